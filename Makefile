@@ -1,0 +1,65 @@
+# The one entry point: `make` lists what there is.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast test-long lint types layers docs check format bench lock \
+        clean clean-venv
+
+BIN := .venv/bin
+STAMP := .venv/.setup-done
+PYTEST_ARGS ?=
+# Tests that share a JVM run in one worker, beside the others (tests/conftest.py).
+WORKERS ?= -n auto --maxprocesses 4
+
+help: ## list the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with the locked versions, find or install Java (PYTHON=, LOCKED=no)
+
+$(STAMP): requirements.lock pyproject.toml tools/setup.sh
+	@PYTHON="$(PYTHON)" LOCKED="$(LOCKED)" tools/setup.sh
+
+demo: setup ## watch a continuous query over taxi rides; ends by itself
+	$(BIN)/tidegate demo taxi
+
+test: setup ## all tests, with and without Spark (PYTEST_ARGS=...)
+	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
+
+test-fast: setup ## the tests that need no JVM
+	$(BIN)/python -m pytest -m "not spark" $(WORKERS) $(PYTEST_ARGS)
+
+test-long: setup ## all tests in long mode: more examples, more kills
+	TIDEGATE_TEST_MODE=long $(BIN)/python -m pytest --timeout 3600 $(WORKERS) $(PYTEST_ARGS)
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## mypy, strict for the package
+	$(BIN)/mypy
+
+layers: setup ## import-linter: who may import whom
+	$(BIN)/lint-imports --no-logo
+
+docs: setup ## build the documentation into site/, strictly
+	$(BIN)/mkdocs build --strict --quiet
+
+check: lint types layers docs test ## everything CI checks
+
+format: setup ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## the benchmarks
+	$(BIN)/tidegate bench
+
+lock: ## write requirements.lock anew, with the newest versions allowed
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+		--generate-hashes --no-header --upgrade --quiet --output-file requirements.lock
+
+clean: ## remove what builds, tests and runs leave
+	rm -rf build dist site spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache \
+		.ruff_cache .import_linter_cache .hypothesis
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+clean-venv: ## remove the virtual environment
+	rm -rf .venv

@@ -1,0 +1,32 @@
+"""What travels between the stages: identities as types of their own, and tables as bytes."""
+
+from __future__ import annotations
+
+from typing import NewType
+
+import pyarrow as pa
+
+BatchId = NewType("BatchId", int)
+BucketId = NewType("BucketId", int)
+InstanceId = NewType("InstanceId", int)
+EpochId = NewType("EpochId", int)
+
+MIN_US = -(2**63)
+"""The frontier before every source has spoken (-inf), in microseconds."""
+
+MAX_US = 2**63 - 1
+"""The frontier after every source has ended (+inf), in microseconds."""
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow IPC stream; sliced columns are cut to their rows."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def from_bytes(data: bytes | pa.Buffer) -> pa.Table:
+    """The table of an Arrow IPC stream; its columns share the memory of `data`."""
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()

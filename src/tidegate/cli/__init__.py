@@ -1,0 +1,1 @@
+"""The command line: options in, one clear message or a summary out."""

@@ -1,0 +1,28 @@
+"""`tidegate explain`: what a query would do, without running it."""
+
+from __future__ import annotations
+
+import click
+
+from tidegate.cli.option import query_options, read_query, refuse_later
+from tidegate.plan.explain import explain as explained
+from tidegate.runtime.launch import Place, plan_for
+
+
+@click.command()
+@query_options
+def explain(
+    query: str,
+    streams: tuple[str, ...],
+    times: tuple[str, ...],
+    master: str,
+    instances: int | None,
+    method: str,
+    exchange: str,
+    routing: str,
+    partitioner: str,
+) -> None:
+    """Print the plan of QUERY.sql, its subqueries and where each part runs."""
+    refuse_later(method=method, exchange=exchange, routing=routing, partitioner=partitioner)
+    node = read_query(query, streams, times)
+    click.echo(explained(node, plan_for(node, Place(master))))

@@ -1,0 +1,61 @@
+"""The `tidegate` command, between a shell and the runtime."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from tidegate import __version__
+from tidegate.cli.demo import demo
+from tidegate.cli.explain import explain
+from tidegate.cli.run import run
+from tidegate.cli.state import state
+from tidegate.errors import TidegateError, UserError
+
+EXIT_FAILED = 1
+EXIT_MISTAKE = 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "--version", "-V", prog_name="tidegate")
+def commands() -> None:
+    """Continuous queries over streams, on Apache Spark or in one process.
+
+    Exit codes: 0 done, 1 a failure while running (run again to continue), 2 a mistake in the query
+    or the options (nothing was started).
+    """
+
+
+for command in (run, explain, demo, state):
+    commands.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(invoke(arguments))
+
+
+def invoke(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; messages are one line on standard error."""
+    try:
+        commands.main(arguments, prog_name="tidegate", standalone_mode=False)
+    except UserError as mistake:
+        return _say(mistake, EXIT_MISTAKE)
+    except TidegateError as failure:
+        return _say(failure, EXIT_FAILED)
+    except click.ClickException as mistake:
+        message = mistake.format_message().replace("\n", " ")
+        return _say(f"{message} (tidegate --help lists the options)", EXIT_MISTAKE)
+    except (click.Abort, KeyboardInterrupt):
+        return _say("interrupted; what was committed stays", EXIT_FAILED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return EXIT_FAILED
+    return 0
+
+
+def _say(message: object, code: int) -> int:
+    click.echo(f"tidegate: {message}", err=True)
+    return code

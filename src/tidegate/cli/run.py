@@ -1,0 +1,106 @@
+"""`tidegate run`: a query from a file, to its end or followed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from tidegate.cli.option import query_options, read_query, refuse_later, switches
+from tidegate.errors import OptionError
+from tidegate.runtime.launch import Place, plan_for, prepare
+from tidegate.runtime.loop import Loop
+from tidegate.runtime.metrics import Summary
+from tidegate.runtime.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
+from tidegate.sink.console import ConsoleSink
+from tidegate.sink.files import FileSink
+from tidegate.sink.protocol import Sink
+
+
+@click.command()
+@query_options
+@click.option("--out", metavar="DIR", help="Write results below DIR, one folder per batch (default: the terminal).")
+@click.option("--format", "format_", default="parquet", show_default=True, metavar="parquet|csv|json", help="Format of the results.")
+@click.option("--checkpoint", metavar="DIR", help="Where the state is kept; run again with it to continue after a crash (default: none is kept).")
+@click.option("--buckets", type=int, default=DEFAULT_BUCKETS, show_default=True, metavar="B", help="Buckets of state, fixed for the life of a checkpoint.")
+@click.option("--batch-rows", type=int, default=DEFAULT_BATCH_ROWS, show_default=True, metavar="N", help="Rows per batch, of all streams together, in time order.")
+@click.option("--switch", "switch", multiple=True, metavar="BATCH=N", help="Ask for N instances from a batch on. Repeat for several.")
+@click.option("--policy", type=click.Choice(["fixed", "threshold", "model", "auto"]), default="fixed", show_default=True, help="Who decides about instances.")
+@click.option("--follow", is_flag=True, help="Go on when the input is read: wait for new files and rows.")
+@click.option("--summary", metavar="FILE", help="Write the summary as JSON.")
+@click.option("--dashboard", is_flag=False, flag_value=0, type=int, default=None, metavar="[PORT]", help="Serve a dashboard.")
+@click.option("--log", "log", type=click.Choice(["debug", "info", "warning", "error"]), default="warning", show_default=True, help="What is logged to standard error.")
+def run(
+    query: str,
+    streams: tuple[str, ...],
+    times: tuple[str, ...],
+    master: str,
+    instances: int | None,
+    method: str,
+    exchange: str,
+    routing: str,
+    partitioner: str,
+    out: str | None,
+    format_: str,
+    checkpoint: str | None,
+    buckets: int,
+    batch_rows: int,
+    switch: tuple[str, ...],
+    policy: str,
+    follow: bool,
+    summary: str | None,
+    dashboard: int | None,
+    log: str,
+) -> None:
+    """Run the query in QUERY.sql over its streams.
+
+    Without --follow the run takes all there is, finishes every window and ends.
+    """
+    logging.basicConfig(level=log.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    refuse_later(
+        method=method, exchange=exchange, routing=routing, partitioner=partitioner, policy=policy
+    )
+    if dashboard is not None:
+        raise OptionError("--dashboard", "cannot be used", "a version without it", "It is not available yet.")
+    options = RunOptions(
+        instances=instances, buckets=buckets, batch_rows=batch_rows, follow=follow,
+        switches=switches(switch),
+    )
+    place = Place(master)
+    sink: Sink = FileSink(out, format_) if out else ConsoleSink(title=Path(query).stem)
+    check_summary(summary)
+    plan = plan_for(read_query(query, streams, times), place)
+    place = place.connected()
+    loop = prepare(plan, place, sink, options, checkpoint)
+    report(run_until_signal(loop), summary)
+
+
+def run_until_signal(loop: Loop) -> Summary:
+    """Run a loop; the first interrupt or termination signal ends it after the running batch."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        loop.stop()
+
+    before = {s: signal.signal(s, end) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return loop.run()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def check_summary(path: str | None) -> None:
+    """Refuse a summary file that cannot be written, before anything starts."""
+    if path is not None and (Path(path).is_dir() or not Path(path).absolute().parent.is_dir()):
+        raise OptionError("--summary", "must be a file in a folder that exists", path)
+
+
+def report(summary: Summary, path: str | None) -> None:
+    """Say what was done, on standard error and as JSON."""
+    click.echo(summary.text(), err=True)
+    if path is not None:
+        Path(path).write_text(json.dumps(summary.as_dict(), indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,23 @@
+"""`tidegate state`: what a checkpoint holds."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from tidegate.state.inspect import describe, inspect
+from tidegate.state.store import Store
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.option("--verify", is_flag=True, help="Check every checksum.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def state(directory: str, verify: bool, as_json: bool) -> None:
+    """Look inside the checkpoint in DIR; changes nothing."""
+    store = Store.open(directory)
+    if as_json:
+        click.echo(json.dumps(inspect(store, verify=verify), indent=2, default=str))
+    else:
+        click.echo(describe(store, verify=verify))

@@ -1,0 +1,26 @@
+"""Wall time, behind one small protocol, so that nothing else in the engine reads a clock."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What the engine may ask of time."""
+
+    def now(self) -> float:
+        """Seconds on a clock that never goes back; only differences mean anything."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; a manual clock moves instead."""
+
+
+class SystemClock:
+    """The machine's monotonic clock."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

@@ -1,0 +1,1 @@
+"""The output order: what the instances made, merged into one sequence."""

@@ -1,0 +1,99 @@
+"""What can go wrong, as one tree, between every stage and the person who reads the message.
+
+::
+
+    TidegateError
+    ├── UserError            a mistake in the query, the options or the input: nothing was started
+    │   ├── QueryError       the query does not say something that can be run
+    │   ├── OptionError      a command-line option or an argument has a value that cannot be used
+    │   ├── SourceError      an input is missing, unreadable or of the wrong shape
+    │   ├── CheckpointError  a checkpoint belongs to another query, or to another version of this one
+    │   └── UnavailableError a part of the language that this version parses but does not run yet
+    └── RunError             a failure while running: committed output stands, a restart continues
+        ├── StateError       a segment or a manifest is damaged or missing
+        ├── SinkError        the output could not be written
+        ├── TaskError        user code or an expression failed on a tuple
+        └── GateError        a source broke a promise it made when it joined
+
+Messages have one shape: ``<where>: <requirement>; got <actual>. <what to do next>``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TidegateError(Exception):
+    """The root of the tree; carries the parts of the message as fields and survives pickling."""
+
+    def __init__(
+        self, where: str, requirement: str, got: str | None = None, remedy: str | None = None
+    ) -> None:
+        self.where = where
+        self.requirement = requirement
+        self.got = got
+        self.remedy = remedy
+        super().__init__(where, requirement, got, remedy)
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.requirement}"
+        if self.got is not None:
+            text += f"; got {self.got}"
+        text += "." if not text.endswith((".", "?")) else ""
+        return f"{text} {self.remedy}" if self.remedy else text
+
+
+class UserError(TidegateError):
+    """A mistake that can be mended before anything starts; the command line exits with 2."""
+
+
+class QueryError(UserError):
+    """The query does not say something that can be run."""
+
+
+class OptionError(UserError):
+    """An option or an argument has a value that cannot be used."""
+
+
+class SourceError(UserError):
+    """An input is missing, unreadable or of the wrong shape."""
+
+
+class CheckpointError(UserError):
+    """A checkpoint belongs to another query, or to another version of this one."""
+
+
+class UnavailableError(UserError):
+    """The language has it, this version does not run it yet."""
+
+
+class RunError(TidegateError):
+    """A failure while running; the command line exits with 1."""
+
+
+class StateError(RunError):
+    """A segment or a manifest is damaged or missing."""
+
+
+class SinkError(RunError):
+    """The output could not be written."""
+
+
+class TaskError(RunError):
+    """User code or an expression failed on a tuple."""
+
+
+class GateError(RunError):
+    """A source broke a promise it made when it joined."""
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """Say which known names are meant by a misspelt one; the remedy of every unknown-name error."""
+    names = list(known)
+    lowered = {n.lower(): n for n in names}
+    close = difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)
+    listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    if close:
+        return f"Did you mean {' or '.join(lowered[c] for c in close)}? There are: {listed}."
+    return f"There are: {listed}." if names else "There are none."

@@ -1,0 +1,40 @@
+"""Lateness, decided tuple by tuple in the source's own sequence, so that no batch cut matters."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.batch import MIN_US
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def running_newest(times_us: Int64s, valid: Bools, floor_us: int) -> Int64s:
+    """The newest event time up to and including each position, starting from `floor_us`.
+
+    Positions without a readable time repeat the value before them. Non-decreasing.
+    """
+    seen = np.where(valid, times_us, MIN_US)
+    if len(seen):
+        seen[0] = max(int(seen[0]), floor_us)
+    return np.maximum.accumulate(seen)
+
+
+def late_mask(
+    times_us: Int64s, valid: Bools, floor_us: int, disorder_us: int, consumed_us: int
+) -> Bools:
+    """Which tuples are late: below the newest before them minus the allowed disorder.
+
+    Also late is what lies below `consumed_us`, the frontier that readers have already passed;
+    that can only happen to a source that joined or woke up after it (a source that was there all
+    the time cannot have held such a tuple back).
+    """
+    newest = running_newest(times_us, valid, floor_us)
+    before = np.empty_like(newest)
+    if len(before):
+        before[0] = floor_us
+        before[1:] = newest[:-1]
+    limit = np.where(before < MIN_US + disorder_us, MIN_US, before - disorder_us)
+    return np.asarray(valid & (times_us < np.maximum(limit, consumed_us)))

@@ -1,0 +1,201 @@
+"""One source as the gate sees it: how far it has been read, what waits, what is coming next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.gate.frontier import Progress, lowered
+from tidegate.gate.lateness import Bools, Int64s, late_mask, running_newest
+
+
+class Timed(Protocol):
+    """What the gate needs of a source: its event times by position."""
+
+    @property
+    def id(self) -> str: ...
+
+    def extend(self, rows: int) -> int: ...
+
+    def ended(self) -> bool: ...
+
+    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]: ...
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What one source gives to one batch: positions [start, stop), new from `new_from` on.
+
+    `late` marks, over all of [start, stop), the tuples that are late; None where there are none.
+    The tuples in time lie in [low_us, high_us]; low exceeds high where there are none.
+    Positions before `new_from` were read by an earlier batch and waited in the gate.
+    """
+
+    start: int
+    new_from: int
+    stop: int
+    late: Bools | None
+    late_rows: int
+    low_us: int
+    high_us: int
+
+
+class Track:
+    """The reading position in one source, with the event times before and ahead of it.
+
+    Owned by the driver and changed only between batches. `order` is the source's place among the
+    sources of its stream. With `hold`, tuples that are not ready wait: `waiting_from` is the
+    oldest position not consumed yet, and its event times are kept (or read again at a restart).
+    """
+
+    def __init__(
+        self, source: Timed, order: int, disorder_us: int, hold: bool, promised_us: int = MIN_US
+    ) -> None:
+        self.source = source
+        self.order = order
+        self.disorder_us = disorder_us
+        self.hold = hold
+        self.promised_us = promised_us
+        self.position = 0
+        self.floor_us = MIN_US
+        self.waiting_from = 0
+        self.waiting_floor_us = MIN_US
+        self.removed = False
+        self._ahead = _Times.empty()
+        self._held = _Times.empty()
+        self._known = 0
+
+    def look_ahead(self, rows: int) -> Int64s:
+        """The merge keys of the next positions, at least `rows` of them where they exist now.
+
+        A position's key is the newest event time up to it, so keys never decrease and a source
+        that is out of order keeps its own sequence in the merge.
+        """
+        have = len(self._ahead.keys)
+        if have < rows and not self.removed:
+            self._known = self.source.extend(self.position + rows)
+            start, stop = self.position + have, min(self._known, self.position + rows)
+            if stop > start:
+                floor = int(self._ahead.keys[-1]) if have else self.floor_us
+                self._ahead = self._ahead.joined(_Times.read(self.source, start, stop, floor))
+        return self._ahead.keys
+
+    def complete(self) -> bool:
+        """Whether nothing lies beyond what `look_ahead` has returned, now."""
+        return self.removed or self.position + len(self._ahead.keys) >= self._known
+
+    def exhausted(self) -> bool:
+        """Whether every position has been read and no other will come."""
+        if self.removed:
+            return True
+        return len(self.look_ahead(1)) == 0 and self.source.ended()
+
+    def progress(self) -> Progress:
+        """The facts for the frontier; a source not yet read promises its first event time."""
+        promise = self.promised_us
+        if self.floor_us == MIN_US and not self.removed:
+            ahead = self.look_ahead(1)
+            spoken = ahead[ahead > MIN_US]
+            if len(spoken):
+                promise = max(promise, lowered(int(spoken[0]), self.disorder_us))
+        return Progress(self.floor_us, promise, self.exhausted())
+
+    def take(self, rows: int, consumed_us: int) -> Slice:
+        """Move the reading position past the next `rows` tuples and say what the batch gets."""
+        taken, self._ahead = self._ahead.split(rows)
+        barrier = max(consumed_us, self.promised_us)
+        late = late_mask(taken.times, taken.valid, self.floor_us, self.disorder_us, barrier)
+        new_from, self.position = self.position, self.position + rows
+        new_late_rows = int(late.sum())
+        if rows:
+            self.floor_us = int(taken.keys[-1])
+        batch = taken
+        if self.hold:
+            held_late = late_mask(
+                self._held.times, self._held.valid, self.waiting_floor_us, self.disorder_us, MIN_US
+            )
+            late = np.concatenate([held_late, late])
+            batch = self._held = self._held.joined(taken)
+        start = self.waiting_from if self.hold else new_from
+        kept = batch.times[batch.valid & ~late]
+        low, high = (int(kept.min()), int(kept.max())) if len(kept) else (MAX_US, MIN_US)
+        mask = late if late.any() else None
+        return Slice(start, new_from, self.position, mask, new_late_rows, low, high)
+
+    def release(self, taken: Slice, frontier_us: int) -> None:
+        """Forget what the batch that got `taken` has consumed: all tuples below the frontier."""
+        if not self.hold:
+            self.waiting_from, self.waiting_floor_us = self.position, self.floor_us
+            return
+        waits = self._held.valid & (self._held.times >= frontier_us)
+        if taken.late is not None:
+            waits &= ~taken.late
+        positions = np.flatnonzero(waits)
+        consumed = int(positions[0]) if len(positions) else len(waits)
+        if consumed:
+            self.waiting_floor_us = int(self._held.keys[consumed - 1])
+            self.waiting_from += consumed
+            _, self._held = self._held.split(consumed)
+
+    def saved(self) -> dict[str, Any]:
+        """What the manifest keeps of this source."""
+        return {
+            "id": self.source.id,
+            "order": self.order,
+            "position": self.position,
+            "floor_us": self.floor_us,
+            "waiting_from": self.waiting_from,
+            "waiting_floor_us": self.waiting_floor_us,
+            "promised_us": self.promised_us,
+            "ended": self.exhausted(),
+            "removed": self.removed,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue where a manifest says; times of waiting tuples are read again."""
+        self.order = saved["order"]
+        self.position = saved["position"]
+        self.floor_us = saved["floor_us"]
+        self.waiting_from = saved["waiting_from"]
+        self.waiting_floor_us = saved["waiting_floor_us"]
+        self.promised_us = saved["promised_us"]
+        self.removed = saved["removed"]
+        if self.hold and self.waiting_from < self.position:
+            self.source.extend(self.position)
+            self._held = _Times.read(
+                self.source, self.waiting_from, self.position, self.waiting_floor_us
+            )
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Event times of consecutive positions, with their merge keys."""
+
+    times: Int64s
+    valid: Bools
+    keys: Int64s
+
+    @staticmethod
+    def empty() -> _Times:
+        return _Times(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0, np.int64))
+
+    @staticmethod
+    def read(source: Timed, start: int, stop: int, floor_us: int) -> _Times:
+        times, valid = source.times(start, stop)
+        return _Times(times, valid, running_newest(times, valid, floor_us))
+
+    def joined(self, other: _Times) -> _Times:
+        if not len(self.keys):
+            return other
+        return _Times(
+            np.concatenate([self.times, other.times]),
+            np.concatenate([self.valid, other.valid]),
+            np.concatenate([self.keys, other.keys]),
+        )
+
+    def split(self, rows: int) -> tuple[_Times, _Times]:
+        head = _Times(self.times[:rows], self.valid[:rows], self.keys[:rows])
+        return head, _Times(self.times[rows:], self.valid[rows:], self.keys[rows:])

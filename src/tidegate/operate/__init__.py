@@ -1,0 +1,1 @@
+"""Stateful operators over buckets, between the routed tuples and the ordered output."""

@@ -1,0 +1,124 @@
+"""COUNT, SUM and AVG, between rows and totals that can be added in any order of panes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Ints, Mask, floats, valid
+from tidegate.operate.kernels.total import (
+    add_floats,
+    add_limbs,
+    divide_limbs,
+    limb_decimals,
+    limb_floats,
+    limb_integers,
+    sum_exact,
+    sum_floats,
+    sum_integers,
+)
+
+
+def _numbers(column: pa.Array) -> Ints:
+    values: Ints = column.to_numpy()
+    return values
+
+
+@dataclass(frozen=True)
+class Count:
+    """COUNT(*) without columns; with columns, the rows in which none of them is NULL."""
+
+    state = (("n", pa.int64()),)
+    result = pa.int64()
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        mask: Mask | None = None
+        for column in columns:
+            present = valid(column)
+            if present is not None:
+                mask = present if mask is None else mask & present
+        return [pa.array(groups.where(mask).counts)]
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        return [pa.array(sum_integers(groups, _numbers(states[0])))]
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        return states[0]
+
+
+@dataclass(frozen=True)
+class FloatTotal:
+    """SUM and AVG of float and double, as doubles; NULL for a group of NULLs."""
+
+    mean: bool
+    state = (("n", pa.int64()), ("s", pa.float64()))
+    result = pa.float64()
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        groups = groups.where(valid(columns[0]))
+        sums = sum_floats(groups, floats(columns[0].drop_null()))
+        return [pa.array(groups.counts), pa.array(sums)]
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        counts = sum_integers(groups, _numbers(states[0]))
+        return [pa.array(counts), pa.array(add_floats(groups, floats(states[1])))]
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        counts, sums = _numbers(states[0]), floats(states[1])
+        return pa.array(sums / np.maximum(counts, 1) if self.mean else sums, mask=counts == 0)
+
+
+@dataclass(frozen=True)
+class ExactTotal:
+    """SUM and AVG of integers and decimals, over exact totals; NULL for a group of NULLs.
+
+    SUM of integers is a bigint and AVG a double; SUM of decimal(p, s) is decimal(p + 10, s) and
+    AVG is decimal(p + 4, s + 4), with at most 38 digits. `finish` raises TaskError on overflow.
+    """
+
+    type: pa.DataType
+    mean: bool
+
+    @property
+    def _decimal(self) -> bool:
+        return bool(pa.types.is_decimal(self.type))
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        limbs = 4 if self._decimal else 2
+        return (("n", pa.int64()), *((f"s{i}", pa.int64()) for i in range(limbs)))
+
+    @property
+    def result(self) -> pa.DataType:
+        if not self._decimal:
+            return pa.float64() if self.mean else pa.int64()
+        p, s = self.type.precision, self.type.scale
+        if self.mean:
+            return pa.decimal128(min(38, p + 4), min(38, s + 4))
+        return pa.decimal128(min(38, p + 10), s)
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        groups = groups.where(valid(columns[0]))
+        limbs = sum_exact(groups, columns[0].drop_null())
+        return [pa.array(groups.counts), *map(pa.array, limbs)]
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        counts = sum_integers(groups, _numbers(states[0]))
+        limbs = add_limbs(groups, [_numbers(limb) for limb in states[1:]])
+        return [pa.array(counts), *map(pa.array, limbs)]
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        counts, limbs = _numbers(states[0]), [_numbers(limb) for limb in states[1:]]
+        where = "AVG" if self.mean else "SUM"
+        if self._decimal:
+            if self.mean:
+                limbs = divide_limbs(limbs, counts, self.result.scale - self.type.scale)
+            return limb_decimals(limbs, self.result, counts > 0, where)
+        if self.mean:
+            return pa.array(limb_floats(limbs) / np.maximum(counts, 1), mask=counts == 0)
+        return pa.array(limb_integers(limbs, where), mask=counts == 0)

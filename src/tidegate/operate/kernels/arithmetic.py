@@ -1,0 +1,127 @@
+"""Arithmetic with ANSI failures (overflow, division by zero), over aligned Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.kernels import decimal
+from tidegate.operate.kernels.failure import ZERO, ZERO_REMEDY, checked, reject
+from tidegate.operate.kernels.vector import both, join, split
+
+Kernel = Callable[..., Any]
+
+
+def _by_type(floats: Kernel, exact: Kernel, decimals: Kernel) -> Kernel:
+    def kernel(type_: pa.DataType, left: Any, right: Any) -> Any:
+        if pa.types.is_floating(type_):
+            return floats(left, right)
+        if pa.types.is_decimal(type_):
+            return decimals(type_, left, right)
+        return checked(exact, left, right)
+
+    return kernel
+
+
+def divide(type_: pa.DataType, left: Any, right: Any) -> Any:
+    """`/` of doubles or decimals; NULL divided by zero is NULL."""
+    if pa.types.is_decimal(type_):
+        return decimal.divide(type_, left, right)
+    _reject_zero(left, right)
+    return pc.divide(left, right)
+
+
+def int_divide(type_: pa.DataType, left: Any, right: Any) -> Any:
+    """`DIV`: the quotient cut towards zero, as int64."""
+    if pa.types.is_decimal(left.type):
+        whole = decimal.whole_quotient(left, right)
+        return checked(lambda value, *_: value.cast(type_), whole)
+    _reject_zero(left, right)
+    return checked(pc.divide_checked, left, right)
+
+
+def remainder(type_: pa.DataType, left: Any, right: Any) -> Any:
+    """`%`: the sign of the dividend, IEEE for floats."""
+    if pa.types.is_decimal(type_):
+        return decimal.remainder(type_, left, right)
+    _reject_zero(left, right)
+    left, right = both(left, right)
+    dividend, valid = split(left)
+    divisor, usable = split(right)
+    with np.errstate(all="ignore"):
+        if pa.types.is_integer(type_):
+            divisor = np.where((divisor == 0) | (divisor == -1), 1, divisor)
+        values = np.fmod(dividend, divisor)
+    if usable is not None:
+        valid = usable if valid is None else valid & usable
+    return join(values.astype(type_.to_pandas_dtype()), valid, type_)
+
+
+def positive_remainder(type_: pa.DataType, left: Any, right: Any) -> Any:
+    """`pmod` of integers: the remainder made non-negative for positive divisors."""
+    first = remainder(type_, left, right)
+    shifted = remainder(type_, checked(pc.add_checked, first, right), right)
+    return pc.if_else(pc.less(first, pa.scalar(0, type_)), shifted, first)
+
+
+def _reject_zero(left: Any, right: Any) -> None:
+    left, right = both(left, right)
+    bad = pc.and_(pc.equal(right, pa.scalar(0, right.type)), left.is_valid())
+    reject(bad, (left, right), ZERO, ZERO_REMEDY)
+
+
+def negate(type_: pa.DataType, value: Any) -> Any:
+    if pa.types.is_duration(type_):
+        return checked(pc.negate_checked, value.view(pa.int64())).view(type_)
+    return checked(pc.negate_checked, value)
+
+
+def absolute(type_: pa.DataType, value: Any) -> Any:
+    if pa.types.is_duration(type_):
+        return checked(pc.abs_checked, value.view(pa.int64())).view(type_)
+    return checked(pc.abs_checked, value)
+
+
+def shift_left(type_: pa.DataType, value: Any, count: Any) -> Any:
+    return _shift(np.left_shift, type_, value, count)
+
+
+def shift_right(type_: pa.DataType, value: Any, count: Any) -> Any:
+    return _shift(np.right_shift, type_, value, count)
+
+
+def _shift(shift: Any, type_: pa.DataType, value: Any, count: Any) -> Any:
+    """Java's shifts: the count is taken modulo the width."""
+    value, count = both(value, count)
+    values, valid = split(value)
+    counts, usable = split(count)
+    if usable is not None:
+        valid = usable if valid is None else valid & usable
+    return join(shift(values, (counts & (type_.bit_width - 1)).astype(values.dtype)), valid, type_)
+
+
+def _two(kernel: Kernel) -> Kernel:
+    return lambda _, left, right: kernel(left, right)
+
+
+OPS: dict[str, Kernel] = {
+    "add": _by_type(pc.add, pc.add_checked, decimal.add),
+    "subtract": _by_type(pc.subtract, pc.subtract_checked, decimal.subtract),
+    "multiply": _by_type(pc.multiply, pc.multiply_checked, decimal.multiply),
+    "divide": divide,
+    "int_divide": int_divide,
+    "remainder": remainder,
+    "positive_remainder": positive_remainder,
+    "negate": negate,
+    "abs": absolute,
+    "bit_and": _two(pc.bit_wise_and),
+    "bit_or": _two(pc.bit_wise_or),
+    "bit_xor": _two(pc.bit_wise_xor),
+    "bit_not": lambda _, value: pc.bit_wise_not(value),
+    "shift_left": shift_left,
+    "shift_right": shift_right,
+}

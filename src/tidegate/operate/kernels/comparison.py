@@ -1,0 +1,139 @@
+"""Comparisons with Spark's order of values (NaN equals NaN and is greatest), over aligned arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.kernels.vector import both
+
+
+def _is_float(value: Any) -> bool:
+    return bool(pa.types.is_floating(value.type))
+
+
+def _is_plain(value: Any) -> bool:
+    """A constant that is not NaN, for which IEEE comparisons need no help on its side."""
+    return isinstance(value, pa.Scalar) and value.is_valid and value.as_py() == value.as_py()
+
+
+def eq(_: pa.DataType, left: Any, right: Any) -> Any:
+    same = pc.equal(left, right)
+    if not _is_float(left) or _is_plain(left) or _is_plain(right):
+        return same
+    return pc.or_kleene(same, pc.and_kleene(pc.is_nan(left), pc.is_nan(right)))
+
+
+def ne(type_: pa.DataType, left: Any, right: Any) -> Any:
+    return pc.invert(eq(type_, left, right))
+
+
+def lt(_: pa.DataType, left: Any, right: Any) -> Any:
+    if not _is_float(left) or _is_plain(right):
+        return pc.less(left, right)
+    below = pc.invert(pc.greater_equal(left, right))
+    return below if _is_plain(left) else pc.and_kleene(below, pc.invert(pc.is_nan(left)))
+
+
+def le(_: pa.DataType, left: Any, right: Any) -> Any:
+    if not _is_float(left) or _is_plain(right):
+        return pc.less_equal(left, right)
+    return pc.or_kleene(pc.less_equal(left, right), pc.is_nan(right))
+
+
+def gt(type_: pa.DataType, left: Any, right: Any) -> Any:
+    return lt(type_, right, left)
+
+
+def ge(type_: pa.DataType, left: Any, right: Any) -> Any:
+    return le(type_, right, left)
+
+
+def null_safe_eq(type_: pa.DataType, left: Any, right: Any) -> Any:
+    left, right = both(left, right)
+    neither = pc.and_(left.is_null(), right.is_null())
+    return pc.or_(eq(type_, left, right).fill_null(False), neither)
+
+
+def is_in(_: pa.DataType, value: Any, *members: Any) -> Any:
+    """Membership in a list of constants; no match is NULL when the list holds a NULL."""
+    known = [m for m in members if m.is_valid]
+    value_set = pa.array([m.as_py() for m in known], value.type)
+    if _is_float(value):
+        zero = pa.scalar(0.0, value.type)
+        value, value_set = pc.add(value, zero), pc.add(value_set, zero)
+    found = pc.is_in(value, value_set=value_set)
+    unknown = value.is_null()
+    if len(known) < len(members):
+        unknown = pc.or_(unknown, pc.invert(found))
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+
+
+def is_null(_: pa.DataType, value: Any) -> Any:
+    return value.is_null()
+
+
+def is_true(_: pa.DataType, value: Any) -> Any:
+    return value.fill_null(False)
+
+
+def is_false(_: pa.DataType, value: Any) -> Any:
+    return pc.invert(value.fill_null(True))
+
+
+def is_nan(_: pa.DataType, value: Any) -> Any:
+    return pc.is_nan(value).fill_null(False)
+
+
+def nanvl(type_: pa.DataType, value: Any, other: Any) -> Any:
+    value, other = both(value, other)
+    return pc.if_else(pc.is_nan(value), other, value)
+
+
+def _pick(keep: Any, type_: pa.DataType, values: tuple[Any, ...]) -> Any:
+    """Fold the arguments pairwise: the first stays unless `keep` says the next one wins."""
+    best = values[0]
+    for value in values[1:]:
+        best, value = both(best, value) if isinstance(best, pa.Scalar) else (best, value)
+        wins = pc.or_kleene(keep(type_, value, best), best.is_null()).fill_null(False)
+        best = pc.if_else(wins, value, best)
+    return best
+
+
+def greatest(type_: pa.DataType, *values: Any) -> Any:
+    return _pick(gt, type_, _arrays_first(values))
+
+
+def least(type_: pa.DataType, *values: Any) -> Any:
+    return _pick(lt, type_, _arrays_first(values))
+
+
+def _arrays_first(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    first = next(v for v in values if isinstance(v, pa.Array))
+    return (both(values[0], first)[0], *values[1:])
+
+
+def negation(_: pa.DataType, value: Any) -> Any:
+    return pc.invert(value)
+
+
+OPS = {
+    "eq": eq,
+    "ne": ne,
+    "lt": lt,
+    "le": le,
+    "gt": gt,
+    "ge": ge,
+    "null_safe_eq": null_safe_eq,
+    "in": is_in,
+    "not": negation,
+    "is_null": is_null,
+    "is_true": is_true,
+    "is_false": is_false,
+    "is_nan": is_nan,
+    "nanvl": nanvl,
+    "greatest": greatest,
+    "least": least,
+}

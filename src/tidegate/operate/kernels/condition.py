@@ -1,0 +1,131 @@
+"""CASE, COALESCE, AND and OR, which evaluate an argument only on the rows that need it.
+
+Guards must work: in ``CASE WHEN b <> 0 THEN a / b END`` no row with ``b = 0`` may reach the
+division. Arguments that cannot fail are evaluated on all rows at once, which is cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.kernels.tree import Call, Expr, Literal, is_total
+
+
+class Rows(Protocol):
+    """The rows an expression is evaluated on; the evaluator's side of this module."""
+
+    def array(self, expr: Expr) -> Any:
+        """The value of an expression on every row."""
+        ...
+
+    def value(self, expr: Expr) -> Any:
+        """The same, a scalar where the value is one constant."""
+        ...
+
+    def take(self, indices: np.ndarray[Any, Any]) -> Rows:
+        """Some of the rows."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class _Pieces:
+    """Values computed for parts of the rows, put back in the order of the rows at the end."""
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self.type = type_
+        self.arrays: list[Any] = []
+        self.places: list[np.ndarray[Any, Any]] = []
+
+    def add(self, rows: Rows, expr: Expr, places: np.ndarray[Any, Any]) -> None:
+        if len(places):
+            part = rows if len(places) == len(rows) else rows.take(places)
+            self.arrays.append(part.array(expr))
+            self.places.append(places)
+
+    def joined(self) -> Any:
+        if len(self.arrays) == 1:
+            return self.arrays[0]
+        order = np.concatenate(self.places)
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return pa.concat_arrays(self.arrays).take(pa.array(back))
+
+
+def _flags(array: Any, null: bool) -> np.ndarray[Any, Any]:
+    values: np.ndarray[Any, Any] = array.fill_null(null).to_numpy(zero_copy_only=False)
+    return values
+
+
+def case(rows: Rows, call: Call) -> Any:
+    """Arguments: condition, value, ..., default. The first true condition decides; NULL is not true."""
+    conditions, values = call.args[:-1:2], call.args[1:-1:2]
+    if all(is_total(arg) for arg in call.args):
+        flags = pc.make_struct(
+            *(rows.array(c) for c in conditions),
+            field_names=[str(i) for i in range(len(conditions))],
+        )
+        return pc.case_when(flags, *(rows.value(v) for v in values), rows.value(call.args[-1]))
+    pieces = _Pieces(call.type)
+    left = np.arange(len(rows))
+    for condition, value in zip(conditions, values, strict=True):
+        if not len(left):
+            break
+        hit = _flags((rows if len(left) == len(rows) else rows.take(left)).array(condition), False)
+        pieces.add(rows, value, left[hit])
+        left = left[~hit]
+    pieces.add(rows, call.args[-1], left)
+    return pieces.joined()
+
+
+def coalesce(rows: Rows, call: Call) -> Any:
+    """The first argument that is not NULL; later ones are evaluated only where it is still NULL."""
+    if all(is_total(arg) for arg in call.args[1:]):
+        return pc.coalesce(*(rows.array(call.args[0]), *map(rows.value, call.args[1:])))
+    result = rows.array(call.args[0])
+    for arg in call.args[1:]:
+        if not result.null_count:
+            break
+        left = np.flatnonzero(result.is_null().to_numpy(zero_copy_only=False))
+        part = rows if len(left) == len(rows) else rows.take(left)
+        mask = result.is_null()
+        result = pc.replace_with_mask(result, mask, part.array(arg))
+    return result
+
+
+def conjunction(rows: Rows, call: Call) -> Any:
+    """AND: the right side is evaluated where the left is not false, unless it cannot fail."""
+    return _connect(rows, call, pc.and_kleene, decided=False)
+
+
+def disjunction(rows: Rows, call: Call) -> Any:
+    """OR: the right side is evaluated where the left is not true, unless it cannot fail."""
+    return _connect(rows, call, pc.or_kleene, decided=True)
+
+
+def _connect(rows: Rows, call: Call, connective: Callable[..., Any], decided: bool) -> Any:
+    left, right = call.args
+    if is_total(right):
+        return connective(rows.array(left), rows.value(right))
+    first = rows.array(left)
+    open_ = np.flatnonzero(_flags(first, not decided) != decided)
+    if not len(open_):
+        return first
+    pieces = _Pieces(call.type)
+    pieces.add(rows, right, open_)
+    settled = np.setdiff1d(np.arange(len(rows)), open_, assume_unique=True)
+    pieces.add(rows, Literal(decided, pa.bool_()), settled)
+    return connective(first, pieces.joined())
+
+
+LAZY: dict[str, Callable[[Rows, Call], Any]] = {
+    "case": case,
+    "coalesce": coalesce,
+    "and": conjunction,
+    "or": disjunction,
+}

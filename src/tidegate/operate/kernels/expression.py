@@ -1,0 +1,131 @@
+"""The evaluation of typed expression trees, between bound queries and columns of Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.errors import TaskError
+from tidegate.operate.kernels import (
+    arithmetic,
+    cast,
+    comparison,
+    mathematics,
+    rounding,
+    temporal,
+    text,
+)
+from tidegate.operate.kernels.condition import LAZY
+from tidegate.operate.kernels.failure import RowFailure
+from tidegate.operate.kernels.tree import (
+    Call,
+    Column,
+    Expr,
+    Literal,
+    columns_of,
+    describe,
+    is_total,
+)
+from tidegate.operate.kernels.vector import repeat
+
+__all__ = [
+    "OPS",
+    "Call",
+    "Column",
+    "Expr",
+    "Literal",
+    "columns_of",
+    "describe",
+    "evaluate",
+    "is_total",
+]
+
+
+def _field(type_: pa.DataType, value: Any, name: Any) -> Any:
+    return pc.struct_field(value, name.as_py()).cast(type_)
+
+
+OPS: dict[str, Callable[..., Any]] = {
+    **arithmetic.OPS,
+    **cast.OPS,
+    **comparison.OPS,
+    **mathematics.OPS,
+    **rounding.OPS,
+    **temporal.OPS,
+    **text.OPS,
+    "field": _field,
+}
+"""Kernels by name: called with the result type and the arguments, of which the first or another is
+an array and the others are arrays of its length or scalars. The lazy ones are in `condition.LAZY`."""
+
+
+def evaluate(expr: Expr, table: pa.Table) -> pa.Array:
+    """The value of an expression for every row of a table, as one flat array of its type.
+
+    Costs one pass per operation; a column that is one chunk is not copied. Raises TaskError,
+    naming the expression and the values, when a row has no value under ANSI rules.
+    """
+    if not table.num_rows:
+        return pa.array([], expr.type)
+    return _Rows(table.num_rows, lambda name: _flat(table.column(name))).array(expr)
+
+
+def _flat(column: Any) -> Any:
+    chunk = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return pa.concat_arrays(chunk.chunks) if isinstance(chunk, pa.ChunkedArray) else chunk
+
+
+class _Rows:
+    """Rows being evaluated: columns are fetched once, a subexpression used twice is computed once."""
+
+    def __init__(self, rows: int, fetch: Callable[[str], Any]) -> None:
+        self._rows = rows
+        self._fetch = fetch
+        self._columns: dict[str, Any] = {}
+        self._known: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def take(self, indices: np.ndarray[Any, Any]) -> _Rows:
+        places = pa.array(indices)
+        return _Rows(len(indices), lambda name: self._column(name).take(places))
+
+    def array(self, expr: Expr) -> Any:
+        value = self.value(expr)
+        return repeat(value, self._rows) if isinstance(value, pa.Scalar) else value
+
+    def value(self, expr: Expr) -> Any:
+        if isinstance(expr, Literal):
+            return pa.scalar(expr.value, expr.type)
+        if isinstance(expr, Column):
+            column = self._column(expr.name)
+            return column if column.type == expr.type else column.cast(expr.type)
+        known = self._known.get(id(expr))
+        if known is None:
+            known = self._known[id(expr)] = self._call(expr)
+        return known
+
+    def _column(self, name: str) -> Any:
+        if name not in self._columns:
+            self._columns[name] = self._fetch(name)
+        return self._columns[name]
+
+    def _call(self, call: Call) -> Any:
+        if call.op in LAZY:
+            return LAZY[call.op](self, call)
+        args = [self.value(arg) for arg in call.args]
+        constant = all(isinstance(arg, pa.Scalar) for arg in args)
+        if constant:
+            args[0] = repeat(args[0], 1)
+        try:
+            result = OPS[call.op](call.type, *args)
+        except RowFailure as failure:
+            raise TaskError(
+                f"expression {describe(call)}", failure.requirement, failure.got, failure.remedy
+            ) from None
+        return result[0] if constant else result

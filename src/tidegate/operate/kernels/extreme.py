@@ -1,0 +1,88 @@
+"""MIN, MAX, FIRST and LAST, between rows and the one value of each pane that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Ints, ordered, spread, valid
+
+_INT = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The smallest or largest value that is not NULL; NaN is greatest, -0.0 below 0.0."""
+
+    type: pa.DataType
+    largest: bool
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return (("v", self.type),)
+
+    @property
+    def result(self) -> pa.DataType:
+        return self.type
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        groups = groups.where(valid(columns[0]))
+        values = ordered(columns[0].drop_null())
+        best = np.full(groups.n, _INT.min if self.largest else _INT.max, np.int64)
+        (np.maximum if self.largest else np.minimum).at(best, groups.codes, values.keys)
+        has = groups.counts > 0
+        return [spread(values.decode(best[has]), has)]
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        return self.fold(groups, states)
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        return states[0]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The first or last value in the order (ts, src, seq), NULL or not, of any type.
+
+    Its columns are the value, ts, src and seq, in rows and in states alike.
+    """
+
+    type: pa.DataType
+    last: bool
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return (("v", self.type), ("ts", pa.int64()), ("src", pa.int64()), ("seq", pa.int64()))
+
+    @property
+    def result(self) -> pa.DataType:
+        return self.type
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        ts, src, seq = (column.to_numpy() for column in columns[1:])
+        rows = _in_order(ts, src, seq)
+        rows = rows if self.last else rows[::-1]
+        chosen = np.empty(groups.n, np.int64)
+        chosen[groups.codes[rows]] = rows
+        picked = pa.array(chosen)
+        return [column.take(picked) for column in columns]
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        return self.fold(groups, states)
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        return states[0]
+
+
+def _in_order(ts: Ints, src: Ints, seq: Ints) -> Ints:
+    """The rows by (ts, src, seq); one pass when they come that way."""
+    same = ts[1:] == ts[:-1]
+    later = (src[1:] > src[:-1]) | ((src[1:] == src[:-1]) & (seq[1:] >= seq[:-1]))
+    if bool(np.all((ts[1:] > ts[:-1]) | (same & later))):
+        return np.arange(len(ts))
+    return np.lexsort((seq, src, ts))

@@ -1,0 +1,68 @@
+"""Rows that an expression cannot be evaluated on, between the kernels and the error that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.operate.kernels.tree import show
+
+OVERFLOW = "the result must fit its type"
+OVERFLOW_REMEDY = "Cast an operand to a wider type first."
+ZERO = "the divisor must not be zero"
+ZERO_REMEDY = "Guard it with CASE WHEN or make the divisor NULLIF(divisor, 0)."
+
+
+class RowFailure(Exception):
+    """A kernel met a row that has no value; the evaluator adds which expression it was."""
+
+    def __init__(self, requirement: str, got: str, remedy: str) -> None:
+        self.requirement = requirement
+        self.got = got
+        self.remedy = remedy
+        super().__init__(requirement, got, remedy)
+
+
+def checked(
+    kernel: Callable[..., Any],
+    *args: Any,
+    requirement: str = OVERFLOW,
+    remedy: str = OVERFLOW_REMEDY,
+) -> Any:
+    """Run an Arrow kernel that fails as a whole, and on failure name the first row that made it."""
+    try:
+        return kernel(*args)
+    except pa.ArrowInvalid:
+        row = _first_failure(kernel, args)
+        raise RowFailure(requirement, show_row(args, row), remedy) from None
+
+
+def reject(bad: Any, args: tuple[Any, ...], requirement: str, remedy: str) -> None:
+    """Fail on the first row that a boolean array marks; NULL marks nothing."""
+    mask = bad.fill_null(False).to_numpy(zero_copy_only=False)
+    if mask.any():
+        raise RowFailure(requirement, show_row(args, int(np.argmax(mask))), remedy)
+
+
+def show_row(args: tuple[Any, ...], row: int) -> str:
+    """The arguments of one row, in order."""
+    return " and ".join(
+        show((arg if isinstance(arg, pa.Scalar) else arg[row]).as_py()) for arg in args
+    )
+
+
+def _first_failure(kernel: Callable[..., Any], args: tuple[Any, ...]) -> int:
+    """Bisect for the end of the shortest prefix that fails; log(rows) further runs of the kernel."""
+    low, high = 0, max(len(arg) for arg in args if isinstance(arg, pa.Array))
+    while high - low > 1:
+        middle = (low + high) // 2
+        part = [a if isinstance(a, pa.Scalar) else a.slice(low, middle - low) for a in args]
+        try:
+            kernel(*part)
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low

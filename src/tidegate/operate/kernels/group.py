@@ -1,0 +1,176 @@
+"""Rows into dense group numbers that keep the order of their keys, between keys and reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.operate.kernels.order import Ints, Mask, canonical, inverse, ordered, valid
+
+_RADIX_LIMIT = 2**62
+_BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A number in [0, size) per row, in the order of the values; not every number need occur."""
+
+    codes: Ints
+    size: int
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A finer split of the groups, so that no running float sum gets long; see `Groups.blocks`."""
+
+    bins: Ints
+    hot: Ints
+    width: int
+
+
+class Groups:
+    """The group of every row: `codes` int64 in [0, n), ascending in the order of the keys.
+
+    Everything derived is computed when first asked for and kept; the arrays must not be written.
+    """
+
+    def __init__(self, codes: Ints, n: int) -> None:
+        self.codes = codes
+        self.n = n
+
+    @cached_property
+    def counts(self) -> Ints:
+        """How many rows each group has."""
+        return np.bincount(self.codes, minlength=self.n).astype(np.int64, copy=False)
+
+    @cached_property
+    def rows(self) -> Ints:
+        """One row of each group (the last); only for groups that all have one."""
+        result = np.empty(self.n, np.int64)
+        result[self.codes] = np.arange(len(self.codes))
+        return result
+
+    @cached_property
+    def order(self) -> Ints:
+        """The rows sorted by group, in their given order within each."""
+        return stable_order(self.codes, self.n)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where each group begins in `order`."""
+        return np.cumsum(self.counts) - self.counts
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Bins of at most a few thousand rows: groups with more are cut by row position.
+
+        Depends on the positions of all rows, so it serves `fold` only, whose input is the same
+        however many instances there are.
+        """
+        rows = len(self.codes)
+        block = max(_BLOCK_ROWS, math.isqrt(rows) + 1)
+        hot = np.flatnonzero(self.counts > block)
+        if len(hot) == 0:
+            return Blocks(self.codes, hot, 0)
+        width = -(-rows // block)
+        base = np.arange(self.n)
+        base[hot] = self.n + np.arange(len(hot)) * width
+        bins = base[self.codes]
+        cut = bins >= self.n
+        np.add(bins, np.arange(rows) // block, out=bins, where=cut)
+        return Blocks(bins, hot, width)
+
+    def rounds(self) -> Iterator[tuple[Ints, Ints]]:
+        """For k = 0, 1, ...: the groups with more than k rows, and the k-th row of each."""
+        by_size = np.argsort(-self.counts, kind="stable")
+        falling = -self.counts[by_size]
+        for k in range(-int(falling[0]) if self.n else 0):
+            groups = by_size[: np.searchsorted(falling, -k)]
+            yield groups, self.order[self.starts[groups] + k]
+
+    def where(self, mask: Mask | None) -> Groups:
+        """The same groups over the marked rows only; some may be left empty."""
+        return self if mask is None else Groups(self.codes[mask], self.n)
+
+    def reorder(self, permutation: Ints) -> Groups:
+        """The same groups, numbered anew: the i-th is now the one that was permutation[i]."""
+        return Groups(inverse(permutation)[self.codes], self.n)
+
+
+def stable_order(codes: Ints, size: int) -> Ints:
+    """The stable sorting permutation of numbers in [0, size): radix passes of 16 bits."""
+    order = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
+    shift = 16
+    while size > 1 << shift:
+        digit = ((codes >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digit[order], kind="stable")]
+        shift += 16
+    return order.astype(np.int64, copy=False)
+
+
+def rank(column: pa.Array) -> Rank:
+    """Number a key column: NULL first, NaN equal to NaN and last, -0.0 equal to 0.0."""
+    mask = valid(column)
+    if mask is None:
+        return rank_integers(ordered(canonical(column)).keys)
+    present = rank_integers(ordered(canonical(column.drop_null())).keys)
+    codes = np.zeros(len(column), np.int64)
+    codes[mask] = present.codes + 1
+    return Rank(codes, present.size + 1)
+
+
+def rank_integers(keys: Ints) -> Rank:
+    """Number integers: by subtraction when they lie close together, else by a dictionary."""
+    if len(keys) == 0:
+        return Rank(keys, 1)
+    low, high = int(keys.min()), int(keys.max())
+    if high - low < 2 * len(keys) + 1024:
+        return Rank(keys if low == 0 else keys - low, high - low + 1)
+    codes, distinct = _dictionary(keys)
+    return Rank(codes, len(distinct))
+
+
+def pack(ranks: Sequence[Rank], rows: int) -> Rank:
+    """One number per row for several columns, in the order of the columns from left to right."""
+    if not ranks:
+        return Rank(np.zeros(rows, np.int64), 1)
+    packed = ranks[0]
+    for column in ranks[1:]:
+        if packed.size * column.size > _RADIX_LIMIT:
+            groups = dense(packed)
+            packed = Rank(groups.codes, groups.n)
+        if packed.size == 1:
+            packed = column
+        elif column.size > 1:
+            codes = packed.codes * column.size + column.codes
+            packed = Rank(codes, packed.size * column.size)
+    return packed
+
+
+def dense(packed: Rank) -> Groups:
+    """Groups for the numbers that occur, in their order; each has at least one row."""
+    codes, size = packed.codes, packed.size
+    if len(codes) == 0:
+        return Groups(codes, 0)
+    if size > 4 * len(codes) + 1024:
+        codes, distinct = _dictionary(codes)
+        return Groups(codes, len(distinct))
+    counts = np.bincount(codes, minlength=size)
+    present = np.flatnonzero(counts)
+    if len(present) == size:
+        return Groups(codes, size)
+    lookup = np.empty(size, np.int64)
+    lookup[present] = np.arange(len(present))
+    return Groups(lookup[codes], len(present))
+
+
+def _dictionary(keys: Ints) -> tuple[Ints, Ints]:
+    encoded = pa.array(keys).dictionary_encode()
+    values = encoded.dictionary.to_numpy()
+    order = np.argsort(values)
+    return inverse(order)[encoded.indices.to_numpy()], values[order]

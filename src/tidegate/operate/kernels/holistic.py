@@ -1,0 +1,95 @@
+"""QUANTILE and COUNT(DISTINCT), between rows and the sorted lists of values that panes keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank, stable_order
+from tidegate.operate.kernels.order import Floats, Ints, canonical, floats, one_zero, valid
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """Spark's `percentile`: exact, linear between neighbours, of any numbers as doubles."""
+
+    fraction: float
+    state = (("values", pa.list_(pa.float64())),)
+    result = pa.float64()
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        groups = groups.where(valid(columns[0]))
+        return [_sorted_lists(groups, one_zero(floats(columns[0].drop_null())))]
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        return [_sorted_lists(_inside(groups, states[0]), floats(states[0].flatten()))]
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        sizes = _sizes(states[0])
+        values = floats(states[0].flatten())
+        empty = sizes == 0
+        if bool(empty.all()):
+            return pa.nulls(len(sizes), pa.float64())
+        place = np.maximum(sizes - 1, 0) * self.fraction
+        low, high = np.floor(place), np.ceil(place)
+        starts = np.minimum(np.cumsum(sizes) - sizes, len(values) - 1)
+        below = values[starts + low.astype(np.int64)]
+        above = values[starts + high.astype(np.int64)]
+        with np.errstate(invalid="ignore", over="ignore"):
+            between = (high - place) * below + (place - low) * above
+        return pa.array(np.where(below == above, below, between), mask=empty)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """How many different values that are not NULL; NaN equals NaN and -0.0 equals 0.0."""
+
+    type: pa.DataType
+    result = pa.int64()
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return (("values", pa.list_(self.type)),)
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        groups = groups.where(valid(columns[0]))
+        return [_distinct_lists(groups, columns[0].drop_null())]
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        return [_distinct_lists(_inside(groups, states[0]), states[0].flatten())]
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        return pa.array(_sizes(states[0]))
+
+
+def _sizes(lists: pa.Array) -> Ints:
+    sizes: Ints = pc.list_value_length(lists).to_numpy().astype(np.int64)
+    return sizes
+
+
+def _inside(groups: Groups, lists: pa.Array) -> Groups:
+    """The groups of the values inside the lists."""
+    return Groups(np.repeat(groups.codes, _sizes(lists)), groups.n)
+
+
+def _offsets(counts: Ints) -> pa.Array:
+    return pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+
+
+def _sorted_lists(groups: Groups, values: Floats) -> pa.Array:
+    by_value = np.argsort(values)
+    order = by_value[stable_order(groups.codes[by_value], groups.n)]
+    return pa.ListArray.from_arrays(_offsets(groups.counts), pa.array(values[order]))
+
+
+def _distinct_lists(groups: Groups, values: pa.Array) -> pa.Array:
+    values = canonical(values)
+    pairs = dense(pack([Rank(groups.codes, groups.n), rank(values)], len(values)))
+    kept = values.take(pa.array(pairs.rows))
+    counts = np.bincount(groups.codes[pairs.rows], minlength=groups.n)
+    return pa.ListArray.from_arrays(_offsets(counts), kept)

@@ -1,0 +1,168 @@
+"""Values as integers that sort alike, between columns of any type and the kernels that compare.
+
+The order of every type here is the engine's: numbers ascending with NaN greatest, strings and
+binaries by their bytes, false before true, times by instant. NULL has no place in it; callers
+treat it apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_LOW_BITS = np.int64(2**63 - 1)
+_TOP_BIT = np.uint64(2**63)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Integers in the order of the values they stand for, and the way back."""
+
+    keys: Ints
+    decode: Callable[[Ints], pa.Array]
+
+
+def flat(column: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = None) -> pa.Array:
+    """One contiguous array of the given type; costs nothing when it is one already."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks)
+    return column if type_ is None or column.type == type_ else column.cast(type_)
+
+
+def valid(column: pa.Array) -> Mask | None:
+    """Which rows are not NULL; None stands for all of them."""
+    if column.null_count == 0:
+        return None
+    mask: Mask = pc.is_valid(column).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def is_ordered(type_: pa.DataType) -> bool:
+    """Whether values of a type can be compared, and therefore grouped."""
+    kinds = pa.types
+    return bool(
+        _is_number_like(type_)
+        or kinds.is_string(type_)
+        or kinds.is_large_string(type_)
+        or kinds.is_binary(type_)
+        or kinds.is_large_binary(type_)
+        or kinds.is_fixed_size_binary(type_)
+        or kinds.is_decimal(type_)
+        or kinds.is_null(type_)
+    )
+
+
+def _is_number_like(type_: pa.DataType) -> bool:
+    kinds = pa.types
+    return bool(
+        kinds.is_integer(type_)
+        or kinds.is_floating(type_)
+        or kinds.is_boolean(type_)
+        or kinds.is_date(type_)
+        or kinds.is_timestamp(type_)
+        or kinds.is_time(type_)
+        or kinds.is_duration(type_)
+    )
+
+
+def canonical(column: pa.Array) -> pa.Array:
+    """The same column with one NaN and one zero; only floats are touched, NULL stays NULL."""
+    if not pa.types.is_floating(column.type):
+        return column
+    values = one_zero(floats(column.fill_null(0.0)))
+    mask = None if column.null_count == 0 else pc.is_null(column).to_numpy(zero_copy_only=False)
+    return pa.array(values, mask=mask).cast(column.type, safe=False)
+
+
+def one_zero(values: Floats) -> Floats:
+    """A copy in which every NaN has the same bits and -0.0 is 0.0."""
+    result: Floats = values + 0.0
+    result[np.isnan(result)] = np.nan
+    return result
+
+
+def floats(column: pa.Array) -> Floats:
+    """A numeric column without NULL as doubles, read-only when it was one; decimals are rounded."""
+    if column.type != pa.float64():
+        column = column.cast(pa.float64(), safe=False)
+    values: Floats = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def integers(column: pa.Array) -> Ints:
+    """An integer, boolean or time column without NULL as int64, in the same order."""
+    type_ = column.type
+    if pa.types.is_boolean(type_):
+        column = column.cast(pa.int8())
+    elif not pa.types.is_integer(type_):
+        column = column.view(pa.int32() if type_.bit_width == 32 else pa.int64())
+    values: npt.NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    if values.dtype == np.uint64:
+        return (values ^ _TOP_BIT).view(np.int64)
+    return values.astype(np.int64, copy=False)
+
+
+def ordered(column: pa.Array) -> Ordered:
+    """Order-preserving integers for a column without NULL; -0.0 sorts below 0.0, all NaN are one.
+
+    Numbers and times cost one pass, other types one dictionary and a sort of its distinct values.
+    """
+    type_ = column.type
+    if pa.types.is_floating(type_):
+        return Ordered(_float_keys(floats(column)), lambda keys: _float_values(keys, type_))
+    if _is_number_like(type_):
+        return Ordered(integers(column), lambda keys: _integer_values(keys, type_))
+    encoded = column.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary)
+    sorted_values = encoded.dictionary.take(order)
+    keys = inverse(order.to_numpy().astype(np.int64))[encoded.indices.to_numpy()]
+    return Ordered(keys, lambda chosen: sorted_values.take(pa.array(chosen)))
+
+
+def inverse(permutation: Ints) -> Ints:
+    """Where each position went: inverse(p)[p[i]] == i."""
+    result = np.empty(len(permutation), np.int64)
+    result[permutation] = np.arange(len(permutation))
+    return result
+
+
+def _float_keys(values: Floats) -> Ints:
+    bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+    return np.where(bits < 0, bits ^ _LOW_BITS, bits)
+
+
+def _float_values(keys: Ints, type_: pa.DataType) -> pa.Array:
+    bits = np.where(keys < 0, keys ^ _LOW_BITS, keys)
+    return pa.array(bits.view(np.float64)).cast(type_, safe=False)
+
+
+def _integer_values(keys: Ints, type_: pa.DataType) -> pa.Array:
+    if pa.types.is_boolean(type_):
+        return pa.array(keys != 0)
+    if type_ == pa.uint64():
+        return pa.array(keys.view(np.uint64) ^ _TOP_BIT)
+    if pa.types.is_integer(type_):
+        return pa.array(keys).cast(type_)
+    if type_.bit_width == 32:
+        return pa.array(keys.astype(np.int32)).view(type_)
+    return pa.array(keys).view(type_)
+
+
+def spread(values: pa.Array, has: Mask) -> pa.Array:
+    """Put the values, in order, at the marked places of a longer column; the rest is NULL."""
+    if len(values) == len(has):
+        return values
+    places = np.cumsum(has) - 1
+    return values.take(pa.array(places, mask=~has))

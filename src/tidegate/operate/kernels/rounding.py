@@ -1,0 +1,116 @@
+"""ROUND, FLOOR and CEIL as Spark rounds (half away from zero, by decimal digits), over arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.kernels.decimal import WIDEST, fit, round_half_up
+from tidegate.operate.kernels.failure import OVERFLOW, OVERFLOW_REMEDY, RowFailure, reject
+from tidegate.operate.kernels.vector import join, split
+
+_EXACT = Context(prec=800, rounding=ROUND_HALF_UP)
+_FAST_LIMIT = 2.0**43
+"""Below it a scaled double still has ten bits behind the point, enough to see it is not a tie."""
+
+
+def round_to(type_: pa.DataType, value: Any, scale: Any) -> Any:
+    """Round half away from zero at a constant number of digits behind (or before) the point."""
+    digits = scale.as_py()
+    if pa.types.is_floating(type_):
+        return _round_floats(type_, value, digits)
+    if pa.types.is_decimal(type_):
+        return _into(round_half_up(value, digits), type_, value)
+    return value if digits >= 0 else _round_integers(type_, value, -digits)
+
+
+def _round_floats(type_: pa.DataType, value: Any, digits: int) -> Any:
+    """Doubles by the digits they print as: scaled in binary, ties and large ones one by one."""
+    raw, valid = split(value)
+    numbers = raw.astype(np.float64)
+    power = 10.0 ** abs(digits)
+    with np.errstate(all="ignore"):
+        scaled = np.abs(numbers) * power if digits >= 0 else np.abs(numbers) / power
+        whole = np.floor(scaled)
+        part = scaled - whole
+        nearest = np.where(part >= 0.5, whole + 1.0, whole)
+        result = np.copysign(nearest / power if digits >= 0 else nearest * power, numbers)
+        doubtful = np.isfinite(numbers) & ((np.abs(part - 0.5) < 0.01) | (scaled >= _FAST_LIMIT))
+        if digits >= 0:
+            large = np.abs(numbers) >= 1e17
+            doubtful &= ~large
+            result = np.where(large, numbers, result)
+        if abs(digits) > 22:
+            doubtful = np.isfinite(numbers)
+        result = np.where(np.isfinite(numbers), result + 0.0, numbers)
+    if doubtful.any():
+        distinct, places = np.unique(numbers[doubtful], return_inverse=True)
+        result[doubtful] = np.array([_round_exactly(x, digits) for x in distinct.tolist()])[places]
+    with np.errstate(all="ignore"):
+        return join(result.astype(type_.to_pandas_dtype()), valid, type_)
+
+
+def _round_exactly(number: float, digits: int) -> float:
+    step = Decimal(1).scaleb(-digits, _EXACT)
+    return float(Decimal(repr(number)).quantize(step, ROUND_HALF_UP, _EXACT)) + 0.0
+
+
+def _round_integers(type_: pa.DataType, value: Any, digits: int) -> Any:
+    raw, valid = split(value)
+    numbers = raw.astype(np.int64)
+    step = np.uint64(10**digits)
+    size = np.abs(numbers).astype(np.uint64)
+    rounded = (size + step // np.uint64(2)) // step * step
+    limit = np.uint64(2 ** (type_.bit_width - 1) - 1)
+    bad = rounded > limit + (numbers < 0).astype(np.uint64)
+    if valid is not None:
+        bad &= valid
+    reject(pa.array(bad), (value,), OVERFLOW, OVERFLOW_REMEDY)
+    signed = np.where(numbers < 0, -rounded.astype(np.int64), rounded.astype(np.int64))
+    return join(signed.astype(type_.to_pandas_dtype()), valid, type_)
+
+
+def _into(wide: Any, type_: pa.DataType, value: Any) -> Any:
+    result, bad = fit(wide, type_)
+    if bad is not None:
+        reject(bad, (value,), OVERFLOW, OVERFLOW_REMEDY)
+    return result
+
+
+def _whole(decimals: Callable[[Any], Any], floats: Callable[[Any], Any]) -> Callable[..., Any]:
+    def kernel(type_: pa.DataType, value: Any) -> Any:
+        if pa.types.is_integer(value.type):
+            return value
+        if pa.types.is_decimal(value.type):
+            wide = value.cast(pa.decimal256(WIDEST, value.type.scale))
+            return _into(decimals(wide), type_, value)
+        return _to_long(floats, type_, value)
+
+    return kernel
+
+
+def _to_long(function: Callable[[Any], Any], type_: pa.DataType, value: Any) -> Any:
+    """A whole double as int64: NaN is zero, 2**63 is the largest, what lies beyond fails."""
+    numbers, valid = split(value)
+    whole = np.nan_to_num(function(numbers), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    bad = (whole > 2.0**63) | (whole < -(2.0**63))
+    if valid is not None:
+        bad &= valid
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise RowFailure(OVERFLOW, str(numbers[row]), OVERFLOW_REMEDY)
+    top = whole >= 2.0**63
+    integers = np.where(top, 0.0, whole).astype(np.int64)
+    return join(np.where(top, np.int64(2**63 - 1), integers), valid, type_)
+
+
+OPS: dict[str, Callable[..., Any]] = {
+    "round": round_to,
+    "floor": _whole(pc.floor, np.floor),
+    "ceil": _whole(pc.ceil, np.ceil),
+}

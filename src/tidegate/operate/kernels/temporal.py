@@ -1,0 +1,140 @@
+"""Fields, truncation and shifts of dates and timestamps in UTC, over Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.kernels.failure import checked
+from tidegate.operate.kernels.vector import join, split
+
+DAY_US = 86_400_000_000
+_UNITS_US = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": DAY_US,
+    "week": 7 * DAY_US,
+}
+_MONDAY_US = 4 * DAY_US
+"""The first Monday after the epoch, which was a Thursday."""
+_REMEDY = "Filter out times that far from the present."
+
+
+def naive(value: Any) -> Any:
+    """A timestamp without its zone, so that Arrow needs no zone database; dates as they are."""
+    return value.view(pa.timestamp("us")) if pa.types.is_timestamp(value.type) else value
+
+
+def _field(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda type_, value: function(naive(value)).cast(type_)
+
+
+def second_fraction(type_: pa.DataType, value: Any) -> Any:
+    """EXTRACT(SECOND ...): seconds with six digits, as a decimal."""
+    micros, valid = split(value)
+    inside = join(np.mod(micros, 60_000_000).astype(np.int32), valid, pa.int32())
+    millionth = pa.scalar(Decimal("0.000001"), pa.decimal128(6, 6))
+    return pc.multiply(inside.cast(pa.decimal128(10, 0)), millionth).cast(type_)
+
+
+def date_trunc(type_: pa.DataType, value: Any, unit: Any) -> Any:
+    """The start of the unit that a timestamp lies in; weeks start on Monday."""
+    name = unit.as_py()
+    if name in _UNITS_US:
+        micros, valid = split(value)
+        size = _UNITS_US[name]
+        origin = _MONDAY_US if name == "week" else 0
+        return join(micros - np.mod(micros - origin, size), valid, type_)
+    return pc.floor_temporal(naive(value), unit=name).cast(pa.timestamp("us")).view(type_)
+
+
+def trunc_date(type_: pa.DataType, value: Any, unit: Any) -> Any:
+    """The same for dates: week, month, quarter or year."""
+    stamps = value.cast(pa.timestamp("us"))
+    return date_trunc(pa.timestamp("us"), stamps, unit).cast(type_)
+
+
+def unix_time(size: int) -> Callable[..., Any]:
+    def kernel(type_: pa.DataType, value: Any) -> Any:
+        micros, valid = split(value)
+        return join(micros if size == 1 else np.floor_divide(micros, size), valid, type_)
+
+    return kernel
+
+
+def from_unix(size: int) -> Callable[..., Any]:
+    """timestamp_micros, timestamp_millis and timestamp_seconds of integers."""
+
+    def kernel(type_: pa.DataType, value: Any) -> Any:
+        wide = value.cast(pa.int64())
+        return checked(pc.multiply_checked, wide, pa.scalar(size, pa.int64())).view(type_)
+
+    return kernel
+
+
+def add_months(type_: pa.DataType, value: Any, months: Any) -> Any:
+    """The same day of a later month, or its last day when the month is shorter; time of day stays."""
+    if not months.is_valid:
+        return pa.nulls(len(value), type_)
+    raw, valid = split(value)
+    is_date = pa.types.is_date(value.type)
+    numbers = raw.astype(np.int64)
+    day = numbers if is_date else np.floor_divide(numbers, DAY_US)
+    dates = day.astype("datetime64[D]")
+    month = dates.astype("datetime64[M]")
+    in_month = (dates - month.astype("datetime64[D]")).astype(np.int64)
+    target = month + np.timedelta64(months.as_py(), "M")
+    first = target.astype("datetime64[D]")
+    last = ((target + np.timedelta64(1, "M")).astype("datetime64[D]") - first).astype(np.int64) - 1
+    moved = first.astype(np.int64) + np.minimum(in_month, last)
+    if is_date:
+        return join(moved.astype(np.int32), valid, type_)
+    return join(moved * DAY_US + (numbers - day * DAY_US), valid, type_)
+
+
+def add_days(type_: pa.DataType, value: Any, days: Any) -> Any:
+    """A date some days later; `days` are int32."""
+    return checked(pc.add_checked, _days(value), days, remedy=_REMEDY).view(type_)
+
+
+def date_diff(_: pa.DataType, end: Any, start: Any) -> Any:
+    return pc.subtract(_days(end), _days(start))
+
+
+def _days(value: Any) -> Any:
+    return value.cast(pa.int32()) if isinstance(value, pa.Scalar) else value.view(pa.int32())
+
+
+OPS: dict[str, Callable[..., Any]] = {
+    "year": _field(pc.year),
+    "quarter": _field(pc.quarter),
+    "month": _field(pc.month),
+    "week": _field(pc.iso_week),
+    "day": _field(pc.day),
+    "day_of_year": _field(pc.day_of_year),
+    "day_of_week": _field(lambda x: pc.day_of_week(x, count_from_zero=False, week_start=7)),
+    "weekday": _field(pc.day_of_week),
+    "hour": _field(pc.hour),
+    "minute": _field(pc.minute),
+    "second": _field(pc.second),
+    "second_fraction": second_fraction,
+    "date_trunc": date_trunc,
+    "trunc_date": trunc_date,
+    "unix_micros": unix_time(1),
+    "unix_millis": unix_time(1_000),
+    "unix_seconds": unix_time(1_000_000),
+    "timestamp_micros": from_unix(1),
+    "timestamp_millis": from_unix(1_000),
+    "timestamp_seconds": from_unix(1_000_000),
+    "add_months": add_months,
+    "add_days": add_days,
+    "date_diff": date_diff,
+}

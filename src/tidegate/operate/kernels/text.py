@@ -1,0 +1,135 @@
+"""Functions of strings by code points, as Spark defines them, over Arrow string arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.kernels.vector import by_distinct
+
+
+def _case(ascii_: Callable[[Any], Any], full: Callable[[str], str]) -> Callable[..., Any]:
+    """Case mapping: ASCII at once, other text by the full Unicode rules per distinct value."""
+
+    def kernel(type_: pa.DataType, value: Any) -> Any:
+        if pc.all(pc.string_is_ascii(value)).as_py() is not False:
+            return ascii_(value)
+        return by_distinct(value, lambda text: None if text is None else full(text), type_)
+
+    return kernel
+
+
+def length(type_: pa.DataType, value: Any) -> Any:
+    count = pc.utf8_length(value) if pa.types.is_string(value.type) else pc.binary_length(value)
+    return count.cast(type_)
+
+
+def _trim(function: Callable[..., Any]) -> Callable[..., Any]:
+    def kernel(_: pa.DataType, value: Any, characters: Any) -> Any:
+        if not characters.is_valid:
+            return pa.nulls(len(value), value.type)
+        wanted = characters.as_py()
+        return function(value, characters=wanted) if wanted else value
+
+    return kernel
+
+
+def substring(type_: pa.DataType, value: Any, start: Any, count: Any) -> Any:
+    """Positions start at 1 (0 means 1), negative ones count from the end; constants both."""
+    if not (start.is_valid and count.is_valid):
+        return pa.nulls(len(value), type_)
+    first, rows = start.as_py(), count.as_py()
+    first = first - 1 if first > 0 else first
+    if rows <= 0:
+        return pc.if_else(value.is_valid(), pa.scalar("", type_), pa.scalar(None, type_))
+    stop = first + rows
+    if first < 0 <= stop:
+        return pc.utf8_slice_codeunits(value, start=first)
+    return pc.utf8_slice_codeunits(value, start=first, stop=min(stop, 2**31 - 1))
+
+
+def concat(_: pa.DataType, *values: Any) -> Any:
+    """Strings joined; NULL when any is NULL."""
+    return pc.binary_join_element_wise(*values, "", null_handling="emit_null")
+
+
+def replace(type_: pa.DataType, value: Any, search: Any, replacement: Any) -> Any:
+    if not (search.is_valid and replacement.is_valid):
+        return pa.nulls(len(value), type_)
+    if not search.as_py():
+        return value
+    return pc.replace_substring(value, search.as_py(), replacement.as_py())
+
+
+def _find(function: Callable[..., Any]) -> Callable[..., Any]:
+    def kernel(type_: pa.DataType, value: Any, pattern: Any) -> Any:
+        if not pattern.is_valid:
+            return pa.nulls(len(value), type_)
+        return function(value, pattern=pattern.as_py())
+
+    return kernel
+
+
+def like(type_: pa.DataType, value: Any, pattern: Any, escape: Any) -> Any:
+    """LIKE with a constant pattern; the usual shapes go without a regular expression."""
+    if not pattern.is_valid:
+        return pa.nulls(len(value), type_)
+    parts = like_parts(pattern.as_py(), escape.as_py())
+    literal = "".join(part for part in parts if part is not None and part != _ONE)
+    wild = [i for i, part in enumerate(parts) if part is None]
+    if _ONE not in parts:
+        if not wild:
+            return pc.equal(value, pa.scalar(literal, pa.string()))
+        inner = [i for i in wild if 0 < i < len(parts) - 1]
+        if not inner and literal:
+            at_start, at_end = parts[0] is None, parts[-1] is None
+            find = (
+                pc.match_substring if at_start and at_end else
+                pc.ends_with if at_start else pc.starts_with
+            )
+            return find(value, pattern=literal)
+    text = "".join(".*" if p is None else "." if p == _ONE else re.escape(p) for p in parts)
+    return pc.match_substring_regex(value, pattern=f"(?s)\\A(?:{text})\\z")
+
+
+_ONE = "\0_"
+"""The mark of `_` among the parts of a pattern; no literal part is this text."""
+
+
+def like_parts(pattern: str, escape: str) -> list[str | None]:
+    """The characters of a LIKE pattern; None stands for `%`. Raises ValueError on a stray escape."""
+    parts: list[str | None] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            follower = next(characters, None)
+            if follower is None or follower not in ("%", "_", escape):
+                raise ValueError(pattern)
+            parts.append(follower)
+        elif character == "%":
+            if not parts or parts[-1] is not None:
+                parts.append(None)
+        else:
+            parts.append(_ONE if character == "_" else character)
+    return parts
+
+
+OPS: dict[str, Callable[..., Any]] = {
+    "upper": _case(pc.ascii_upper, str.upper),
+    "lower": _case(pc.ascii_lower, str.lower),
+    "length": length,
+    "trim": _trim(pc.utf8_trim),
+    "ltrim": _trim(pc.utf8_ltrim),
+    "rtrim": _trim(pc.utf8_rtrim),
+    "substring": substring,
+    "concat": concat,
+    "replace": replace,
+    "starts_with": _find(pc.starts_with),
+    "ends_with": _find(pc.ends_with),
+    "contains": _find(pc.match_substring),
+    "like": like,
+}

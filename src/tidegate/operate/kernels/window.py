@@ -1,0 +1,62 @@
+"""Panes into the windows that cover them, between pane numbers and window numbers.
+
+Pane p is [p * w, (p + 1) * w). Window k is [k * s, k * s + r), that is, the panes from
+k * s / w up to before (k * s + r) / w, because w divides both r and s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.operate.kernels.order import Ints
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Windows over panes, both in pane units: `length` panes each, a new one every `step`."""
+
+    length: int
+    step: int
+
+    def bounds(self, panes: Ints, first: int, last: int) -> tuple[Ints, Ints]:
+        """The lowest and highest window in [first, last] that covers each pane; low > high: none.
+
+        `first` and `last` may lie beyond int64: they are clamped to what is there.
+        """
+        low, high = (panes - self.length) // self.step + 1, panes // self.step
+        floor, ceiling = int(low.min()), int(high.max())
+        first = min(max(first, floor), ceiling + 1)
+        last = max(min(last, ceiling), floor - 1)
+        return np.maximum(low, first), np.minimum(high, last)
+
+
+def expand(low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """One entry per (row, window) with low[row] <= window <= high[row], rows in their order."""
+    counts = np.maximum(high - low + 1, 0)
+    rows = np.repeat(np.arange(len(low)), counts)
+    offset = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, low[rows] + offset
+
+
+def spans(low: Ints, high: Ints, weights: Ints, limit: int) -> Iterator[tuple[int, int]]:
+    """Cut the windows that occur into ascending ranges whose expansion weighs at most `limit`.
+
+    A single window is never cut, however heavy.
+    """
+    used = high >= low
+    if not bool(used.any()):
+        return
+    pending = [(int(low[used].min()), int(high[used].max()))]
+    while pending:
+        first, last = pending.pop()
+        counts = np.minimum(high, last) - np.maximum(low, first) + 1
+        weight = float((np.maximum(counts, 0) * weights.astype(np.float64)).sum())
+        if weight <= limit or first == last:
+            if weight > 0:
+                yield first, last
+            continue
+        middle = (first + last) // 2
+        pending += [(middle + 1, last), (first, middle)]

@@ -1,0 +1,1 @@
+"""From logical nodes to what the runtime executes: rules, lowering, explain."""

@@ -1,0 +1,47 @@
+"""The rule that refuses functions whose value is not decided by the tuple alone."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+
+_CLASSES = tuple(
+    cls
+    for name in (
+        "Rand Randn Uuid CurrentDate CurrentTime CurrentTimestamp CurrentUser Localtimestamp"
+    ).split()
+    if (cls := getattr(exp, name, None)) is not None
+)
+_NAMES = {
+    "RAND",
+    "RANDN",
+    "RANDOM",
+    "UUID",
+    "NOW",
+    "CURDATE",
+    "CURRENT_DATE",
+    "CURRENT_TIMESTAMP",
+    "CURRENT_USER",
+    "MONOTONICALLY_INCREASING_ID",
+    "SPARK_PARTITION_ID",
+    "INPUT_FILE_NAME",
+    "SHUFFLE",
+    "UNIX_TIMESTAMP",
+}
+
+
+def require_deterministic(expression: exp.Expression, where: str) -> None:
+    """Refuse random numbers and the wall clock: a replay of a batch must give the same rows."""
+    for node in expression.walk():
+        named = isinstance(node, exp.Anonymous) and node.name.upper() in _NAMES
+        if isinstance(node, _CLASSES) or named:
+            if isinstance(node, exp.Anonymous) and node.name.upper() == "UNIX_TIMESTAMP":
+                if node.expressions:
+                    continue
+            raise QueryError(
+                where,
+                "the result must depend on the tuples alone",
+                node.sql(dialect="spark", comments=False),
+                "Random numbers and the current time would differ when a batch is replayed.",
+            )

@@ -1,0 +1,111 @@
+"""Columns by name inside expressions, between what a user wrote and what a node's child holds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError, near
+
+EVENT_TIME = "ts"
+"""The implicit column of every stream before a window."""
+
+WINDOW = ("window_start", "window_end")
+"""The implicit columns of every row after a window."""
+
+NamedExpr = tuple[str, exp.Expression]
+
+
+def column(name: str) -> exp.Column:
+    """A plain reference to a column; names are compared as they are, so nothing is quoted here."""
+    return exp.Column(this=exp.Identifier(this=name, quoted=False))
+
+
+def is_column(expression: exp.Expression, names: Collection[str]) -> bool:
+    """Whether an expression is nothing but one of these columns."""
+    return isinstance(expression, exp.Column) and expression.name in names
+
+
+def find_name(name: str, names: Sequence[str]) -> str | None:
+    """The column meant by a name: the exact one, else the only one that differs in case."""
+    if name in names:
+        return name
+    alike = [n for n in names if n.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def resolve(name: str, names: Sequence[str], where: str) -> str:
+    """The column meant by a name; an unknown one is an error that lists the near ones."""
+    found = find_name(name, names)
+    if found is None:
+        raise QueryError(where, "no column has this name", name, near(name, names))
+    return found
+
+
+def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> exp.Expression:
+    """A copy of an expression in which every column is plain and named as in `names`."""
+
+    def fix(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        if node.table:
+            raise QueryError(
+                where,
+                "a qualified column needs a join",
+                node.sql(dialect="spark"),
+                "Write the column's name alone.",
+            )
+        return column(resolve(node.name, names, where))
+
+    return _expression(expression.copy().transform(fix, copy=False))
+
+
+def substitute(
+    expression: exp.Expression, mapping: Mapping[str, exp.Expression]
+) -> exp.Expression:
+    """A copy of an expression with columns replaced by what they stand for, in parentheses."""
+
+    def put(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and not node.table and node.name in mapping:
+            return wrapped(mapping[node.name].copy())
+        return node
+
+    return _expression(expression.copy().transform(put, copy=False))
+
+
+def wrapped(expression: exp.Expression) -> exp.Expression:
+    """The expression, in parentheses where an operator beside it could take it apart."""
+    if isinstance(expression, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Case | exp.Interval):
+        if not isinstance(expression, exp.Paren | exp.Dot):
+            return exp.Paren(this=expression)
+    return expression
+
+
+def conjuncts(predicate: exp.Expression) -> tuple[exp.Expression, ...]:
+    """The conditions that AND joins, in the order they were written."""
+    if isinstance(predicate, exp.Paren):
+        return conjuncts(predicate.this)
+    if isinstance(predicate, exp.And):
+        return conjuncts(predicate.left) + conjuncts(predicate.right)
+    return (predicate,)
+
+
+def distinct_names(names: Iterable[str], where: str) -> None:
+    """Refuse two output columns with one name; case does not distinguish them."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.lower() in seen:
+            raise QueryError(
+                where,
+                "every column needs a name of its own",
+                f"{name} twice",
+                "Give one of them another name with AS.",
+            )
+        seen[name.lower()] = name
+
+
+def _expression(node: exp.Expr) -> exp.Expression:
+    if not isinstance(node, exp.Expression):
+        raise TypeError(f"not an expression: {node!r}")
+    return node

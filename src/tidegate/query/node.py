@@ -1,0 +1,478 @@
+"""The logical plan: immutable nodes that SQL and Python both build and that lowering reads.
+
+Every node says what its rows are: `schema` lists the implicit columns first (`ts` before a window,
+`window_start, window_end` after one), then the others; `names` are the same without their types.
+A node is checked when it is built, and its expressions then name columns exactly as the child does.
+Types that only Spark can tell are not needed to build a node: `schema` raises UnknownKernel for
+them, and lowering asks Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.operate.kernels.expression import Expr
+from tidegate.query.aggregate import AggregateCall
+from tidegate.query.name import (
+    EVENT_TIME,
+    WINDOW,
+    NamedExpr,
+    canonical,
+    column,
+    distinct_names,
+    is_column,
+)
+from tidegate.query.typing import UnknownKernel, bind, bind_predicate
+from tidegate.query.widen import wider
+from tidegate.query.window import TimeWindow, TupleWindow, Window
+from tidegate.schema import TIME, type_name
+
+
+@dataclass(frozen=True)
+class StreamDef:
+    """A named stream: where its sources are, which column is its time, and how late it may be.
+
+    `uris` may be empty when the sources are handed in as objects. `idle_us` is None when a silent
+    source holds the frontier back for ever, which is the default because it keeps determinism.
+    """
+
+    name: str
+    uris: tuple[str, ...]
+    time: str
+    disorder_us: int
+    idle_us: int | None
+    schema: pa.Schema
+
+    def __post_init__(self) -> None:
+        where = f"stream {self.name}"
+        if self.time not in self.schema.names:
+            raise QueryError(
+                where,
+                "the time must be one of its columns",
+                self.time,
+                near(self.time, self.schema.names),
+            )
+        if self.disorder_us < 0:
+            raise QueryError(where, "DISORDER must not be negative", f"{self.disorder_us} us")
+        if self.idle_us is not None and self.idle_us <= 0:
+            raise QueryError(where, "IDLE must be longer than zero", f"{self.idle_us} us")
+
+
+@dataclass(frozen=True)
+class Input:
+    """The tuples of one stream, as its sources give them."""
+
+    stream: StreamDef
+    windowed = False
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return ()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.schema.names)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        raw = self.stream.schema
+        if self.shadowed:
+            return raw
+        rest = [f for f in raw if f.name != EVENT_TIME]
+        return pa.schema([pa.field(EVENT_TIME, TIME), *rest])
+
+    @property
+    def shadowed(self) -> bool:
+        """Whether a column that is not the stream's time has the name of the event time."""
+        return EVENT_TIME in self.stream.schema.names and self.stream.time != EVENT_TIME
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        """Columns that hold the event time, under whatever name."""
+        return frozenset({self.stream.time} if self.shadowed else {self.stream.time, EVENT_TIME})
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The rows for which the predicate is true; WHERE before a window, HAVING after one."""
+
+    child: Node
+    predicate: exp.Expression
+
+    def __post_init__(self) -> None:
+        where = "HAVING" if self.child.windowed else "WHERE"
+        _set(self, predicate=canonical(self.predicate, self.child.names, where))
+        check_type(self.child, self.predicate, where, predicate=True)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def windowed(self) -> bool:
+        return self.child.windowed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.child.names
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.child.schema
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        return self.child.event_names
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One output of a split: the rows whose first true condition is `index`, or the rest.
+
+    A condition that is NULL does not match; `index == len(conditions)` is the rest.
+    """
+
+    child: Node
+    conditions: tuple[exp.Expression, ...]
+    index: int
+
+    def __post_init__(self) -> None:
+        if not self.conditions or not 0 <= self.index <= len(self.conditions):
+            raise QueryError("split", "needs at least one condition", str(len(self.conditions)))
+        names = self.child.names
+        _set(self, conditions=tuple(canonical(c, names, "split") for c in self.conditions))
+        for condition in self.conditions:
+            check_type(self.child, condition, "split", predicate=True)
+
+    @property
+    def predicate(self) -> exp.Expression:
+        """The condition of this output alone, free of NULL."""
+        held = [
+            exp.Coalesce(this=c.copy(), expressions=[exp.false()]) for c in self.conditions
+        ]
+        parts: list[exp.Expression] = [exp.Not(this=h) for h in held[: self.index]]
+        return exp.and_(*parts, *held[self.index : self.index + 1], copy=False)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def windowed(self) -> bool:
+        return self.child.windowed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.child.names
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.child.schema
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        return self.child.event_names
+
+
+@dataclass(frozen=True)
+class Project:
+    """Named expressions over the child's columns; the implicit columns stay by themselves."""
+
+    child: Node
+    columns: tuple[NamedExpr, ...]
+
+    def __post_init__(self) -> None:
+        names = self.child.names
+        _set(self, columns=tuple((n, canonical(e, names, "SELECT")) for n, e in self.columns))
+        distinct_names([*self.implicit, *(n for n, _ in self.columns)], "SELECT")
+        for _, expression in self.columns:
+            check_type(self.child, expression, "SELECT")
+
+    @property
+    def implicit(self) -> tuple[str, ...]:
+        return WINDOW if self.child.windowed else (EVENT_TIME,)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def windowed(self) -> bool:
+        return self.child.windowed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.implicit, *(n for n, _ in self.columns))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        types = types_of(self.child)
+        named = [pa.field(n, bind(e, types, "SELECT").type) for n, e in self.columns]
+        return pa.schema([*(pa.field(n, TIME) for n in self.implicit), *named])
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        held = self.child.event_names
+        return frozenset({EVENT_TIME, *(n for n, e in self.columns if is_column(e, held))})
+
+
+@dataclass(frozen=True)
+class Union:
+    """The tuples of several streams, columns matched by position and named as in the first."""
+
+    inputs: tuple[Node, ...]
+    windowed = False
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) < 2:
+            raise QueryError("UNION ALL", "needs two streams", str(len(self.inputs)))
+        for child in self.inputs:
+            if child.windowed:
+                raise UnavailableError("UNION ALL", "a union of windows is not available yet")
+        widths = [len(data_names(c)) for c in self.inputs]
+        if len(set(widths)) > 1:
+            raise QueryError(
+                "UNION ALL",
+                "every side must have the same number of columns",
+                " and ".join(str(w) for w in widths),
+            )
+        try:
+            _ = self.schema
+        except UnknownKernel:
+            return
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.inputs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (EVENT_TIME, *data_names(self.inputs[0]))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        fields = [pa.field(EVENT_TIME, TIME)]
+        for i, name in enumerate(data_names(self.inputs[0])):
+            types = [types_of(c)[data_names(c)[i]] for c in self.inputs]
+            fields.append(pa.field(name, wider(types, f"UNION ALL column {name}")))
+        return pa.schema(fields)
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        return frozenset({EVENT_TIME})
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One row per window and group that has tuples: window_start, window_end, keys, aggregates."""
+
+    child: Node
+    window: Window
+    keys: tuple[NamedExpr, ...]
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+    windowed = True
+
+    def __post_init__(self) -> None:
+        names = self.child.names
+        _set(
+            self,
+            keys=tuple((n, canonical(e, names, "GROUP BY")) for n, e in self.keys),
+            aggregates=tuple((n, _canonical_call(c, names)) for n, c in self.aggregates),
+        )
+        distinct_names(self.names, "SELECT")
+        if self.child.windowed:
+            raise UnavailableError(
+                "window", "a window over the result of a window is not available yet"
+            )
+        try:
+            _ = self.schema
+        except UnknownKernel:
+            pass
+        if isinstance(self.window, TupleWindow):
+            raise UnavailableError(f"[{self.window}]", "tuple windows are not available yet")
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*WINDOW, *(n for n, _ in self.keys), *(n for n, _ in self.aggregates))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        types = types_of(self.child)
+        fields = [pa.field(n, TIME) for n in WINDOW]
+        for name, expression in self.keys:
+            fields.append(pa.field(name, key_type(bind(expression, types, "GROUP BY").type, name)))
+        for name, call in self.aggregates:
+            given = [bind(a, types, str(call)).type for a in call.arguments]
+            ready = call.coerced(given)
+            taken = [bind(a, types, str(call)).type for a in ready.arguments]
+            fields.append(pa.field(name, ready.function(name, (), taken).result))
+        return pa.schema(fields)
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        return frozenset()
+
+
+@dataclass(frozen=True)
+class Order:
+    """One key of ORDER BY; without NULLS FIRST/LAST, NULL is the smallest value, as in Spark."""
+
+    expression: exp.Expression
+    descending: bool = False
+    nulls_first: bool | None = None
+
+    @property
+    def nulls_lead(self) -> bool:
+        """Where NULL goes, decided."""
+        return not self.descending if self.nulls_first is None else self.nulls_first
+
+
+@dataclass(frozen=True)
+class Top:
+    """The rows of each window in this order, at most `limit` of them; ties in order of the key."""
+
+    child: Node
+    order: tuple[Order, ...]
+    limit: int | None
+    windowed = True
+
+    def __post_init__(self) -> None:
+        if not self.child.windowed:
+            raise QueryError(
+                "ORDER BY and LIMIT",
+                "an unbounded stream has no last tuple to wait for, so its order cannot be changed",
+                None,
+                "Give the stream a window and an aggregate, or leave ORDER BY and LIMIT out.",
+            )
+        if self.limit is not None and self.limit < 0:
+            raise QueryError("LIMIT", "must not be negative", str(self.limit))
+        names = self.child.names
+        fixed = tuple(
+            Order(canonical(o.expression, names, "ORDER BY"), o.descending, o.nulls_lead)
+            for o in self.order
+        )
+        _set(self, order=fixed)
+        for key in self.order:
+            check_type(self.child, key.expression, "ORDER BY", ordered=True)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.child.names
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.child.schema
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        return frozenset()
+
+
+Node = Input | Filter | Branch | Project | Union | Aggregate | Top
+
+
+def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
+    """A Project without the implicit columns, which are there anyway; the child if nothing changes.
+
+    The implicit columns may be listed under their own names, but nothing else may take the names.
+    """
+    implicit = WINDOW if child.windowed else (EVENT_TIME,)
+    kept: list[NamedExpr] = []
+    for name, expression in columns:
+        plain = canonical(expression, child.names, "SELECT")
+        if name not in implicit:
+            kept.append((name, plain))
+            continue
+        same = is_column(plain, {name}) if child.windowed else is_column(plain, child.event_names)
+        if not same:
+            raise QueryError(
+                "SELECT",
+                f"the name {name} belongs to the {'window' if child.windowed else 'event time'}",
+                plain.sql(dialect="spark"),
+                "Give the column another name with AS.",
+            )
+    unchanged = child.windowed and tuple(kept) == tuple((n, column(n)) for n in data_names(child))
+    return child if unchanged else Project(child, tuple(kept))
+
+
+def data_names(node: Node) -> tuple[str, ...]:
+    """The columns of a node without the implicit ones."""
+    base = node
+    while isinstance(base, Filter | Branch):
+        base = base.child
+    if isinstance(base, Input) and base.shadowed:
+        return node.names
+    implicit = WINDOW if node.windowed else (EVENT_TIME,)
+    return tuple(n for n in node.names if n not in implicit)
+
+
+def types_of(node: Node) -> dict[str, pa.DataType]:
+    """The columns of a node by name."""
+    return {f.name: f.type for f in node.schema}
+
+
+def check_type(
+    child: Node, expression: exp.Expression, where: str, predicate: bool = False, ordered: bool = False
+) -> None:
+    """Refuse an expression that cannot be typed; what only Spark knows passes before a window."""
+    try:
+        types = types_of(child)
+    except UnknownKernel:
+        return
+    try:
+        bound: Expr = (bind_predicate if predicate else bind)(expression, types, where)
+    except UnknownKernel:
+        if child.windowed:
+            raise
+        return
+    if ordered:
+        key_type(bound.type, expression.sql(dialect="spark"), where)
+
+
+def key_type(type_: pa.DataType, name: str, where: str = "GROUP BY") -> pa.DataType:
+    """The type of a key, which must have an order and an equality."""
+    if pa.types.is_nested(type_):
+        raise QueryError(where, f"{name} must be a plain value", type_name(type_))
+    return type_
+
+
+def _canonical_call(call: AggregateCall, names: tuple[str, ...]) -> AggregateCall:
+    arguments = tuple(canonical(a, names, str(call)) for a in call.arguments)
+    return AggregateCall(call.kind, arguments, call.fraction, call.user)
+
+
+def _set(node: object, **fields: object) -> None:
+    for name, value in fields.items():
+        object.__setattr__(node, name, value)
+
+
+__all__ = [
+    "Aggregate",
+    "Branch",
+    "Filter",
+    "Input",
+    "Node",
+    "Order",
+    "Project",
+    "StreamDef",
+    "TimeWindow",
+    "Top",
+    "Union",
+    "data_names",
+    "project",
+    "types_of",
+]

@@ -1,0 +1,81 @@
+"""What a query may ask beside its answer (error, shedding, latency), between WITH and the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.errors import QueryError
+from tidegate.query.window import duration_text
+
+CONCEPT = "concept"
+UNIFORM = "uniform"
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """Answers may differ from the exact ones by `error` (relative) with probability `confidence`.
+
+    `budget_rows` is how many tuples of a window may be kept to answer from; None leaves it open.
+    """
+
+    error: float
+    confidence: float = 0.95
+    budget_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        _share("WITH ERROR", "the error", self.error)
+        _share("WITH ERROR", "the confidence", self.confidence)
+        if self.budget_rows is not None and self.budget_rows < 1:
+            raise QueryError(
+                "WITH ERROR", "the budget must be at least 1 row", str(self.budget_rows)
+            )
+
+    def __str__(self) -> str:
+        text = f"ERROR {_percent(self.error)} CONFIDENCE {_percent(self.confidence)}"
+        return text if self.budget_rows is None else f"{text} BUDGET {self.budget_rows} ROWS"
+
+
+@dataclass(frozen=True)
+class Shed:
+    """Drop this share of the tuples, chosen uniformly or so that the window's concept stays."""
+
+    share: float
+    by: str = CONCEPT
+
+    def __post_init__(self) -> None:
+        _share("WITH SHED", "the share", self.share)
+        if self.by not in (CONCEPT, UNIFORM):
+            raise QueryError("WITH SHED", "BY must be CONCEPT or UNIFORM", self.by)
+
+    def __str__(self) -> str:
+        return f"SHED {_percent(self.share)} BY {self.by.upper()}"
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Results should follow their tuples within this time; remedies are taken to keep it."""
+
+    target_us: int
+
+    def __post_init__(self) -> None:
+        if self.target_us <= 0:
+            raise QueryError(
+                "WITH LATENCY",
+                "the target must be longer than zero",
+                duration_text(self.target_us),
+            )
+
+    def __str__(self) -> str:
+        return f"LATENCY {duration_text(self.target_us)}"
+
+
+Option = ErrorBound | Shed | Latency
+
+
+def _share(where: str, what: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise QueryError(where, f"{what} must be between 0 and 100 percent", _percent(value))
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.10g} PERCENT"

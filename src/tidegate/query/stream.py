@@ -1,0 +1,175 @@
+"""The fluent Python surface, between a session that makes streams and the logical nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.errors import QueryError, UnavailableError
+from tidegate.query.aggregate import AggregateCall
+from tidegate.query.expression import Expression
+from tidegate.query.name import NamedExpr, column, resolve
+from tidegate.query.node import (
+    Aggregate,
+    Branch,
+    Filter,
+    Node,
+    Order,
+    Top,
+    Union,
+    data_names,
+    project,
+)
+from tidegate.query.option import ErrorBound, Shed
+from tidegate.query.window import Duration, TimeWindow, duration_us
+
+Launch = Callable[..., Any]
+"""Starts a query: launch(node, **options) -> the running query."""
+
+Describe = Callable[[Node], str]
+"""Explains a query: describe(node) -> text."""
+
+Column = str | Expression
+"""The name of a column, or an expression."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream, or what a query makes of one; every method gives a new one and changes nothing.
+
+    The session makes it and hands in how queries are started and explained.
+    """
+
+    node: Node
+    launch: Launch
+    describe: Describe
+
+    def where(self, *conditions: Expression) -> Stream:
+        """Keep the tuples for which all conditions are true; after a window, the rows."""
+        node = self.node
+        for condition in conditions:
+            node = Filter(node, expression_of(condition, "where"))
+        return self._with(node)
+
+    filter = where
+
+    def having(self, *conditions: Expression) -> Stream:
+        """Keep the rows of windows for which all conditions are true."""
+        if not self.node.windowed:
+            raise QueryError("having", "needs an aggregate", None, "Use where() on a stream.")
+        return self.where(*conditions)
+
+    def select(self, *columns: Column, **named: Column) -> Stream:
+        """Choose and compute columns; the event time or the window stays by itself."""
+        items = [named_of(c, "select") for c in columns]
+        items += [(name, expression_of(c, "select")) for name, c in named.items()]
+        return self._with(project(self.node, items))
+
+    def union(self, *others: Stream) -> Stream:
+        """The tuples of this stream and of the others, columns matched by position."""
+        inputs: list[Node] = []
+        for stream in (self, *others):
+            inputs.extend(stream.node.inputs if isinstance(stream.node, Union) else (stream.node,))
+        return self._with(Union(tuple(inputs)))
+
+    def split(self, *conditions: Expression) -> tuple[Stream, ...]:
+        """One stream per condition, each tuple in the first that is true; the last is the rest."""
+        parts = tuple(expression_of(c, "split") for c in conditions)
+        return tuple(self._with(Branch(self.node, parts, i)) for i in range(len(parts) + 1))
+
+    def window(self, range: Duration, slide: Duration | None = None) -> Windowed:
+        """Windows of this length, one every `slide`; without it they tumble."""
+        range_us = duration_us(range, "window range")
+        slide_us = range_us if slide is None else duration_us(slide, "window slide")
+        return Windowed(self, TimeWindow(range_us, slide_us), ())
+
+    def top(self, n: int, by: Column | None = None, descending: bool = True) -> Stream:
+        """The first n rows of every window by a column, the greatest first; ties by key."""
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise QueryError("top", "needs a whole number of rows", repr(n))
+        order = () if by is None else (Order(expression_of(by, "top"), descending),)
+        return self._with(Top(self.node, order, n))
+
+    def order_by(self, *by: Column, descending: bool = False) -> Stream:
+        """The rows of every window in the order of these columns; ties by key."""
+        keys = tuple(Order(expression_of(c, "order_by"), descending) for c in by)
+        return self._with(Top(self.node, keys, None))
+
+    def join(
+        self, other: Stream, *, within: Duration | None = None, on: Expression | None = None
+    ) -> Stream:
+        """Pairs of tuples of two streams that are near in time and satisfy a predicate."""
+        if within is not None:
+            duration_us(within, "join within")
+        raise UnavailableError("join", "joins are not available yet")
+
+    def within(
+        self, error: float, confidence: float = 0.95, budget: int | None = None
+    ) -> Stream:
+        """Accept answers with this relative error, for less work."""
+        bound = ErrorBound(error, confidence, budget)
+        raise UnavailableError(f"within({bound})", "approximate answers are not available yet")
+
+    def shed(self, share: float, by: str = "concept") -> Stream:
+        """Drop this share of the tuples on purpose."""
+        shed = Shed(share, by)
+        raise UnavailableError(f"shed({shed})", "shedding is not available yet")
+
+    def explain(self) -> str:
+        """The plan as text: nodes, subqueries, where each part runs, output, gate."""
+        return self.describe(self.node)
+
+    def start(self, **options: Any) -> Any:
+        """Run the query; the options are those of the session."""
+        return self.launch(self.node, **options)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, the implicit ones first."""
+        return self.node.names
+
+    def __getitem__(self, name: str) -> Expression:
+        """A column of this stream, checked to exist."""
+        return Expression(column(resolve(name, self.node.names, "column")))
+
+    def __repr__(self) -> str:
+        return f"Stream({', '.join(self.node.names)})"
+
+    def _with(self, node: Node) -> Stream:
+        return Stream(node, self.launch, self.describe)
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A stream with a window, waiting for its aggregates."""
+
+    stream: Stream
+    over: TimeWindow
+    keys: tuple[NamedExpr, ...]
+
+    def group_by(self, *columns: Column, **named: Column) -> Windowed:
+        """One result per window and distinct value of these columns."""
+        keys = [named_of(c, "group_by") for c in columns]
+        keys += [(name, expression_of(c, "group_by")) for name, c in named.items()]
+        names = self.stream.node.names
+        fixed = [(resolve(n, names, "group_by") if _is_plain(n, e) else n, e) for n, e in keys]
+        return Windowed(self.stream, self.over, (*self.keys, *fixed))
+
+    def agg(self, **aggregates: AggregateCall) -> Stream:
+        """The aggregates of every window and group, by name."""
+        for name, call in aggregates.items():
+            if not isinstance(call, AggregateCall):
+                raise QueryError(
+                    "agg",
+                    f"{name} must be an aggregate",
+                    repr(call),
+                    "Write for example n=count() or fare=mean('fare').",
+                )
+        stream = self.stream
+        return stream._with(
+            Aggregate(stream.node, self.over, self.keys, tuple(aggregates.items()))
+        )
+
+
+__all__ = ["Column", "Describe", "Launch", "Stream", "Windowed", "data_names"]

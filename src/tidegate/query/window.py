@@ -1,0 +1,145 @@
+"""Windows and the durations they are written in, between what a user says and the pane arithmetic."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+
+from tidegate.errors import QueryError, near
+
+_UNIT_US = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_SHORT = {
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "sec": "second",
+    "m": "minute",
+    "min": "minute",
+    "h": "hour",
+    "hr": "hour",
+    "d": "day",
+    "w": "week",
+}
+_PART = re.compile(r"\s*([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\s*([A-Za-z]+)\s*")
+
+Duration = str | timedelta | int | float
+"""What a user may give for a length of time; a bare number is seconds."""
+
+
+def unit_us(unit: str, where: str) -> int:
+    """Microseconds in a unit named in full, in the plural or in short, in any case."""
+    name = unit.lower()
+    for candidate in (name, name[:-1] if name.endswith("s") else name):
+        full = _SHORT.get(candidate, candidate)
+        if full in _UNIT_US:
+            return _UNIT_US[full]
+    raise QueryError(
+        where, "a duration needs a unit of time", unit, near(name, [f"{u}s" for u in _UNIT_US])
+    )
+
+
+def scaled_us(amount: Decimal, unit: int, where: str) -> int:
+    """An amount of a unit as whole microseconds; a fraction of a microsecond is refused."""
+    us = amount * unit
+    if not us.is_finite() or us != us.to_integral_value() or abs(us) >= 2**62:
+        raise QueryError(where, "a duration must be a whole number of microseconds", f"{us}")
+    return int(us)
+
+
+def duration_us(value: Duration, where: str = "duration") -> int:
+    """Microseconds in "15 minutes", "1 hour 30 minutes", "500ms", a timedelta or seconds."""
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise QueryError(where, "a duration must be text, a timedelta or seconds", repr(value))
+    if not isinstance(value, str):
+        return scaled_us(Decimal(str(value)), _UNIT_US["second"], where)
+    total, at = 0, 0
+    while part := _PART.match(value, at):
+        total += scaled_us(Decimal(part.group(1)), unit_us(part.group(2), where), where)
+        at = part.end()
+    if at == 0 or at != len(value):
+        raise QueryError(
+            where,
+            "a duration must be a number and a unit",
+            repr(value),
+            'Write for example "15 minutes" or "500 ms".',
+        )
+    return total
+
+
+def duration_text(us: int) -> str:
+    """A duration in the largest unit that measures it exactly, as `explain` and SQL show it."""
+    for name, size in reversed(_UNIT_US.items()):
+        if us and us % size == 0:
+            count = us // size
+            return f"{count} {name}{'' if count == 1 else 's'}"
+    return "0 seconds"
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """Windows [k*slide, k*slide + range) for every whole k, aligned at the Unix epoch."""
+
+    range_us: int
+    slide_us: int
+
+    def __post_init__(self) -> None:
+        if self.range_us <= 0:
+            raise QueryError(
+                "window", "RANGE must be longer than zero", duration_text(self.range_us)
+            )
+        if self.slide_us <= 0:
+            raise QueryError(
+                "window", "SLIDE must be longer than zero", duration_text(self.slide_us)
+            )
+        if self.slide_us > self.range_us:
+            raise QueryError(
+                "window",
+                "SLIDE must not be longer than RANGE",
+                f"RANGE {duration_text(self.range_us)} SLIDE {duration_text(self.slide_us)}",
+                "Tuples between the windows would be lost; filter them with WHERE instead.",
+            )
+
+    def __str__(self) -> str:
+        text = f"RANGE {duration_text(self.range_us)}"
+        return text if self.slide_us == self.range_us else f"{text} SLIDE {self._slide}"
+
+    @property
+    def _slide(self) -> str:
+        return duration_text(self.slide_us)
+
+
+@dataclass(frozen=True)
+class TupleWindow:
+    """The last `rows` tuples of a group, emitted when held, then the `slide` oldest dropped."""
+
+    rows: int
+    slide: int
+
+    def __post_init__(self) -> None:
+        if self.rows <= 0:
+            raise QueryError("window", "ROWS must be at least 1", str(self.rows))
+        if not 0 < self.slide <= self.rows:
+            raise QueryError(
+                "window",
+                "SLIDE must be at least 1 and at most ROWS",
+                f"ROWS {self.rows} SLIDE {self.slide}",
+            )
+
+    def __str__(self) -> str:
+        text = f"ROWS {self.rows}"
+        return text if self.slide == self.rows else f"{text} SLIDE {self.slide}"
+
+
+Window = TimeWindow | TupleWindow

@@ -1,0 +1,1 @@
+"""How a plan runs: the loop of batches, the tasks, and the two places where tasks run."""

@@ -1,0 +1,104 @@
+"""Compaction beside the loop: small or half-dead segments are rewritten while batches go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.operate.aggregate import AggregateSpec, needed_from, sealed_before
+from tidegate.state.compaction import choose, compact, replace
+from tidegate.state.segment import Segment, read_segment
+from tidegate.state.store import Store
+
+Rewrite = tuple[tuple[Segment, ...], Segment | None]
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """Which rows of which segments a frontier has left behind.
+
+    Of a segment's rows, those in panes below its `sealed` are complete panes, needed while a window
+    over them is open; the others are partials, needed until their pane is complete.
+    """
+
+    needed: int
+    sealed: int
+
+    @staticmethod
+    def at(spec: AggregateSpec, frontier_us: int) -> Horizon:
+        return Horizon(needed_from(spec, frontier_us), sealed_before(spec, frontier_us))
+
+    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+        """Which rows of a segment are still needed."""
+        pane: npt.NDArray[Any] = rows.column("pane").to_numpy()
+        return np.where(pane < segment.sealed, pane >= self.needed, pane >= self.sealed)
+
+    def passed(self, segment: Segment) -> bool:
+        """Whether no row of a segment can be needed any more, told from its bounds alone."""
+        complete_until = min(segment.high, segment.sealed - 1)
+        no_complete = segment.low >= segment.sealed or complete_until < self.needed
+        no_partial = segment.high < segment.sealed or segment.high < self.sealed
+        return no_complete and no_partial
+
+
+class Compactor:
+    """One thread that rewrites segments; the loop puts the result into the next manifest.
+
+    Rows keep their order and no arithmetic happens, so results do not depend on when it runs.
+    """
+
+    def __init__(self, store: Store, spec: AggregateSpec | None) -> None:
+        self._store = store
+        self._spec = spec
+        self._pool = ThreadPoolExecutor(1, "tidegate-compact") if spec else None
+        self._running: Future[list[Rewrite]] | None = None
+
+    def live(self, segments: Sequence[Segment], frontier_us: int) -> list[Segment]:
+        """The segments that hold a row some window may still need."""
+        if self._spec is None:
+            return list(segments)
+        horizon = Horizon.at(self._spec, frontier_us)
+        return [s for s in segments if not horizon.passed(s)]
+
+    def consider(self, batch: int, segments: Sequence[Segment], frontier_us: int) -> None:
+        """Start rewriting where it is worth it; at most one piece of work is under way."""
+        if self._pool is None or self._spec is None or self._running is not None or not segments:
+            return
+        horizon = Horizon.at(self._spec, frontier_us)
+        self._running = self._pool.submit(self._rewrite, batch, tuple(segments), horizon)
+
+    def apply(self, segments: Sequence[Segment]) -> tuple[Segment, ...]:
+        """The same state with finished rewrites in place; called before a batch is planned."""
+        current = tuple(segments)
+        if self._running is None or not self._running.done():
+            return current
+        done, self._running = self._running.result(), None
+        for group, made in done:
+            if all(s in current for s in group):
+                current = replace(current, group, made)
+            elif made is not None:
+                self._store.delete(made.path)
+        return current
+
+    def close(self) -> None:
+        """Wait for the work under way; its result is an orphan that the next start removes."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+
+    def _rewrite(self, batch: int, segments: tuple[Segment, ...], horizon: Horizon) -> list[Rewrite]:
+        counts = []
+        for segment in segments:
+            rows = read_segment(self._store, segment, columns=["pane"])
+            counts.append(int(horizon.live(rows, segment).sum()))
+        done: list[Rewrite] = []
+        for number, group in enumerate(choose(segments, counts)):
+            name = f"{batch:08d}-compact-{number:02d}"
+            made = compact(self._store, group, name, horizon.live, "pane", horizon.sealed)
+            done.append((group, made))
+        return done

@@ -1,0 +1,116 @@
+"""One instance of the query's subquery, between the parcels sent to it and its part of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.collect.order import HIDDEN, first_per_window, in_order, window_order
+from tidegate.operate.aggregate import AggregateSpec, close, merge, needed_from, sealed_before
+from tidegate.operate.kernels.expression import evaluate
+from tidegate.order import Direction, sort_indices
+from tidegate.plan.physical import AggregatePlan
+from tidegate.runtime.job import Job
+from tidegate.schema import TIME
+from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.store import Store
+
+
+def run_stateless(
+    job: Job, instance: int, tables: Sequence[pa.Table]
+) -> tuple[pa.Table, Segment | None]:
+    """Put the ready tuples of one range of event times into the total order."""
+    if not tables:
+        return job.plan.schema.empty_table(), None
+    tuples = pa.concat_tables(tables).combine_chunks()
+    order = sort_indices([tuples.column(c).combine_chunks() for c in ("ts", "src", "seq")])
+    tuples = tuples.take(order)
+    columns = [tuples.column("ts").cast(TIME)]
+    columns += [tuples.column(f"out.{name}") for name in job.plan.schema.names[1:]]
+    return pa.table(columns, schema=job.plan.schema), None
+
+
+def run_aggregate(
+    job: Job, instance: int, tables: Sequence[pa.Table]
+) -> tuple[pa.Table, Segment | None]:
+    """Fold the batch's partials into the state of this instance's buckets; close windows.
+
+    Reads state only when the frontier has passed the end of a pane. What is left for later, the
+    partials of open panes and the sealed panes that open windows still need, goes into one segment.
+    """
+    plan = job.plan.aggregate
+    assert plan is not None
+    spec = plan.spec
+    sealed, needed = sealed_before(spec, job.frontier_us), needed_from(spec, job.frontier_us)
+    news = merge(spec, tables)
+    results = close(spec, news.slice(0, 0), job.previous_us, job.frontier_us)
+    keep = news
+    store = job.store.open()
+    if sealed > sealed_before(spec, job.previous_us):
+        complete = news.filter(pc.less(news.column("pane"), sealed))
+        waiting, panes = _state(store, job, instance, spec)
+        finished = merge(spec, [*waiting, complete])
+        held = pa.concat_tables([*panes, finished])
+        results = close(spec, held, job.previous_us, job.frontier_us)
+        later = news.filter(pc.greater_equal(news.column("pane"), sealed))
+        keep = pa.concat_tables(
+            [finished.filter(pc.greater_equal(finished.column("pane"), needed)), later]
+        )
+    segment = None
+    if keep.num_rows:
+        name = f"{job.batch:08d}-{instance:04d}"
+        segment = write_segment(store, name, _by_bucket(keep), order="pane", sealed=sealed)
+    return finish(plan, results), segment
+
+
+def _state(
+    store: Store, job: Job, instance: int, spec: AggregateSpec
+) -> tuple[list[pa.Table], list[pa.Table]]:
+    """Partials of panes that are complete now, in the order of batches, and sealed panes in use."""
+    buckets = job.mapping.owned_by(instance)
+    sealed = sealed_before(spec, job.frontier_us)
+    was_sealed = sealed_before(spec, job.previous_us)
+    was_needed = needed_from(spec, job.previous_us)
+    waiting, panes = [], []
+    for segment in job.segments:
+        mine = [b for b in segment.buckets if job.mapping.owners[b] == instance]
+        if not mine:
+            continue
+        rows = read_segment(store, segment, buckets if len(mine) == len(buckets) else mine)
+        pane = rows.column("pane").to_numpy()
+        is_sealed = pane < segment.sealed
+        due = ~is_sealed & (pane >= was_sealed) & (pane < sealed)
+        in_use = is_sealed & (pane >= was_needed)
+        if due.any():
+            waiting.append(rows.filter(pa.array(due)))
+        if in_use.any():
+            panes.append(rows.filter(pa.array(in_use)))
+    return waiting, panes
+
+
+def finish(plan: AggregatePlan, results: pa.Table) -> pa.Table:
+    """HAVING, the select list, and as much of ORDER BY and LIMIT as one instance can do."""
+    for predicate in plan.having:
+        results = results.filter(pc.fill_null(evaluate(predicate, results), False))
+    named = {"window_start": results.column("window_start"), "window_end": results.column("window_end")}
+    for name, expression in plan.outputs:
+        named[name] = evaluate(expression, results)
+    directions = []
+    for place, key in enumerate(plan.order):
+        named[f"{HIDDEN}o{place:03d}"] = evaluate(key.expr, results)
+        directions.append(Direction(key.descending, key.nulls_first))
+    for place, (name, _) in enumerate(plan.spec.keys):
+        named[f"{HIDDEN}k{place:03d}"] = results.column(name)
+    rows = pa.table(named).combine_chunks()
+    if plan.limit is not None:
+        rows = first_per_window(in_order(rows, window_order(rows, directions)), plan.limit)
+    return rows
+
+
+def _by_bucket(table: pa.Table) -> pa.Table:
+    table = table.combine_chunks()
+    bucket, pane = table.column("bucket").to_numpy(), table.column("pane").to_numpy()
+    return table.take(pa.array(np.lexsort((pane, bucket))))

@@ -1,0 +1,97 @@
+"""What one batch asks of the tasks, as plain picklable data between the loop and an executor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from tidegate.plan.physical import Plan
+from tidegate.route.mapping import Mapping
+from tidegate.source.protocol import Reader
+from tidegate.state.segment import Segment
+from tidegate.state.store import StoreHandle
+
+PARTIAL = 0
+"""A parcel of pane partials or of ready tuples, for the instance that owns them."""
+LATE = 1
+"""A parcel of late tuples; any instance passes it on."""
+REJECTED = 2
+"""A parcel of tuples without a readable time, or unreadable as a whole."""
+START = 3
+"""An empty parcel, so that an instance without tuples runs too."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A run of positions of one source, read by one map task.
+
+    `late` is the gate's verdict over [start, stop) as packed bits, None for none. Only positions
+    from `new_from` on go to the side outputs: earlier ones were reported when they were read.
+    """
+
+    index: int
+    stream: int
+    source: str
+    order: int
+    start: int
+    new_from: int
+    stop: int
+    late: bytes | None
+    reader: Reader
+
+
+@dataclass(frozen=True)
+class Job:
+    """One batch, for the map tasks (one per split) and the instances (one task each).
+
+    `cuts_us` are the event times that divide the ready tuples of a stateless query among the
+    instances; aggregates are divided by the mapping.
+    """
+
+    batch: int
+    plan: Plan
+    splits: tuple[Split, ...]
+    mapping: Mapping
+    previous_us: int
+    frontier_us: int
+    segments: tuple[Segment, ...]
+    store: StoreHandle
+    cuts_us: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What a map task hands to an instance: a table as bytes, and which split it came from."""
+
+    instance: int
+    split: int
+    kind: int
+    data: bytes
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one instance reports to the driver.
+
+    `rows` is its part of the output, in order, with hidden columns for the merge; `side` are the
+    parcels of the side outputs passing through.
+    """
+
+    instance: int
+    rows: pa.Table
+    segment: Segment | None
+    side: tuple[Parcel, ...] = ()
+    tuples: int = 0
+    seconds: float = 0.0
+    spans_ms: dict[str, float] = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    """Runs the tasks of a batch; what it returns does not depend on where they ran."""
+
+    def run(self, job: Job) -> list[Outcome]: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,126 @@
+"""From a logical query and options to a loop that is ready to run; used by every surface."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from os import cpu_count
+from typing import TYPE_CHECKING, Any
+
+from tidegate.clock import Clock
+from tidegate.errors import OptionError
+from tidegate.plan.lower import lower
+from tidegate.plan.physical import Plan
+from tidegate.query.node import Node
+from tidegate.runtime.job import Executor
+from tidegate.runtime.local import LocalExecutor
+from tidegate.runtime.loop import Inlet, Loop, Observer
+from tidegate.runtime.metrics import BatchReport
+from tidegate.runtime.options import RunOptions
+from tidegate.sink.protocol import Sink
+from tidegate.source.protocol import Connector
+from tidegate.source.uri import open_uri
+from tidegate.state.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NO_SPARK = "none"
+DEFAULT_MASTER = "local[*]"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where tasks run: without Spark, on a master to connect to, or in a session that is there."""
+
+    master: str = DEFAULT_MASTER
+    session: SparkSession | None = None
+
+    def __post_init__(self) -> None:
+        pattern = r"none|local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s|yarn|mesos).*"
+        if self.session is None and not re.fullmatch(pattern, self.master):
+            raise OptionError(
+                "--master", "must be none, local[N], or the URL of a Spark master", self.master,
+                "Use for example local[2], spark://host:7077, or none to run without Spark.",
+            )
+
+    @property
+    def on_spark(self) -> bool:
+        return self.session is not None or self.master != NO_SPARK
+
+    def default_instances(self) -> int:
+        """As many instances as tasks can run at once here."""
+        if self.session is not None:
+            return int(self.session.sparkContext.defaultParallelism)
+        local = re.match(r"local(?:\[(\d+|\*))?", self.master)
+        if local is None:
+            return 1 if not self.on_spark else 2
+        if local.group(1) == "*":
+            return cpu_count() or 1
+        return max(int(local.group(1) or 1), 1)
+
+    def connected(self) -> Place:
+        """The same place with a session; starts Spark where it is not running yet."""
+        if not self.on_spark or self.session is not None:
+            return self
+        from tidegate.runtime.spark import connect
+
+        return replace(self, session=connect(self.master))
+
+    def executor(self) -> Executor:
+        if self.session is None:
+            return LocalExecutor()
+        from tidegate.runtime.spark import SparkExecutor
+
+        return SparkExecutor(self.session)
+
+
+def plan_for(node: Node, place: Place) -> Plan:
+    """Lower a query; Spark is asked for types only where kernels do not know an expression."""
+    if not place.on_spark:
+        return lower(node)
+
+    def typer(*arguments: Any) -> Any:
+        from tidegate.runtime.spark import types_by_spark
+
+        session = place.connected().session
+        assert session is not None
+        return types_by_spark(session)(*arguments)
+
+    return lower(node, typer)
+
+
+def prepare(
+    plan: Plan,
+    place: Place,
+    sink: Sink,
+    options: RunOptions,
+    checkpoint: str | None = None,
+    connectors: Mapping[str, Connector] | None = None,
+    clock: Clock | None = None,
+    observer: Observer | None = None,
+    on_batch: Callable[[BatchReport], None] | None = None,
+) -> Loop:
+    """Open sources, checkpoint and sink, and make the loop; nothing has been read yet.
+
+    `connectors` are those of sources that are not named by a URI, by the name they have in the
+    plan. Without a checkpoint the state lives in a temporary folder that ends with the loop.
+    """
+    given = connectors or {}
+    inlets = []
+    for position, stream in enumerate(plan.streams):
+        for uri in stream.uris:
+            connector = given.get(uri) or open_uri(uri, stream.name, stream.time, options.follow)
+            inlets.append(Inlet(position, connector))
+    options = replace(options, default_instances=place.default_instances())
+    temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
+    loop = Loop(
+        plan, inlets, Store.open(checkpoint or str(temporary)), sink, place.executor(), options,
+        clock=clock, observer=observer, on_batch=on_batch,
+    )
+    if temporary is not None:
+        loop.on_close(lambda: shutil.rmtree(temporary, ignore_errors=True))
+    return loop

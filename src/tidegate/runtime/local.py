@@ -1,0 +1,22 @@
+"""Batches in this process, without a JVM: the same tasks, one after the other."""
+
+from __future__ import annotations
+
+from tidegate.runtime.job import Job, Outcome, Parcel
+from tidegate.runtime.task import map_split, run_instance, start_parcels
+
+
+class LocalExecutor:
+    """Runs every task of a batch in the calling thread; for tests and small jobs."""
+
+    def run(self, job: Job) -> list[Outcome]:
+        parcels: list[Parcel] = start_parcels(job)
+        for split in job.splits:
+            parcels += map_split(job, split)
+        return [
+            run_instance(job, i, [p for p in parcels if p.instance == i])
+            for i in range(job.mapping.instances)
+        ]
+
+    def close(self) -> None:
+        """Nothing is held open."""

@@ -1,0 +1,408 @@
+"""The loop of batches: gate, operate, collect, commit, publish, and where to begin after a crash."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate import __version__
+from tidegate.batch import MAX_US, MIN_US, BatchId, from_bytes
+from tidegate.clock import Clock, SystemClock
+from tidegate.collect.order import merge_windows
+from tidegate.errors import CheckpointError, RunError
+from tidegate.gate.intake import Cut, Intake
+from tidegate.order import Direction
+from tidegate.plan.physical import Plan
+from tidegate.route.mapping import Mapping, even, restored, switched
+from tidegate.runtime.compactor import Compactor
+from tidegate.runtime.job import LATE, REJECTED, Executor, Job, Outcome, Split
+from tidegate.runtime.metrics import BatchReport, Summary, imbalance
+from tidegate.runtime.options import RunOptions
+from tidegate.sink.protocol import Output, Sink
+from tidegate.source.protocol import Connector
+from tidegate.state.manifest import Manifest
+from tidegate.state.segment import Segment
+from tidegate.state.store import Store
+
+SPLIT_ROWS = 262_144
+"""The most positions one map task reads; fixed, so that results do not depend on the cores."""
+
+OPERATOR = "aggregate"
+
+Observer = Callable[[str, int], None]
+"""Called with the name of each step of a batch as it is reached, and the batch."""
+
+
+@dataclass(frozen=True)
+class Inlet:
+    """One URI of a stream, opened."""
+
+    stream: int
+    connector: Connector
+
+
+class Loop:
+    """Runs one query, batch by batch, from where its checkpoint ends.
+
+    `step` runs one batch; `run` goes on until the input ends or `stop` is called. Not for several
+    threads, except `stop`, `scale`, `announce` and `remove`, which take effect between batches.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        inlets: Sequence[Inlet],
+        store: Store,
+        sink: Sink,
+        executor: Executor,
+        options: RunOptions,
+        clock: Clock | None = None,
+        observer: Observer | None = None,
+        on_batch: Callable[[BatchReport], None] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.store = store
+        self.sink = sink
+        self.executor = executor
+        self.options = options
+        self.summary = Summary()
+        self._clock = clock or SystemClock()
+        self._observe = observer or (lambda step, batch: None)
+        self._on_batch = on_batch or (lambda report: None)
+        self._stop = threading.Event()
+        self._asked: int | None = None
+        self._requests: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._closing: list[Callable[[], None]] = []
+        self._intake = Intake(hold=plan.aggregate is None)
+        self._manifest = self._recover()
+        self._mapping = restored(
+            self._manifest.epoch, self._manifest.instances, self._manifest.mapping
+        )
+        for inlet in inlets:
+            stream = plan.streams[inlet.stream]
+            self._intake.add(
+                inlet.stream, inlet.connector, stream.disorder_us, stream.idle_us,
+                now=self._clock.now(),
+            )
+        self._intake.check_complete()
+        self._compactor = Compactor(store, plan.aggregate.spec if plan.aggregate else None)
+
+    def run(self) -> Summary:
+        """Batches until the input ends, or `stop`; what is committed stays either way."""
+        try:
+            while not self._stop.is_set() and not self._manifest.finished:
+                if self.step() is None:
+                    self._clock.sleep(self.options.poll_s)
+        finally:
+            self.close()
+        return self.summary
+
+    def close(self) -> None:
+        """Let go of threads, the sink and the executor."""
+        self._compactor.close()
+        self.sink.close()
+        self.executor.close()
+        for action in self._closing:
+            action()
+
+    def on_close(self, action: Callable[[], None]) -> None:
+        """Something to do when the loop is closed."""
+        self._closing.append(action)
+
+    def stop(self) -> None:
+        """End after the batch that is running."""
+        self._stop.set()
+
+    def scale(self, instances: int) -> None:
+        """Ask for another number of instances from the next batch on."""
+        switched(self._mapping, instances)
+        self._asked = instances
+
+    def announce(self, inlet: Inlet, promised_us: int) -> None:
+        """Let a source join at the next batch; it promises event times from `promised_us` on."""
+        stream = self.plan.streams[inlet.stream]
+        self._request(
+            lambda: self._intake.add(
+                inlet.stream, inlet.connector, stream.disorder_us, stream.idle_us,
+                promised_us, self._clock.now(),
+            )
+        )
+
+    def remove(self, source_id: str) -> None:
+        """Let a source leave at the next batch; what was read of it is flushed."""
+        self._request(lambda: self._intake.remove(source_id))
+
+    @property
+    def manifest(self) -> Manifest:
+        """The newest committed manifest; batch -1 before the first."""
+        return self._manifest
+
+    def step(self) -> BatchReport | None:
+        """One batch; None when there is nothing to do now."""
+        batch = self._manifest.batch + 1
+        started = self._clock.now()
+        spans = _Spans(self._clock)
+        self._observe("before gate", batch)
+        for request in self._take_requests():
+            request()
+        self._intake.discover(started)
+        cut = self._intake.next_cut(self.options.batch_rows, started)
+        if cut is None:
+            return None
+        spans.mark("gate")
+        self._observe("after gate", batch)
+        mapping, epochs = self._switch(batch)
+        segments = self._compactor.apply(self._manifest.operators.get(OPERATOR, ()))
+        job = self._job(batch, cut, mapping, segments)
+        outcomes = _checked(job, self.executor.run(job))
+        self._observe("after operate", batch)
+        spans.mark("operate")
+        output = self._collect(outcomes)
+        self.sink.stage(BatchId(batch), output)
+        spans.mark("collect")
+        manifest = self._next_manifest(batch, cut, mapping, epochs, segments, outcomes, output)
+        self._observe("before commit", batch)
+        self.store.publish(manifest)
+        self._observe("after commit", batch)
+        self.store.retire(self._manifest, manifest)
+        spans.mark("commit")
+        self.sink.publish(BatchId(batch))
+        spans.mark("publish")
+        self._observe("after publish", batch)
+        previous, self._manifest, self._mapping = self._manifest, manifest, mapping
+        self._compactor.consider(manifest.batch, manifest.operators.get(OPERATOR, ()), cut.frontier_us)
+        return self._report(previous, manifest, outcomes, self._clock.now() - started, spans)
+
+    def _recover(self) -> Manifest:
+        """The state to continue from; checks that the checkpoint is this query's."""
+        meta, manifest = self.store.meta(), self.store.latest()
+        wanted = {"fingerprint": self.plan.fingerprint, "buckets": self.options.buckets}
+        if meta is None:
+            if manifest is not None:
+                raise CheckpointError(
+                    self.store.location, "must have its meta.json", "manifests without it",
+                    "Restore the file, or start from an empty checkpoint.",
+                )
+            self.sink.open(self.plan.schema, self.store, fresh=True)
+            self.store.create({**wanted, "version": __version__, "schema": str(self.plan.schema)})
+        else:
+            _check_meta(self.store.location, meta, wanted)
+            self.sink.open(self.plan.schema, self.store, fresh=manifest is None)
+        self.store.clean()
+        if manifest is None:
+            mapping = even(self.options.buckets, self.options.first_instances)
+            return Manifest(-1, 0, mapping.instances, mapping.owners, MIN_US)
+        self.sink.publish(BatchId(manifest.batch))
+        self._intake.restore(manifest.frontier_us, manifest.sources)
+        self.summary.counters = dict(manifest.counters)
+        self.summary.epochs = manifest.epochs
+        self.summary.finished = manifest.finished
+        return manifest
+
+    def _switch(self, batch: int) -> tuple[Mapping, tuple[dict[str, Any], ...]]:
+        """The mapping of this batch, and the history of epochs with a new one where it changed."""
+        started = self._clock.now()
+        asked = self._asked or self.options.instances_at(batch)
+        epochs = tuple(dict(e) for e in self._manifest.epochs)
+        mapping = self._mapping
+        if batch == 0:
+            mapping = even(self.options.buckets, asked or self.options.first_instances)
+        elif asked is not None and asked != mapping.instances:
+            mapping = switched(mapping, asked)
+        elif epochs:
+            return mapping, epochs
+        entry = {
+            "epoch": int(mapping.epoch),
+            "batch": batch,
+            "instances": mapping.instances,
+            "switch_ms": round((self._clock.now() - started) * 1e3, 4),
+        }
+        return mapping, (*epochs, entry)
+
+    def _job(
+        self, batch: int, cut: Cut, mapping: Mapping, segments: Sequence[Segment]
+    ) -> Job:
+        splits = tuple(_splits(cut))
+        return Job(
+            batch, self.plan, splits, mapping, cut.previous_us, cut.frontier_us,
+            tuple(segments), self.store.handle(), _time_cuts(cut, mapping.instances),
+        )
+
+    def _collect(self, outcomes: Sequence[Outcome]) -> Output:
+        plan = self.plan.aggregate
+        tables = [o.rows for o in outcomes]
+        if plan is None:
+            rows = pa.concat_tables(tables)
+        else:
+            ways = [Direction(k.descending, k.nulls_first) for k in plan.order]
+            rows = merge_windows(tables, ways, plan.limit)
+        rows = rows.select(self.plan.schema.names).cast(self.plan.schema)
+        side = sorted((p for o in outcomes for p in o.side), key=lambda p: p.split)
+        late: dict[str, list[pa.Table]] = {}
+        for parcel in side:
+            if parcel.kind == LATE:
+                late.setdefault(parcel.label, []).append(from_bytes(parcel.data))
+        rejected = [from_bytes(p.data) for p in side if p.kind == REJECTED]
+        return Output(
+            rows,
+            {name: pa.concat_tables(tables) for name, tables in sorted(late.items())},
+            pa.concat_tables(rejected) if rejected else None,
+        )
+
+    def _next_manifest(
+        self,
+        batch: int,
+        cut: Cut,
+        mapping: Mapping,
+        epochs: tuple[dict[str, Any], ...],
+        segments: Sequence[Segment],
+        outcomes: Sequence[Outcome],
+        output: Output,
+    ) -> Manifest:
+        live = self._compactor.live(segments, cut.frontier_us)
+        written = [o.segment for o in outcomes if o.segment is not None]
+        counters = dict(self._manifest.counters)
+        added = {
+            "rows_in": cut.rows,
+            "rows_out": output.rows.num_rows,
+            "rows_late": sum(t.num_rows for t in output.late.values()),
+            "rows_rejected": output.rejected.num_rows if output.rejected is not None else 0,
+            "batches": 1,
+        }
+        for name, count in added.items():
+            counters[name] = counters.get(name, 0) + count
+        return replace(
+            self._manifest,
+            batch=batch,
+            epoch=int(mapping.epoch),
+            instances=mapping.instances,
+            mapping=mapping.owners,
+            frontier_us=cut.frontier_us,
+            sources=self._intake.saved(),
+            operators={OPERATOR: (*live, *written)} if self.plan.aggregate else {},
+            counters=counters,
+            epochs=epochs,
+            finished=cut.exhausted and not self.options.follow,
+        )
+
+    def _report(
+        self,
+        previous: Manifest,
+        manifest: Manifest,
+        outcomes: Sequence[Outcome],
+        seconds: float,
+        spans: _Spans,
+    ) -> BatchReport:
+        def added(name: str) -> int:
+            return manifest.counters[name] - previous.counters.get(name, 0)
+
+        segments = manifest.operators.get(OPERATOR, ())
+        report = BatchReport(
+            manifest.batch,
+            added("rows_in"),
+            added("rows_out"),
+            added("rows_late"),
+            added("rows_rejected"),
+            manifest.instances,
+            manifest.epoch,
+            manifest.frontier_us,
+            seconds,
+            spans.spans_ms,
+            imbalance([o.tuples for o in outcomes]),
+            sum(s.rows for s in segments),
+            sum(s.bytes for s in segments),
+        )
+        self.summary.counters = dict(manifest.counters)
+        self.summary.epochs = manifest.epochs
+        self.summary.finished = manifest.finished
+        self.summary.state_rows, self.summary.state_bytes = report.state_rows, report.state_bytes
+        self.summary.reports.append(report)
+        self._on_batch(report)
+        return report
+
+    def _request(self, request: Callable[[], Any]) -> None:
+        with self._lock:
+            self._requests.append(request)
+
+    def _take_requests(self) -> list[Callable[[], None]]:
+        with self._lock:
+            taken, self._requests = self._requests, []
+        return taken
+
+
+class _Spans:
+    """Wall time between the marks of a batch."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = clock.now()
+        self.spans_ms: dict[str, float] = {}
+
+    def mark(self, name: str) -> None:
+        now = self._clock.now()
+        self.spans_ms[name] = round((now - self._last) * 1e3, 3)
+        self._last = now
+
+
+def _check_meta(location: str, meta: dict[str, Any], wanted: dict[str, Any]) -> None:
+    if meta.get("fingerprint") != wanted["fingerprint"]:
+        raise CheckpointError(
+            location, "must be the checkpoint of this query", "one of another or of a changed query",
+            "Use another --checkpoint, or the query it was made with.",
+        )
+    if meta.get("buckets") != wanted["buckets"]:
+        raise CheckpointError(
+            location,
+            f"was made with {meta.get('buckets')} buckets, which are fixed for its life",
+            f"--buckets {wanted['buckets']}",
+            f"Use --buckets {meta.get('buckets')}, or another --checkpoint.",
+        )
+
+
+def _splits(cut: Cut) -> list[Split]:
+    """The map tasks of a batch; a function of the cut alone."""
+    splits: list[Split] = []
+    for part in cut.parts:
+        whole = part.slice
+        for start in range(whole.start, whole.stop, SPLIT_ROWS):
+            stop = min(start + SPLIT_ROWS, whole.stop)
+            late = None
+            if whole.late is not None:
+                mask = whole.late[start - whole.start : stop - whole.start]
+                late = np.packbits(mask).tobytes() if mask.any() else None
+            source: Any = part.track.source
+            splits.append(
+                Split(
+                    len(splits), part.stream, source.id, part.track.order,
+                    start, whole.new_from, stop, late, source.reader(start, stop),
+                )
+            )
+    return splits
+
+
+def _time_cuts(cut: Cut, instances: int) -> tuple[int, ...]:
+    """Event times that divide a batch's tuples among instances, evenly where times are even."""
+    low = max(min((p.slice.low_us for p in cut.parts), default=MAX_US), cut.previous_us)
+    high = min(max((p.slice.high_us for p in cut.parts), default=MIN_US), cut.frontier_us)
+    if low >= high:
+        return (low,) * (instances - 1)
+    return tuple(low + (high - low) * i // instances for i in range(1, instances))
+
+
+def _checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes by instance; every instance must have answered exactly once."""
+    answered = sorted(o.instance for o in outcomes)
+    if answered != list(range(job.mapping.instances)):
+        raise RunError(
+            f"batch {job.batch}",
+            f"all {job.mapping.instances} instances must answer once",
+            f"answers of {answered}",
+            "Nothing was committed; run again.",
+        )
+    return sorted(outcomes, key=lambda o: o.instance)

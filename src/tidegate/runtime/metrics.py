@@ -1,0 +1,101 @@
+"""What a run did, as plain data: per batch while it runs, in sum at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One committed batch."""
+
+    batch: int
+    rows_in: int
+    rows_out: int
+    rows_late: int
+    rows_rejected: int
+    instances: int
+    epoch: int
+    frontier_us: int
+    seconds: float
+    spans_ms: Mapping[str, float]
+    imbalance: float
+    state_rows: int
+    state_bytes: int
+
+
+@dataclass
+class Summary:
+    """The counts since the checkpoint began, and the speed of this run."""
+
+    counters: dict[str, int] = field(default_factory=dict)
+    epochs: Sequence[Mapping[str, Any]] = ()
+    reports: list[BatchReport] = field(default_factory=list)
+    finished: bool = False
+    first_batch: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as JSON-ready data; the shape of `--summary FILE`."""
+        seconds = sum(r.seconds for r in self.reports)
+        rows = sum(r.rows_in for r in self.reports)
+        latency = [r.seconds * 1e3 for r in self.reports]
+        names = sorted({n for r in self.reports for n in r.spans_ms})
+        return {
+            "rows_in": self.counters.get("rows_in", 0),
+            "rows_out": self.counters.get("rows_out", 0),
+            "rows_late": self.counters.get("rows_late", 0),
+            "rows_rejected": self.counters.get("rows_rejected", 0),
+            "rows_shed": self.counters.get("rows_shed", 0),
+            "batches": self.counters.get("batches", 0),
+            "batches_this_run": len(self.reports),
+            "finished": self.finished,
+            "seconds": round(seconds, 6),
+            "rows_per_second": round(rows / seconds, 1) if seconds else 0.0,
+            "latency_ms": {p: _percentile(latency, int(p[1:])) for p in ("p50", "p95", "p99")},
+            "spans_ms": {n: _percentile([r.spans_ms.get(n, 0.0) for r in self.reports], 50) for n in names},
+            "comparisons": self.counters.get("comparisons", 0),
+            "epochs": [dict(e) for e in self.epochs],
+            "imbalance": round(float(np.median([r.imbalance for r in self.reports])), 4)
+            if self.reports
+            else 0.0,
+            "state_rows": self.state_rows,
+            "state_bytes": self.state_bytes,
+        }
+
+    def text(self) -> str:
+        """The summary in a few lines, for the end of a run in a terminal."""
+        d = self.as_dict()
+        lines = [
+            f"{'finished' if d['finished'] else 'stopped'}: {d['rows_in']:,} rows in, {d['rows_out']:,} out, "
+            f"{d['rows_late']:,} late, {d['rows_rejected']:,} rejected, {d['rows_shed']:,} shed",
+            f"{d['batches']:,} batches ({d['batches_this_run']:,} in this run, {d['seconds']:.2f} s, "
+            f"{d['rows_per_second']:,.0f} rows/s); batch p50 {d['latency_ms']['p50']:.0f} ms, "
+            f"p95 {d['latency_ms']['p95']:.0f} ms, p99 {d['latency_ms']['p99']:.0f} ms",
+            f"state {d['state_rows']:,} rows, {d['state_bytes']:,} bytes; imbalance {d['imbalance']:.2f}",
+        ]
+        for epoch in self.epochs[1:]:
+            lines.append(
+                f"epoch {epoch['epoch']}: {epoch['instances']} instances from batch {epoch['batch']}, "
+                f"switched in {epoch['switch_ms']:.2f} ms"
+            )
+        if d["rows_late"]:
+            lines.append(
+                "late rows arrived after newer ones of their source: see _late, or allow DISORDER"
+            )
+        return "\n".join(lines)
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    return round(float(np.percentile(values, percent)), 3) if len(values) else 0.0
+
+
+def imbalance(loads: Sequence[int]) -> float:
+    """The largest load over the mean load, minus one; 0 is even."""
+    mean = sum(loads) / len(loads) if loads else 0
+    return max(loads) / mean - 1 if mean else 0.0

@@ -1,0 +1,107 @@
+"""A query that is running: what a program can ask of it and tell it while batches go on."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.runtime.loop import Inlet, Loop
+from tidegate.runtime.metrics import BatchReport, Summary
+from tidegate.source.memory import MemorySource
+from tidegate.source.protocol import Connector
+from tidegate.source.uri import open_uri
+
+
+class RunningQuery:
+    """A started query; its batches run in a thread of their own.
+
+    A failure ends the thread and is raised by the next call of `wait` or `stop`; what was committed
+    before stays, and starting again on the same checkpoint continues from there.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="tidegate-query", daemon=True)
+
+    def begin(self) -> RunningQuery:
+        """Start the thread; called once, by whoever made the query."""
+        self._thread.start()
+        return self
+
+    def wait(self, timeout_s: float | None = None) -> Summary:
+        """Block until the input has ended or the time is over, and give the summary so far."""
+        self._thread.join(timeout_s)
+        return self._result()
+
+    def stop(self) -> Summary:
+        """End after the running batch; windows still open stay in the checkpoint."""
+        self._loop.stop()
+        self._thread.join()
+        return self._result()
+
+    def scale(self, instances: int) -> None:
+        """Go on with another number of instances from the next batch on; no state moves."""
+        self._loop.scale(instances)
+
+    def rebalance(self) -> None:
+        """Spread the buckets by their load."""
+        raise UnavailableError(
+            "rebalance", "needs the elastic manager", "a version without it",
+            "It is not available yet; `scale` deals the buckets out evenly.",
+        )
+
+    def announce(
+        self, stream: str, source: str | MemorySource, promise: str | int | None = None
+    ) -> None:
+        """Let a source join a stream; it promises to bring nothing older than the frontier.
+
+        `promise` is the smallest event time it may bring, in microseconds since 1970; without one
+        the promise is the frontier at the time it joins.
+        """
+        names = [s.name for s in self._loop.plan.streams]
+        if stream not in names:
+            raise OptionError("announce", "needs a stream of the query", stream, near(stream, names))
+        position = names.index(stream)
+        definition = self._loop.plan.streams[position]
+        connector: Connector
+        if isinstance(source, str):
+            connector = open_uri(source, stream, definition.time, self._loop.options.follow)
+        else:
+            connector = source.connector(definition.time)
+        frontier_us = self._loop.manifest.frontier_us
+        promised_us = frontier_us if promise is None else int(promise)
+        self._loop.announce(Inlet(position, connector), promised_us)
+
+    def remove(self, source_id: str) -> None:
+        """Let a source leave; what was read of it is flushed, nothing more is read."""
+        self._loop.remove(source_id)
+
+    def status(self) -> dict[str, Any]:
+        """What the query has done so far, as plain data."""
+        reports = self._loop.summary.reports
+        newest: BatchReport | None = reports[-1] if reports else None
+        return {
+            "running": self._thread.is_alive(),
+            "failure": str(self._failure) if self._failure else None,
+            "batch": self._loop.manifest.batch,
+            "frontier_us": self._loop.manifest.frontier_us,
+            "instances": self._loop.manifest.instances,
+            "epoch": self._loop.manifest.epoch,
+            "sources": [dict(s) for s in self._loop.manifest.sources],
+            "newest_batch_ms": round(newest.seconds * 1e3, 3) if newest else None,
+            **self._loop.summary.as_dict(),
+        }
+
+    def _run(self) -> None:
+        try:
+            self._loop.run()
+        except BaseException as failure:
+            self._failure = failure
+
+    def _result(self) -> Summary:
+        if self._failure is not None:
+            raise self._failure
+        return self._loop.summary
+

@@ -1,0 +1,90 @@
+"""Streams of a script made concrete: opened once for their schema, between SQL text and binding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from tidegate.errors import OptionError, SourceError, near
+from tidegate.query.node import StreamDef
+from tidegate.schema import type_name
+from tidegate.source.uri import open_uri
+from tidegate.sql.script import Create, Script
+
+DEFAULT_TIME = "ts"
+
+
+def streams_of(
+    script: Script,
+    given: Mapping[str, StreamDef] | None = None,
+    uris: Mapping[str, Sequence[str]] | None = None,
+    times: Mapping[str, str] | None = None,
+) -> dict[str, StreamDef]:
+    """The catalog for binding: what the script creates, what options name, what a program gives.
+
+    Options replace the script's URIs and time column of the same stream, so that one script can run
+    over other data.
+    """
+    streams = dict(given or {})
+    creates = {c.name: c for c in script.creates}
+    for name in uris or {}:
+        creates.setdefault(_known(name, creates), Create(name, ()))
+    for name in times or {}:
+        if _known(name, creates) not in creates:
+            raise OptionError(
+                "--time", "must name a stream of the query", name, near(name, creates)
+            )
+    located = {_known(n, creates): tuple(u) for n, u in (uris or {}).items()}
+    timed = {_known(n, creates): t for n, t in (times or {}).items()}
+    for name, create in creates.items():
+        places = located.get(name, create.uris)
+        if not places:
+            raise OptionError(
+                f"stream {name}", "needs a source", "none", f"Give one with --stream {name}=URI."
+            )
+        time = timed.get(name, create.time)
+        schema, time = _opened(name, places, time)
+        streams[name] = StreamDef(name, places, time, create.disorder_us, create.idle_us, schema)
+    return streams
+
+
+def _known(name: str, creates: Mapping[str, Create]) -> str:
+    """A stream's name as the script spells it; SQL does not tell cases apart."""
+    return next((c for c in creates if c.lower() == name.lower()), name)
+
+
+def _opened(name: str, uris: Sequence[str], time: str | None) -> tuple[pa.Schema, str]:
+    """The one schema of all sources, and the time column by its exact name."""
+    schemas = [open_uri(uri, name, time, follow=False).schema for uri in uris]
+    for uri, schema in zip(uris, schemas, strict=True):
+        if not schema.equals(schemas[0]):
+            raise SourceError(
+                f"stream {name}", f"all sources must have the schema of {uris[0]}",
+                f"another one in {uri}: {_difference(schemas[0], schema)}",
+            )
+    schema = schemas[0]
+    if time is not None:
+        exact = [n for n in schema.names if n == time] or [
+            n for n in schema.names if n.lower() == time.lower()
+        ]
+        return schema, exact[0] if exact else time
+    if DEFAULT_TIME in schema.names and pa.types.is_timestamp(schema.field(DEFAULT_TIME).type):
+        return schema, DEFAULT_TIME
+    candidates = [f.name for f in schema if pa.types.is_timestamp(f.type)]
+    listed = ", ".join(candidates) or "none; the columns are " + ", ".join(schema.names)
+    raise SourceError(
+        f"stream {name}", "needs a time column", "no TIME clause and no column named ts",
+        f"Write TIME column, or --time {name}=COLUMN. Timestamp columns: {listed}.",
+    )
+
+
+def _difference(one: pa.Schema, other: pa.Schema) -> str:
+    for field in one:
+        if field.name not in other.names:
+            return f"no column {field.name}"
+        if other.field(field.name).type != field.type:
+            found = type_name(other.field(field.name).type)
+            return f"column {field.name} is {found}, not {type_name(field.type)}"
+    more = [n for n in other.names if n not in one.names]
+    return f"one more column {more[0]}" if more else "columns in another order"

@@ -1,0 +1,148 @@
+"""The door for Python programs: streams from files, DataFrames and memory; queries from either surface."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidegate.errors import OptionError, UnavailableError
+from tidegate.query.node import Input, Node, StreamDef
+from tidegate.query.stream import Stream
+from tidegate.query.window import duration_us
+from tidegate.runtime.launch import DEFAULT_MASTER, Place, plan_for, prepare
+from tidegate.runtime.loop import Observer
+from tidegate.runtime.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
+from tidegate.runtime.query import RunningQuery
+from tidegate.runtime.script import streams_of
+from tidegate.sink.protocol import Sink
+from tidegate.source.memory import MemorySource
+from tidegate.source.protocol import Connector
+from tidegate.source.uri import open_uri
+from tidegate.sql.bind import bind
+from tidegate.sql.script import read_script
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidegate.policy import Policy
+
+Given = "str | MemorySource | DataFrame"
+
+
+class Session:
+    """Makes streams and starts queries, on a Spark session or without Spark.
+
+    `Session()` starts Spark on this machine when the first query needs it; `Session(spark)` uses a
+    session that is there; `Session(master="none")` runs everything in this process.
+    """
+
+    def __init__(self, spark: SparkSession | None = None, *, master: str = DEFAULT_MASTER) -> None:
+        self._place = Place(master, spark)
+        self._connectors: dict[str, Connector] = {}
+        self._numbers = itertools.count()
+
+    def stream(
+        self,
+        source: Any,
+        *,
+        time: str,
+        name: str | None = None,
+        disorder: str | timedelta | int = 0,
+        idle: str | timedelta | None = None,
+    ) -> Stream:
+        """A stream over one source or a list of several: paths, URIs, memory sources, DataFrames.
+
+        All sources of a stream have one schema. `time` is the column with the event time.
+        """
+        sources = list(source) if isinstance(source, Sequence) and not isinstance(source, str) else [source]
+        if not sources:
+            raise OptionError("stream", "needs at least one source", "none")
+        name = name or f"stream{next(self._numbers)}"
+        uris = tuple(self._named(name, s, time) for s in sources)
+        schema = self._schema(name, uris, time)
+        definition = StreamDef(
+            name, uris, time, duration_us(disorder), duration_us(idle) if idle else None, schema
+        )
+        return Stream(Input(definition), self._launch)
+
+    def sql(self, text: str, **streams: Stream) -> Stream:
+        """A query in SQL, over streams it creates itself and streams given by name."""
+        script = read_script(text)
+        given = {}
+        for name, stream in streams.items():
+            if not isinstance(stream.node, Input):
+                raise UnavailableError(
+                    f"stream {name}", "must be a plain stream", "a query",
+                    "Queries over the results of queries are not available yet.",
+                )
+            given[name] = stream.node.stream
+        return Stream(bind(script, streams_of(script, given)), self._launch)
+
+    def explain(self, stream: Stream) -> str:
+        """The plan of a query and where each part runs."""
+        return stream.explain()
+
+    def _named(self, stream: str, source: Any, time: str) -> str:
+        if isinstance(source, str):
+            return source
+        if isinstance(source, MemorySource):
+            uri = f"memory:{stream}/{len(self._connectors)}"
+            self._connectors[uri] = source.connector(time)
+            return uri
+        if hasattr(source, "sparkSession") and hasattr(source, "isStreaming"):
+            from tidegate.runtime.spark_frame import FrameConnector
+
+            uri = f"frame:{stream}/{len(self._connectors)}"
+            self._connectors[uri] = FrameConnector(source, uri, time)
+            return uri
+        raise OptionError(
+            f"stream {stream}", "a source must be a path, a URI, a memory source or a DataFrame",
+            type(source).__name__,
+        )
+
+    def _schema(self, stream: str, uris: Sequence[str], time: str) -> pa.Schema:
+        schemas = []
+        for uri in uris:
+            connector = self._connectors.get(uri) or open_uri(uri, stream, time, False)
+            schemas.append(connector.schema)
+        for uri, schema in zip(uris, schemas, strict=True):
+            if not schema.equals(schemas[0]):
+                raise OptionError(
+                    f"stream {stream}", f"all sources must have the schema of {uris[0]}",
+                    f"another one in {uri}",
+                )
+        return schemas[0]
+
+    def _launch(
+        self,
+        node: Node,
+        *,
+        sink: Sink,
+        checkpoint: str | None = None,
+        instances: int | None = None,
+        buckets: int = DEFAULT_BUCKETS,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        follow: bool = False,
+        switches: Mapping[int, int] | None = None,
+        policy: Any = None,
+        observer: Observer | None = None,
+    ) -> RunningQuery:
+        """Start a query; `Stream.start` comes here."""
+        if policy is not None and policy != "fixed":
+            raise UnavailableError(
+                "policy", "only 'fixed' can be used", str(policy), "Other policies are not available yet."
+            )
+        options = RunOptions(
+            instances=instances, buckets=buckets, batch_rows=batch_rows, follow=follow,
+            switches=switches or {},
+        )
+        plan = plan_for(node, self._place)
+        self._place = self._place.connected()
+        loop = prepare(
+            plan, self._place, sink, options, checkpoint, self._connectors, observer=observer
+        )
+        return RunningQuery(loop).begin()

@@ -1,0 +1,174 @@
+"""The work of one task, the same with and without Spark: read a split, or run an instance."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.batch import from_bytes, to_bytes
+from tidegate.operate.aggregate import fold
+from tidegate.operate.kernels.expression import evaluate
+from tidegate.plan.physical import Prefix
+from tidegate.runtime.instance import run_aggregate, run_stateless
+from tidegate.runtime.job import LATE, PARTIAL, REJECTED, START, Job, Outcome, Parcel, Split
+from tidegate.schema import TIME
+
+TS, SRC, SEQ = "ts", "src", "seq"
+_STREAM_SHIFT = 32
+
+
+def start_parcels(job: Job) -> list[Parcel]:
+    """Wake every instance, also those that no tuple goes to."""
+    return [Parcel(i, -1, START, b"") for i in range(job.mapping.instances)]
+
+
+def map_split(job: Job, split: Split) -> list[Parcel]:
+    """Read a split, evaluate the prefix, and make the parcels for the instances."""
+    prefix = job.plan.prefixes[split.stream]
+    tuples, side = read_split(job, split, prefix.columns)
+    parcels = deal(job, split.index, apply_prefix(prefix, tuples))
+    return parcels + side
+
+
+def read_split(
+    job: Job, split: Split, columns: Sequence[str]
+) -> tuple[pa.Table, list[Parcel]]:
+    """The tuples of a split that are in time, as int64 columns ts, src, seq and the raw columns.
+
+    The late and the unreadable ones come back as parcels for the side outputs, in full.
+    """
+    prefix = job.plan.prefixes[split.stream]
+    asked = list(columns) + [prefix.time] * (prefix.time not in columns)
+    rows = split.reader.read(asked)
+    moment = rows.table.column(prefix.time).combine_chunks().cast(TIME).cast(pa.int64())
+    late = np.zeros(split.stop - split.start, np.bool_)
+    if split.late is not None:
+        late = np.unpackbits(np.frombuffer(split.late, np.uint8), count=len(late)).astype(np.bool_)
+    is_late = late[rows.seq - split.start]
+    timed = moment.is_valid().to_numpy(zero_copy_only=False)
+    ready = timed & ~is_late
+    if job.plan.aggregate is None:
+        times = moment.fill_null(0).to_numpy()
+        ready &= (times >= job.previous_us) & (times < job.frontier_us)
+    side = []
+    new = rows.seq >= split.new_from
+    fresh_rejects = [r for r in rows.rejects if r.seq >= split.new_from]
+    if (is_late & new).any() or (~timed & new).any() or fresh_rejects:
+        side = _side_parcels(job, split, is_late, fresh_rejects)
+    source = np.full(len(rows.seq), (split.stream << _STREAM_SHIFT) + split.order, np.int64)
+    table = pa.table(
+        {
+            TS: moment,
+            SRC: source,
+            SEQ: rows.seq,
+            **{raw_name(c): rows.table.column(c) for c in columns},
+        }
+    )
+    return (table if ready.all() else table.filter(pa.array(ready))), side
+
+
+def apply_prefix(prefix: Prefix, tuples: pa.Table) -> pa.Table:
+    """Filter and project with Arrow kernels; ts, src and seq stay."""
+    raw = pa.table({c: tuples.column(raw_name(c)) for c in prefix.columns}) if prefix.columns else None
+    if raw is None:
+        raw = pa.table({TS: tuples.column(TS)})
+    kept = tuples.select([TS, SRC, SEQ])
+    for predicate in prefix.where:
+        mask = pc.fill_null(evaluate(predicate, raw), False)
+        raw, kept = raw.filter(mask), kept.filter(mask)
+    for name, expression in prefix.outputs:
+        kept = kept.append_column(out_name(name), evaluate(expression, raw))
+    return kept
+
+
+def deal(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
+    """Divide a split's tuples among the instances: folded into panes, or by event time."""
+    if not tuples.num_rows:
+        return []
+    if job.plan.aggregate is None:
+        times = tuples.column(TS).to_numpy()
+        owners = np.searchsorted(np.array(job.cuts_us, np.int64), times, "right")
+        table = tuples
+    else:
+        spec = job.plan.aggregate.spec
+        names = [n.removeprefix("out.") for n in tuples.column_names]
+        table = fold(spec, tuples.rename_columns(names), job.mapping.buckets)
+        owners = np.array(job.mapping.owners, np.int32)[table.column("bucket").to_numpy()]
+    parcels = []
+    for instance in range(job.mapping.instances):
+        mine = table.filter(pa.array(owners == instance)) if job.mapping.instances > 1 else table
+        if mine.num_rows:
+            parcels.append(Parcel(instance, split, PARTIAL, to_bytes(mine)))
+    return parcels
+
+
+def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
+    """Merge what the map tasks sent, close what the frontier passed, write one segment."""
+    started = time.perf_counter()
+    ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
+    tables = [from_bytes(p.data) for p in ordered if p.kind == PARTIAL]
+    run = run_stateless if job.plan.aggregate is None else run_aggregate
+    rows, segment = run(job, instance, tables)
+    side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
+    tuples = sum(t.num_rows for t in tables)
+    return Outcome(instance, rows, segment, side, tuples, time.perf_counter() - started)
+
+
+def _side_parcels(
+    job: Job, split: Split, is_late: np.ndarray, rejects: Sequence[object]
+) -> list[Parcel]:
+    """The late and rejected tuples of a split with all their columns; reads the split again."""
+    stream = job.plan.streams[split.stream]
+    rows = split.reader.read(stream.schema.names)
+    new = rows.seq >= split.new_from
+    time_column = rows.table.column(stream.time)
+    timeless = new & time_column.is_null().to_numpy()
+    late = new & is_late
+    target = split.index % job.mapping.instances
+    parcels = []
+    if late.any():
+        table = rows.table.filter(pa.array(late))
+        table = table.append_column("_source", pa.array([split.source] * table.num_rows))
+        table = table.append_column("_seq", pa.array(rows.seq[late]))
+        reason = "below the newest event time of its source, or below the frontier it joined at"
+        table = table.append_column("_reason", pa.array([reason] * table.num_rows))
+        parcels.append(Parcel(target, split.index, LATE, to_bytes(table), stream.name))
+    bad = [(r.seq, r.reason, r.raw) for r in rows.rejects if r.seq >= split.new_from]
+    if timeless.any():
+        found = rows.table.filter(pa.array(timeless)).to_pylist()
+        reason = f"{stream.time} is NULL"
+        raw = [json.dumps(row, default=str) for row in found]
+        bad += [(int(s), reason, r) for s, r in zip(rows.seq[timeless], raw, strict=True)]
+    if bad:
+        bad.sort()
+        table = pa.table(
+            {
+                "_stream": pa.array([stream.name] * len(bad), pa.string()),
+                "_source": pa.array([split.source] * len(bad), pa.string()),
+                "_seq": pa.array([b[0] for b in bad], pa.int64()),
+                "_reason": pa.array([b[1] for b in bad], pa.string()),
+                "_raw": pa.array([b[2] for b in bad], pa.string()),
+            }
+        )
+        parcels.append(Parcel(target, split.index, REJECTED, to_bytes(table), stream.name))
+    return parcels
+
+
+def raw_name(name: str) -> str:
+    """A raw column's name beside ts, src and seq."""
+    return f"raw.{name}"
+
+
+def out_name(name: str) -> str:
+    """A prefix output's name beside ts, src and seq."""
+    return f"out.{name}"
+
+
+def side_name(job: Job, split: int) -> str:
+    """Where a read task leaves side outputs when its rows go on through Spark SQL."""
+    return f"staged/{job.batch:08d}-side-{split:06d}"

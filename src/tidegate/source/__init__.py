@@ -1,0 +1,10 @@
+"""Physical streams with random access by position, between the outside and the gate.
+
+- `protocol`: what a source, its readers and a connector promise
+- `uri`: from the text after `FROM` to a connector
+- `files`, `listing`, `shape`: paths, folders and globs; which files, and their one schema
+- `parquet`, `text` (with `csv`, `json`, `block`): the formats
+- `memory`: rows that a Python program appends
+- `generator`, `parameter`, `taxi`: rows computed from their position
+- `event_time`: the time column; `cache`: decoded pieces kept per process
+"""

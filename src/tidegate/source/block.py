@@ -1,0 +1,196 @@
+"""Where records begin and end in text, between bytes of a file and positions of rows.
+
+Records end at line feeds (carriage returns before them do not count); a CSV record may hold line
+feeds inside quotes. Empty records have no position. Text files are cut into blocks of whole
+records, so that any range of positions is found without reading what lies before it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegate.errors import SourceError
+from tidegate.source.protocol import Int64s
+
+BLOCK_BYTES = 8 * 2**20
+RECORD_BYTES = 16 * 2**20
+"""A quote that stays open for longer than this was never meant to be closed."""
+
+_LF, _CR, _QUOTE, _COMMA = 10, 13, 34, 44
+_FIELD = rb'(?:"(?:[^"]++|"")*+"[^,\n]*+|[^",\n][^,\n]*+|)'
+_COMPLETE = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+\n")
+_LAST = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+(?:\n|\Z)")
+
+
+@dataclass(frozen=True)
+class Records:
+    """The non-empty complete records of some bytes: contents [starts[i], stops[i]).
+
+    `used` is where the last complete record ends; what lies behind is the start of the next one.
+    """
+
+    starts: Int64s
+    stops: Int64s
+    used: int
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+Split = Callable[[bytes, bool], Records]
+"""Find the records in bytes; the flag says that the bytes are all there is (end of the file)."""
+
+
+def split_lines(data: bytes, final: bool) -> Records:
+    """Records that are lines, without the white space around them."""
+    text = np.frombuffer(data, np.uint8)
+    records = _contents(data, text, _with_tail(_line_ends(text), data, final))
+    starts, stops = records.starts, records.stops
+    padded = np.flatnonzero((text[starts] <= 32) | (text[stops - 1] <= 32))
+    for i in padded:
+        line = data[starts[i] : stops[i]]
+        starts[i] += len(line) - len(line.lstrip())
+        stops[i] = max(starts[i], stops[i] - (len(line) - len(line.rstrip())))
+    kept = stops > starts
+    return records if kept.all() else Records(starts[kept], stops[kept], records.used)
+
+
+def split_csv(data: bytes, final: bool) -> Records:
+    """Records of CSV, by counting quotes where they are regular and one by one where not.
+
+    A quote opens only at the start of a field. One that is not closed within RECORD_BYTES or
+    before the end of the file ends its record at the first line feed, as a damaged line would.
+    """
+    text = np.frombuffer(data, np.uint8)
+    ends = _line_ends(text)
+    if b'"' in data:
+        regular = _quoted_ends(text, ends, final)
+        ends = regular if regular is not None else _scanned_ends(data, final)
+    return _contents(data, text, _with_tail(ends, data, final))
+
+
+def _line_ends(text: NDArray[np.uint8]) -> Int64s:
+    return np.flatnonzero(text == _LF).astype(np.int64) + 1
+
+
+def _with_tail(ends: Int64s, data: bytes, final: bool) -> Int64s:
+    last = int(ends[-1]) if len(ends) else 0
+    return np.append(ends, len(data)) if final and last < len(data) else ends
+
+
+def _quoted_ends(text: NDArray[np.uint8], line_ends: Int64s, final: bool) -> Int64s | None:
+    """Line ends outside quotes; None where quotes are not all at the edges of fields."""
+    quotes = np.flatnonzero(text == _QUOTE).astype(np.int64)
+    opening, closing = quotes[0::2], quotes[1::2]
+    before = text[opening - 1]  # of an opening quote at 0 the last byte: not looked at below
+    at_edge = (before == _COMMA) | (before == _LF) | (opening == 0)
+    at_edge[1:] |= closing[: len(opening) - 1] == opening[1:] - 1  # a doubled quote
+    if not at_edge.all():
+        return None
+    ends = line_ends[np.searchsorted(quotes, line_ends) % 2 == 0]
+    longest = int(np.diff(ends, prepend=0).max(initial=0))
+    tail = len(text) - (int(ends[-1]) if len(ends) else 0)
+    left_open = len(quotes) % 2 == 1 and (final or tail > RECORD_BYTES)
+    return None if left_open or longest > RECORD_BYTES else ends
+
+
+def _scanned_ends(data: bytes, final: bool) -> Int64s:
+    pattern = _LAST if final else _COMPLETE
+    ends, at = [], 0
+    while at < len(data):
+        found = pattern.match(data, at)
+        if found is None and not final and len(data) - at <= RECORD_BYTES:
+            break
+        if found is not None and found.end() - at <= RECORD_BYTES:
+            at = found.end()
+        else:
+            line_feed = data.find(b"\n", at)
+            if line_feed < 0:
+                break
+            at = line_feed + 1
+        ends.append(at)
+    return np.array(ends, np.int64)
+
+
+def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s) -> Records:
+    """Cut line ends off and leave empty records out."""
+    if not len(ends):
+        return Records(ends, ends, 0)
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    stops = ends - (text[ends - 1] == _LF)
+    if b"\r" in data:
+        while (returns := (stops > starts) & (text[stops - 1] == _CR)).any():
+            stops = stops - returns
+    kept = stops > starts
+    return Records(starts[kept], stops[kept], int(ends[-1]))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Bytes [offset, offset + length) of a file: the records of positions [first, first + rows)."""
+
+    offset: int
+    length: int
+    first: int
+    rows: int
+
+
+class BlockIndex:
+    """The blocks of one text file, found in order and only as far as asked; owned by the driver."""
+
+    def __init__(self, path: str, origin: int, split: Split, block_bytes: int) -> None:
+        self.path = path
+        self.offset = origin
+        self.rows = 0
+        self.blocks: list[Block] = []
+        self._firsts: list[int] = []
+        self._split = split
+        self._block_bytes = block_bytes
+
+    def grow(self, size: int, final: bool) -> bool:
+        """Find one more block in the first `size` bytes; False where no record is complete."""
+        want = self._block_bytes
+        while self.offset < size:
+            data = read_bytes(self.path, self.offset, min(want, size - self.offset))
+            at_end = self.offset + len(data) >= size
+            records = self._split(data, final and at_end)
+            if records.used:
+                self._add(records)
+                return True
+            if at_end:
+                return False
+            want *= 2
+        return False
+
+    def within(self, start: int, stop: int) -> tuple[Block, ...]:
+        """The blocks that hold the positions [start, stop)."""
+        if start >= stop:
+            return ()
+        low = bisect_right(self._firsts, start) - 1
+        high = bisect_right(self._firsts, stop - 1)
+        return tuple(self.blocks[low:high])
+
+    def _add(self, records: Records) -> None:
+        if len(records):
+            self.blocks.append(Block(self.offset, records.used, self.rows, len(records)))
+            self._firsts.append(self.rows)
+            self.rows += len(records)
+        self.offset += records.used
+
+
+def read_bytes(path: str, offset: int, length: int) -> bytes:
+    """Bytes of a file; fewer where it is shorter."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(length)
+    except OSError as error:
+        raise SourceError(
+            path, "the file must be readable", str(error), "Check its permissions and its disk."
+        ) from error

@@ -1,0 +1,117 @@
+"""What a source promises, between the formats that hold rows and the gate and tasks that read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.errors import SourceError, near
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A row that cannot be read: its position, why, and its text as it stands in the input."""
+
+    seq: int
+    reason: str
+    raw: str
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The readable rows of a range of positions, in order, and the unreadable ones beside them.
+
+    `seq[i]` is the position of row i of `table`. Whether a row is readable does not depend on
+    which columns were asked for.
+    """
+
+    table: pa.Table
+    seq: Int64s
+    rejects: tuple[Reject, ...] = ()
+
+    @staticmethod
+    def joined(pieces: Sequence[Rows], schema: pa.Schema) -> Rows:
+        """Pieces one after the other; `schema` is that of the result where there are none."""
+        if len(pieces) == 1:
+            return pieces[0]
+        if not pieces:
+            return Rows(schema.empty_table(), np.empty(0, np.int64))
+        return Rows(
+            pa.concat_tables([p.table for p in pieces]),
+            np.concatenate([p.seq for p in pieces]),
+            tuple(r for p in pieces for r in p.rejects),
+        )
+
+
+class Reader(Protocol):
+    """A range of positions of one source that a task can read; picklable."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def stop(self) -> int: ...
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        """The named columns in the order asked for, in normalised types."""
+
+
+class Source(Protocol):
+    """One physical stream on the driver; positions count from 0 and never change their row."""
+
+    @property
+    def id(self) -> str:
+        """Stable across restarts: the URI, with the file's place in it for folders."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Normalised; see `tidegate.schema`."""
+
+    def extend(self, rows: int) -> int:
+        """Make at least `rows` positions known where they exist; how many are known now."""
+
+    def ended(self) -> bool:
+        """Whether nothing beyond the known positions will ever come."""
+
+    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
+        """Event times of known positions in microseconds UTC, and which of them are valid.
+
+        Invalid (and 0) where the time is NULL or cannot be read. Only the time column is looked
+        at: a row that is unreadable for another column still has its time here.
+        """
+
+    def reader(self, start: int, stop: int) -> Reader:
+        """A reader of the known positions [start, stop)."""
+
+
+class Connector(Protocol):
+    """All sources that one URI stands for."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def discover(self) -> Sequence[Source]:
+        """The sources known now; called again while live, new ones appear at the end."""
+
+    def live(self) -> bool:
+        """Whether more sources, or more rows than the known sources have now, may come."""
+
+
+def check_columns(columns: Sequence[str], schema: pa.Schema, where: str) -> None:
+    """Refuse names that the schema does not have."""
+    for name in columns:
+        if name not in schema.names:
+            raise SourceError(
+                where,
+                "columns to read must be there",
+                f"column {name}",
+                near(name, schema.names),
+            )

@@ -1,0 +1,344 @@
+"""Statements bound to a catalog of streams, between the dialect's syntax and logical nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.query.name import NamedExpr, column, find_name
+from tidegate.query.node import (
+    Aggregate,
+    Filter,
+    Input,
+    Node,
+    Order,
+    StreamDef,
+    Top,
+    Union,
+    data_names,
+    project,
+)
+from tidegate.query.window import Window
+from tidegate.sql.function import aggregate_name, has_aggregate, is_aggregate, spark_name
+from tidegate.sql.group import Grouping, ordinal
+from tidegate.sql.scope import Scope, resolve_join
+from tidegate.sql.script import Create, Script, read_option, read_script, read_window
+from tidegate.sql.syntax import QueryWith, StreamWindow
+
+__all__ = ["Create", "Script", "bind", "read_script"]
+
+_CLAUSES = {
+    "expressions",
+    "from_",
+    "where",
+    "group",
+    "having",
+    "order",
+    "limit",
+    "joins",
+    "with_",
+    "kind",
+    "operation_modifiers",
+}
+
+
+def bind(script: Script, streams: Mapping[str, StreamDef]) -> Node:
+    """The logical plan of a script's query over these streams, checked; errors are QueryErrors."""
+    return _Binder(streams, {}).query(script.select)
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """What FROM gives a SELECT: a node, how it is called, and the window over it."""
+
+    node: Node
+    alias: str | None
+    window: Window | None
+    text: str
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.alias, self.node.names)
+
+
+@dataclass(frozen=True)
+class _Binder:
+    streams: Mapping[str, StreamDef]
+    named: Mapping[str, exp.Expression]
+
+    def query(self, tree: exp.Expression) -> Node:
+        if isinstance(tree, QueryWith):
+            options = [read_option(o) for o in tree.expressions]
+            self.query(tree.this)
+            raise UnavailableError(f"WITH {options[0]}", "is not available yet")
+        if with_ := tree.args.get("with_"):
+            return self._with(with_).query(_without_with(tree))
+        if isinstance(tree, exp.Subquery):
+            return self._ordered_stateless(self.query(tree.this), tree)
+        if isinstance(tree, exp.SetOperation):
+            return self._ordered_stateless(self._union(tree), tree)
+        if isinstance(tree, exp.Select):
+            return self._select(tree)
+        raise QueryError("SQL", "a query must be a SELECT", tree.sql(dialect="tidegate")[:60])
+
+    def _with(self, with_: exp.With) -> _Binder:
+        if with_.args.get("recursive"):
+            raise QueryError("WITH", "RECURSIVE is not supported")
+        binder = self
+        for cte in with_.expressions:
+            binder = replace(binder, named={**binder.named, cte.alias.lower(): cte.this})
+        return binder
+
+    def _union(self, tree: exp.SetOperation) -> Union:
+        name = type(tree).__name__.upper()
+        if not isinstance(tree, exp.Union) or tree.args.get("distinct"):
+            raise QueryError(
+                name,
+                "only UNION ALL is possible on an unbounded stream",
+                name,
+                "Write UNION ALL.",
+            )
+        if tree.args.get("by_name"):
+            raise QueryError("UNION ALL", "BY NAME is not supported")
+        inputs: list[Node] = []
+        for side in (tree.left, tree.right):
+            node = self.query(side)
+            inputs.extend(node.inputs if isinstance(node, Union) else (node,))
+        return Union(tuple(inputs))
+
+    def _ordered_stateless(self, node: Node, tree: exp.Expression) -> Node:
+        order, limit = tree.args.get("order"), tree.args.get("limit")
+        if order is None and limit is None:
+            return node
+        items = tuple((n, column(n)) for n in node.names)
+        scope = Scope(None, node.names)
+        return Top(node, _order(order, items, scope), _limit(limit))
+
+    def _select(self, tree: exp.Select) -> Node:
+        _refuse_clauses(tree)
+        from_ = tree.args.get("from_")
+        if from_ is None:
+            raise QueryError("SELECT", "needs FROM and a stream")
+        relation = self._relation(from_.this)
+        if tree.args.get("joins"):
+            self._join(tree, relation)
+        scope = relation.scope
+        node = relation.node
+        if where := tree.args.get("where"):
+            node = Filter(node, _without_aggregate(scope.plain(where.this, "WHERE")))
+        items = _items(tree, scope, node)
+        clauses = [tree.args.get(c) for c in ("having", "order")]
+        if tree.args.get("group") or any(
+            has_aggregate(e) for e in (*(e for _, e in items), *(c for c in clauses if c))
+        ):
+            return _aggregate(tree, relation, node, items)
+        if relation.window is not None:
+            raise QueryError(
+                f"[{relation.window}]",
+                "a window needs an aggregate in the select list, or GROUP BY",
+                tree.sql(dialect="tidegate", comments=False)[:60],
+                "Leave the window out, or add for example COUNT(*).",
+            )
+        return _stateless(tree, scope, node, items)
+
+    def _relation(self, tree: exp.Expression) -> _Relation:
+        if isinstance(tree, StreamWindow):
+            return replace(self._relation(tree.this), window=read_window(tree))
+        text = tree.sql(dialect="tidegate", comments=False)
+        alias = tree.alias or None
+        if isinstance(tree, exp.Subquery):
+            return _Relation(self.query(tree.this), alias, None, text if len(text) < 40 else "(...)")
+        if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
+            raise QueryError("FROM", "must name a stream or hold a subquery", text)
+        name = ".".join(p.name for p in tree.parts)
+        if name.lower() in self.named:
+            hidden = {k: v for k, v in self.named.items() if k != name.lower()}
+            inner = replace(self, named=hidden).query(self.named[name.lower()])
+            return _Relation(inner, alias or name, None, text)
+        found = find_name(name, list(self.streams))
+        if found is None:
+            raise QueryError("FROM", "no stream has this name", name, near(name, self.streams))
+        return _Relation(Input(self.streams[found]), alias or name, None, text)
+
+    def _join(self, tree: exp.Select, first: _Relation) -> None:
+        relations = [first]
+        for join in tree.args["joins"]:
+            relations.append(self._relation(join.this))
+            if join.side:
+                raise QueryError("JOIN", "only inner joins are possible", f"{join.side} JOIN")
+        for relation in relations:
+            if relation.window is None:
+                raise QueryError(
+                    "JOIN",
+                    "both sides need a window",
+                    relation.text,
+                    f"Write {relation.text} [RANGE ...].",
+                )
+        scopes = [r.scope for r in relations]
+        for join in tree.args["joins"]:
+            if join.args.get("on"):
+                resolve_join(join.args["on"], scopes, "ON")
+        for item in tree.expressions:
+            resolve_join(item, scopes, "SELECT")
+        raise UnavailableError("JOIN", "joins are not available yet")
+
+
+def _aggregate(
+    tree: exp.Select, relation: _Relation, child: Node, items: tuple[NamedExpr, ...]
+) -> Node:
+    scope = relation.scope
+    if relation.window is None:
+        raise QueryError(
+            "SELECT",
+            f"an aggregate needs a window: write FROM {relation.text} [RANGE ...]",
+            relation.text,
+        )
+    group = Grouping(child.names, items)
+    keys = tree.args.get("group")
+    group.add_keys(None if keys is None else _plain_group(keys, scope))
+    outputs = tuple((name, group.rewrite(e, "SELECT")) for name, e in items)
+    having = None
+    if clause := tree.args.get("having"):
+        plain = group.with_aliases(scope.plain(clause.this, "HAVING"), columns_first=True)
+        having = group.rewrite(plain, "HAVING")
+    order = tuple(
+        replace(o, expression=group.rewrite(group.with_aliases(o.expression, False), "ORDER BY"))
+        for o in _order(tree.args.get("order"), items, scope)
+    )
+    limit = _limit(tree.args.get("limit"))
+    node: Node = Aggregate(child, relation.window, tuple(group.keys), tuple(group.calls))
+    if having is not None:
+        node = Filter(node, having)
+    if order or limit is not None:
+        node = Top(node, order, limit)
+    return project(node, outputs)
+
+
+def _stateless(
+    tree: exp.Select, scope: Scope, child: Node, items: tuple[NamedExpr, ...]
+) -> Node:
+    node = child
+    if clause := tree.args.get("having"):
+        raise QueryError(
+            "HAVING",
+            "needs an aggregate",
+            clause.this.sql(dialect="spark", comments=False),
+            "Write the condition in WHERE.",
+        )
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    if order is not None or limit is not None:
+        aliases = dict(items)
+        keys = tuple(
+            replace(o, expression=_through(o.expression, aliases))
+            for o in _order(order, items, scope)
+        )
+        node = Top(node, keys, _limit(limit))
+    return project(node, items)
+
+
+def _through(expression: exp.Expression, aliases: Mapping[str, exp.Expression]) -> exp.Expression:
+    return aliases.get(expression.name, expression) if isinstance(expression, exp.Column) else expression
+
+
+def _items(tree: exp.Select, scope: Scope, child: Node) -> tuple[NamedExpr, ...]:
+    items: list[NamedExpr] = []
+    for written in tree.expressions:
+        if isinstance(written, exp.Star) or written.is_star and isinstance(written, exp.Column):
+            items.extend(_star(written, scope, child, tree))
+            continue
+        inner = written.this if isinstance(written, exp.Alias) else written
+        expression = scope.plain(inner, "SELECT")
+        name = written.alias if isinstance(written, exp.Alias) else spark_name(expression)
+        items.append((name, expression))
+    if not items:
+        raise QueryError("SELECT", "needs at least one column")
+    return tuple(items)
+
+
+def _star(
+    written: exp.Expression, scope: Scope, child: Node, tree: exp.Select
+) -> list[NamedExpr]:
+    if isinstance(written, exp.Column) and not scope.owns(written.table):
+        raise QueryError(
+            "SELECT",
+            "no stream in FROM has this name",
+            written.table,
+            near(written.table, [scope.alias] if scope.alias else []),
+        )
+    if tree.args.get("group") or any(has_aggregate(e) for e in tree.expressions):
+        raise QueryError(
+            "SELECT", "* cannot stand beside an aggregate", "*", "Name the columns of GROUP BY."
+        )
+    star = written.this if isinstance(written, exp.Column) else written
+    for part in ("replace", "rename", "ilike"):
+        if star.args.get(part):
+            raise QueryError("SELECT", f"* {part.upper()} is not supported")
+    left_out = {e.name.lower() for e in star.args.get("except_") or ()}
+    return [(n, column(n)) for n in data_names(child) if n.lower() not in left_out]
+
+
+def _order(
+    order: exp.Order | None, items: tuple[NamedExpr, ...], scope: Scope
+) -> tuple[Order, ...]:
+    keys: list[Order] = []
+    for written in order.expressions if order is not None else ():
+        by = written.this if isinstance(written, exp.Ordered) else written
+        if isinstance(by, exp.Literal) and not by.is_string:
+            by = ordinal(by, items, "ORDER BY")
+        args = written.args if isinstance(written, exp.Ordered) else {}
+        key = Order(scope.plain(by, "ORDER BY"), bool(args.get("desc")), args.get("nulls_first"))
+        keys.append(key)
+    return tuple(keys)
+
+
+def _limit(limit: exp.Limit | None) -> int | None:
+    if limit is None:
+        return None
+    value = limit.expression if isinstance(limit, exp.Limit) else None
+    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
+        raise QueryError(
+            "LIMIT",
+            "must be a whole number",
+            "something else" if value is None else value.sql(dialect="spark", comments=False),
+        )
+    return int(value.name)
+
+
+def _plain_group(group: exp.Group, scope: Scope) -> exp.Group:
+    plain = group.copy()
+    plain.set("expressions", [scope.plain(e, "GROUP BY") for e in group.expressions])
+    return plain
+
+
+def _without_aggregate(predicate: exp.Expression) -> exp.Expression:
+    for node in predicate.walk():
+        if is_aggregate(node):
+            raise QueryError(
+                "WHERE",
+                "an aggregate cannot stand here",
+                aggregate_name(node),
+                "Write the condition in HAVING.",
+            )
+    return predicate
+
+
+def _without_with(tree: exp.Expression) -> exp.Expression:
+    bare = tree.copy()
+    bare.set("with_", None)
+    return bare
+
+
+def _refuse_clauses(tree: exp.Select) -> None:
+    if tree.args.get("distinct"):
+        raise QueryError(
+            "SELECT",
+            "DISTINCT is not possible on an unbounded stream",
+            "DISTINCT",
+            "Give the stream a window and write GROUP BY.",
+        )
+    for clause, value in tree.args.items():
+        if value and clause not in _CLAUSES:
+            raise QueryError("SELECT", "this clause is not supported", clause.strip("_").upper())

@@ -1,0 +1,286 @@
+"""Tidegate's SQL as a sqlglot dialect of Spark's, between the text of a script and syntax trees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.generator import Generator
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokens import TokenType
+
+from tidegate.errors import QueryError
+from tidegate.query.window import duration_us, unit_us
+from tidegate.sql.syntax import (
+    CreateStream,
+    QueryWith,
+    StreamDuration,
+    StreamWindow,
+    WithError,
+    WithLatency,
+    WithShed,
+)
+
+_STATEMENTS = "expected CREATE STREAM or SELECT"
+_PLAIN = {
+    "Invalid expression / Unexpected token": "expected another clause or the end of the statement",
+    "Expecting )": "expected )",
+    "Expecting (": "expected (",
+    "Expected table name": "expected the name of a stream",
+    "Required argument": "expected another operand or argument",
+}
+
+
+class TidegateParser(SparkParser):
+    """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
+
+    FUNCTIONS = {
+        **SparkParser.FUNCTIONS,
+        "MEAN": exp.Avg.from_arg_list,
+        "VAR": exp.Variance.from_arg_list,
+        "STD": exp.Stddev.from_arg_list,
+        "STDDEV_SAMP": exp.Stddev.from_arg_list,
+    }
+
+    def _parse_statement(self) -> exp.Expr | None:
+        return self._parse_options(super()._parse_statement())
+
+    def _parse_create(self) -> Any:
+        self._expect("STREAM", "expected STREAM after CREATE")
+        name = self._parse_id_var()
+        if not name:
+            self.raise_error("expected the name of the stream")
+        if self._match_text_seq("AS"):
+            query = self._parse_options(self._parse_select())
+            if not query:
+                self.raise_error("expected SELECT after AS")
+            return self.expression(CreateStream(this=name, query=query))
+        self._expect("FROM", "expected FROM 'uri' or AS SELECT")
+        uris = [self._string("expected the address of a source in quotes")]
+        while self._match(TokenType.COMMA):
+            uris.append(self._string("expected the address of a source in quotes"))
+        create = CreateStream(this=name, uris=uris)
+        clauses: dict[str, Callable[[], exp.Expr | None]] = {
+            "TIME": self._parse_time_column,
+            "DISORDER": self._parse_duration,
+            "IDLE": self._parse_duration,
+        }
+        while word := next((w for w in clauses if self._match_text_seq(w)), None):
+            if create.args.get(word.lower()):
+                self.raise_error(f"expected {word} only once", self._prev)
+            create.set(word.lower(), clauses[word]())
+        if self._curr:
+            self.raise_error("expected TIME, DISORDER, IDLE or the end of the statement")
+        return self.expression(create)
+
+    def _parse_time_column(self) -> exp.Expr | None:
+        column = self._parse_id_var()
+        if not column:
+            self.raise_error("expected the name of the time column")
+        return column
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        if isinstance(this, exp.Table):
+            return this
+        return super()._parse_bracket(this)
+
+    def _parse_table(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        this = super()._parse_table(*args, **kwargs)
+        if not isinstance(this, exp.Table | exp.Subquery):
+            return this
+        if not self._match(TokenType.L_BRACKET, advance=False):
+            return this
+        window = self._parse_window_suffix(this)
+        if not this.args.get("alias"):
+            alias = self._parse_table_alias()
+            if alias:
+                this.set("alias", alias)
+        if self._match(TokenType.L_BRACKET, advance=False):
+            self.raise_error("expected only one window after a stream")
+        return window
+
+    def _parse_window_suffix(self, this: exp.Expr) -> StreamWindow:
+        self._match(TokenType.L_BRACKET)
+        measure: Callable[[], exp.Expr]
+        if self._match_text_seq("RANGE"):
+            kind, measure = "RANGE", self._parse_duration
+        elif self._match_text_seq("ROWS"):
+            kind, measure = "ROWS", self._parse_count
+        else:
+            self.raise_error("expected RANGE or ROWS after [")
+        size = measure()
+        slide = measure() if self._match_text_seq("SLIDE") else None
+        if not self._match(TokenType.R_BRACKET):
+            self.raise_error("expected ]" if slide else "expected SLIDE or ]")
+        return self.expression(StreamWindow(this=this, kind=kind, size=size, slide=slide))
+
+    def _parse_duration(self) -> StreamDuration:
+        token = self._curr
+        if text := self._parse_string():
+            self._checked(lambda: duration_us(text.name), "a duration such as '15 minutes'", token)
+            return self.expression(StreamDuration(this=text))
+        amount = self._parse_count("expected a duration such as 15 MINUTES")
+        unit = self._curr
+        if not unit or unit.token_type in (TokenType.R_BRACKET, TokenType.NUMBER):
+            self.raise_error("expected a unit of time such as MINUTES")
+        what = "a unit of time such as MINUTES"
+        self._checked(lambda: unit_us(unit.text, "duration"), what, unit)
+        self._advance()
+        return self.expression(StreamDuration(this=amount, unit=exp.var(unit.text.upper())))
+
+    def _parse_count(self, expected: str = "expected a number") -> exp.Expr:
+        negative = self._match(TokenType.DASH)
+        number = self._parse_number()
+        if not number:
+            self.raise_error(expected)
+        return exp.Neg(this=number) if negative else number  # type: ignore[arg-type, return-value]
+
+    def _parse_options(self, query: exp.Expr | None) -> exp.Expr | None:
+        options: list[exp.Expr] = []
+        while query is not None and self._match(TokenType.WITH):
+            if self._match_text_seq("ERROR"):
+                options.append(self._parse_error_option())
+            elif self._match_text_seq("SHED"):
+                share = self._parse_percent()
+                by = self._parse_shed_method() if self._match_text_seq("BY") else None
+                options.append(WithShed(this=share, by=by))
+            elif self._match_text_seq("LATENCY"):
+                options.append(WithLatency(this=self._parse_duration()))
+            else:
+                self.raise_error("expected ERROR, SHED or LATENCY after WITH")
+        return QueryWith(this=query, expressions=options) if options else query
+
+    def _parse_error_option(self) -> exp.Expr:
+        option = WithError(this=self._parse_percent())
+        if self._match_text_seq("CONFIDENCE"):
+            option.set("confidence", self._parse_percent())
+        if self._match_text_seq("BUDGET"):
+            option.set("budget", self._parse_count("expected a number of ROWS"))
+            self._expect("ROWS", "expected ROWS")
+        return option
+
+    def _parse_percent(self) -> exp.Expr:
+        share = self._parse_count("expected a number and PERCENT")
+        self._expect("PERCENT", "expected PERCENT")
+        return share
+
+    def _parse_shed_method(self) -> exp.Expr:
+        for method in ("CONCEPT", "UNIFORM"):
+            if self._match_text_seq(method):
+                return exp.var(method)
+        self.raise_error("expected CONCEPT or UNIFORM after BY")
+        return exp.var("CONCEPT")
+
+    def _parse_as_command(self, start: Any) -> Any:
+        self.raise_error(_STATEMENTS, start)
+
+    def _parse_command(self) -> Any:
+        self.raise_error(_STATEMENTS, self._prev)
+
+    def _expect(self, word: str, message: str) -> None:
+        if not self._match_text_seq(word):
+            self.raise_error(message)
+
+    def _string(self, message: str) -> exp.Expr | None:
+        text = self._parse_string()
+        if not text:
+            self.raise_error(message)
+        return text
+
+    def _checked(self, check: Callable[[], int], expected: str, token: Any) -> None:
+        try:
+            check()
+        except QueryError:
+            self.raise_error(f"expected {expected}", token)
+
+
+def _duration_sql(to: Generator, node: exp.Expr) -> str:
+    return " ".join(filter(None, (to.sql(node, "this"), to.sql(node, "unit"))))
+
+
+def _window_sql(to: Generator, node: exp.Expr) -> str:
+    slide = to.sql(node, "slide")
+    text = f"{node.args['kind']} {to.sql(node, 'size')}"
+    return f"{to.sql(node, 'this')} [{text}{f' SLIDE {slide}' if slide else ''}]"
+
+
+def _create_sql(to: Generator, node: exp.Expr) -> str:
+    name = to.sql(node, "this")
+    if query := to.sql(node, "query"):
+        return f"CREATE STREAM {name} AS {query}"
+    text = f"CREATE STREAM {name} FROM {', '.join(to.sql(u) for u in node.args['uris'])}"
+    for clause in ("time", "disorder", "idle"):
+        if value := to.sql(node, clause):
+            text += f" {clause.upper()} {value}"
+    return text
+
+
+def _error_sql(to: Generator, node: exp.Expr) -> str:
+    text = f"WITH ERROR {to.sql(node, 'this')} PERCENT"
+    if confidence := to.sql(node, "confidence"):
+        text += f" CONFIDENCE {confidence} PERCENT"
+    if budget := to.sql(node, "budget"):
+        text += f" BUDGET {budget} ROWS"
+    return text
+
+
+def _shed_sql(to: Generator, node: exp.Expr) -> str:
+    by = to.sql(node, "by")
+    return f"WITH SHED {to.sql(node, 'this')} PERCENT{f' BY {by}' if by else ''}"
+
+
+class TidegateGenerator(SparkGenerator):
+    """Prints the same syntax again."""
+
+    TRANSFORMS = {
+        **SparkGenerator.TRANSFORMS,
+        StreamDuration: _duration_sql,
+        StreamWindow: _window_sql,
+        CreateStream: _create_sql,
+        WithError: _error_sql,
+        WithShed: _shed_sql,
+        WithLatency: lambda to, node: f"WITH LATENCY {to.sql(node, 'this')}",
+        QueryWith: lambda to, node: " ".join(
+            [to.sql(node, "this"), *(to.sql(option) for option in node.expressions)]
+        ),
+    }
+
+
+class Tidegate(Spark):
+    """Spark's SQL with streams; registered with sqlglot as "tidegate"."""
+
+    Parser = TidegateParser
+    Generator = TidegateGenerator
+
+
+def parse(text: str) -> list[exp.Expression]:
+    """The statements of a script, without the empty ones; mistakes are one-line QueryErrors."""
+    try:
+        return [s for s in Tidegate().parse(text) if isinstance(s, exp.Expression) and s.key != "semicolon"]
+    except ParseError as error:
+        raise _parse_mistake(error) from None
+    except TokenError as error:
+        raise _token_mistake(error, text) from None
+    except RecursionError:
+        raise QueryError("SQL", "expressions must be nested less deeply") from None
+
+
+def _parse_mistake(error: ParseError) -> QueryError:
+    first = error.errors[0] if error.errors else {}
+    found = str(first.get("highlight") or "")
+    message = re.sub(r"\x1b\[[0-9;]*m", "", str(first.get("description") or error))
+    requirement = next((p for key, p in _PLAIN.items() if message.startswith(key)), message)
+    line, column = int(first.get("line") or 1), int(first.get("col") or 1)
+    where = f"SQL line {line}, column {max(1, column - len(found) + 1)}"
+    return QueryError(where, " ".join(requirement.split()), found or "the end of the text")
+
+
+def _token_mistake(error: TokenError, text: str) -> QueryError:
+    line = text.count("\n") + 1
+    found = re.sub(r"\s+", " ", str(error))
+    return QueryError(f"SQL line {line}", "quotes and comments must be closed", found)

@@ -1,0 +1,171 @@
+"""A grouped select list taken apart, between the clauses of a SELECT and the nodes above a window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError, near
+from tidegate.query.aggregate import AggregateCall
+from tidegate.query.name import WINDOW, NamedExpr, canonical, column, find_name
+from tidegate.sql.function import (
+    AGGREGATES,
+    aggregate_name,
+    has_aggregate,
+    is_aggregate,
+    read_aggregate,
+    spark_name,
+)
+
+
+@dataclass
+class Grouping:
+    """The keys and the aggregate calls found so far, and how expressions are said in them.
+
+    `items` are the named expressions of the select list over the columns `names` of the child.
+    """
+
+    names: tuple[str, ...]
+    items: tuple[NamedExpr, ...]
+    keys: list[NamedExpr] = field(default_factory=list)
+    calls: list[tuple[str, AggregateCall]] = field(default_factory=list)
+
+    def add_keys(self, group: exp.Group | None) -> None:
+        """Take the keys of GROUP BY: columns first, then aliases, ordinals and expressions."""
+        if group is None:
+            return
+        for extra in ("grouping_sets", "cube", "rollup", "totals", "all"):
+            if group.args.get(extra):
+                raise QueryError("GROUP BY", f"{extra.replace('_', ' ').upper()} is not supported")
+        for written in group.expressions:
+            key = self._key(written)
+            if key is not None and all(key != k for _, k in self.keys):
+                self.keys.append((self._free(self._item_name(key) or spark_name(key)), key))
+
+    def rewrite(self, expression: exp.Expression, where: str) -> exp.Expression:
+        """The same over the columns of the Aggregate node; new aggregates are added to it."""
+
+        def put(node: exp.Expr) -> exp.Expr:
+            key = next((n for n, k in self.keys if k == unwrapped(node)), None)
+            if key is not None:
+                return column(key)
+            if is_aggregate(node) and isinstance(node, exp.Expression):
+                return column(self._call(node))
+            if isinstance(node, exp.Star):
+                raise QueryError(where, "* cannot stand beside an aggregate", "*")
+            if isinstance(node, exp.Column):
+                return self._window_column(node, where)
+            return node
+
+        result = expression.copy().transform(put, copy=False)
+        if not isinstance(result, exp.Expression):
+            raise TypeError(f"not an expression: {result!r}")
+        return result
+
+    def with_aliases(self, expression: exp.Expression, columns_first: bool) -> exp.Expression:
+        """Put the expressions of the select list for their aliases, outside of aggregates.
+
+        ORDER BY sees the aliases first, HAVING the grouped columns.
+        """
+        aliases = [n for n, _ in self.items]
+        root = exp.Paren(this=expression.copy())
+        for node in list(root.find_all(exp.Column)):
+            if node.find_ancestor(*AGGREGATES):
+                continue
+            if columns_first and any(k == node for _, k in self.keys):
+                continue
+            alias = find_name(node.name, aliases)
+            if alias is not None:
+                target = next(e for n, e in self.items if n == alias)
+                simple = isinstance(target, exp.Column | exp.Func)
+                node.replace(target.copy() if simple else exp.Paren(this=target.copy()))
+        result = root.this
+        if not isinstance(result, exp.Expression):
+            raise TypeError(f"not an expression: {result!r}")
+        return result
+
+    def _key(self, written: exp.Expression) -> exp.Expression | None:
+        key = unwrapped(written)
+        if isinstance(key, exp.Literal) and not key.is_string:
+            key = unwrapped(ordinal(key, self.items, "GROUP BY"))
+        elif isinstance(key, exp.Column) and find_name(key.name, self.names) is None:
+            if key.name.lower() in WINDOW:
+                return None
+            aliases = [n for n, _ in self.items]
+            alias = find_name(key.name, aliases)
+            if alias is None:
+                known = [*self.names, *(a for a in aliases if a not in self.names)]
+                raise QueryError(
+                    "GROUP BY", "no column has this name", key.name, near(key.name, known)
+                )
+            key = unwrapped(next(e for n, e in self.items if n == alias))
+        if has_aggregate(key):
+            raise QueryError(
+                "GROUP BY", "a key cannot be an aggregate", key.sql(dialect="spark")
+            )
+        return canonical(key, self.names, "GROUP BY")
+
+    def _call(self, node: exp.Expression) -> str:
+        call = read_aggregate(node)
+        arguments = tuple(canonical(a, self.names, aggregate_name(node)) for a in call.arguments)
+        call = AggregateCall(call.kind, arguments, call.fraction, call.user)
+        for name, known in self.calls:
+            if known == call:
+                return name
+        name = self._free(self._item_name(node), spark_name(node))
+        self.calls.append((name, call))
+        return name
+
+    def _window_column(self, node: exp.Column, where: str) -> exp.Column:
+        name = node.name.lower()
+        if name in WINDOW:
+            return column(name)
+        if find_name(node.name, self.names) is None:
+            aliases = [n for n, _ in self.items]
+            known = [*self.names, *(a for a in aliases if a not in self.names)]
+            raise QueryError(where, "no column has this name", node.name, near(node.name, known))
+        keys = ", ".join(n for n, _ in self.keys)
+        raise QueryError(
+            where,
+            "a column must be a key of GROUP BY or inside an aggregate",
+            node.name,
+            f"Add {node.name} to GROUP BY {keys}." if keys else f"Write GROUP BY {node.name}.",
+        )
+
+    def _item_name(self, expression: exp.Expression) -> str | None:
+        return next((n for n, e in self.items if unwrapped(e) == expression), None)
+
+    def _free(self, *wanted: str | None) -> str:
+        taken = {n.lower() for n in (*WINDOW, *self._held())}
+        names = [n for n in wanted if n is not None]
+        for name in names:
+            if name.lower() not in taken:
+                return name
+        suffix = 1
+        while f"{names[-1]}_{suffix}".lower() in taken:
+            suffix += 1
+        return f"{names[-1]}_{suffix}"
+
+    def _held(self) -> list[str]:
+        return [*(n for n, _ in self.keys), *(n for n, _ in self.calls)]
+
+
+def ordinal(number: exp.Literal, items: Sequence[NamedExpr], where: str) -> exp.Expression:
+    """The item of the select list that a number in GROUP BY or ORDER BY stands for."""
+    text = number.name
+    if not text.isdigit() or not 1 <= int(text) <= len(items):
+        raise QueryError(
+            where, f"a number must be a position from 1 to {len(items)} in the select list", text
+        )
+    return items[int(text) - 1][1]
+
+
+def unwrapped(node: exp.Expr) -> exp.Expression:
+    """An expression without the parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if not isinstance(node, exp.Expression):
+        raise TypeError(f"not an expression: {node!r}")
+    return node

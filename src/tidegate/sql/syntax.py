@@ -1,0 +1,54 @@
+"""The syntax nodes Tidegate adds to Spark's SQL, between its parser, its generator and binding."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+
+class StreamDuration(exp.Expression):
+    """`15 MINUTES`, or the text '15 minutes' (then without a unit)."""
+
+    arg_types = {"this": True, "unit": False}
+
+
+class StreamWindow(exp.Expression):
+    """`this [RANGE size SLIDE slide]` or `this [ROWS size SLIDE slide]` over a table or a subquery."""
+
+    arg_types = {"this": True, "kind": True, "size": True, "slide": False}
+
+
+class CreateStream(exp.Expression):
+    """`CREATE STREAM this FROM uris TIME time DISORDER d IDLE t`, or `CREATE STREAM this AS query`."""
+
+    arg_types = {
+        "this": True,
+        "uris": False,
+        "time": False,
+        "disorder": False,
+        "idle": False,
+        "query": False,
+    }
+
+
+class WithError(exp.Expression):
+    """`WITH ERROR this PERCENT CONFIDENCE confidence PERCENT BUDGET budget ROWS`."""
+
+    arg_types = {"this": True, "confidence": False, "budget": False}
+
+
+class WithShed(exp.Expression):
+    """`WITH SHED this PERCENT BY by`."""
+
+    arg_types = {"this": True, "by": False}
+
+
+class WithLatency(exp.Expression):
+    """`WITH LATENCY this`."""
+
+    arg_types = {"this": True}
+
+
+class QueryWith(exp.Expression):
+    """A query and the WITH clauses that follow it."""
+
+    arg_types = {"this": True, "expressions": True}

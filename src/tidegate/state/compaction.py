@@ -1,0 +1,138 @@
+"""Fewer and larger segments with the same live rows, between the store and the batch loop.
+
+`choose` decides from numbers alone; `compact` does it, off the critical path of a batch. An
+operator's segments are a list, oldest first; a compacted segment takes the place of its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.store import Store
+
+FANIN = 4
+"""How many neighbours of similar size make a run worth merging; also the ratio between tiers."""
+
+DEAD_SHARE = 0.25
+"""A segment with a greater share of dead rows is rewritten by itself."""
+
+Live = Callable[[pa.Table, Segment], npt.NDArray[np.bool_] | pa.Array]
+"""Given rows of a segment and the segment: a boolean per row, true where the row is needed."""
+
+
+def choose(
+    segments: Sequence[Segment],
+    live_rows: Sequence[int],
+    *,
+    most_rows: int = 4_000_000,
+    most_groups: int = 4,
+    most_segments: int = 64,
+) -> tuple[tuple[Segment, ...], ...]:
+    """Which groups to compact now: each a run of neighbours in `segments`, none in two groups.
+
+    `live_rows[i]` is how many rows of `segments[i]` are still needed (an estimate will do). A run
+    is worth merging when at least four of its segments are of one size (a power of four in live
+    rows) and the others between them are smaller, so that each row is rewritten a number of times
+    that is logarithmic in the rows. When there are more than `most_segments` and no such run,
+    the four neighbours with the fewest rows are merged. Single segments with more than a quarter
+    of dead rows follow, the worst first. All groups of a call together read at most `most_rows`
+    rows; a group that does not fit waits until its segments are dead.
+    """
+    if len(segments) != len(live_rows):
+        raise ValueError(f"{len(segments)} segments but {len(live_rows)} counts of live rows")
+    budget = most_rows
+    taken: list[tuple[int, int]] = []
+
+    def take(start: int, stop: int) -> None:
+        nonlocal budget
+        rows = sum(segment.rows for segment in segments[start:stop])
+        free = all(stop <= a or b <= start for a, b in taken)
+        if rows <= budget and free and len(taken) < most_groups:
+            budget -= rows
+            taken.append((start, stop))
+
+    for start, stop in _runs([_tier(live) for live in live_rows]):
+        take(start, _fitting(segments, start, stop, budget))
+    if not taken and len(segments) > most_segments:
+        totals = [sum(live_rows[i : i + FANIN]) for i in range(len(segments) - FANIN + 1)]
+        cheapest = int(np.argmin(totals))
+        take(cheapest, cheapest + FANIN)
+    for index in _worst_first(segments, live_rows):
+        take(index, index + 1)
+    return tuple(tuple(segments[a:b]) for a, b in sorted(taken))
+
+
+def compact(
+    store: Store, group: Sequence[Segment], name: str, live: Live, order: str, sealed: int
+) -> Segment | None:
+    """Write the live rows of a group, oldest segment first, as one segment; None if there are none.
+
+    Rows with equal (bucket, order) keep the order of their segments and, within one, their own.
+    Values are copied, never combined, so nothing depends on when compaction happens. The group's
+    files stay: they go when no kept manifest lists them. All segments of a group have one schema.
+    """
+    parts = []
+    for segment in group:
+        rows = read_segment(store, segment)
+        parts.append(rows.filter(pa.array(live(rows, segment), type=pa.bool_())))
+    table = pa.concat_tables(parts)
+    if table.num_rows == 0:
+        return None
+    return write_segment(store, name, _sorted(table, order), order, sealed)
+
+
+def replace(
+    segments: Sequence[Segment], group: Sequence[Segment], compacted: Segment | None
+) -> tuple[Segment, ...]:
+    """The list of segments after a group, which must be neighbours in it, was compacted."""
+    names = [segment.name for segment in segments]
+    start = names.index(group[0].name)
+    stop = start + len(group)
+    if tuple(segments[start:stop]) != tuple(group):
+        raise ValueError(f"{[s.name for s in group]} are not neighbours in {names}")
+    new = () if compacted is None else (compacted,)
+    return (*segments[:start], *new, *segments[stop:])
+
+
+def _sorted(table: pa.Table, order: str) -> pa.Table:
+    keys: list[npt.NDArray[Any]] = [
+        table[column].cast(pa.int64()).to_numpy() for column in (order, "bucket")
+    ]
+    return table.take(pa.array(np.lexsort(keys)))  # lexsort is stable
+
+
+def _tier(rows: int) -> int:
+    return max(rows, 1).bit_length() // 2  # FANIN is 4: two bits per tier
+
+
+def _runs(tiers: Sequence[int]) -> list[tuple[int, int]]:
+    """Maximal runs of tiers up to t with at least FANIN of tier t, small tiers first."""
+    found = []
+    for tier in sorted(set(tiers)):
+        start, count = 0, 0
+        for index, other in enumerate([*tiers, tier + 1]):
+            if other > tier:
+                if count >= FANIN:
+                    found.append((start, index))
+                start, count = index + 1, 0
+            count += other == tier
+    return found
+
+
+def _fitting(segments: Sequence[Segment], start: int, stop: int, most_rows: int) -> int:
+    """How far a run may go for its rows to fit; `stop` itself if too few of it would be left."""
+    rows = np.cumsum([segment.rows for segment in segments[start:stop]])
+    fits = int(np.searchsorted(rows, most_rows, side="right"))
+    return start + fits if fits >= FANIN else stop
+
+
+def _worst_first(segments: Sequence[Segment], live_rows: Sequence[int]) -> list[int]:
+    dead = [1 - live / max(s.rows, 1) for s, live in zip(segments, live_rows, strict=True)]
+    worth = [i for i, share in enumerate(dead) if share > DEAD_SHARE]
+    return sorted(worth, key=lambda i: (-dead[i], i))

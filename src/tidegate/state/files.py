@@ -1,0 +1,345 @@
+"""Whole files, written at once or not at all, between the store and any file system."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import secrets
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, Protocol
+
+import pyarrow as pa
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
+
+from tidegate.errors import StateError
+
+ATOMIC_ON_CLOSE = frozenset({"s3", "gcs", "abfs"})
+"""File systems whose objects appear whole when the stream closes, and that have no rename."""
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of the store: its name below the root, with `/` between the parts, and its size."""
+
+    name: str
+    bytes: int
+
+
+class Output:
+    """What `Files.create` hands out: takes bytes, and counts and checksums them on the way."""
+
+    closed = False
+
+    def __init__(self, sink: IO[bytes]) -> None:
+        self._sink = sink
+        self.bytes = 0
+        self.checksum = 0
+
+    def write(self, data: bytes) -> int:
+        self._sink.write(data)
+        self.checksum = zlib.crc32(data, self.checksum)
+        self.bytes += len(data)
+        return len(data)
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.bytes
+
+    def flush(self) -> None:
+        """Nothing: the file counts only when `create` ends, which flushes."""
+
+    def close(self) -> None:
+        """Nothing: `create` owns the file."""
+
+
+class Files(Protocol):
+    """A folder on some file system. Names are relative to it; a missing one FileNotFoundError."""
+
+    root: str
+    local: bool
+
+    def full(self, name: str) -> str:
+        """The name a person finds the file by; for messages."""
+
+    def create(self, name: str) -> AbstractContextManager[Output]:
+        """Write a file that appears, replacing its namesake, when the block ends without an error.
+
+        When the block or the writing fails, the old file, if any, stands. A crash leaves at most
+        a temporary file (`is_temporary`). A full disk and the like are a StateError.
+        """
+
+    def buffer(self, name: str) -> pa.Buffer:
+        """All bytes of a file: a memory map on a local file system, else a copy in memory."""
+
+    def stamp(self, name: str) -> tuple[int, ...]:
+        """What changes when a file is altered in place; empty where asking costs a round trip."""
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+
+    def is_folder(self) -> bool:
+        """Whether the root is there and a folder."""
+
+    def delete(self, name: str) -> bool:
+        """Remove a file; False if it was not there."""
+
+    def list(self, folder: str, recursive: bool = False) -> list[Entry]:
+        """The files in a folder, sorted by name; none if there is no such folder."""
+
+    def make(self, folder: str) -> None:
+        """Make a folder with its parents, if it is not there."""
+
+    def prune(self, folder: str) -> None:
+        """Remove the empty folders below a folder."""
+
+
+def temporary(name: str) -> str:
+    """A name beside `name` that no other writer uses, on this host or another."""
+    folder, _, base = name.rpartition("/")
+    # Two attempts of one task may write the same file at the same time; the token keeps them apart
+    # and is never seen in a file that counts.
+    token = f"{os.getpid()}-{next(_serial)}-{secrets.token_hex(4)}"
+    return f"{folder}/.{base}.{token}.tmp" if folder else f".{base}.{token}.tmp"
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a name is one that `temporary` gives."""
+    base = name.rpartition("/")[2]
+    return base.startswith(".") and base.endswith(".tmp")
+
+
+def files_at(fs: FileSystem, path: str) -> Files:
+    """The folder `path` of a file system; a subtree of a local one is local."""
+    while isinstance(fs, SubTreeFileSystem):
+        path = fs.base_path.rstrip("/") + "/" + path.strip("/")
+        fs = fs.base_fs
+    if isinstance(fs, LocalFileSystem):
+        return LocalFiles(path)
+    return RemoteFiles(fs, path)
+
+
+class LocalFiles:
+    """A folder on a local (or mounted) file system: memory maps, fsync and rename."""
+
+    local = True
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.abspath(root)
+
+    def full(self, name: str) -> str:
+        return os.path.join(self.root, name)
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[Output]:
+        path, temp = self.full(name), self.full(temporary(name))
+        try:
+            try:
+                with self._open(temp) as file:
+                    yield Output(file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temp, path)
+            except Exception:
+                with suppress(OSError):  # the first error is the one to tell
+                    os.unlink(temp)
+                raise
+            _sync_folder(os.path.dirname(path))
+        except OSError as error:
+            raise _unwritten(path, error) from error
+
+    def _open(self, path: str) -> IO[bytes]:
+        try:
+            return open(path, "xb")
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            return open(path, "xb")
+
+    def buffer(self, name: str) -> pa.Buffer:
+        path = self.full(name)
+        if os.path.getsize(path) == 0:  # an empty file cannot be mapped
+            return pa.py_buffer(b"")
+        with pa.memory_map(path) as file:
+            return file.read_buffer()
+
+    def stamp(self, name: str) -> tuple[int, ...]:
+        status = os.stat(self.full(name))
+        return (status.st_size, status.st_mtime_ns, status.st_ino)
+
+    def exists(self, name: str) -> bool:
+        return os.path.isfile(self.full(name))
+
+    def is_folder(self) -> bool:
+        return os.path.isdir(self.root)
+
+    def delete(self, name: str) -> bool:
+        try:
+            os.unlink(self.full(name))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def list(self, folder: str, recursive: bool = False) -> list[Entry]:
+        return _listing(LocalFileSystem(), self.root, folder, recursive)
+
+    def make(self, folder: str) -> None:
+        path = self.full(folder)
+        try:
+            os.makedirs(path, exist_ok=True)
+            _sync_folder(os.path.dirname(path))
+        except OSError as error:
+            raise _unwritten(path, error) from error
+
+    def prune(self, folder: str) -> None:
+        for path, _, _ in os.walk(self.full(folder), topdown=False):
+            if path != self.full(folder):
+                with suppress(OSError):  # not empty: it holds what is kept
+                    os.rmdir(path)
+
+
+class RemoteFiles:
+    """A folder on any other `pyarrow.fs` file system: whole reads, whole writes.
+
+    A file is gathered in memory and written at once, because closing a half-written stream (which
+    a collected stream does by itself) would make a short object appear under the final name.
+    """
+
+    local = False
+
+    def __init__(self, fs: FileSystem, root: str) -> None:
+        self.fs = fs
+        self.root = root.rstrip("/") if fs.type_name != "mock" else root.strip("/")
+
+    def full(self, name: str) -> str:
+        return f"{self.fs.type_name}:{self._path(name)}"
+
+    def _path(self, name: str) -> str:
+        return f"{self.root}/{name}" if self.root else name
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[Output]:
+        memory = io.BytesIO()
+        yield Output(memory)
+        try:
+            self._put(name, memory.getbuffer())
+        except OSError as error:
+            raise _unwritten(self.full(name), error) from error
+
+    def _put(self, name: str, data: memoryview) -> None:
+        if self.fs.type_name in ATOMIC_ON_CLOSE:
+            with self.fs.open_output_stream(self._path(name)) as stream:
+                stream.write(data)
+            return
+        temp = temporary(name)
+        try:
+            with self._stream(temp) as stream:
+                stream.write(data)
+            self._move(temp, name)
+        except Exception:
+            with suppress(OSError):  # the first error is the one to tell
+                self.fs.delete_file(self._path(temp))
+            raise
+
+    def _stream(self, name: str) -> pa.NativeFile:
+        try:
+            return self.fs.open_output_stream(self._path(name))
+        except FileNotFoundError:
+            self.make(name.rpartition("/")[0])
+            return self.fs.open_output_stream(self._path(name))
+
+    def _move(self, source: str, target: str) -> None:
+        try:
+            self.fs.move(self._path(source), self._path(target))
+        except OSError:
+            # Some (HDFS) do not rename onto a file. Only the replay of a batch replaces one, and
+            # then no manifest lists it yet, so that the moment without it does no harm.
+            if not (self.exists(source) and self.delete(target)):
+                raise
+            self.fs.move(self._path(source), self._path(target))
+
+    def buffer(self, name: str) -> pa.Buffer:
+        with self.fs.open_input_file(self._path(name)) as file:
+            return file.read_buffer()
+
+    def stamp(self, name: str) -> tuple[int, ...]:
+        return ()
+
+    def exists(self, name: str) -> bool:
+        return bool(self.fs.get_file_info(self._path(name)).type == FileType.File)
+
+    def is_folder(self) -> bool:
+        return bool(self.fs.get_file_info(self.root).type == FileType.Directory)
+
+    def delete(self, name: str) -> bool:
+        try:
+            self.fs.delete_file(self._path(name))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def list(self, folder: str, recursive: bool = False) -> list[Entry]:
+        return _listing(self.fs, self.root, folder, recursive)
+
+    def make(self, folder: str) -> None:
+        try:
+            self.fs.create_dir(self._path(folder) if folder else self.root, recursive=True)
+        except OSError as error:
+            raise _unwritten(self.full(folder), error) from error
+
+    def prune(self, folder: str) -> None:
+        found = self.fs.get_file_info(
+            FileSelector(self._path(folder), recursive=True, allow_not_found=True)
+        )
+        kept = [info.path for info in found if info.type == FileType.File]
+        for info in found:
+            folder = info.path + "/"
+            if info.type == FileType.Directory and not any(p.startswith(folder) for p in kept):
+                with suppress(FileNotFoundError):  # went with its parent
+                    self.fs.delete_dir(info.path)
+
+
+def guard(action: Callable[[], pa.Buffer], where: str, remedy: str) -> pa.Buffer:
+    """Read, and turn a file that is missing or cannot be read into a StateError naming it."""
+    try:
+        return action()
+    except FileNotFoundError as error:
+        raise StateError(where, "must be there", "no such file", remedy) from error
+    except OSError as error:
+        raise StateError(where, "must be readable", reason(error), remedy) from error
+
+
+def _listing(fs: FileSystem, root: str, folder: str, recursive: bool) -> list[Entry]:
+    base = f"{root}/{folder}" if root and folder else root or folder
+    found = fs.get_file_info(FileSelector(base, recursive=recursive, allow_not_found=True))
+    skip = len(root) + 1 if root else 0
+    entries = [Entry(i.path[skip:], i.size) for i in found if i.type == FileType.File]
+    return sorted(entries, key=lambda entry: entry.name)
+
+
+def _sync_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unwritten(where: str, error: OSError) -> StateError:
+    return StateError(
+        where,
+        "must be writable",
+        reason(error),
+        "Make room or give access, and restart: the run continues after its last committed batch.",
+    )
+
+
+def reason(error: OSError) -> str:
+    """What the system says, without its number and the path that the message names anyway."""
+    return (error.strerror or str(error) or type(error).__name__).rstrip(".")

@@ -1,0 +1,165 @@
+"""What a checkpoint holds, between a store on disk and the person who asks `tidegate state DIR`.
+
+Reading only: nothing is created, cleaned or repaired. A damaged manifest is a StateError here as
+it is in a run; damaged segments are listed when `verify` asks for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.errors import CheckpointError, StateError
+from tidegate.state.manifest import Manifest
+from tidegate.state.segment import Segment, verify_segment
+from tidegate.state.store import Store
+
+
+def inspect(store: Store, verify: bool = False) -> dict[str, Any]:
+    """The checkpoint as plain data (JSON values); no checkpoint there is a CheckpointError.
+
+    With `verify` every segment that the newest manifest or its predecessor lists is read and
+    checked; `verified` then has the number of files and bytes, and a message per damaged file.
+    """
+    meta = store.meta()
+    if meta is None:
+        raise CheckpointError(
+            store.location,
+            "must be a Tidegate checkpoint",
+            "a folder without meta.json" if store.files.is_folder() else "no such folder",
+            "Give the folder that a run had as --checkpoint.",
+        )
+    kept = store.kept()
+    spare = store.unreferenced(kept)
+    return {
+        "location": store.location,
+        "meta": meta,
+        "state": _state(kept[-1]) if kept else None,
+        "manifests": [manifest.batch for manifest in kept],
+        "unreferenced": [{"name": entry.name, "bytes": entry.bytes} for entry in spare],
+        "verified": _verify(store, kept) if verify else None,
+    }
+
+
+def describe(store: Store, verify: bool = False) -> str:
+    """The same as text for a terminal, one fact per line."""
+    facts = inspect(store, verify)
+    lines = [f"checkpoint {facts['location']}", *_pairs(facts["meta"])]
+    if facts["state"] is None:
+        lines.append("no batch is committed yet")
+    else:
+        lines += _state_lines(facts["state"])
+    lines += _spare_lines(facts["unreferenced"])
+    if facts["verified"] is not None:
+        lines += _verified_lines(facts["verified"])
+    return "\n".join(lines)
+
+
+def frontier_text(frontier_us: int) -> str:
+    """A frontier as UTC time; -inf before every source has spoken, +inf after all have ended."""
+    if frontier_us == MIN_US:
+        return "-inf"
+    if frontier_us == MAX_US:
+        return "+inf"
+    try:
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=frontier_us)
+    except OverflowError:  # beyond the years a datetime has
+        return f"{frontier_us} us"
+    return time.isoformat(sep=" ").replace("+00:00", " UTC")
+
+
+def _state(manifest: Manifest) -> dict[str, Any]:
+    owned = Counter(manifest.mapping)
+    return {
+        "batch": manifest.batch,
+        "epoch": manifest.epoch,
+        "instances": manifest.instances,
+        "finished": manifest.finished,
+        "frontier": frontier_text(manifest.frontier_us),
+        "frontier_us": manifest.frontier_us,
+        "buckets": len(manifest.mapping),
+        "mapping": {str(i): owned[i] for i in range(manifest.instances)},
+        "sources": [dict(source) for source in manifest.sources],
+        "operators": {n: _operator(s) for n, s in sorted(manifest.operators.items())},
+        "counters": dict(manifest.counters),
+        "policy": dict(manifest.policy),
+        "epochs": [dict(epoch) for epoch in manifest.epochs],
+        "files": list(manifest.files),
+    }
+
+
+def _operator(segments: Sequence[Segment]) -> dict[str, Any]:
+    live = set().union(*(segment.buckets for segment in segments))
+    return {
+        "segments": len(segments),
+        "rows": sum(segment.rows for segment in segments),
+        "bytes": sum(segment.bytes for segment in segments),
+        "buckets": len(live),
+    }
+
+
+def _verify(store: Store, kept: Iterable[Manifest]) -> dict[str, Any]:
+    segments = {segment: None for manifest in kept for segment in manifest.segments()}
+    problems = []
+    for segment in segments:
+        try:
+            verify_segment(store, segment)
+        except StateError as error:
+            problems.append(str(error))
+    size = sum(segment.bytes for segment in segments)
+    return {"files": len(segments), "bytes": size, "problems": problems}
+
+
+def _state_lines(state: Mapping[str, Any]) -> list[str]:
+    ended = ", the run has finished" if state["finished"] else ""
+    lines = [
+        f"batch {state['batch']}{ended}",
+        f"epoch {state['epoch']}: {state['instances']} instances, {state['buckets']} buckets",
+        *(f"  instance {i}: {n} buckets" for i, n in state["mapping"].items()),
+        f"frontier {state['frontier']}",
+    ]
+    lines.append(f"sources: {len(state['sources'])}")
+    for source in state["sources"]:
+        lines.append("  " + ", ".join(f"{k} {v}" for k, v in source.items()))
+    for name, of in state["operators"].items():
+        lines.append(
+            f"operator {name}: {of['segments']} segments, {of['rows']:,} rows, "
+            f"{size_text(of['bytes'])}, {of['buckets']} live buckets"
+        )
+    for title in ("counters", "policy"):
+        if state[title]:
+            lines += [title, *_pairs(state[title])]
+    if state["epochs"]:
+        lines.append("epochs")
+        lines += ["  " + ", ".join(f"{k} {v}" for k, v in e.items()) for e in state["epochs"]]
+    return lines
+
+
+def _spare_lines(spare: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not spare:
+        return ["every file is referred to"]
+    total = size_text(sum(entry["bytes"] for entry in spare))
+    lines = [f"{len(spare)} files that nothing refers to, {total} (the next start removes them)"]
+    return lines + [f"  {entry['name']} {size_text(entry['bytes'])}" for entry in spare]
+
+
+def _verified_lines(verified: Mapping[str, Any]) -> list[str]:
+    summary = f"{verified['files']} segments, {size_text(verified['bytes'])} checked"
+    if not verified["problems"]:
+        return [f"{summary}: all are whole"]
+    return [f"{summary}: {len(verified['problems'])} damaged", *verified["problems"]]
+
+
+def _pairs(values: Mapping[str, Any]) -> list[str]:
+    return [f"  {name}: {value}" for name, value in values.items()]
+
+
+def size_text(size: int) -> str:
+    """Bytes for people: three digits or so, in powers of 1024."""
+    if size < 1024:
+        return f"{size} B"
+    power = min((size.bit_length() - 1) // 10, 4)
+    return f"{size / 1024**power:.1f} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"

@@ -1,0 +1,275 @@
+"""The immutable Arrow file that holds rows of several buckets, between operators and the store.
+
+A segment is an uncompressed Arrow IPC file whose rows are sorted by (bucket, order column). Its
+schema metadata has the row ranges of the buckets, so that a bucket is a slice of a memory map.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import ipc
+
+from tidegate.errors import CheckpointError, StateError
+from tidegate.state.files import Files, guard
+
+if TYPE_CHECKING:
+    from tidegate.state.store import Store
+
+VERSION = 1
+REMEDY = "Restore the file from a copy, or restart from an empty checkpoint; nothing was changed."
+CACHE_BYTES = 256 * 2**20
+"""How much of remote segments a process keeps in memory."""
+
+_PREFIX = b"tidegate."
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=-]*")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What a manifest says of one segment file: enough to find it, to check it and to skip it.
+
+    `buckets` are sorted and distinct; `low` and `high` are the least and the greatest value of the
+    order column (0 and -1 when there are no rows); `sealed` is a number the writer gives and the
+    operator reads (for aggregates: rows with pane < sealed are whole panes).
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    checksum: int
+    buckets: tuple[int, ...]
+    low: int
+    high: int
+    sealed: int
+
+    @property
+    def path(self) -> str:
+        """The file's name below the root of the store."""
+        return f"segment/{self.name}.arrow"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form; buckets are a bit set in hexadecimal, a quarter byte per bucket."""
+        bits = 0
+        if self.buckets:
+            flags = np.zeros(self.buckets[-1] + 1, np.uint8)
+            flags[list(self.buckets)] = 1
+            bits = int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
+        return {**self.__dict__, "buckets": format(bits, "x")}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Segment:
+        """The inverse of `to_dict`; anything else is a KeyError, TypeError or ValueError."""
+        bits = int(fields["buckets"], 16)
+        raw = np.frombuffer(bits.to_bytes(bits.bit_length() // 8 + 1, "little"), np.uint8)
+        set_ = np.flatnonzero(np.unpackbits(raw, bitorder="little")).tolist()
+        return cls(**{**fields, "buckets": tuple(set_)})
+
+
+def write_segment(store: Store, name: str, table: pa.Table, order: str, sealed: int) -> Segment:
+    """Write a table as the segment `name`, which the caller derives from batch and instance.
+
+    `table` has a non-null integer column `bucket` and is sorted by (bucket, `order`); `order` is an
+    integer or a time without nulls. Equal rows make equal bytes, whatever lies under their nulls
+    and in their padding, so a replay (or a second attempt that is still running) replaces the
+    file by itself. Costs O(rows) and one copy of them.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"a segment's name must match {_NAME.pattern}, got {name!r}")
+    table = _canonical(table)
+    bucket, position = _integers(table, "bucket", name), _integers(table, order, name)
+    _check_sorted(bucket, position, name, order)
+    starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1])[: len(bucket)])
+    buckets, offsets = bucket[starts], np.append(starts, len(bucket))
+    schema = table.schema.with_metadata(
+        {
+            **(table.schema.metadata or {}),
+            b"tidegate.version": str(VERSION),
+            b"tidegate.order": order,
+            b"tidegate.sealed": str(sealed),
+            b"tidegate.buckets": base64.b64encode(buckets.astype("<i4").tobytes()),
+            b"tidegate.offsets": base64.b64encode(offsets.astype("<i8").tobytes()),
+        }
+    )
+    path = f"segment/{name}.arrow"
+    with store.files.create(path) as out, ipc.new_file(out, schema) as writer:
+        writer.write_table(table.replace_schema_metadata(schema.metadata))
+    return Segment(
+        name=name,
+        rows=table.num_rows,
+        bytes=out.bytes,
+        checksum=out.checksum,
+        buckets=tuple(buckets.tolist()),
+        low=int(position.min()) if len(position) else 0,
+        high=int(position.max()) if len(position) else -1,
+        sealed=int(sealed),
+    )
+
+
+def read_segment(
+    store: Store,
+    segment: Segment,
+    buckets: Sequence[int] | None = None,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """The rows of some buckets (None: all), sorted by (bucket, order); some columns (None: all).
+
+    On a local file system the columns are slices of a memory map that lives as long as the table,
+    also when the file is deleted meanwhile. A bucket the segment does not have is no rows. The
+    checksum is verified once per process and version of the file. Damage is a StateError.
+    """
+    table = _open(store.files, segment)
+    metadata = table.schema.metadata
+    if columns is not None:
+        table = table.select(list(columns))
+    plain = {k: v for k, v in metadata.items() if not k.startswith(_PREFIX)}
+    table = table.replace_schema_metadata(plain or None)
+    if buckets is None:
+        return table
+    have = np.frombuffer(base64.b64decode(metadata[b"tidegate.buckets"]), "<i4")
+    offsets = np.frombuffer(base64.b64decode(metadata[b"tidegate.offsets"]), "<i8")
+    chosen = np.isin(have, np.asarray(buckets, dtype=np.int64))
+    return _slices(table, chosen, offsets)
+
+
+def verify_segment(store: Store, segment: Segment) -> None:
+    """Check a segment's file against its manifest now, whatever was checked before."""
+    buffer = guard(lambda: store.files.buffer(segment.path), store.files.full(segment.path), REMEDY)
+    _check(buffer, segment, store.files.full(segment.path))
+
+
+def _slices(table: pa.Table, chosen: npt.NDArray[np.bool_], offsets: npt.NDArray[Any]) -> pa.Table:
+    """The row ranges whose flag is set; neighbours are one slice."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], chosen.astype(np.int8), [0]))))
+    parts = [
+        table.slice(int(offsets[a]), int(offsets[b] - offsets[a]))
+        for a, b in zip(edges[::2], edges[1::2], strict=True)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return pa.concat_tables(parts) if parts else table.slice(0, 0)
+
+
+class _Memory:
+    """What a process remembers of segments: which it verified, and the remote ones it read."""
+
+    def __init__(self, most_bytes: int, most_names: int) -> None:
+        self.most_bytes = most_bytes
+        self.most_names = most_names
+        self.held_bytes = 0
+        self._verified: OrderedDict[tuple[Any, ...], None] = OrderedDict()
+        self._buffers: OrderedDict[tuple[Any, ...], pa.Buffer] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def is_verified(self, key: tuple[Any, ...]) -> bool:
+        with self._lock:
+            return key in self._verified
+
+    def remember(self, key: tuple[Any, ...]) -> None:
+        with self._lock:
+            self._verified[key] = None
+            if len(self._verified) > self.most_names:
+                self._verified.popitem(last=False)
+
+    def get(self, key: tuple[Any, ...]) -> pa.Buffer | None:
+        with self._lock:
+            if key in self._buffers:
+                self._buffers.move_to_end(key)
+            return self._buffers.get(key)
+
+    def put(self, key: tuple[Any, ...], buffer: pa.Buffer) -> None:
+        with self._lock:
+            if key in self._buffers or buffer.size > self.most_bytes:
+                return
+            self._buffers[key] = buffer
+            self.held_bytes += buffer.size
+            while self.held_bytes > self.most_bytes:
+                self.held_bytes -= self._buffers.popitem(last=False)[1].size
+
+
+_memory = _Memory(CACHE_BYTES, most_names=65536)
+
+
+def _open(files: Files, segment: Segment) -> pa.Table:
+    where = files.full(segment.path)
+    buffer = guard(lambda: _verified(files, segment, where), where, REMEDY)
+    try:
+        table = ipc.open_file(buffer).read_all()
+        version = int(table.schema.metadata[b"tidegate.version"])
+    except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
+        raise StateError(where, "must be a segment file", str(error), REMEDY) from error
+    if version > VERSION:
+        raise CheckpointError(
+            where,
+            f"must be a segment of version {VERSION} or older",
+            f"version {version}",
+            "Run it with the newer Tidegate that wrote it.",
+        )
+    return table
+
+
+def _verified(files: Files, segment: Segment, where: str) -> pa.Buffer:
+    key = (where, segment.bytes, segment.checksum, *files.stamp(segment.path))
+    buffer = _memory.get(key)
+    if buffer is not None:
+        return buffer
+    buffer = files.buffer(segment.path)
+    if buffer.size != segment.bytes or not _memory.is_verified(key):
+        _check(buffer, segment, where)
+        _memory.remember(key)
+    if not files.local:
+        _memory.put(key, buffer)
+    return buffer
+
+
+def _check(buffer: pa.Buffer, segment: Segment, where: str) -> None:
+    if buffer.size != segment.bytes:
+        got, want = f"{buffer.size} bytes", f"{segment.bytes} bytes"
+    else:
+        got, want = (f"checksum {c:08x}" for c in (zlib.crc32(buffer), segment.checksum))
+    if got != want:
+        raise StateError(where, f"must have {want}, as its manifest says", got, REMEDY)
+
+
+def _canonical(table: pa.Table) -> pa.Table:
+    """The same rows in one chunk per column, with nothing left over under nulls and in padding.
+
+    A slice is written with what its neighbours left in the padding, and a null with what was
+    computed under it; a gather makes both zero.
+    """
+    return table.combine_chunks().take(pa.array(np.arange(table.num_rows))).combine_chunks()
+
+
+def _integers(table: pa.Table, column: str, name: str) -> npt.NDArray[np.int64]:
+    if column not in table.column_names or table[column].null_count:
+        got = "nulls in it" if column in table.column_names else f"{table.column_names}"
+        raise StateError(f"segment {name}", f"must have a column {column} without nulls", got)
+    return np.asarray(pc.cast(table[column], pa.int64()).to_numpy())
+
+
+def _check_sorted(
+    bucket: npt.NDArray[np.int64], position: npt.NDArray[np.int64], name: str, order: str
+) -> None:
+    up, same = bucket[1:] > bucket[:-1], bucket[1:] == bucket[:-1]
+    fine = up | (same & (position[1:] >= position[:-1]))
+    if not fine.all():
+        row = int(np.argmin(fine)) + 1
+        raise StateError(
+            f"segment {name}",
+            f"must be sorted by (bucket, {order})",
+            f"bucket {bucket[row]}, {order} {position[row]} in row {row} after "
+            f"bucket {bucket[row - 1]}, {order} {position[row - 1]}",
+        )
+    if len(bucket) and bucket[0] < 0:
+        raise StateError(f"segment {name}", "must have buckets from 0 on", f"bucket {bucket[0]}")

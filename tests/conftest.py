@@ -1,0 +1,50 @@
+"""What all tests share: markers by folder, the long mode, and how Hypothesis searches."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
+
+LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
+NEEDS_JVM = ("spark", "cluster")
+
+# The same examples on every machine and every run, so that a red build is red for its change.
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# New examples each time, and many of them.
+settings.register_profile("long", settings.get_profile("ci"), derandomize=False, max_examples=2000)
+settings.load_profile("long" if LONG else "ci")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what needs a JVM, and skip the long tests in the short mode."""
+    if item.path.relative_to(Path(__file__).parent).parts[0] in NEEDS_JVM:
+        item.add_marker(pytest.mark.spark)
+    if not LONG and item.get_closest_marker("long"):
+        item.add_marker(pytest.mark.skip(reason="long mode only: make test-long"))
+
+
+class OneJvm(LoadScopeScheduling):
+    """Gives all tests that need a JVM to one worker, and the others to whoever is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        # xdist's own way, its mark `xdist_group`, has no effect under pytest 9.
+        needs = nodeid.startswith(tuple(f"tests/{folder}/" for folder in NEEDS_JVM))
+        return "jvm" if needs else nodeid
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneJvm:
+    """Called once by xdist, in the process that hands out the tests."""
+    return OneJvm(config, log)

@@ -1,0 +1,114 @@
+"""Manifests: the same state is the same text, and altered text is never taken for a state."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.errors import CheckpointError, StateError
+from tidegate.state.manifest import Manifest, seal, unseal
+from tidegate.state.segment import Segment
+
+SEGMENT = Segment("00000003-0001", 10, 2000, 123456, (0, 3, 900), -5, 7, 6)
+MANIFEST = Manifest(
+    batch=3,
+    epoch=1,
+    instances=2,
+    mapping=(0, 1, 0, 1),
+    frontier_us=1_700_000_000_000_000,
+    sources=({"id": "rides.parquet", "position": 12, "newest_us": None},),
+    operators={"aggregate": (SEGMENT,), "top": ()},
+    counters={"rows_in": 12, "late": 0},
+    policy={"cooldown": 1.5, "asked": None},
+    epochs=({"epoch": 1, "batch": 2, "instances": 2},),
+    files=("gate/00000003.arrow",),
+)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def test_a_manifest_comes_back() -> None:
+    assert Manifest.from_json(MANIFEST.to_json(), "m.json") == MANIFEST
+
+
+@given(policy=st.dictionaries(st.text(), VALUES), frontier=st.integers(MIN_US, MAX_US))
+def test_any_json_values_come_back(policy: dict[str, object], frontier: int) -> None:
+    manifest = Manifest(0, 0, 1, (0,), frontier, policy=policy, epochs=(policy,))
+    text = manifest.to_json()
+    assert Manifest.from_json(text.encode(), "m.json") == manifest
+    assert Manifest.from_json(text, "m.json").to_json() == text
+
+
+def test_the_text_does_not_depend_on_the_order_of_members() -> None:
+    counters = dict(reversed(MANIFEST.counters.items()))
+    twin = Manifest(**{**MANIFEST.__dict__, "counters": counters})
+    assert twin.to_json() == MANIFEST.to_json()
+
+
+def test_it_is_one_json_object_with_its_checksum() -> None:
+    document = json.loads(MANIFEST.to_json())
+    assert document["batch"] == 3
+    assert document["operators"]["aggregate"][0]["name"] == "00000003-0001"
+    assert len(document["checksum"]) == 8
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    counters = {"rows": np.int64(5)}
+    manifest = Manifest(0, 0, 1, (np.int32(0),), 0, counters=counters)  # type: ignore[arg-type]
+    back = Manifest.from_json(manifest.to_json(), "m.json")
+    assert (back.counters, back.mapping) == ({"rows": 5}, (0,))
+
+
+def test_other_objects_are_refused_before_anything_is_written() -> None:
+    with pytest.raises(TypeError, match="set has no place in a manifest"):
+        Manifest(0, 0, 1, (0,), 0, policy={"x": {1}}).to_json()
+
+
+@pytest.mark.parametrize("place", range(0, len(MANIFEST.to_json()), 7))
+def test_any_flipped_bit_is_found(place: int) -> None:
+    data = bytearray(MANIFEST.to_json().encode())
+    data[place] ^= 1 << (place % 7)
+    with pytest.raises(StateError, match=r"^manifest/x\.json: must be as it was written; got "):
+        Manifest.from_json(bytes(data), "manifest/x.json")
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, len(MANIFEST.to_json()) - 1])
+def test_a_truncated_one_is_found(length: int) -> None:
+    with pytest.raises(StateError, match="nothing was changed"):
+        Manifest.from_json(MANIFEST.to_json()[:length], "m.json")
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"checksum": 1}', "\x00", '{"a":1}'])
+def test_other_json_is_found(text: str) -> None:
+    with pytest.raises(StateError):
+        Manifest.from_json(text, "m.json")
+
+
+@pytest.mark.parametrize("wrong", [{"operators": {"a": [{}]}}, {"mapping": None}, {"extra": 1}])
+def test_members_of_another_shape_are_found(wrong: dict[str, object]) -> None:
+    body = unseal(MANIFEST.to_json(), "m.json")
+    with pytest.raises(StateError, match="a wrong member"):
+        Manifest.from_json(seal({**body, **wrong}), "m.json")
+
+
+def test_a_newer_version_says_so() -> None:
+    newer = seal({"version": 99, "anything": "else"})
+    with pytest.raises(CheckpointError, match=r"got version 99\. Run it with the newer Tidegate"):
+        Manifest.from_json(newer, "m.json")
+
+
+def test_it_knows_the_files_it_needs() -> None:
+    assert MANIFEST.names() == {"segment/00000003-0001.arrow", "gate/00000003.arrow"}
+    assert MANIFEST.segments() == (SEGMENT,)
