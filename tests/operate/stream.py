@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ def run(spec: AggregateSpec, rows: list[dict[str, Any]], course: Course) -> list
     """Fold, merge and close along a course; one table per step and owner."""
     edges = [0, *course.cuts, len(rows)]
     buckets = len(course.owners)
-    parts = [fold(spec, table(spec, rows[a:b]), buckets) for a, b in zip(edges, edges[1:])]
+    parts = [fold(spec, table(spec, rows[a:b]), buckets) for a, b in pairwise(edges)]
     parts = [merge(spec, parts[: course.early]), *parts[course.early :]]
     whole = merge(spec, parts)
     output = []

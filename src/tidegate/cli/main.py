@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from tidegate import __version__
+from tidegate.version import __version__
 from tidegate.cli.demo import demo
 from tidegate.cli.explain import explain
 from tidegate.cli.run import run

@@ -9,8 +9,11 @@ from typing import Any, Protocol
 from tidegate.batch import MIN_US
 from tidegate.errors import GateError, SourceError, near
 from tidegate.gate.cut import cut
-from tidegate.gate.frontier import Feed, frontier
+from tidegate.gate.frontier import Feed, Progress, frontier
 from tidegate.gate.track import Slice, Timed, Track
+
+_FORGOTTEN = "(consumed)"
+"""The id under which a manifest keeps what is known of sources that were forgotten."""
 
 
 class Joining(Protocol):
@@ -19,6 +22,9 @@ class Joining(Protocol):
     def discover(self) -> Sequence[Timed]: ...
 
     def live(self) -> bool: ...
+
+    def forget(self, ids: Sequence[str]) -> None:
+        """Called for `transient` connectors: these sources were consumed and committed."""
 
 
 @dataclass
@@ -33,6 +39,8 @@ class Inlet:
     tracks: dict[str, Track] = field(default_factory=dict)
     spoke_at: float = 0.0
     removed: bool = False
+    forgotten_us: int = MIN_US
+    """The newest event time of sources that have left no other trace (see `Intake.forget`)."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +156,40 @@ class Intake:
         """What the manifest keeps of all sources, also of those whose files are gone."""
         entries = dict(self._saved)
         for inlet in self.inlets:
+            if inlet.forgotten_us > MIN_US:
+                entries[inlet.place, _FORGOTTEN] = {
+                    "inlet": inlet.place,
+                    "stream": inlet.stream,
+                    "id": _FORGOTTEN,
+                    "order": self._next_order.get(inlet.stream, 0) - 1,
+                    "floor_us": inlet.forgotten_us,
+                    "ended": True,
+                }
             for track in inlet.tracks.values():
                 entry = {"inlet": inlet.place, "stream": inlet.stream, **track.saved()}
                 entries[inlet.place, track.source.id] = entry
         return tuple(entries.values())
+
+    def forget(self) -> None:
+        """Let go of consumed sources that will never be met again; call after a commit.
+
+        Only for connectors that deliver each source once (`transient`): the manifest then keeps
+        their newest event time and nothing else, however many there were.
+        """
+        for inlet in self.inlets:
+            if not getattr(inlet.connector, "transient", False):
+                continue
+            done = [
+                t
+                for t in inlet.tracks.values()
+                if t.exhausted() and t.waiting_from == t.position
+            ]
+            for track in done:
+                inlet.forgotten_us = max(inlet.forgotten_us, track.floor_us)
+                del inlet.tracks[track.source.id]
+                self._saved.pop((inlet.place, track.source.id), None)
+            if done:
+                inlet.connector.forget([t.source.id for t in done])
 
     def check_complete(self) -> None:
         """Refuse to continue when a source that a manifest was reading is not there any more."""
@@ -177,6 +215,8 @@ class Intake:
 
     def _join(self, inlet: Inlet, promised_us: int = MIN_US) -> bool:
         joined = False
+        if (inlet.place, _FORGOTTEN) in self._saved:
+            inlet.forgotten_us = self._saved[inlet.place, _FORGOTTEN]["floor_us"]
         for source in inlet.connector.discover():
             if source.id in inlet.tracks:
                 continue
@@ -195,6 +235,8 @@ class Intake:
         feeds = []
         for inlet in self.inlets:
             members = tuple(t.progress() for t in inlet.tracks.values())
+            if inlet.forgotten_us > MIN_US:
+                members = (*members, Progress(inlet.forgotten_us, ended=True))
             silent_us = (now - inlet.spoke_at) * 1e6
             idle = inlet.idle_us is not None and silent_us >= inlet.idle_us
             live = inlet.connector.live() and not inlet.removed

@@ -23,6 +23,7 @@ from tidegate.operate.kernels.group import (
     Groups,
     Rank,
     dense,
+    dense_with_numbers,
     pack,
     rank,
     rank_integers,
@@ -95,17 +96,17 @@ def fold(spec: AggregateSpec, rows: pa.Table, buckets: int) -> pa.Table:
     """
     if rows.num_rows == 0:
         return spec.partial_schema.empty_table()
-    pane = integers(flat(rows.column("ts"))) // spec.pane_us
     keys = [canonical(flat(rows.column(name), type_)) for name, type_ in spec.keys]
     by_key = dense(pack([rank(key) for key in keys], rows.num_rows))
     heads = [key.take(pa.array(by_key.rows)) for key in keys]
     bucket = bucket_of(heads, buckets, rows=1)
-    groups = dense(pack([rank_integers(pane), Rank(by_key.codes, by_key.n)], rows.num_rows))
-    key_of = by_key.codes[groups.rows]
-    order = stable_order(bucket[key_of].astype(np.int64), buckets)
-    pane_of, key_of = pane[groups.rows][order], key_of[order]
+    panes = rank_integers(integers(flat(rows.column("ts"))) // spec.pane_us)
+    packed = pack([panes, Rank(by_key.codes, by_key.n)], rows.num_rows)
+    groups, numbers = dense_with_numbers(packed)
+    order = stable_order(bucket[numbers % by_key.n].astype(np.int64), buckets)
+    pane, key = np.divmod(numbers[order], by_key.n)
     groups = groups.reorder(order)
-    columns = [pa.array(bucket[key_of]), pa.array(pane_of), *_take(heads, key_of)]
+    columns = [pa.array(bucket[key]), pa.array(panes.integers_at(pane)), *_take(heads, key)]
     for function in spec.functions:
         inputs = [_input(rows, name) for name in function.inputs]
         columns += function.family.fold(groups, inputs)

@@ -27,7 +27,6 @@ _NAMES = {
     "SPARK_PARTITION_ID",
     "INPUT_FILE_NAME",
     "SHUFFLE",
-    "UNIX_TIMESTAMP",
 }
 
 
@@ -36,9 +35,6 @@ def require_deterministic(expression: exp.Expression, where: str) -> None:
     for node in expression.walk():
         named = isinstance(node, exp.Anonymous) and node.name.upper() in _NAMES
         if isinstance(node, _CLASSES) or named:
-            if isinstance(node, exp.Anonymous) and node.name.upper() == "UNIX_TIMESTAMP":
-                if node.expressions:
-                    continue
             raise QueryError(
                 where,
                 "the result must depend on the tuples alone",

@@ -88,7 +88,7 @@ def _prefix(prefix: Prefix, plan: Plan) -> list[str]:
     steps = ["filter"] if prefix.sql_where else []
     steps.append("panes" if plan.aggregate is not None else "project")
     if prefix.engine == SPARK:
-        lines.append(f"  prefix: Spark SQL in the JVM ({prefix.reason} is not an Arrow kernel)")
+        lines.append(f"  prefix: Spark SQL in the JVM ({prefix.reason})")
         steps = steps[-1:] if plan.aggregate is not None else ["order"]
         lines.append(f"  {' + '.join(steps)}: Arrow task, map side")
     else:

@@ -20,6 +20,7 @@ from tidegate.plan.fingerprint import fingerprint
 from tidegate.plan.physical import ARROW, SPARK, AggregatePlan, OrderKey, Plan, Prefix
 from tidegate.plan.pushdown import Leaf, push_down
 from tidegate.query.aggregate import AggregateCall
+from tidegate.query.check import bind_after, key_type
 from tidegate.query.name import EVENT_TIME, WINDOW, column, conjuncts, substitute
 from tidegate.query.node import (
     Aggregate,
@@ -31,7 +32,6 @@ from tidegate.query.node import (
     StreamDef,
     Top,
     data_names,
-    key_type,
 )
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.query.window import TimeWindow
@@ -138,7 +138,8 @@ class _Lowering:
             require_deterministic(part, "WHERE")
         for _, part in named:
             require_deterministic(part, "SELECT")
-        read = {c.name for e in (*leaf.where, *(e for _, e in named)) for c in e.find_all(exp.Column)}
+        parts = (*leaf.where, *(e for _, e in named))
+        read = {c.name for part in parts for c in part.find_all(exp.Column)}
         texts = [spark_sql(_safe(e)) for e in leaf.where]
         sql_outputs = tuple((n, spark_sql(e)) for n, e in named)
         where, outputs, engine, reason = self._engine(leaf, named, texts, sql_outputs)
@@ -170,7 +171,7 @@ class _Lowering:
         except UnknownKernel as missing:
             if self.typer is None:
                 raise
-            reason = missing.requirement if missing.got is None else missing.got
+            reason = missing.requirement
         types = self.typer([*(t for _, t in sql_outputs), *texts], leaf.stream.schema)
         for text, type_ in zip(texts, types[len(sql_outputs) :], strict=True):
             if not pa.types.is_boolean(type_):
@@ -226,19 +227,21 @@ class _Tail:
 
     def plan(self, spec: AggregateSpec, key_names: tuple[str, ...]) -> AggregatePlan:
         """Bind what was gathered to kernels."""
-        types = {n: TIME for n in WINDOW} | dict(spec.keys)
+        types = dict.fromkeys(WINDOW, TIME) | dict(spec.keys)
         types |= {f.name: f.result for f in spec.functions}
         for part in (*self.having, *self.columns.values(), *(o.expression for o in self.order)):
             require_deterministic(part, "SELECT")
         return AggregatePlan(
             spec=spec,
             key_names=key_names,
-            having=tuple(bind_predicate(e, types, "HAVING") for e in self.having),
+            having=tuple(bind_after(e, types, "HAVING", predicate=True) for e in self.having),
             outputs=tuple(
-                (n, bind(e, types, "SELECT")) for n, e in self.columns.items() if n not in WINDOW
+                (n, bind_after(e, types, "SELECT"))
+                for n, e in self.columns.items()
+                if n not in WINDOW
             ),
             order=tuple(
-                OrderKey(bind(o.expression, types, "ORDER BY"), o.descending, o.nulls_lead)
+                OrderKey(bind_after(o.expression, types, "ORDER BY"), o.descending, o.nulls_lead)
                 for o in self.order
             ),
             limit=self.limit,

@@ -18,11 +18,11 @@ SPARK = "spark"
 class Prefix:
     """The stateless work between one input of the query and the gate; one per stream position.
 
-    `columns` are the raw columns to read, in the stream's order: the time column is among them only
-    when an expression uses it. With the engine "arrow", `where` and `outputs` are evaluated over the
-    raw columns. With the engine "spark", the SQL texts are evaluated over them by Spark, `where` is
-    empty and `outputs` are plain columns: the names and types of what Spark returns; `reason` says
-    what only Spark can do. The SQL texts are filled for both engines.
+    `columns` are the raw columns to read, in the stream's order: the time column is among them
+    only when an expression uses it. With the engine "arrow", `where` and `outputs` are evaluated
+    over the raw columns. With the engine "spark", the SQL texts are evaluated over them by Spark,
+    `where` is empty and `outputs` are plain columns: the names and types of what Spark returns;
+    `reason` says what only Spark can do. The SQL texts are filled for both engines.
     """
 
     stream: int

@@ -1,4 +1,4 @@
-"""The rule that turns the stateless nodes above each input into expressions over its raw columns."""
+"""The rule that turns the stateless nodes above an input into expressions over its raw columns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.query.check import union_type
 from tidegate.query.name import EVENT_TIME, column, conjuncts, substitute
 from tidegate.query.node import (
     Branch,
@@ -19,7 +20,6 @@ from tidegate.query.node import (
     Union,
     data_names,
 )
-from tidegate.query.widen import wider
 from tidegate.schema import type_name
 
 Typing = Callable[[StreamDef, Sequence[exp.Expression]], Sequence[pa.DataType]]
@@ -88,7 +88,7 @@ def _union(node: Union, typing: Typing) -> tuple[Leaf, ...]:
     sides = [(data_names(c), push_down(c, typing)) for c in node.inputs]
     leaves = [(own, leaf) for own, side in sides for leaf in side]
     typed = [typing(leaf.stream, [leaf.columns[n] for n in own]) for own, leaf in leaves]
-    wanted = [wider([t[i] for t in typed], f"UNION ALL column {n}") for i, n in enumerate(names)]
+    wanted = [union_type([t[i] for t in typed], n) for i, n in enumerate(names)]
     result = []
     for (own, leaf), types in zip(leaves, typed, strict=True):
         columns = {

@@ -1,4 +1,4 @@
-"""Aggregate calls and the functions that make them, between a select list and the operator's spec."""
+"""Aggregate calls and what makes them, between a select list and the operator's spec."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ Argument = str | Expression
 """What is aggregated: the name of a column, or an expression."""
 
 _ARITY = {"count": (0, 1), "user": (0, 64)}
-KINDS = (
-    "count sum mean min max var stddev quantile distinct first last user".split()
-)
+KINDS = "count sum mean min max var stddev quantile distinct first last user".split()
 HOLISTIC = ("quantile", "distinct")
 """Kinds whose state grows with the values: exact, but not reduced to a constant size per pane."""
 
@@ -46,17 +44,14 @@ class AggregateCall:
                 "takes one argument" if low else "takes at most one argument",
                 str(len(self.arguments)),
             )
-        if self.kind == "quantile" and not (
-            self.fraction is not None and 0 <= self.fraction <= 1
-        ):
-            raise QueryError(
-                "QUANTILE", "the fraction must be between 0 and 1", str(self.fraction)
-            )
+        if self.kind == "quantile" and not (self.fraction is not None and 0 <= self.fraction <= 1):
+            raise QueryError("QUANTILE", "the fraction must be between 0 and 1", str(self.fraction))
         if (self.kind == "user") != (self.user is not None):
             raise QueryError("aggregate", "a user aggregate needs its Aggregator", self.kind)
 
     def __str__(self) -> str:
-        inside = ", ".join(a.sql(dialect="spark", normalize_functions="lower") for a in self.arguments)
+        texts = (a.sql(dialect="spark", normalize_functions="lower") for a in self.arguments)
+        inside = ", ".join(texts)
         if self.kind == "distinct":
             return f"count(DISTINCT {inside})"
         if self.kind == "quantile":
@@ -72,7 +67,9 @@ class AggregateCall:
         )
         return AggregateCall(self.kind, arguments, self.fraction, self.user)
 
-    def function(self, name: str, columns: tuple[str, ...], types: Sequence[pa.DataType]) -> Function:
+    def function(
+        self, name: str, columns: tuple[str, ...], types: Sequence[pa.DataType]
+    ) -> Function:
         """What the operator computes, over columns that hold the coerced arguments."""
         first = types[0] if types else None
         return Function(name, self.kind, columns, first, self.fraction, self.user)

@@ -14,6 +14,8 @@ EVENT_TIME = "ts"
 WINDOW = ("window_start", "window_end")
 """The implicit columns of every row after a window."""
 
+_OPERATORS = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Case, exp.Interval)
+
 NamedExpr = tuple[str, exp.Expression]
 
 
@@ -61,9 +63,7 @@ def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> e
     return _expression(expression.copy().transform(fix, copy=False))
 
 
-def substitute(
-    expression: exp.Expression, mapping: Mapping[str, exp.Expression]
-) -> exp.Expression:
+def substitute(expression: exp.Expression, mapping: Mapping[str, exp.Expression]) -> exp.Expression:
     """A copy of an expression with columns replaced by what they stand for, in parentheses."""
 
     def put(node: exp.Expr) -> exp.Expr:
@@ -76,10 +76,9 @@ def substitute(
 
 def wrapped(expression: exp.Expression) -> exp.Expression:
     """The expression, in parentheses where an operator beside it could take it apart."""
-    if isinstance(expression, exp.Binary | exp.Unary | exp.Between | exp.In | exp.Case | exp.Interval):
-        if not isinstance(expression, exp.Paren | exp.Dot):
-            return exp.Paren(this=expression)
-    return expression
+    if isinstance(expression, exp.Paren | exp.Dot) or not isinstance(expression, _OPERATORS):
+        return expression
+    return exp.Paren(this=expression)
 
 
 def conjuncts(predicate: exp.Expression) -> tuple[exp.Expression, ...]:

@@ -10,15 +10,17 @@ them, and lowering asks Spark.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError, near
-from tidegate.operate.kernels.expression import Expr
+from tidegate.errors import QueryError, UnavailableError
 from tidegate.query.aggregate import AggregateCall
+from tidegate.query.check import bind_after, key_type, union_type
+from tidegate.query.definition import StreamDef
 from tidegate.query.name import (
     EVENT_TIME,
     WINDOW,
@@ -29,39 +31,8 @@ from tidegate.query.name import (
     is_column,
 )
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
-from tidegate.query.widen import wider
-from tidegate.query.window import TimeWindow, TupleWindow, Window
-from tidegate.schema import TIME, type_name
-
-
-@dataclass(frozen=True)
-class StreamDef:
-    """A named stream: where its sources are, which column is its time, and how late it may be.
-
-    `uris` may be empty when the sources are handed in as objects. `idle_us` is None when a silent
-    source holds the frontier back for ever, which is the default because it keeps determinism.
-    """
-
-    name: str
-    uris: tuple[str, ...]
-    time: str
-    disorder_us: int
-    idle_us: int | None
-    schema: pa.Schema
-
-    def __post_init__(self) -> None:
-        where = f"stream {self.name}"
-        if self.time not in self.schema.names:
-            raise QueryError(
-                where,
-                "the time must be one of its columns",
-                self.time,
-                near(self.time, self.schema.names),
-            )
-        if self.disorder_us < 0:
-            raise QueryError(where, "DISORDER must not be negative", f"{self.disorder_us} us")
-        if self.idle_us is not None and self.idle_us <= 0:
-            raise QueryError(where, "IDLE must be longer than zero", f"{self.idle_us} us")
+from tidegate.query.window import TupleWindow, Window
+from tidegate.schema import TIME
 
 
 @dataclass(frozen=True)
@@ -98,17 +69,10 @@ class Input:
         return frozenset({self.stream.time} if self.shadowed else {self.stream.time, EVENT_TIME})
 
 
-@dataclass(frozen=True)
-class Filter:
-    """The rows for which the predicate is true; WHERE before a window, HAVING after one."""
+class _SameColumns:
+    """What a node says when its rows have the columns of its child."""
 
     child: Node
-    predicate: exp.Expression
-
-    def __post_init__(self) -> None:
-        where = "HAVING" if self.child.windowed else "WHERE"
-        _set(self, predicate=canonical(self.predicate, self.child.names, where))
-        check_type(self.child, self.predicate, where, predicate=True)
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -132,7 +96,20 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class Branch:
+class Filter(_SameColumns):
+    """The rows for which the predicate is true; WHERE before a window, HAVING after one."""
+
+    child: Node
+    predicate: exp.Expression
+
+    def __post_init__(self) -> None:
+        where = "HAVING" if self.child.windowed else "WHERE"
+        _set(self, predicate=canonical(self.predicate, self.child.names, where))
+        check_type(self.child, self.predicate, where, predicate=True)
+
+
+@dataclass(frozen=True)
+class Branch(_SameColumns):
     """One output of a split: the rows whose first true condition is `index`, or the rest.
 
     A condition that is NULL does not match; `index == len(conditions)` is the rest.
@@ -153,31 +130,9 @@ class Branch:
     @property
     def predicate(self) -> exp.Expression:
         """The condition of this output alone, free of NULL."""
-        held = [
-            exp.Coalesce(this=c.copy(), expressions=[exp.false()]) for c in self.conditions
-        ]
+        held = [exp.Coalesce(this=c.copy(), expressions=[exp.false()]) for c in self.conditions]
         parts: list[exp.Expression] = [exp.Not(this=h) for h in held[: self.index]]
         return exp.and_(*parts, *held[self.index : self.index + 1], copy=False)
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
-    def windowed(self) -> bool:
-        return self.child.windowed
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.child.names
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.child.schema
-
-    @property
-    def event_names(self) -> frozenset[str]:
-        return self.child.event_names
 
 
 @dataclass(frozen=True)
@@ -242,10 +197,8 @@ class Union:
                 "every side must have the same number of columns",
                 " and ".join(str(w) for w in widths),
             )
-        try:
+        with suppress(UnknownKernel):
             _ = self.schema
-        except UnknownKernel:
-            return
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -260,7 +213,7 @@ class Union:
         fields = [pa.field(EVENT_TIME, TIME)]
         for i, name in enumerate(data_names(self.inputs[0])):
             types = [types_of(c)[data_names(c)[i]] for c in self.inputs]
-            fields.append(pa.field(name, wider(types, f"UNION ALL column {name}")))
+            fields.append(pa.field(name, union_type(types, name)))
         return pa.schema(fields)
 
     @property
@@ -290,10 +243,8 @@ class Aggregate:
             raise UnavailableError(
                 "window", "a window over the result of a window is not available yet"
             )
-        try:
+        with suppress(UnknownKernel):
             _ = self.schema
-        except UnknownKernel:
-            pass
         if isinstance(self.window, TupleWindow):
             raise UnavailableError(f"[{self.window}]", "tuple windows are not available yet")
 
@@ -315,7 +266,8 @@ class Aggregate:
             given = [bind(a, types, str(call)).type for a in call.arguments]
             ready = call.coerced(given)
             taken = [bind(a, types, str(call)).type for a in ready.arguments]
-            fields.append(pa.field(name, ready.function(name, (), taken).result))
+            columns = tuple(f"x{i}" for i in range(len(taken)))
+            fields.append(pa.field(name, ready.function(name, columns, taken).result))
         return pa.schema(fields)
 
     @property
@@ -338,13 +290,12 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Top:
+class Top(_SameColumns):
     """The rows of each window in this order, at most `limit` of them; ties in order of the key."""
 
     child: Node
     order: tuple[Order, ...]
     limit: int | None
-    windowed = True
 
     def __post_init__(self) -> None:
         if not self.child.windowed:
@@ -364,22 +315,6 @@ class Top:
         _set(self, order=fixed)
         for key in self.order:
             check_type(self.child, key.expression, "ORDER BY", ordered=True)
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.child.names
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.child.schema
-
-    @property
-    def event_names(self) -> frozenset[str]:
-        return frozenset()
 
 
 Node = Input | Filter | Branch | Project | Union | Aggregate | Top
@@ -426,28 +361,24 @@ def types_of(node: Node) -> dict[str, pa.DataType]:
 
 
 def check_type(
-    child: Node, expression: exp.Expression, where: str, predicate: bool = False, ordered: bool = False
+    child: Node,
+    expression: exp.Expression,
+    where: str,
+    predicate: bool = False,
+    ordered: bool = False,
 ) -> None:
     """Refuse an expression that cannot be typed; what only Spark knows passes before a window."""
     try:
         types = types_of(child)
     except UnknownKernel:
         return
-    try:
-        bound: Expr = (bind_predicate if predicate else bind)(expression, types, where)
-    except UnknownKernel:
-        if child.windowed:
-            raise
+    if child.windowed:
+        bound = bind_after(expression, types, where, predicate)
+        if ordered:
+            key_type(bound.type, expression.sql(dialect="spark"), where)
         return
-    if ordered:
-        key_type(bound.type, expression.sql(dialect="spark"), where)
-
-
-def key_type(type_: pa.DataType, name: str, where: str = "GROUP BY") -> pa.DataType:
-    """The type of a key, which must have an order and an equality."""
-    if pa.types.is_nested(type_):
-        raise QueryError(where, f"{name} must be a plain value", type_name(type_))
-    return type_
+    with suppress(UnknownKernel):
+        (bind_predicate if predicate else bind)(expression, types, where)
 
 
 def _canonical_call(call: AggregateCall, names: tuple[str, ...]) -> AggregateCall:
@@ -469,7 +400,6 @@ __all__ = [
     "Order",
     "Project",
     "StreamDef",
-    "TimeWindow",
     "Top",
     "Union",
     "data_names",

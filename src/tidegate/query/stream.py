@@ -104,9 +104,7 @@ class Stream:
             duration_us(within, "join within")
         raise UnavailableError("join", "joins are not available yet")
 
-    def within(
-        self, error: float, confidence: float = 0.95, budget: int | None = None
-    ) -> Stream:
+    def within(self, error: float, confidence: float = 0.95, budget: int | None = None) -> Stream:
         """Accept answers with this relative error, for less work."""
         bound = ErrorBound(error, confidence, budget)
         raise UnavailableError(f"within({bound})", "approximate answers are not available yet")
@@ -167,9 +165,7 @@ class Windowed:
                     "Write for example n=count() or fare=mean('fare').",
                 )
         stream = self.stream
-        return stream._with(
-            Aggregate(stream.node, self.over, self.keys, tuple(aggregates.items()))
-        )
+        return stream._with(Aggregate(stream.node, self.over, self.keys, tuple(aggregates.items())))
 
 
 __all__ = ["Column", "Describe", "Launch", "Stream", "Windowed", "data_names"]

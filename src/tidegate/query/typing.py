@@ -1,21 +1,71 @@
-"""Names and types given to expressions, between sqlglot trees and the kernels that evaluate them."""
+"""Names and types given to expressions, between sqlglot trees and the kernels that evaluate them.
+
+Types and coercions are those of Spark SQL 4 in its default ANSI mode, so that an expression means
+the same whether Spark or the kernels evaluate it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.errors import QueryError
-from tidegate.operate.kernels.expression import Expr
+from tidegate.errors import QueryError, near
+from tidegate.operate.kernels.expression import Column, Expr, Literal
+from tidegate.query import operator
+from tidegate.query.coercion import BOOL, NULL, STRING, UnknownKernel, cast, literal_number, make
+from tidegate.query.form import ALIASES, call_of
+from tidegate.query.function import FUNCTIONS, bits, ilike, is_null, like, number
+from tidegate.query.interval import read_interval
+from tidegate.query.operator import Interval
+from tidegate.schema import TIME, type_name
 
-
-class UnknownKernel(QueryError):
-    """A function or a conversion that only Spark can evaluate; with Spark the prefix runs there."""
-
+__all__ = ["Qualifiers", "UnknownKernel", "bind", "bind_predicate", "sql_type"]
 
 Qualifiers = Mapping[str, Mapping[str, str]]
+"""For every alias of a stream the plain column name behind each of its columns."""
+
+_ARITHMETIC = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.Mod: "remainder",
+}
+_COMPARISON = {
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+    exp.NullSafeEQ: "null_safe_eq",
+    exp.EqualNull: "null_safe_eq",
+}
+_BITS = {exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or", exp.BitwiseXor: "bit_xor"}
+_UNSIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+_TYPES = {
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "TEXT": pa.string(),
+    "VARCHAR": pa.string(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": TIME,
+    "TIMESTAMPTZ": TIME,
+    "TIMESTAMPLTZ": TIME,
+    "BINARY": pa.binary(),
+}
 
 
 def bind(
@@ -24,8 +74,12 @@ def bind(
     where: str,
     qualifiers: Qualifiers | None = None,
 ) -> Expr:
-    """Resolve the names of an expression and give it Spark's types."""
-    raise NotImplementedError
+    """Resolve the names of an expression and give it Spark's types.
+
+    Raises QueryError for a mistake, UnknownKernel for what only Spark can evaluate. A bare NULL
+    becomes a string. Constant parts are computed here, so a malformed constant shows up now.
+    """
+    return _Binder(columns, where, qualifiers or {}).expression(node, NULL)
 
 
 def bind_predicate(
@@ -35,4 +89,316 @@ def bind_predicate(
     qualifiers: Qualifiers | None = None,
 ) -> Expr:
     """The same for a condition, which must be boolean."""
-    raise NotImplementedError
+    bound = _Binder(columns, where, qualifiers or {}).expression(node, BOOL)
+    if bound.type != BOOL:
+        got = f"{node.sql('spark')} of type {type_name(bound.type)}"
+        raise QueryError(where, "a condition must be boolean", got, "Compare it with something.")
+    return bound
+
+
+def sql_type(data_type: exp.DataType, where: str) -> pa.DataType:
+    """The engine's type for a type as written in CAST."""
+    name = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""
+    if name == "DECIMAL":
+        digits = [int(p.this.this) for p in data_type.expressions] or [10, 0]
+        precision, scale = (*digits, 0)[:2]
+        if not (1 <= precision <= 38 and 0 <= scale <= precision):
+            raise QueryError(where, "DECIMAL(p, s) must have s <= p <= 38", data_type.sql("spark"))
+        return pa.decimal128(precision, scale)
+    if name in _TYPES:
+        return _TYPES[name]
+    raise UnknownKernel(
+        where,
+        "the type must be one that runs without Spark",
+        data_type.sql("spark"),
+        "Run with a Spark master, or use " + ", ".join(sorted(_TYPES)).lower() + " or decimal.",
+    )
+
+
+class _Binder:
+    """One binding: the columns in scope and where messages point."""
+
+    def __init__(
+        self, columns: Mapping[str, pa.DataType], where: str, qualifiers: Qualifiers
+    ) -> None:
+        self.columns = columns
+        self.where = where
+        self.qualifiers = qualifiers
+
+    def expression(self, node: exp.Expression, null: pa.DataType) -> Expr:
+        """The whole expression; a bare NULL takes the type `null`, or string."""
+        bound = self.bind(node)
+        if bound.type == NULL:
+            return Literal(None, STRING if null == NULL else null)
+        return bound
+
+    def bind(self, node: exp.Expression) -> Expr:
+        value = self.operand(node)
+        if isinstance(value, Interval):
+            return value.span(self.where)
+        return value
+
+    def operand(self, node: exp.Expression) -> Expr | Interval:
+        """A node as an expression, or as a constant interval, which is not a value by itself."""
+        if isinstance(node, exp.Interval):
+            return read_interval(node, self.where)
+        if isinstance(node, exp.Paren | exp.Alias):
+            return self.operand(node.this)
+        if isinstance(node, exp.Add | exp.Sub):
+            return self._sum(node)
+        kind = type(node)
+        if kind in _HANDLERS:
+            return _HANDLERS[kind](self, node)
+        call = call_of(node)
+        if call is not None:
+            return self._function(node, *call)
+        raise self._unknown(node, node.sql_name() if isinstance(node, exp.Func) else node.key)
+
+    def _sum(self, node: exp.Binary) -> Expr | Interval:
+        left, right = self.operand(node.this), self.operand(node.expression)
+        if isinstance(right, Interval) and isinstance(node, exp.Sub):
+            right = Interval(-right.months, -right.micros, right.days_only)
+        if isinstance(left, Interval) and isinstance(right, Interval):
+            if (left.months or right.months) and (left.micros or right.micros):
+                raise self._unknown(node, "an interval of months and days")
+            days_only = left.days_only and right.days_only
+            return Interval(left.months + right.months, left.micros + right.micros, days_only)
+        if isinstance(right, Interval):
+            return operator.shift(left, right, self.where)  # type: ignore[arg-type]
+        if isinstance(left, Interval):
+            if isinstance(node, exp.Sub):
+                return operator.arithmetic(
+                    "subtract", left.span(self.where), right, self.where, (False, False)
+                )
+            return operator.shift(right, left, self.where)
+        return self._arithmetic_of(node, left, right)
+
+    def _arithmetic(self, node: exp.Binary) -> Expr:
+        return self._arithmetic_of(node, self.bind(node.this), self.bind(node.expression))
+
+    def _arithmetic_of(self, node: exp.Binary, left: Expr, right: Expr) -> Expr:
+        written = (_is_written(node.this), _is_written(node.expression))
+        return operator.arithmetic(_ARITHMETIC[type(node)], left, right, self.where, written)
+
+    def _div(self, node: exp.IntDiv) -> Expr:
+        return operator.int_divide(self.bind(node.this), self.bind(node.expression), self.where)
+
+    def _negation(self, node: exp.Neg) -> Expr:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return literal_number("-" + str(node.this.this))
+        value = self.bind(node.this)
+        if value.type != pa.duration("us"):
+            value = number(value, self.where)
+        return make("negate", [value], value.type)
+
+    def _comparison(self, node: exp.Binary) -> Expr:
+        sides = self.bind(node.this), self.bind(node.expression)
+        return operator.compare(_COMPARISON[type(node)], *sides, self.where)
+
+    def _distinct(self, node: exp.Binary) -> Expr:
+        sides = self.bind(node.this), self.bind(node.expression)
+        return make("not", [operator.compare("null_safe_eq", *sides, self.where)], BOOL)
+
+    def _between(self, node: exp.Between) -> Expr:
+        if node.args.get("symmetric"):
+            raise self._unknown(node, "BETWEEN SYMMETRIC")
+        value, low, high = (self.bind(node.args[k]) for k in ("this", "low", "high"))
+        floor = operator.compare("ge", value, low, self.where)
+        return operator.connect(
+            "and", floor, operator.compare("le", value, high, self.where), self.where
+        )
+
+    def _in(self, node: exp.In) -> Expr:
+        if node.args.get("query") or node.args.get("unnest") or not node.expressions:
+            raise self._unknown(node, "IN with a subquery")
+        members = [self.bind(member) for member in node.expressions]
+        return operator.member(self.bind(node.this), members, self.where)
+
+    def _is(self, node: exp.Is) -> Expr:
+        value = self.bind(node.this)
+        if isinstance(node.expression, exp.Null):
+            return is_null([value], self.where)
+        if isinstance(node.expression, exp.Boolean):
+            value = operator.boolean(value, self.where, "IS TRUE and IS FALSE")
+            return make("is_true" if node.expression.this else "is_false", [value], BOOL)
+        raise self._unknown(node, "IS")
+
+    def _like(self, node: exp.Expression) -> Expr:
+        escape: list[Expr] = []
+        if isinstance(node, exp.Escape):
+            escape = [self.bind(node.expression)]
+            node = node.this
+        if not isinstance(node, exp.Like | exp.ILike) or isinstance(
+            node.expression, exp.Any | exp.All
+        ):
+            raise self._unknown(node, "LIKE ANY")
+        build = ilike if isinstance(node, exp.ILike) else like
+        result = build([self.bind(node.this), self.bind(node.expression), *escape], self.where)
+        return make("not", [result], BOOL) if node.args.get("negate") else result
+
+    def _connective(self, node: exp.Connector) -> Expr:
+        """AND and OR; a long chain is bound without deep recursion."""
+        op = "and" if isinstance(node, exp.And) else "or"
+        sides = [self.bind(side) for side in node.flatten()]
+        result = sides[0]
+        for side in sides[1:]:
+            result = operator.connect(op, result, side, self.where)
+        return result
+
+    def _not(self, node: exp.Not) -> Expr:
+        return make("not", [operator.boolean(self.bind(node.this), self.where, "NOT")], BOOL)
+
+    def _case(self, node: exp.Case) -> Expr:
+        subject = self.bind(node.this) if node.this else None
+        pairs = []
+        for arm in node.args["ifs"]:
+            test = self.bind(arm.this)
+            if subject is not None:
+                test = operator.compare("eq", subject, test, self.where)
+            pairs.append((test, self.bind(arm.args["true"])))
+        default = node.args.get("default")
+        return operator.choose(pairs, self.bind(default) if default else None, self.where)
+
+    def _if(self, node: exp.If) -> Expr:
+        default = node.args.get("false")
+        pair = (self.bind(node.this), self.bind(node.args["true"]))
+        return operator.choose([pair], self.bind(default) if default else None, self.where)
+
+    def _cast(self, node: exp.Cast) -> Expr:
+        op = "try_cast" if isinstance(node, exp.TryCast) and node.args.get("safe") else "cast"
+        return cast(self.bind(node.this), sql_type(node.to, self.where), self.where, op)
+
+    def _to_date(self, node: exp.TsOrDsToDate) -> Expr:
+        if node.args.get("format"):
+            raise self._unknown(node, "to_date with a format")
+        return cast(self.bind(node.this), pa.date32(), self.where)
+
+    def _bits(self, node: exp.Binary) -> Expr:
+        sides = [self.bind(node.this), self.bind(node.expression)]
+        return bits(_BITS[type(node)])(sides, self.where)
+
+    def _bit_not(self, node: exp.BitwiseNot) -> Expr:
+        return bits("bit_not")([self.bind(node.this)], self.where)
+
+    def _literal(self, node: exp.Literal) -> Expr:
+        return Literal(str(node.this), STRING) if node.is_string else literal_number(str(node.this))
+
+    def _pipes(self, node: exp.DPipe) -> Expr:
+        parts = [self.bind(part) for part in node.flatten()]
+        return FUNCTIONS["concat"].build(parts, self.where)
+
+    def _function(self, node: exp.Expression, name: str, nodes: list[exp.Expression]) -> Expr:
+        function = FUNCTIONS.get(name)
+        if function is None:
+            raise self._unknown(node, name)
+        if not function.least <= len(nodes) <= function.most:
+            if name in ("floor", "ceil") and len(nodes) == 2:
+                raise self._unknown(node, f"{name} with digits")
+            counts = str(function.least)
+            if function.most != function.least:
+                counts += f" to {function.most}" if function.most < 1000 else " or more"
+            requirement = f"{name.upper()} must have {counts} argument(s)"
+            raise QueryError(self.where, requirement, str(len(nodes)))
+        return function.build([self.bind(n) for n in nodes], self.where)
+
+    def _column(self, node: exp.Column) -> Expr:
+        parts = [part.name for part in node.parts]
+        if len(parts) > 1 and self._match(parts[0], self.qualifiers) is not None:
+            alias = self.qualifiers[str(self._match(parts[0], self.qualifiers))]
+            found = self._known(parts[1], alias, f"{parts[0]}.{parts[1]}")
+            return self._fields(self._typed(alias[found]), parts[2:])
+        if len(parts) > 1 and self._match(parts[0], self.columns) is None:
+            raise QueryError(
+                self.where,
+                "a qualified column must name a stream of the query",
+                ".".join(parts),
+                near(parts[0], list(self.qualifiers)),
+            )
+        return self._fields(self._typed(self._known(parts[0], self.columns, parts[0])), parts[1:])
+
+    def _typed(self, name: str) -> Expr:
+        type_ = self.columns[name]
+        column = Column(name, type_)
+        if type_ in _UNSIGNED:
+            return cast(column, _UNSIGNED[type_], self.where)
+        return column
+
+    def _fields(self, value: Expr, names: list[str]) -> Expr:
+        """Fields of structs, one inside the other."""
+        for name in names:
+            inside = {f.name: f.type for f in value.type} if pa.types.is_struct(value.type) else {}
+            found = self._known(name, inside, name)
+            value = make("field", [value, Literal(found, STRING)], inside[found])
+        return value
+
+    def _dot(self, node: exp.Dot) -> Expr:
+        return self._fields(self.bind(node.this), [node.expression.name])
+
+    def _known(self, name: str, names: Mapping[str, object], written: str) -> str:
+        found = self._match(name, names)
+        if found is None:
+            raise QueryError(self.where, "the column must exist", written, near(name, list(names)))
+        return found
+
+    def _match(self, name: str, names: Mapping[str, object]) -> str | None:
+        """The exact name, or the only one that differs in case."""
+        if name in names:
+            return name
+        same = [known for known in names if known.lower() == name.lower()]
+        if len(same) > 1:
+            got = f"{name}, which may be {' or '.join(same)}"
+            raise QueryError(self.where, "a name must be clear", got, "Write it as it is spelt.")
+        return same[0] if same else None
+
+    def _unknown(self, node: exp.Expression, name: str) -> QueryError:
+        if isinstance(node, exp.AggFunc):
+            return QueryError(
+                self.where,
+                "an aggregate must stand in the select list of a windowed query or in HAVING",
+                node.sql("spark"),
+            )
+        return UnknownKernel(
+            self.where,
+            f"{name.upper()} needs Spark, it is not among the functions that run without it",
+            node.sql("spark"),
+            "Run with a Spark master. " + near(name, sorted({*FUNCTIONS, *ALIASES})),
+        )
+
+
+def _is_written(node: exp.Expression) -> bool:
+    """Whether a node is a number as written, which has its own precision among decimals."""
+    node = node.unnest()
+    return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)
+
+
+_HANDLERS: dict[type[exp.Expression], Callable[..., Expr]] = {
+    exp.Column: _Binder._column,
+    exp.Dot: _Binder._dot,
+    exp.Literal: _Binder._literal,
+    exp.Boolean: lambda _, node: Literal(bool(node.this), BOOL),
+    exp.Null: lambda _, node: Literal(None, NULL),
+    exp.Mul: _Binder._arithmetic,
+    exp.Div: _Binder._arithmetic,
+    exp.Mod: _Binder._arithmetic,
+    exp.IntDiv: _Binder._div,
+    exp.Neg: _Binder._negation,
+    **{kind: _Binder._comparison for kind in _COMPARISON},
+    exp.NullSafeNEQ: _Binder._distinct,
+    exp.Between: _Binder._between,
+    exp.In: _Binder._in,
+    exp.Is: _Binder._is,
+    exp.Like: _Binder._like,
+    exp.ILike: _Binder._like,
+    exp.Escape: _Binder._like,
+    exp.And: _Binder._connective,
+    exp.Or: _Binder._connective,
+    exp.Not: _Binder._not,
+    exp.Case: _Binder._case,
+    exp.If: _Binder._if,
+    exp.Cast: _Binder._cast,
+    exp.TryCast: _Binder._cast,
+    exp.TsOrDsToDate: _Binder._to_date,
+    **{kind: _Binder._bits for kind in _BITS},
+    exp.BitwiseNot: _Binder._bit_not,
+    exp.DPipe: _Binder._pipes,
+}

@@ -1,4 +1,4 @@
-"""Windows and the durations they are written in, between what a user says and the pane arithmetic."""
+"""Windows and the durations they are written in, between what a user says and the panes."""
 
 from __future__ import annotations
 

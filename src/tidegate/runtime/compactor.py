@@ -58,6 +58,7 @@ class Compactor:
         self._spec = spec
         self._pool = ThreadPoolExecutor(1, "tidegate-compact") if spec else None
         self._running: Future[list[Rewrite]] | None = None
+        self._considered: tuple[Segment, ...] = ()
 
     def live(self, segments: Sequence[Segment], frontier_us: int) -> list[Segment]:
         """The segments that hold a row some window may still need."""
@@ -71,15 +72,21 @@ class Compactor:
         if self._pool is None or self._spec is None or self._running is not None or not segments:
             return
         horizon = Horizon.at(self._spec, frontier_us)
-        self._running = self._pool.submit(self._rewrite, batch, tuple(segments), horizon)
+        self._considered = tuple(segments)
+        self._running = self._pool.submit(self._rewrite, batch, self._considered, horizon)
 
     def apply(self, segments: Sequence[Segment]) -> tuple[Segment, ...]:
         """The same state with finished rewrites in place; called before a batch is planned."""
         current = tuple(segments)
         if self._running is None or not self._running.done():
             return current
-        done, self._running = self._running.result(), None
-        for group, made in done:
+        running, self._running = self._running, None
+        failure = running.exception()
+        if failure is not None:
+            if all(s in current for s in self._considered):
+                raise failure
+            return current  # what it read was purged meanwhile
+        for group, made in running.result():
             if all(s in current for s in group):
                 current = replace(current, group, made)
             elif made is not None:

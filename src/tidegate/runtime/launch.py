@@ -117,8 +117,9 @@ def prepare(
             inlets.append(Inlet(position, connector))
     options = replace(options, default_instances=place.default_instances())
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
+    store = Store.open(checkpoint or str(temporary))
     loop = Loop(
-        plan, inlets, Store.open(checkpoint or str(temporary)), sink, place.executor(), options,
+        plan, inlets, store, sink, place.executor(), options,
         clock=clock, observer=observer, on_batch=on_batch,
     )
     if temporary is not None:

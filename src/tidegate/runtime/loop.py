@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate import __version__
+from tidegate.version import __version__
 from tidegate.batch import MAX_US, MIN_US, BatchId, from_bytes
 from tidegate.clock import Clock, SystemClock
 from tidegate.collect.order import merge_windows
@@ -44,6 +44,15 @@ class Inlet:
 
     stream: int
     connector: Connector
+
+
+@runtime_checkable
+class Spooling(Protocol):
+    """A connector that keeps what it receives in the checkpoint until it is consumed."""
+
+    def attach(self, store: Store, follow: bool) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Loop:
@@ -86,6 +95,9 @@ class Loop:
         )
         for inlet in inlets:
             stream = plan.streams[inlet.stream]
+            if isinstance(inlet.connector, Spooling):
+                inlet.connector.attach(store, options.follow)
+                self._closing.append(inlet.connector.close)
             self._intake.add(
                 inlet.stream, inlet.connector, stream.disorder_us, stream.idle_us,
                 now=self._clock.now(),
@@ -174,6 +186,7 @@ class Loop:
         spans.mark("commit")
         self.sink.publish(BatchId(batch))
         spans.mark("publish")
+        self._intake.forget()
         self._observe("after publish", batch)
         previous, self._manifest, self._mapping = self._manifest, manifest, mapping
         self._compactor.consider(manifest.batch, manifest.operators.get(OPERATOR, ()), cut.frontier_us)
@@ -288,7 +301,7 @@ class Loop:
             operators={OPERATOR: (*live, *written)} if self.plan.aggregate else {},
             counters=counters,
             epochs=epochs,
-            finished=cut.exhausted and not self.options.follow,
+            finished=cut.exhausted,
         )
 
     def _report(

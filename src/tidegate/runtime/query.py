@@ -69,7 +69,7 @@ class RunningQuery:
         if isinstance(source, str):
             connector = open_uri(source, stream, definition.time, self._loop.options.follow)
         else:
-            connector = source.connector(definition.time)
+            connector = source
         frontier_us = self._loop.manifest.frontier_us
         promised_us = frontier_us if promise is None else int(promise)
         self._loop.announce(Inlet(position, connector), promised_us)

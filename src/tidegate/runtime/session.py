@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidegate.errors import OptionError, UnavailableError
+from tidegate.plan.explain import explain
 from tidegate.query.node import Input, Node, StreamDef
 from tidegate.query.stream import Stream
 from tidegate.query.window import duration_us
@@ -26,11 +27,7 @@ from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from tidegate.policy import Policy
-
-Given = "str | MemorySource | DataFrame"
+    from pyspark.sql import SparkSession
 
 
 class Session:
@@ -67,7 +64,7 @@ class Session:
         definition = StreamDef(
             name, uris, time, duration_us(disorder), duration_us(idle) if idle else None, schema
         )
-        return Stream(Input(definition), self._launch)
+        return Stream(Input(definition), self._launch, self._describe)
 
     def sql(self, text: str, **streams: Stream) -> Stream:
         """A query in SQL, over streams it creates itself and streams given by name."""
@@ -80,18 +77,18 @@ class Session:
                     "Queries over the results of queries are not available yet.",
                 )
             given[name] = stream.node.stream
-        return Stream(bind(script, streams_of(script, given)), self._launch)
-
-    def explain(self, stream: Stream) -> str:
-        """The plan of a query and where each part runs."""
-        return stream.explain()
+        return Stream(bind(script, streams_of(script, given)), self._launch, self._describe)
 
     def _named(self, stream: str, source: Any, time: str) -> str:
         if isinstance(source, str):
             return source
         if isinstance(source, MemorySource):
+            if source.time != time:
+                raise OptionError(
+                    f"stream {stream}", f"the memory source has its time in {source.time}", time
+                )
             uri = f"memory:{stream}/{len(self._connectors)}"
-            self._connectors[uri] = source.connector(time)
+            self._connectors[uri] = source
             return uri
         if hasattr(source, "sparkSession") and hasattr(source, "isStreaming"):
             from tidegate.runtime.spark_frame import FrameConnector
@@ -116,6 +113,9 @@ class Session:
                     f"another one in {uri}",
                 )
         return schemas[0]
+
+    def _describe(self, node: Node) -> str:
+        return explain(node, plan_for(node, self._place))
 
     def _launch(
         self,

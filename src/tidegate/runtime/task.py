@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.batch import from_bytes, to_bytes
+from tidegate.clock import SystemClock
 from tidegate.operate.aggregate import fold
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import Prefix
@@ -109,14 +109,15 @@ def deal(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
 
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     """Merge what the map tasks sent, close what the frontier passed, write one segment."""
-    started = time.perf_counter()
+    clock = SystemClock()
+    started = clock.now()
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     tables = [from_bytes(p.data) for p in ordered if p.kind == PARTIAL]
     run = run_stateless if job.plan.aggregate is None else run_aggregate
     rows, segment = run(job, instance, tables)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
     tuples = sum(t.num_rows for t in tables)
-    return Outcome(instance, rows, segment, side, tuples, time.perf_counter() - started)
+    return Outcome(instance, rows, segment, side, tuples, clock.now() - started)
 
 
 def _side_parcels(

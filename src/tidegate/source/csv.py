@@ -131,7 +131,9 @@ class CsvFormat:
             at = self.names.index(field.name)
             text = pa.array([line[at] or None for line in lines], pa.string())
             values = convert(text, field.type)
-            wrong = np.flatnonzero(text.is_valid().to_numpy(False) & values.is_null().to_numpy(False))
+            wrong = np.flatnonzero(
+                text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
+            )
             for i in wrong:
                 why = f"{field.name}: {text[i].as_py()!r} is not a {type_name(field.type)}"
                 reasons.setdefault(places[i], why)

@@ -103,11 +103,178 @@ def _read(data: bytes, schema: pa.Schema | None) -> pa.Table:
 def _parse_each(lines: Sequence[bytes], schema: pa.Schema) -> Parsed:
     """The slow way, for blocks in which something is wrong: line by line."""
     reasons = {place: why for place, line in enumerate(lines) if (why := _fault(line, schema))}
-    places = [p for p in range(len(lines)) if p not in reasons]
-    tables: list[pa.Table] = []
-    for place, part in zip(places, _tables([lines[p] for p in places], schema), strict=False):
-        del place
-        tables.append(part)
-    columns: list[pa.Array] = []
-    del tables, columns
-    raise NotImplementedError
+    sound = [place for place in range(len(lines)) if place not in reasons]
+    tables, places, done = [], [], 0
+    for count, found in _pieces([lines[p] for p in sound], schema):
+        if isinstance(found, str):
+            reasons[sound[done]] = found
+        else:
+            tables.append(found.select(schema.names))
+            places += sound[done : done + count]
+        done += count
+    columns = []
+    for field in schema:
+        type_ = pa.string() if field.type == TIME else field.type
+        chunks = [c for t in tables for c in t.column(field.name).chunks]
+        values = pa.chunked_array(chunks, type_).combine_chunks()
+        if field.type == TIME:
+            text, values = values, parse_time(values)
+            wrong = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
+            for i in np.flatnonzero(wrong):
+                why = f"{field.name}: {text[i].as_py()!r} is not a {type_name(TIME)}"
+                reasons.setdefault(places[i], why)
+        columns.append(values)
+    readable = np.array([p not in reasons for p in places], np.bool_)
+    rejects = tuple(
+        Reject(p, why, lines[p].decode("utf-8", "replace")) for p, why in sorted(reasons.items())
+    )
+    table = pa.table(columns, schema=schema).filter(pa.array(readable))
+    return Parsed(table, np.array(places, np.int64)[readable], rejects)
+
+
+def _pieces(lines: Sequence[bytes], schema: pa.Schema) -> list[tuple[int, pa.Table | str]]:
+    """Runs of lines with their table, or a single line with the reason why it has none."""
+    if not lines:
+        return []
+    try:
+        table = _read(b"\n".join(lines), schema)
+        if table.num_rows == len(lines):
+            return [(len(lines), table)]
+        why = "a line must be one JSON object"
+    except pa.ArrowInvalid as error:
+        why = str(error).removeprefix("JSON parse error: ").removesuffix(" in row 0")
+    if len(lines) == 1:
+        return [(1, why)]
+    half = len(lines) // 2
+    return _pieces(lines[:half], schema) + _pieces(lines[half:], schema)
+
+
+def _fault(line: bytes, schema: pa.Schema) -> str | None:
+    """Why a line cannot be read, as far as that shows without Arrow; cheap and lenient."""
+    found = _object(line)
+    if isinstance(found, str):
+        return found
+    for field in schema:
+        value = found.get(field.name)
+        if value is not None and not _fits(value, field.type):
+            return f"{field.name}: {json.dumps(value)} is not a {type_name(field.type)}"
+    return None
+
+
+def _object(line: bytes) -> dict[str, Any] | str:
+    """The object of a line, or why it is none; {} for numbers that only Arrow knows."""
+    try:
+        value = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        return f"not UTF-8 at byte {error.start} of the line"
+    except RecursionError:
+        return "nested too deep"
+    except ValueError as error:
+        return {} if b"Inf" in line else f"not JSON: {error}"
+    return value if isinstance(value, dict) else "a line must be one JSON object"
+
+
+def _fits(value: object, type_: pa.DataType) -> bool:
+    """Whether Arrow may take a value for this type; never false where it would."""
+    if value is None:
+        return True
+    if pa.types.is_struct(type_):
+        return isinstance(value, dict) and all(_fits(value.get(f.name), f.type) for f in type_)
+    if pa.types.is_list(type_):
+        return isinstance(value, list) and all(_fits(v, type_.value_type) for v in value)
+    if pa.types.is_boolean(type_):
+        return isinstance(value, bool)
+    if pa.types.is_integer(type_):
+        return isinstance(value, int) and not isinstance(value, bool) and value in _INT64
+    if pa.types.is_floating(type_):
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, str)
+
+
+def _infer(
+    data: bytes, records: Records, lines: Sequence[bytes], time: str | None
+) -> pa.Schema | None:
+    """The columns of a sample, null where only nulls were seen; None where there is no object.
+
+    Where values of one key disagree in kind, the most frequent kind counts.
+    """
+    schema = None
+    if _regular(data, records):
+        try:
+            table = _read(data, None)
+            schema = table.schema if table.num_rows == len(lines) else None
+        except pa.ArrowInvalid:
+            schema = None
+    if schema is None:
+        lines = _agreeing(lines)
+        schema = _halves_schema(lines) if lines else None
+        if schema is None:
+            return None
+    fields = []
+    for field in schema:
+        type_ = _settled(field.type, top=True)
+        if type_ in (pa.string(), pa.null()) and _holds_times(lines, field.name, time):
+            type_ = TIME
+        fields.append((field.name, type_))
+    return pa.schema(fields)
+
+
+def _agreeing(lines: Sequence[bytes]) -> list[bytes]:
+    """The lines that are objects whose values have the kind most values of their keys have."""
+    objects = [(line, found) for line in lines if isinstance(found := _object(line), dict)]
+    counts: dict[str, dict[str, int]] = {}
+    for _, found in objects:
+        for key, value in found.items():
+            if value is not None:
+                kinds = counts.setdefault(key, {})
+                kinds[_kind(value)] = kinds.get(_kind(value), 0) + 1
+    usual = {key: max(kinds, key=lambda k: kinds[k]) for key, kinds in counts.items()}
+    return [
+        line
+        for line, found in objects
+        if all(v is None or _kind(v) == usual[k] for k, v in found.items())
+    ]
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return "number"
+    return type(value).__name__
+
+
+def _halves_schema(lines: Sequence[bytes]) -> pa.Schema | None:
+    """What Arrow infers from the lines; where it cannot from all, from halves, the first wins."""
+    try:
+        return _read(b"\n".join(lines), None).schema
+    except pa.ArrowInvalid:
+        if len(lines) == 1:
+            return None
+    half = len(lines) // 2
+    found = [s for part in (lines[:half], lines[half:]) if (s := _halves_schema(part))]
+    try:
+        return pa.unify_schemas(found, promote_options="permissive") if found else None
+    except pa.ArrowTypeError:
+        return found[0]
+
+
+def _settled(type_: pa.DataType, top: bool) -> pa.DataType:
+    """An inferred type as columns have it; times are texts until their values were looked at."""
+    if pa.types.is_struct(type_):
+        return pa.struct([(f.name, _settled(f.type, False)) for f in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(_settled(type_.value_type, False))
+    if pa.types.is_timestamp(type_) or (pa.types.is_null(type_) and not top):
+        return pa.string()
+    return type_
+
+
+def _holds_times(lines: Sequence[bytes], name: str, time: str | None) -> bool:
+    """Whether a key's texts are times: all of them, or most of them for the time column."""
+    pieces = _pieces(lines, pa.schema([(name, pa.string())]))
+    tables = [t for _, t in pieces if not isinstance(t, str)]
+    text = pa.concat_tables(tables).column(name).combine_chunks() if tables else pa.array([])
+    if name == time:
+        return mostly_times(text)
+    some = text.drop_null()
+    head = parse_time(some[:100])
+    return bool(len(some) and not head.null_count and not parse_time(some).null_count)

@@ -6,6 +6,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -133,7 +134,7 @@ class TextReader:
         check_columns(columns, self.schema, self.path)
         pieces = []
         for block in self.blocks:
-            parsed = PIECES.get(self._key(block), lambda block=block: self._parse(block))  # type: ignore[misc]
+            parsed = PIECES.get(self._key(block), partial(self._parse, block))
             pieces.append(self._cut(block, parsed, columns))
         asked = pa.schema([self.schema.field(c) for c in columns])
         return Rows.joined(pieces, asked)
@@ -237,9 +238,7 @@ class TextSource:
 
     def reader(self, start: int, stop: int) -> TextReader:
         blocks = self._index.within(start, stop)
-        return TextReader(
-            self.path, self._version, self._format, self.schema, start, stop, blocks
-        )
+        return TextReader(self.path, self._version, self._format, self.schema, start, stop, blocks)
 
     def _block_times(self, block: Block) -> tuple[Int64s, Bools]:
         if block.offset not in self._times:

@@ -22,7 +22,13 @@ from tidegate.query.node import (
     project,
 )
 from tidegate.query.window import Window
-from tidegate.sql.function import aggregate_name, has_aggregate, is_aggregate, spark_name
+from tidegate.sql.function import (
+    aggregate_name,
+    has_aggregate,
+    is_aggregate,
+    spark_name,
+    unknown_aggregate,
+)
 from tidegate.sql.group import Grouping, ordinal
 from tidegate.sql.scope import Scope, resolve_join
 from tidegate.sql.script import Create, Script, read_option, read_script, read_window
@@ -136,6 +142,9 @@ class _Binder:
         ):
             return _aggregate(tree, relation, node, items)
         if relation.window is not None:
+            for _, item in items:
+                if unknown := item.find(exp.Anonymous):
+                    raise unknown_aggregate(unknown.name.upper(), "SELECT")
             raise QueryError(
                 f"[{relation.window}]",
                 "a window needs an aggregate in the select list, or GROUP BY",
@@ -149,8 +158,10 @@ class _Binder:
             return replace(self._relation(tree.this), window=read_window(tree))
         text = tree.sql(dialect="tidegate", comments=False)
         alias = tree.alias or None
+        _refuse_modifiers(tree, text)
         if isinstance(tree, exp.Subquery):
-            return _Relation(self.query(tree.this), alias, None, text if len(text) < 40 else "(...)")
+            short = text if len(text) < 40 else "(...)"
+            return _Relation(self.query(tree.this), alias, None, short)
         if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
             raise QueryError("FROM", "must name a stream or hold a subquery", text)
         name = ".".join(p.name for p in tree.parts)
@@ -194,7 +205,6 @@ def _aggregate(
         raise QueryError(
             "SELECT",
             f"an aggregate needs a window: write FROM {relation.text} [RANGE ...]",
-            relation.text,
         )
     group = Grouping(child.names, items)
     keys = tree.args.get("group")
@@ -217,9 +227,7 @@ def _aggregate(
     return project(node, outputs)
 
 
-def _stateless(
-    tree: exp.Select, scope: Scope, child: Node, items: tuple[NamedExpr, ...]
-) -> Node:
+def _stateless(tree: exp.Select, scope: Scope, child: Node, items: tuple[NamedExpr, ...]) -> Node:
     node = child
     if clause := tree.args.get("having"):
         raise QueryError(
@@ -240,13 +248,15 @@ def _stateless(
 
 
 def _through(expression: exp.Expression, aliases: Mapping[str, exp.Expression]) -> exp.Expression:
-    return aliases.get(expression.name, expression) if isinstance(expression, exp.Column) else expression
+    if not isinstance(expression, exp.Column):
+        return expression
+    return aliases.get(expression.name, expression)
 
 
 def _items(tree: exp.Select, scope: Scope, child: Node) -> tuple[NamedExpr, ...]:
     items: list[NamedExpr] = []
     for written in tree.expressions:
-        if isinstance(written, exp.Star) or written.is_star and isinstance(written, exp.Column):
+        if isinstance(written, exp.Star) or (written.is_star and isinstance(written, exp.Column)):
             items.extend(_star(written, scope, child, tree))
             continue
         inner = written.this if isinstance(written, exp.Alias) else written
@@ -258,9 +268,7 @@ def _items(tree: exp.Select, scope: Scope, child: Node) -> tuple[NamedExpr, ...]
     return tuple(items)
 
 
-def _star(
-    written: exp.Expression, scope: Scope, child: Node, tree: exp.Select
-) -> list[NamedExpr]:
+def _star(written: exp.Expression, scope: Scope, child: Node, tree: exp.Select) -> list[NamedExpr]:
     if isinstance(written, exp.Column) and not scope.owns(written.table):
         raise QueryError(
             "SELECT",
@@ -329,6 +337,14 @@ def _without_with(tree: exp.Expression) -> exp.Expression:
     bare = tree.copy()
     bare.set("with_", None)
     return bare
+
+
+def _refuse_modifiers(tree: exp.Expression, text: str) -> None:
+    plain = {"this", "alias", "db", "catalog"}
+    modified = [k for k, v in tree.args.items() if v and k not in plain]
+    alias = tree.args.get("alias")
+    if modified or (isinstance(alias, exp.TableAlias) and alias.args.get("columns")):
+        raise QueryError("FROM", "only a window and an alias may follow a stream", text)
 
 
 def _refuse_clauses(tree: exp.Select) -> None:

@@ -28,11 +28,11 @@ from tidegate.sql.syntax import (
 
 _STATEMENTS = "expected CREATE STREAM or SELECT"
 _PLAIN = {
-    "Invalid expression / Unexpected token": "expected another clause or the end of the statement",
-    "Expecting )": "expected )",
-    "Expecting (": "expected (",
-    "Expected table name": "expected the name of a stream",
-    "Required argument": "expected another operand or argument",
+    "invalid expression / Unexpected token": "expected another clause or the end of the statement",
+    "expecting )": "expected )",
+    "expecting (": "expected (",
+    "expected table name": "expected the name of a stream",
+    "required": "expected another operand or argument",
 }
 
 
@@ -52,7 +52,7 @@ class TidegateParser(SparkParser):
 
     def _parse_create(self) -> Any:
         self._expect("STREAM", "expected STREAM after CREATE")
-        name = self._parse_id_var()
+        name = self._parse_id_var(any_token=False)
         if not name:
             self.raise_error("expected the name of the stream")
         if self._match_text_seq("AS"):
@@ -176,6 +176,12 @@ class TidegateParser(SparkParser):
         self.raise_error("expected CONCEPT or UNIFORM after BY")
         return exp.var("CONCEPT")
 
+    def raise_error(self, message: str, token: Any = None) -> None:
+        if token or self._curr:
+            super().raise_error(message, token or self._curr)
+        line, col = (self._prev.line, self._prev.col + 1) if self._prev else (1, 1)
+        raise ParseError.new(message, description=message, line=line, col=col, highlight="")
+
     def _parse_as_command(self, start: Any) -> Any:
         self.raise_error(_STATEMENTS, start)
 
@@ -261,7 +267,12 @@ class Tidegate(Spark):
 def parse(text: str) -> list[exp.Expression]:
     """The statements of a script, without the empty ones; mistakes are one-line QueryErrors."""
     try:
-        return [s for s in Tidegate().parse(text) if isinstance(s, exp.Expression) and s.key != "semicolon"]
+        statements = Tidegate().parse(text)
+        return [
+            s
+            for s in statements
+            if isinstance(s, exp.Expression) and not isinstance(s, exp.Semicolon)
+        ]
     except ParseError as error:
         raise _parse_mistake(error) from None
     except TokenError as error:
@@ -274,13 +285,21 @@ def _parse_mistake(error: ParseError) -> QueryError:
     first = error.errors[0] if error.errors else {}
     found = str(first.get("highlight") or "")
     message = re.sub(r"\x1b\[[0-9;]*m", "", str(first.get("description") or error))
+    message = message[:1].lower() + message[1:]
     requirement = next((p for key, p in _PLAIN.items() if message.startswith(key)), message)
     line, column = int(first.get("line") or 1), int(first.get("col") or 1)
-    where = f"SQL line {line}, column {max(1, column - len(found) + 1)}"
-    return QueryError(where, " ".join(requirement.split()), found or "the end of the text")
+    start = column - len(found) + 1 if found else column
+    where = f"SQL line {line}, column {max(1, start)}"
+    return QueryError(where, " ".join(requirement.split()), found or "the end of the statement")
 
 
 def _token_mistake(error: TokenError, text: str) -> QueryError:
-    line = text.count("\n") + 1
-    found = re.sub(r"\s+", " ", str(error))
-    return QueryError(f"SQL line {line}", "quotes and comments must be closed", found)
+    unclosed = re.match(r"Missing (.+) from (\d+):", str(error.__cause__))
+    if unclosed:
+        where = f"SQL line {unclosed.group(2)}"
+        return QueryError(where, f"expected a closing {unclosed.group(1)}", "the end of the text")
+    return QueryError(
+        f"SQL line {text.count(chr(10)) + 1}",
+        "expected quotes and comments to be closed",
+        "the end of the text",
+    )

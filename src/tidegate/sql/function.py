@@ -46,9 +46,7 @@ def aggregate_name(node: exp.Expr) -> str:
     """The name of an aggregate's function, for messages."""
     while isinstance(node, _WRAPPERS):
         node = node.this
-    if isinstance(node, exp.AnonymousAggFunc | exp.ParameterizedAgg):
-        return str(node.name).upper()
-    return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+    return node.sql(dialect="spark", comments=False).partition("(")[0].upper()
 
 
 def read_aggregate(node: exp.Expression) -> AggregateCall:
@@ -63,7 +61,7 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
         raise UnavailableError(name, "IGNORE NULLS is not available yet")
     kind = _KINDS.get(type(node))
     if kind is None:
-        raise QueryError("SELECT", "no aggregate has this name", name, near(name, NAMES))
+        raise unknown_aggregate(name, "SELECT")
     distinct = isinstance(node.this, exp.Distinct)
     arguments = tuple(node.this.expressions) if distinct else _arguments(node)
     for inner in (*arguments, *([condition] if condition is not None else [])):
@@ -87,6 +85,11 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
     return AggregateCall(kind, arguments, _fraction(node) if kind == "quantile" else None)
 
 
+def unknown_aggregate(name: str, where: str) -> QueryError:
+    """What to say of an aggregate that is not there."""
+    return QueryError(where, "no aggregate has this name", name, near(name, NAMES))
+
+
 def spark_name(node: exp.Expression) -> str:
     """The name Spark gives a column that has none."""
     if isinstance(node, exp.Column):
@@ -97,8 +100,10 @@ def spark_name(node: exp.Expression) -> str:
             return exp.Count(this=exp.Literal.number(1), big_int=True)
         return part
 
-    text = node.copy().transform(plain, copy=False).sql(
-        dialect="spark", normalize_functions="lower", comments=False
+    text = (
+        node.copy()
+        .transform(plain, copy=False)
+        .sql(dialect="spark", normalize_functions="lower", comments=False)
     )
     return f"({text})" if isinstance(node, exp.Binary) else text
 
@@ -133,5 +138,3 @@ def _fraction(node: exp.Expression) -> float:
             "nothing" if fraction is None else fraction.sql(dialect="spark"),
         )
     return float(fraction.name)
-
-

@@ -1,4 +1,4 @@
-"""A grouped select list taken apart, between the clauses of a SELECT and the nodes above a window."""
+"""A grouped select list taken apart, between the clauses of a SELECT and the aggregate's nodes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tidegate.sql.function import (
     is_aggregate,
     read_aggregate,
     spark_name,
+    unknown_aggregate,
 )
 
 
@@ -40,6 +41,8 @@ class Grouping:
             if group.args.get(extra):
                 raise QueryError("GROUP BY", f"{extra.replace('_', ' ').upper()} is not supported")
         for written in group.expressions:
+            if isinstance(written, exp.Rollup | exp.Cube | exp.GroupingSets):
+                raise QueryError("GROUP BY", f"{written.key.upper()} is not supported")
             key = self._key(written)
             if key is not None and all(key != k for _, k in self.keys):
                 self.keys.append((self._free(self._item_name(key) or spark_name(key)), key))
@@ -53,6 +56,8 @@ class Grouping:
                 return column(key)
             if is_aggregate(node) and isinstance(node, exp.Expression):
                 return column(self._call(node))
+            if isinstance(node, exp.Anonymous):
+                self._refuse_unknown(node, where)
             if isinstance(node, exp.Star):
                 raise QueryError(where, "* cannot stand beside an aggregate", "*")
             if isinstance(node, exp.Column):
@@ -102,9 +107,7 @@ class Grouping:
                 )
             key = unwrapped(next(e for n, e in self.items if n == alias))
         if has_aggregate(key):
-            raise QueryError(
-                "GROUP BY", "a key cannot be an aggregate", key.sql(dialect="spark")
-            )
+            raise QueryError("GROUP BY", "a key cannot be an aggregate", key.sql(dialect="spark"))
         return canonical(key, self.names, "GROUP BY")
 
     def _call(self, node: exp.Expression) -> str:
@@ -133,6 +136,13 @@ class Grouping:
             node.name,
             f"Add {node.name} to GROUP BY {keys}." if keys else f"Write GROUP BY {node.name}.",
         )
+
+    def _refuse_unknown(self, node: exp.Anonymous, where: str) -> None:
+        """A function nobody knows over a column that is not grouped is a misspelt aggregate."""
+        grouped = [k for _, k in self.keys]
+        for inner in node.find_all(exp.Column):
+            if inner not in grouped and not inner.find_ancestor(*AGGREGATES):
+                raise unknown_aggregate(node.name.upper(), where)
 
     def _item_name(self, expression: exp.Expression) -> str | None:
         return next((n for n, e in self.items if unwrapped(e) == expression), None)

@@ -24,7 +24,7 @@ from tidegate.sql.syntax import (
 
 @dataclass(frozen=True)
 class Create:
-    """What CREATE STREAM says; the schema comes from the sources, `time` may come from an option."""
+    """What CREATE STREAM says; the schema comes from the sources, the time maybe from an option."""
 
     name: str
     uris: tuple[str, ...]

@@ -12,13 +12,13 @@ class StreamDuration(exp.Expression):
 
 
 class StreamWindow(exp.Expression):
-    """`this [RANGE size SLIDE slide]` or `this [ROWS size SLIDE slide]` over a table or a subquery."""
+    """`this [RANGE size SLIDE slide]` or `this [ROWS ...]` over a table or a subquery."""
 
     arg_types = {"this": True, "kind": True, "size": True, "slide": False}
 
 
 class CreateStream(exp.Expression):
-    """`CREATE STREAM this FROM uris TIME time DISORDER d IDLE t`, or `CREATE STREAM this AS query`."""
+    """`CREATE STREAM this FROM uris TIME time DISORDER d IDLE t`, or `... this AS query`."""
 
     arg_types = {
         "this": True,

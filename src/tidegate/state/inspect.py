@@ -123,7 +123,7 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
     ]
     lines.append(f"sources: {len(state['sources'])}")
     for source in state["sources"]:
-        lines.append("  " + ", ".join(f"{k} {v}" for k, v in source.items()))
+        lines.append(_line(source, "id"))
     for name, of in state["operators"].items():
         lines.append(
             f"operator {name}: {of['segments']} segments, {of['rows']:,} rows, "
@@ -134,7 +134,7 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
             lines += [title, *_pairs(state[title])]
     if state["epochs"]:
         lines.append("epochs")
-        lines += ["  " + ", ".join(f"{k} {v}" for k, v in e.items()) for e in state["epochs"]]
+        lines += [_line(epoch, "epoch") for epoch in state["epochs"]]
     return lines
 
 
@@ -142,7 +142,7 @@ def _spare_lines(spare: Sequence[Mapping[str, Any]]) -> list[str]:
     if not spare:
         return ["every file is referred to"]
     total = size_text(sum(entry["bytes"] for entry in spare))
-    lines = [f"{len(spare)} files that nothing refers to, {total} (the next start removes them)"]
+    lines = [f"files that nothing refers to: {len(spare)}, {total} (the next start removes them)"]
     return lines + [f"  {entry['name']} {size_text(entry['bytes'])}" for entry in spare]
 
 
@@ -151,6 +151,12 @@ def _verified_lines(verified: Mapping[str, Any]) -> list[str]:
     if not verified["problems"]:
         return [f"{summary}: all are whole"]
     return [f"{summary}: {len(verified['problems'])} damaged", *verified["problems"]]
+
+
+def _line(values: Mapping[str, Any], first: str) -> str:
+    """Members in one line, in the order of the file but for the one that says which it is."""
+    names = sorted(values, key=lambda name: name != first)
+    return "  " + ", ".join(f"{name} {values[name]}" for name in names)
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:

@@ -82,8 +82,8 @@ def write_segment(store: Store, name: str, table: pa.Table, order: str, sealed: 
 
     `table` has a non-null integer column `bucket` and is sorted by (bucket, `order`); `order` is an
     integer or a time without nulls. Equal rows make equal bytes, whatever lies under their nulls
-    and in their padding, so a replay (or a second attempt that is still running) replaces the
-    file by itself. Costs O(rows) and one copy of them.
+    and in their padding (but for the fields of a struct that is null), so a replay, or a second
+    attempt that is still running, replaces the file by itself. Costs O(rows) and one copy of them.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"a segment's name must match {_NAME.pattern}, got {name!r}")

@@ -18,10 +18,21 @@ _BLOCK_ROWS = 4096
 
 @dataclass(frozen=True)
 class Rank:
-    """A number in [0, size) per row, in the order of the values; not every number need occur."""
+    """A number in [0, size) per row, in the order of the values.
+
+    Not every number need occur, unless `full` says so. `distinct` or else `low` leads back to
+    the integers that were ranked; see `integers_at`.
+    """
 
     codes: Ints
     size: int
+    full: bool = False
+    low: int = 0
+    distinct: Ints | None = None
+
+    def integers_at(self, codes: Ints) -> Ints:
+        """The integers that got these numbers; only for a rank made by `rank_integers`."""
+        return codes + self.low if self.distinct is None else self.distinct[codes]
 
 
 @dataclass(frozen=True)
@@ -39,9 +50,15 @@ class Groups:
     Everything derived is computed when first asked for and kept; the arrays must not be written.
     """
 
-    def __init__(self, codes: Ints, n: int) -> None:
-        self.codes = codes
+    def __init__(self, raw: Ints, n: int, lookup: Ints | None = None) -> None:
         self.n = n
+        self._raw = raw
+        self._lookup = lookup
+
+    @cached_property
+    def codes(self) -> Ints:
+        """The group of every row."""
+        return self._raw if self._lookup is None else self._lookup[self._raw]
 
     @cached_property
     def counts(self) -> Ints:
@@ -99,7 +116,8 @@ class Groups:
 
     def reorder(self, permutation: Ints) -> Groups:
         """The same groups, numbered anew: the i-th is now the one that was permutation[i]."""
-        return Groups(inverse(permutation)[self.codes], self.n)
+        to = inverse(permutation)
+        return Groups(self._raw, self.n, to if self._lookup is None else to[self._lookup])
 
 
 def stable_order(codes: Ints, size: int) -> Ints:
@@ -130,9 +148,9 @@ def rank_integers(keys: Ints) -> Rank:
         return Rank(keys, 1)
     low, high = int(keys.min()), int(keys.max())
     if high - low < 2 * len(keys) + 1024:
-        return Rank(keys if low == 0 else keys - low, high - low + 1)
-    codes, distinct = _dictionary(keys)
-    return Rank(codes, len(distinct))
+        return Rank(keys if low == 0 else keys - low, high - low + 1, low=low)
+    indices, lookup, distinct = _dictionary(keys)
+    return Rank(lookup[indices], len(distinct), full=True, distinct=distinct)
 
 
 def pack(ranks: Sequence[Rank], rows: int) -> Rank:
@@ -154,23 +172,30 @@ def pack(ranks: Sequence[Rank], rows: int) -> Rank:
 
 def dense(packed: Rank) -> Groups:
     """Groups for the numbers that occur, in their order; each has at least one row."""
+    return dense_with_numbers(packed)[0]
+
+
+def dense_with_numbers(packed: Rank) -> tuple[Groups, Ints]:
+    """Groups for the numbers that occur, in their order, and the number of each."""
     codes, size = packed.codes, packed.size
     if len(codes) == 0:
-        return Groups(codes, 0)
+        return Groups(codes, 0), codes
+    if packed.full:
+        return Groups(codes, size), np.arange(size)
     if size > 4 * len(codes) + 1024:
-        codes, distinct = _dictionary(codes)
-        return Groups(codes, len(distinct))
-    counts = np.bincount(codes, minlength=size)
-    present = np.flatnonzero(counts)
+        indices, lookup, distinct = _dictionary(codes)
+        return Groups(indices, len(distinct), lookup), distinct
+    present = np.flatnonzero(np.bincount(codes, minlength=size))
     if len(present) == size:
-        return Groups(codes, size)
-    lookup = np.empty(size, np.int64)
+        return Groups(codes, size), present
+    lookup = np.zeros(size, np.int64)
     lookup[present] = np.arange(len(present))
-    return Groups(lookup[codes], len(present))
+    return Groups(codes, len(present), lookup), present
 
 
-def _dictionary(keys: Ints) -> tuple[Ints, Ints]:
+def _dictionary(keys: Ints) -> tuple[Ints, Ints, Ints]:
+    """An index per row, the rank of each index, and the distinct values in order of rank."""
     encoded = pa.array(keys).dictionary_encode()
     values = encoded.dictionary.to_numpy()
     order = np.argsort(values)
-    return inverse(order)[encoded.indices.to_numpy()], values[order]
+    return encoded.indices.to_numpy(), inverse(order), values[order]

@@ -10,8 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank, stable_order
-from tidegate.operate.kernels.order import Floats, Ints, canonical, floats, one_zero, valid
+from tidegate.operate.kernels.group import Groups, stable_order
+from tidegate.operate.kernels.order import (
+    Floats,
+    Ints,
+    canonical,
+    floats,
+    one_zero,
+    ordered,
+    valid,
+)
 
 
 @dataclass(frozen=True)
@@ -81,15 +89,22 @@ def _offsets(counts: Ints) -> pa.Array:
     return pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
 
 
+def _sorted(groups: Groups, keys: Ints | Floats) -> Ints:
+    """The rows by group, then by key; equal keys in any order."""
+    by_key = np.argsort(keys)
+    return by_key[stable_order(groups.codes[by_key], groups.n)]
+
+
 def _sorted_lists(groups: Groups, values: Floats) -> pa.Array:
-    by_value = np.argsort(values)
-    order = by_value[stable_order(groups.codes[by_value], groups.n)]
+    order = _sorted(groups, values)
     return pa.ListArray.from_arrays(_offsets(groups.counts), pa.array(values[order]))
 
 
-def _distinct_lists(groups: Groups, values: pa.Array) -> pa.Array:
-    values = canonical(values)
-    pairs = dense(pack([Rank(groups.codes, groups.n), rank(values)], len(values)))
-    kept = values.take(pa.array(pairs.rows))
-    counts = np.bincount(groups.codes[pairs.rows], minlength=groups.n)
-    return pa.ListArray.from_arrays(_offsets(counts), kept)
+def _distinct_lists(groups: Groups, column: pa.Array) -> pa.Array:
+    values = ordered(canonical(column))
+    order = _sorted(groups, values.keys)
+    codes, keys = groups.codes[order], values.keys[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (codes[1:] != codes[:-1]) | (keys[1:] != keys[:-1])
+    counts = np.bincount(codes[new], minlength=groups.n)
+    return pa.ListArray.from_arrays(_offsets(counts), values.decode(keys[new]))

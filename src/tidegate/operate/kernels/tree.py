@@ -115,6 +115,8 @@ def describe(expr: Expr) -> str:
             for arg, text in zip(expr.args, args, strict=True)
         )
         return f" {SIGNS[expr.op]} ".join(inner)
+    if expr.op == "cast" and _is_widening(expr.args[0].type, expr.type):
+        return args[0]  # the coercion of an operand, which the user did not write
     if expr.op in ("cast", "try_cast"):
         return f"{expr.op.upper()}({args[0]} AS {expr.type})"
     if expr.op == "case":

@@ -1,0 +1,45 @@
+"""The rules that types obey at windows and unions, between typing and the nodes that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+from tidegate.operate.kernels.expression import Expr
+from tidegate.query.coercion import common
+from tidegate.query.typing import UnknownKernel, bind, bind_predicate
+from tidegate.schema import type_name
+
+
+def bind_after(
+    expression: exp.Expression,
+    types: Mapping[str, pa.DataType],
+    where: str,
+    predicate: bool = False,
+) -> Expr:
+    """Bind an expression over the rows of windows, where Spark cannot be asked."""
+    try:
+        return (bind_predicate if predicate else bind)(expression, types, where)
+    except UnknownKernel as missing:
+        raise QueryError(
+            where,
+            missing.requirement,
+            missing.got,
+            "After a window there is no Spark SQL: compute it before the aggregate, "
+            "or from the output.",
+        ) from None
+
+
+def union_type(types: Iterable[pa.DataType], name: str) -> pa.DataType:
+    """The type of a column of a union; text and numbers have none in common."""
+    return common(types, "UNION ALL", f"every side of column {name}", strings=False)
+
+
+def key_type(type_: pa.DataType, name: str, where: str = "GROUP BY") -> pa.DataType:
+    """The type of a key, which must have an order and an equality."""
+    if pa.types.is_nested(type_):
+        raise QueryError(where, f"{name} must be a plain value", type_name(type_))
+    return type_

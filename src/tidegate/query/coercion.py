@@ -1,0 +1,163 @@
+"""Spark's ANSI type coercion, between expressions as written and kernels that want equal types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+import pyarrow as pa
+
+from tidegate.errors import QueryError, TaskError
+from tidegate.operate.kernels.cast import CONVERTERS, kind
+from tidegate.operate.kernels.expression import Call, Expr, Literal, evaluate
+from tidegate.schema import TIME, type_name
+
+NULL = pa.null()
+BOOL, INT, LONG, DOUBLE, STRING = pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.string()
+DATE, SPAN = pa.date32(), pa.duration("us")
+MOST_DIGITS = 38
+_PRECEDENCE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+_INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
+_ONE_ROW = pa.table({"row": pa.array([0])})
+
+
+class UnknownKernel(QueryError):
+    """A function or a conversion that only Spark can evaluate; with Spark the prefix runs there."""
+
+
+def is_numeric(type_: pa.DataType) -> bool:
+    return kind(type_) in ("integer", "float", "decimal")
+
+
+def bounded(precision: int, scale: int) -> pa.DataType:
+    """A decimal type cut to Spark's most digits, digits behind the point kept."""
+    return pa.decimal128(min(precision, MOST_DIGITS), min(scale, MOST_DIGITS))
+
+
+def adjusted(precision: int, scale: int) -> pa.DataType:
+    """A decimal type for a result: too many digits give up some behind the point, not before it."""
+    if precision <= MOST_DIGITS:
+        return pa.decimal128(precision, scale)
+    kept = max(MOST_DIGITS - (precision - scale), min(scale, 6))
+    return pa.decimal128(MOST_DIGITS, kept)
+
+
+def decimal_of(type_: pa.DataType) -> pa.DataType:
+    """The decimal type that holds every value of an integer type; decimals are themselves."""
+    return type_ if pa.types.is_decimal(type_) else pa.decimal128(_INTEGER_DIGITS[type_], 0)
+
+
+def decimal_of_literal(value: int) -> pa.DataType:
+    """The decimal type of an integer as it is written."""
+    return pa.decimal128(len(str(abs(value))), 0)
+
+
+def tightest(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type both sides become without strings being read; None when there is none."""
+    if left == right or right == NULL:
+        return left
+    if left == NULL:
+        return right
+    kinds = {kind(left), kind(right)}
+    if kinds == {"date", "timestamp"}:
+        return TIME
+    if not (is_numeric(left) and is_numeric(right)):
+        return None
+    if "decimal" in kinds:
+        return DOUBLE if "float" in kinds else _wider_decimal(decimal_of(left), decimal_of(right))
+    wider = max(left, right, key=_PRECEDENCE.index)
+    return DOUBLE if wider == pa.float32() else wider
+
+
+def _wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    scale = max(left.scale, right.scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    return bounded(whole + scale, scale)
+
+
+def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type both sides become; a string becomes what it is set beside."""
+    for text, other in ((left, right), (right, left)):
+        if text == STRING and other not in (STRING, NULL):
+            if pa.types.is_integer(other):
+                return LONG
+            if is_numeric(other):
+                return DOUBLE
+            return other if kind(other) in ("boolean", "date", "timestamp") else None
+    return tightest(left, right)
+
+
+def common(
+    types: Iterable[pa.DataType], where: str, what: str, strings: bool = True
+) -> pa.DataType:
+    """The one type that several expressions become, or a QueryError."""
+    result: pa.DataType = NULL
+    for type_ in types:
+        both = (wider if strings else tightest)(result, type_)
+        if both is None:
+            got = f"{type_name(result)} and {type_name(type_)}"
+            raise QueryError(where, f"{what} must have one type", got, "Add a CAST.")
+        result = both
+    return result
+
+
+def make(op: str, args: Iterable[Expr], type_: pa.DataType) -> Expr:
+    """A call; of constants it is computed now, unless it fails (it may stand behind a guard)."""
+    call = Call(op, tuple(args), type_)
+    if not call.args or not all(isinstance(arg, Literal) for arg in call.args):
+        return call
+    try:
+        return Literal(evaluate(call, _ONE_ROW)[0].as_py(), type_)
+    except (TaskError, OverflowError, ValueError):
+        return call
+
+
+def cast(expr: Expr, type_: pa.DataType, where: str, op: str = "cast") -> Expr:
+    """An expression as another type; UnknownKernel when only Spark can convert it."""
+    if expr.type == type_:
+        return expr
+    if expr.type == NULL:
+        return Literal(None, type_)
+    pair = (kind(expr.type), kind(type_))
+    if pair in CONVERTERS:
+        return make(op, (expr,), type_)
+    got = f"{type_name(expr.type)} to {type_name(type_)}"
+    if pair in (("float", "string"), ("binary", "string"), ("duration", "string")):
+        raise UnknownKernel(
+            where,
+            "the conversion must be one that runs without Spark",
+            got,
+            "Run with a Spark master, or round to an integer or a decimal first.",
+        )
+    raise QueryError(where, "the conversion must exist", got, "Convert through another type.")
+
+
+def coerce(expr: Expr, type_: pa.DataType, where: str) -> Expr:
+    """An implicit cast; a constant string that cannot be read is a mistake in the query."""
+    result = cast(expr, type_, where)
+    if isinstance(expr, Literal) and isinstance(result, Call):
+        got = repr(expr.value) if isinstance(expr.value, str) else str(expr.value)
+        raise QueryError(
+            where,
+            f"a constant set beside a {type_name(type_)} must be readable as one",
+            got,
+            "Correct the constant, or CAST the other side.",
+        )
+    return result
+
+
+def literal_number(text: str) -> Literal:
+    """A number as Spark reads it: int, bigint or decimal without an exponent, double with one."""
+    if "e" in text.lower():
+        return Literal(float(text), DOUBLE)
+    number = Decimal(text)
+    if "." not in text:
+        value = int(text)
+        if -(2**31) <= value < 2**31:
+            return Literal(value, INT)
+        if -(2**63) <= value < 2**63:
+            return Literal(value, LONG)
+        return Literal(number, decimal_of_literal(value))
+    _, digits, exponent = number.as_tuple()
+    scale = -int(exponent)
+    return Literal(number, pa.decimal128(max(len(digits), scale), scale))

@@ -1,0 +1,39 @@
+"""The definition of a stream, between a catalog or a session and the inputs of a logical plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.errors import QueryError, near
+
+
+@dataclass(frozen=True)
+class StreamDef:
+    """A named stream: where its sources are, which column is its time, and how late it may be.
+
+    `uris` may be empty when the sources are handed in as objects. `idle_us` is None when a silent
+    source holds the frontier back for ever, which is the default because it keeps determinism.
+    """
+
+    name: str
+    uris: tuple[str, ...]
+    time: str
+    disorder_us: int
+    idle_us: int | None
+    schema: pa.Schema
+
+    def __post_init__(self) -> None:
+        where = f"stream {self.name}"
+        if self.time not in self.schema.names:
+            raise QueryError(
+                where,
+                "the time must be one of its columns",
+                self.time,
+                near(self.time, self.schema.names),
+            )
+        if self.disorder_us < 0:
+            raise QueryError(where, "DISORDER must not be negative", f"{self.disorder_us} us")
+        if self.idle_us is not None and self.idle_us <= 0:
+            raise QueryError(where, "IDLE must be longer than zero", f"{self.idle_us} us")

@@ -1,0 +1,307 @@
+"""Expressions written in Python, between a user's program and the sqlglot trees that plans hold.
+
+``col("fare") * 2 > lit(10)`` builds the tree that the SQL text would; nothing is evaluated here.
+A string is a column's name where a function or a method of a stream wants an expression
+(``call("upper", "name")``, ``group_by("route")``), and a text constant beside an operator
+(``col("route") == "A"``), as in other libraries of this kind.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+
+_ATOMS = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func)
+
+
+class Expression:
+    """An expression over the columns of a stream; operators and methods make larger ones.
+
+    Combine conditions with ``&``, ``|`` and ``~`` in parentheses: ``and``, ``or``, ``not`` and
+    ``if`` would need the value now, and there is none before the query runs.
+    """
+
+    __slots__ = ("node",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, node: exp.Expression) -> None:
+        self.node = node
+
+    def __repr__(self) -> str:
+        return f"Expression({self.node.sql('spark')})"
+
+    def __bool__(self) -> bool:
+        raise QueryError(
+            "expression",
+            "an expression has no truth value before the query runs",
+            self.node.sql("spark"),
+            "Use & for and, | for or, ~ for not, with parentheses around each comparison.",
+        )
+
+    def __iter__(self) -> Any:
+        raise QueryError("expression", "an expression is not a list", self.node.sql("spark"))
+
+    def _with(self, kind: type[exp.Binary], other: object) -> Expression:
+        return Expression(_binary(kind, self.node, _constant(other)))
+
+    def _after(self, kind: type[exp.Binary], other: object) -> Expression:
+        return Expression(_binary(kind, _constant(other), self.node))
+
+    def __add__(self, other: object) -> Expression:
+        return self._with(exp.Add, other)
+
+    def __radd__(self, other: object) -> Expression:
+        return self._after(exp.Add, other)
+
+    def __sub__(self, other: object) -> Expression:
+        return self._with(exp.Sub, other)
+
+    def __rsub__(self, other: object) -> Expression:
+        return self._after(exp.Sub, other)
+
+    def __mul__(self, other: object) -> Expression:
+        return self._with(exp.Mul, other)
+
+    def __rmul__(self, other: object) -> Expression:
+        return self._after(exp.Mul, other)
+
+    def __truediv__(self, other: object) -> Expression:
+        return self._with(exp.Div, other)
+
+    def __rtruediv__(self, other: object) -> Expression:
+        return self._after(exp.Div, other)
+
+    def __mod__(self, other: object) -> Expression:
+        return self._with(exp.Mod, other)
+
+    def __rmod__(self, other: object) -> Expression:
+        return self._after(exp.Mod, other)
+
+    def __pow__(self, other: object) -> Expression:
+        return call("power", self, _constant_expression(other))
+
+    def __neg__(self) -> Expression:
+        return Expression(exp.Neg(this=_wrapped(self.node)))
+
+    def __pos__(self) -> Expression:
+        return self
+
+    def __abs__(self) -> Expression:
+        return self.abs()
+
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
+        return self._with(exp.EQ, other)
+
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
+        return self._with(exp.NEQ, other)
+
+    def __lt__(self, other: object) -> Expression:
+        return self._with(exp.LT, other)
+
+    def __le__(self, other: object) -> Expression:
+        return self._with(exp.LTE, other)
+
+    def __gt__(self, other: object) -> Expression:
+        return self._with(exp.GT, other)
+
+    def __ge__(self, other: object) -> Expression:
+        return self._with(exp.GTE, other)
+
+    def __and__(self, other: object) -> Expression:
+        return self._with(exp.And, other)
+
+    def __rand__(self, other: object) -> Expression:
+        return self._after(exp.And, other)
+
+    def __or__(self, other: object) -> Expression:
+        return self._with(exp.Or, other)
+
+    def __ror__(self, other: object) -> Expression:
+        return self._after(exp.Or, other)
+
+    def __invert__(self) -> Expression:
+        return Expression(exp.Not(this=_wrapped(self.node)))
+
+    def alias(self, name: str) -> Expression:
+        """The same value under a name of its own in the output."""
+        return Expression(exp.alias_(self.node.unalias(), name, quoted=True))
+
+    def abs(self) -> Expression:
+        return call("abs", self)
+
+    def is_null(self) -> Expression:
+        return Expression(exp.Is(this=_wrapped(self.node), expression=exp.Null()))
+
+    def is_not_null(self) -> Expression:
+        return Expression(exp.Not(this=self.is_null().node))
+
+    def eq_null_safe(self, other: object) -> Expression:
+        """Equal, where NULL equals NULL and nothing else."""
+        return self._with(exp.NullSafeEQ, other)
+
+    def isin(self, *members: object) -> Expression:
+        """Among the values given, as arguments or as one list."""
+        if len(members) == 1 and isinstance(members[0], list | tuple | set | frozenset):
+            given = members[0]
+            members = tuple(sorted(given) if isinstance(given, set | frozenset) else given)
+        if not members:
+            raise QueryError("isin", "there must be at least one value", "none")
+        nodes = [_constant(member) for member in members]
+        return Expression(exp.In(this=_wrapped(self.node), expressions=nodes))
+
+    def between(self, low: object, high: object) -> Expression:
+        """From low to high, both included."""
+        bounds = {"low": _wrapped(_constant(low)), "high": _wrapped(_constant(high))}
+        return Expression(exp.Between(this=_wrapped(self.node), **bounds))
+
+    def like(self, pattern: str) -> Expression:
+        """SQL's LIKE: % for any text, _ for one character."""
+        return self._with(exp.Like, pattern)
+
+    def startswith(self, text: str) -> Expression:
+        return call("startswith", self, lit(text))
+
+    def endswith(self, text: str) -> Expression:
+        return call("endswith", self, lit(text))
+
+    def contains(self, text: str) -> Expression:
+        return call("contains", self, lit(text))
+
+    def cast(self, type_: str) -> Expression:
+        """The value as another type, by its Spark name ("bigint", "decimal(10,2)")."""
+        return Expression(exp.cast(self.node.unalias().copy(), type_, dialect="spark"))
+
+
+class Side:
+    """The columns of one side of a join, as attributes or by name: ``left.x``, ``left["x"]``."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, column: str) -> Expression:
+        if column.startswith("__"):
+            raise AttributeError(column)
+        return self[column]
+
+    def __getitem__(self, column: str) -> Expression:
+        return Expression(exp.column(_identifier(column), table=self._name))
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+class Functions:
+    """Functions by name, as attributes: ``fn.sqrt("x")`` is ``call("sqrt", "x")``."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *args: call(name, *args)
+
+
+left = Side("left")
+right = Side("right")
+fn = Functions()
+
+
+def col(name: str) -> Expression:
+    """A column by its name, which is taken as it stands."""
+    if not isinstance(name, str) or not name:
+        raise QueryError("col", "a column's name must be a text", repr(name))
+    return Expression(exp.column(_identifier(name)))
+
+
+def lit(value: object) -> Expression:
+    """A constant; the way to write a text constant where a string would be a column's name."""
+    return value if isinstance(value, Expression) else Expression(_literal(value))
+
+
+def call(name: str, *args: object) -> Expression:
+    """A call of a Spark SQL function; strings among the arguments are column names."""
+    if not name.replace("_", "").isalnum():
+        raise QueryError("call", "a function's name must be a word", repr(name))
+    return Expression(exp.func(name, *(to_node(arg) for arg in args), dialect="spark"))
+
+
+def to_node(value: object) -> exp.Expression:
+    """The tree of what a user gave as an expression: a string is a column, a scalar a constant."""
+    if isinstance(value, str):
+        return col(value).node
+    return _constant(value)
+
+
+def _constant(value: object) -> exp.Expression:
+    if isinstance(value, Expression):
+        return value.node.unalias().copy()
+    if isinstance(value, exp.Expression):
+        return value.copy()
+    return _literal(value)
+
+
+def _constant_expression(value: object) -> Expression:
+    return Expression(_constant(value))
+
+
+def _identifier(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
+
+
+def _wrapped(node: exp.Expression) -> exp.Expression:
+    """An operand that keeps its place whatever stands around it."""
+    node = node.unalias().copy()
+    if isinstance(node, _ATOMS) and not isinstance(node, exp.Connector | exp.Binary | exp.Case):
+        return node
+    return exp.Paren(this=node)
+
+
+def _binary(
+    kind: type[exp.Binary], first: exp.Expression, second: exp.Expression
+) -> exp.Expression:
+    return kind(this=_wrapped(first), expression=_wrapped(second))
+
+
+def _literal(value: object) -> exp.Expression:
+    """A constant as Spark SQL writes it; naive times are UTC, floats are doubles."""
+    if value is None:
+        return exp.Null()
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if isinstance(value, int):
+        return _signed(str(value))
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return exp.cast(exp.Literal.string(str(value)), "double", dialect="spark")
+        text = repr(value)
+        return _signed(text if "e" in text else f"{text}e0")
+    if isinstance(value, Decimal) and value.is_finite():
+        return _signed(format(value, "f") if value.as_tuple().exponent != 0 else f"{value:f}.")
+    if isinstance(value, dt.datetime):
+        moment = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+        text = moment.replace(tzinfo=None).isoformat(" ")
+        return exp.cast(exp.Literal.string(text), "timestamp", dialect="spark")
+    if isinstance(value, dt.date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "date", dialect="spark")
+    if isinstance(value, dt.timedelta):
+        micros = value // dt.timedelta(microseconds=1)
+        return exp.Interval(this=exp.Literal.string(str(micros)), unit=exp.var("MICROSECONDS"))
+    item = getattr(value, "item", None)
+    if callable(item) and getattr(value, "shape", None) == ():
+        return _literal(item())
+    raise QueryError(
+        "expression",
+        "a constant must be a number, text, boolean, date, time, duration or None",
+        type(value).__name__,
+    )
+
+
+def _signed(text: str) -> exp.Expression:
+    number = exp.Literal.number(text.lstrip("-"))
+    return exp.Neg(this=number) if text.startswith("-") else number

@@ -1,0 +1,93 @@
+"""Constant intervals read from their nodes, between `INTERVAL '5' MINUTES` and numbers."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError, near
+from tidegate.query.operator import Interval
+
+UNITS_US = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+UNITS_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_PAIR = re.compile(r"\s*([+-]?\s*\d+(?:\.\d*)?)\s*([A-Za-z]+)")
+_CLOCK = {
+    ("day", "hour"): ("day", "hour"),
+    ("day", "minute"): ("day", "hour", "minute"),
+    ("day", "second"): ("day", "hour", "minute", "second"),
+    ("hour", "minute"): ("hour", "minute"),
+    ("hour", "second"): ("hour", "minute", "second"),
+    ("minute", "second"): ("minute", "second"),
+    ("year", "month"): ("year", "month"),
+}
+
+
+def read_interval(node: exp.Interval, where: str) -> Interval:
+    """The value of an interval node, whose number must be a constant."""
+    unit = node.args.get("unit")
+    text = _text(node, where)
+    if isinstance(unit, exp.IntervalSpan):
+        return _span(text, unit, where)
+    if unit is not None:
+        return _total([(text, str(unit.name))], where)
+    pairs = _PAIR.findall(text)
+    if not pairs or _PAIR.sub("", text).strip():
+        raise QueryError(where, "an interval must be a number and a unit", repr(text))
+    return _total(pairs, where)
+
+
+def _text(node: exp.Interval, where: str) -> str:
+    value = node.this
+    sign = ""
+    while isinstance(value, exp.Neg | exp.Paren):
+        sign = ("" if sign else "-") if isinstance(value, exp.Neg) else sign
+        value = value.this
+    if not isinstance(value, exp.Literal):
+        raise QueryError(where, "an interval must be a constant", node.sql("spark"))
+    return sign + str(value.this)
+
+
+def _total(pairs: list[tuple[str, str]], where: str) -> Interval:
+    months, micros, days_only = 0, Fraction(0), True
+    for number, written in pairs:
+        unit = written.lower().removesuffix("s")
+        try:
+            amount = Fraction(number.replace(" ", ""))
+        except ValueError:
+            raise QueryError(where, "an interval must be a number", repr(number)) from None
+        if unit in UNITS_MONTHS and amount.denominator == 1:
+            months += int(amount) * UNITS_MONTHS[unit]
+        elif unit in UNITS_US:
+            micros += amount * UNITS_US[unit]
+            days_only &= unit in ("day", "week")
+        else:
+            known = [*UNITS_US, *UNITS_MONTHS]
+            raise QueryError(where, "an interval's unit must be known", written, near(unit, known))
+    if months and micros:
+        got = " ".join(f"{number} {unit}" for number, unit in pairs)
+        raise QueryError(where, "an interval must not mix months with days or less", got)
+    if micros.denominator != 1:
+        raise QueryError(where, "an interval must be whole microseconds", str(float(micros)))
+    return Interval(months, int(micros), days_only and not months)
+
+
+def _span(text: str, span: exp.IntervalSpan, where: str) -> Interval:
+    ends = (str(span.this.name).lower(), str(span.expression.name).lower())
+    units = _CLOCK.get(ends)
+    parts = re.split(r"[ :-]", text.strip().lstrip("+-"))
+    if units is None or len(parts) != len(units) or not all(parts):
+        raise QueryError(where, f"an interval {ends[0]} to {ends[1]} must fit its fields", repr(text))
+    total = _total(list(zip(parts, units, strict=True)), where)
+    if text.strip().startswith("-"):
+        return Interval(-total.months, -total.micros)
+    return Interval(total.months, total.micros)

@@ -1,0 +1,141 @@
+"""Which files a path, a folder or a glob stands for, between a URI and the formats."""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+from pathlib import PurePath
+from urllib.parse import unquote, urlparse
+
+from tidegate.errors import SourceError
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+_COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".zip")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file and its format; the path is as given, so it names the source wherever it is run."""
+
+    path: str
+    format: str
+
+
+def local_path(uri: str, where: str) -> str:
+    """The local path of a plain path or a file URI."""
+    if not uri.lower().startswith("file:"):
+        return uri
+    parsed = urlparse(uri)
+    if parsed.netloc not in ("", "localhost"):
+        raise SourceError(
+            where,
+            "a file URI must name a file on this machine",
+            uri,
+            "Write it as file:///path, or as a plain path.",
+        )
+    return unquote(parsed.path)
+
+
+def list_files(path: str, where: str, follow: bool) -> list[Found]:
+    """The files there are now, sorted by name; at least one, all of one format.
+
+    A path that exists is meant as it stands, also where it has characters of a glob in it.
+    """
+    if os.path.isfile(path):
+        return [Found(path, format_of(path, where))]
+    if os.path.isdir(path):
+        paths = _walk(path)
+        kind = "folder"
+    elif glob.has_magic(path):
+        paths = _match(path)
+        kind = "glob"
+    else:
+        raise SourceError(where, "the file or folder must be there", path, _neighbours(path))
+    if not paths:
+        raise SourceError(
+            where,
+            f"the {kind} must hold a file at least",
+            f"none in {path}",
+            "Names that begin with . or _ do not count.",
+        )
+    return _of_one_format(paths, where, follow)
+
+
+def list_more(path: str, format_: str) -> list[Found]:
+    """The files of a followed path as of now; those of other formats are passed over."""
+    paths = _walk(path) if os.path.isdir(path) else _match(path)
+    return [Found(p, format_) for p in paths if FORMATS.get(_extension(p)) == format_]
+
+
+def format_of(path: str, where: str) -> str:
+    """The format that a file's extension stands for."""
+    extension = _extension(path)
+    if extension not in FORMATS:
+        packed = extension in _COMPRESSED
+        raise SourceError(
+            where,
+            f"a file's name must end in {', '.join(FORMATS)}",
+            path,
+            "Unpack it first." if packed else "Rename it to say its format.",
+        )
+    return FORMATS[extension]
+
+
+def _of_one_format(paths: list[str], where: str, follow: bool) -> list[Found]:
+    known = [p for p in paths if _extension(p) in FORMATS]
+    if len(known) < len(paths) and not (follow and known):
+        format_of(next(p for p in paths if _extension(p) not in FORMATS), where)
+    found = [Found(p, FORMATS[_extension(p)]) for p in known]
+    other = next((f for f in found if f.format != found[0].format), None)
+    if other is not None:
+        raise SourceError(
+            where,
+            "all files must be of one format",
+            f"{found[0].path} and {other.path}",
+            f"Name the ones you mean with a glob, as *{_extension(other.path)}.",
+        )
+    return found
+
+
+def _walk(folder: str) -> list[str]:
+    """The files below a folder, nested ones too, without hidden ones and those with a leading _."""
+    found = []
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [f for f in folders if _counts(f)]
+        found += [os.path.join(parent, f) for f in files if _counts(f)]
+    return sorted(found, key=lambda p: PurePath(p).parts)
+
+
+def _match(pattern: str) -> list[str]:
+    found: set[str] = set()
+    for path in glob.glob(pattern, recursive=True):
+        if os.path.isdir(path):
+            found.update(_walk(path))
+        elif _counts(os.path.basename(path)):
+            found.add(path)
+    return sorted(found, key=lambda p: PurePath(p).parts)
+
+
+def _counts(name: str) -> bool:
+    return not name.startswith((".", "_"))
+
+
+def _extension(path: str) -> str:
+    return os.path.splitext(path)[1].lower()
+
+
+def _neighbours(path: str) -> str:
+    """What there is where a missing path was looked for."""
+    parent = os.path.dirname(path) or "."
+    if not os.path.isdir(parent):
+        return f"There is no folder {parent}."
+    names = sorted(n for n in os.listdir(parent) if _counts(n))
+    listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    return f"{parent} holds: {listed}." if names else f"{parent} is empty."

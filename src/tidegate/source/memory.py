@@ -1,0 +1,177 @@
+"""Rows that a Python program appends, between that program and the gate; used by tests too."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.errors import SourceError
+from tidegate.schema import cast_table, normal_schema
+from tidegate.source.event_time import check_time, to_us
+from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
+
+
+@dataclass(frozen=True)
+class MemoryReader:
+    """Positions [start, stop) with their rows; pickled, it carries just these."""
+
+    id: str
+    start: int
+    stop: int
+    table: pa.Table
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        check_columns(columns, self.table.schema, self.id)
+        seq = np.arange(self.start, self.stop, dtype=np.int64)
+        return Rows(self.table.select(columns), seq)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        stream = pa.BufferOutputStream()
+        with pa.ipc.new_stream(stream, self.table.schema) as writer:
+            writer.write_table(self.table)
+        return _restored, (self.id, self.start, self.stop, stream.getvalue().to_pybytes())
+
+
+def _restored(id: str, start: int, stop: int, data: bytes) -> MemoryReader:
+    return MemoryReader(id, start, stop, pa.ipc.open_stream(data).read_all())
+
+
+class MemorySource:
+    """A growing buffer of rows: source and connector in one; all methods may race.
+
+    Rows count in the order of `append`. They are kept for as long as the source is, because a
+    restart may read them again. `end` says that no more will come.
+    """
+
+    def __init__(
+        self,
+        rows: pa.Table | Sequence[Mapping[str, object]] | None = None,
+        *,
+        time: str,
+        schema: pa.Schema | None = None,
+        id: str = "memory",
+    ) -> None:
+        self.id = id
+        self.time = time
+        self._schema = None if schema is None else self._checked(normal_schema(schema))
+        self._lock = threading.Lock()
+        self._tables: list[pa.Table] = []
+        self._firsts: list[int] = []
+        self._rows = 0
+        self._known = 0
+        self._closed = False
+        if rows is not None:
+            self.append(rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Given, or that of the first rows appended."""
+        with self._lock:
+            if self._schema is None:
+                raise SourceError(
+                    self.id,
+                    "the columns must be known before a query starts",
+                    "no rows yet",
+                    "Give schema=, or append rows first.",
+                )
+            return self._schema
+
+    def append(self, rows: pa.Table | Sequence[Mapping[str, object]]) -> None:
+        """Add rows at the end, all of them or none; times without a zone are taken as UTC."""
+        with self._lock:
+            if self._closed:
+                raise SourceError(
+                    self.id, "rows come before end()", "rows after it", "Use a new source."
+                )
+            table = self._table(rows)
+            if table.num_rows:
+                self._tables.append(table)
+                self._firsts.append(self._rows)
+                self._rows += table.num_rows
+
+    def end(self) -> None:
+        """Say that no more rows will come; may be called again."""
+        with self._lock:
+            self._closed = True
+
+    def discover(self) -> Sequence[MemorySource]:
+        return [self]
+
+    def live(self) -> bool:
+        with self._lock:
+            return not self._closed
+
+    def extend(self, rows: int) -> int:
+        with self._lock:
+            self._known = self._rows
+            return self._known
+
+    def ended(self) -> bool:
+        with self._lock:
+            return self._closed and self._known == self._rows
+
+    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
+        return to_us(self._slice(start, stop).column(self.time))
+
+    def reader(self, start: int, stop: int) -> MemoryReader:
+        return MemoryReader(self.id, start, stop, self._slice(start, stop))
+
+    def _slice(self, start: int, stop: int) -> pa.Table:
+        schema = self.schema
+        with self._lock:
+            low = bisect_right(self._firsts, start) - 1
+            high = bisect_right(self._firsts, stop - 1)
+            tables, first = self._tables[low:high], self._firsts[low] if low >= 0 else 0
+        if start >= stop:
+            return schema.empty_table()
+        return pa.concat_tables(tables).slice(start - first, stop - start)
+
+    def _table(self, rows: pa.Table | Sequence[Mapping[str, object]]) -> pa.Table:
+        try:
+            if not isinstance(rows, pa.Table):
+                if not rows and self._schema is not None:
+                    return self._schema.empty_table()
+                rows = pa.Table.from_pylist([dict(r) for r in rows], self._row_schema(rows))
+            if self._schema is None:
+                self._schema = self._checked(normal_schema(rows.schema))
+            absent = [n for n in self._schema.names if n not in rows.column_names]
+            if absent:
+                raise SourceError(
+                    self.id,
+                    f"rows must have the columns {', '.join(self._schema.names)}",
+                    f"rows without {', '.join(absent)}",
+                    "Write NULL where there is no value.",
+                )
+            return cast_table(rows, self._schema)
+        except (pa.ArrowException, TypeError) as error:
+            raise SourceError(
+                self.id,
+                "rows must fit the columns of the first ones",
+                str(error),
+                "Give schema= to say which types the columns have.",
+            ) from error
+
+    def _row_schema(self, rows: Sequence[Mapping[str, object]]) -> pa.Schema | None:
+        """The known columns; new ones of later rows are refused, lacking ones are NULL."""
+        if self._schema is None:
+            return None
+        known = set(self._schema.names)
+        extra = [k for row in rows for k in row if k not in known]
+        if extra:
+            raise SourceError(
+                self.id,
+                f"rows must have the columns {', '.join(self._schema.names)}",
+                f"column {extra[0]}",
+                "Give schema= with all columns.",
+            )
+        return self._schema
+
+    def _checked(self, schema: pa.Schema) -> pa.Schema:
+        check_time(schema, self.time, self.id)
+        return schema

@@ -1,0 +1,187 @@
+"""Parquet files as sources, between row groups and rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegate.errors import GateError, SourceError
+from tidegate.schema import cast_table, normal_type
+from tidegate.source.cache import PIECES
+from tidegate.source.event_time import to_us
+from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
+
+Version = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Group:
+    """One row group: its number in the file and the positions [first, first + rows) it holds."""
+
+    number: int
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class ParquetReader:
+    """Positions [start, stop) of a Parquet file, read in a task; decoded groups are kept."""
+
+    path: str
+    version: Version
+    schema: pa.Schema
+    start: int
+    stop: int
+    groups: tuple[Group, ...]
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        check_columns(columns, self.schema, self.path)
+        asked = pa.schema([self.schema.field(c) for c in columns])
+        pieces = []
+        for group in self.groups:
+            key = (self.path, self.version, group.number, tuple(columns), str(asked))
+            table = PIECES.get(key, partial(self._decode, group, asked))
+            low = max(self.start, group.first)
+            high = min(self.stop, group.first + group.rows)
+            seq = np.arange(low, high, dtype=np.int64)
+            pieces.append(Rows(table.slice(low - group.first, high - low), seq))
+        return Rows.joined(pieces, asked)
+
+    def _decode(self, group: Group, asked: pa.Schema) -> pa.Table:
+        return decode_group(self.path, self.version, group.number, asked)
+
+
+class ParquetSource:
+    """A Parquet file on the driver: all positions are known from its footer."""
+
+    def __init__(
+        self,
+        id: str,
+        path: str,
+        version: Version,
+        groups: tuple[Group, ...],
+        schema: pa.Schema,
+        time: str | None,
+    ) -> None:
+        self.id = id
+        self.path = path
+        self.schema = schema
+        self._version = version
+        self._groups = groups
+        self._firsts = np.array([g.first for g in groups], np.int64)
+        self._rows = sum(g.rows for g in groups)
+        self._time = time
+        self._decoded: tuple[int, tuple[Int64s, Bools]] | None = None
+
+    def extend(self, rows: int) -> int:
+        return self._rows
+
+    def ended(self) -> bool:
+        return True
+
+    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
+        parts = []
+        for group in self._within(start, stop):
+            numbers, valid = self._group_times(group)
+            low, high = max(start - group.first, 0), min(stop - group.first, group.rows)
+            parts.append((numbers[low:high], valid[low:high]))
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return np.empty(0, np.int64), np.empty(0, np.bool_)
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def reader(self, start: int, stop: int) -> ParquetReader:
+        groups = self._within(start, stop)
+        return ParquetReader(self.path, self._version, self.schema, start, stop, groups)
+
+    def _within(self, start: int, stop: int) -> tuple[Group, ...]:
+        if start >= stop:
+            return ()
+        low = int(np.searchsorted(self._firsts, start, "right")) - 1
+        high = int(np.searchsorted(self._firsts, stop - 1, "right"))
+        return self._groups[low:high]
+
+    def _group_times(self, group: Group) -> tuple[Int64s, Bools]:
+        """The times of one group; the last one decoded is kept."""
+        if self._decoded is None or self._decoded[0] != group.number:
+            assert self._time is not None, f"{self.id} was opened without a time column"
+            asked = pa.schema([self.schema.field(self._time)])
+            table = decode_group(self.path, self._version, group.number, asked)
+            self._decoded = group.number, to_us(table.column(0))
+        return self._decoded[1]
+
+
+@dataclass(frozen=True)
+class ParquetProbe:
+    """A Parquet file whose footer was read; types are null where a column holds only nulls."""
+
+    path: str
+    version: Version
+    groups: tuple[Group, ...]
+    schema: pa.Schema
+
+    def open(self, id: str, schema: pa.Schema, time: str | None, grows: bool) -> ParquetSource:
+        """A source of the file; Parquet files do not grow, whatever is followed."""
+        return ParquetSource(id, self.path, self.version, self.groups, schema, time)
+
+
+def probe_parquet(path: str, where: str) -> ParquetProbe:
+    """Read the footer of a file: its columns and the sizes of its row groups."""
+    try:
+        status = os.stat(path)
+        with pq.ParquetFile(path) as file:
+            raw, metadata = file.schema_arrow, file.metadata
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(where, error) from error
+    if len(set(raw.names)) < len(raw.names):
+        twice = sorted({n for n in raw.names if raw.names.count(n) > 1})
+        raise SourceError(
+            where,
+            "column names must be distinct",
+            f"{', '.join(twice)} more than once",
+            "Rename the columns.",
+        )
+    groups, first = [], 0
+    for number in range(metadata.num_row_groups):
+        rows = metadata.row_group(number).num_rows
+        if rows:
+            groups.append(Group(number, first, rows))
+        first += rows
+    types = [f.type if pa.types.is_null(f.type) else normal_type(f.type) for f in raw]
+    schema = pa.schema(list(zip(raw.names, types, strict=True)))
+    return ParquetProbe(path, (status.st_size, status.st_mtime_ns), tuple(groups), schema)
+
+
+def decode_group(path: str, version: Version, number: int, asked: pa.Schema) -> pa.Table:
+    """Columns of one row group in normalised types; refuses a file that has changed."""
+    try:
+        status = os.stat(path)
+        if version != (status.st_size, status.st_mtime_ns):
+            raise GateError(
+                path,
+                "a file must not change while it is read",
+                "a newer version of it",
+                "Put the file back as it was, or start again from an empty checkpoint.",
+            )
+        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+            table = file.read_row_group(number, columns=asked.names, use_threads=False)
+        return cast_table(table, asked)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(where: str, error: Exception) -> SourceError:
+    """What to say of a file that is damaged or no Parquet file at all."""
+    return SourceError(
+        where,
+        "the file must be a whole, readable Parquet file",
+        str(error).splitlines()[0] if str(error) else type(error).__name__,
+        "Write it again, or leave it out.",
+    )

@@ -1,0 +1,20 @@
+"""A clock that only moves when told to, for tests of idleness and timing."""
+
+from __future__ import annotations
+
+
+class ManualClock:
+    """Time as the test decides; sleeping moves it and returns at once."""
+
+    def __init__(self, start_s: float = 0.0) -> None:
+        self._now = start_s
+
+    def now(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self._now += seconds
