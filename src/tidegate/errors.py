@@ -7,7 +7,7 @@
     │   ├── QueryError       the query does not say something that can be run
     │   ├── OptionError      a command-line option or an argument has a value that cannot be used
     │   ├── SourceError      an input is missing, unreadable or of the wrong shape
-    │   ├── CheckpointError  a checkpoint belongs to another query, or to another version of this one
+    │   ├── CheckpointError  a checkpoint belongs to another query, or to another form of this one
     │   └── UnavailableError a part of the language that this version parses but does not run yet
     └── RunError             a failure while running: committed output stands, a restart continues
         ├── StateError       a segment or a manifest is damaged or missing

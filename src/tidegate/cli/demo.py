@@ -26,28 +26,43 @@ ORDER BY rides DESC LIMIT 10;
 
 NEXT = """\
 What to try next:
-  tidegate run QUERY.sql --out results --checkpoint state   write the above into QUERY.sql; kill it, run it again
-  tidegate run QUERY.sql --instances 1 --switch 3=4         change the parallelism at batch 3: the same rows
-  tidegate explain QUERY.sql                                where each part of it runs
+  put the query above into taxi.sql, then
+  tidegate explain taxi.sql                                where each part of it runs
+  tidegate run taxi.sql --instances 1 --switch 3=4         other parallelism from batch 3 on, same rows
+  tidegate run taxi.sql --out results --checkpoint state   kill it at any time, run it again
 """
 
 
 @click.command()
 @click.argument("name", type=click.Choice(["taxi", "calls", "trades", "hashtags"]), default="taxi")
-@click.option("--master", default=DEFAULT_MASTER, show_default=True, metavar="M", help="A Spark master URL, or none.")
+@click.option(
+    "--master",
+    default=DEFAULT_MASTER,
+    show_default=True,
+    metavar="M",
+    help="A Spark master URL, or none.",
+)
 def demo(name: str, master: str) -> None:
     """Show a query at work: the ten busiest taxi routes of the last 15 minutes, every 5 minutes."""
     if name != "taxi":
-        raise UnavailableError(f"demo {name}", "only taxi can be shown", name, "The others are not available yet.")
+        raise UnavailableError(
+            f"demo {name}", "only taxi can be shown", name, "The others are not available yet."
+        )
     click.echo(TAXI)
     with tempfile.TemporaryDirectory(prefix="tidegate-demo-") as folder:
         script = Path(folder) / "taxi.sql"
         script.write_text(TAXI, encoding="utf-8")
         place = Place(master)
         plan = plan_for(read_query(str(script), (), ()), place)
-        click.echo("starting " + ("in this process" if not place.on_spark else f"Spark on {master}") + " ...")
+        click.echo(
+            "starting "
+            + ("in this process" if not place.on_spark else f"Spark on {master}")
+            + " ..."
+        )
         place = place.connected()
         options = RunOptions(batch_rows=30_000, switches={6: 1, 12: 2})
-        loop = prepare(plan, place, ConsoleSink(title="busiest routes,"), options, str(Path(folder) / "state"))
+        loop = prepare(
+            plan, place, ConsoleSink(title="busiest routes,"), options, str(Path(folder) / "state")
+        )
         report(run_until_signal(loop), None)
     click.echo("\n" + NEXT)

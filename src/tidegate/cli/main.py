@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import click
 
-from tidegate.version import __version__
 from tidegate.cli.demo import demo
 from tidegate.cli.explain import explain
 from tidegate.cli.run import run
 from tidegate.cli.state import state
 from tidegate.errors import TidegateError, UserError
+from tidegate.version import __version__
 
 EXIT_FAILED = 1
 EXIT_MISTAKE = 2

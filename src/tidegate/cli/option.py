@@ -25,25 +25,59 @@ def query_options(command: Command) -> Command:
         (
             click.argument("query", metavar="QUERY.sql"),
             click.option(
-                "--stream", "streams", multiple=True, metavar="NAME=URI",
-                help="A source of a stream: a file, a folder, or generator:NAME. Repeat for several sources.",
+                "--stream",
+                "streams",
+                multiple=True,
+                metavar="NAME=URI",
+                help="A source of a stream: a file, a folder, generator:NAME. Repeat for several.",
             ),
             click.option(
-                "--time", "times", multiple=True, metavar="NAME=COLUMN",
-                help="The column with the event time of a stream (default: TIME in the query, else ts).",
+                "--time",
+                "times",
+                multiple=True,
+                metavar="NAME=COLUMN",
+                help="The event time column of a stream (default: TIME in the query, else ts).",
             ),
             click.option(
-                "--master", default=DEFAULT_MASTER, show_default=True, metavar="M",
+                "--master",
+                default=DEFAULT_MASTER,
+                show_default=True,
+                metavar="M",
                 help="A Spark master URL, or none to run in this process without Spark.",
             ),
-            click.option("--instances", type=int, metavar="N", help="Parallel instances (default: the master's cores)."),
-            click.option("--method", type=click.Choice(["auto", "scan"]), default="auto", show_default=True, help="How joins compare."),
-            click.option("--exchange", type=click.Choice(["auto", "shared", "shuffle"]), default="auto", show_default=True, help="How joins exchange tuples."),
-            click.option("--routing", type=click.Choice(["auto", "key", "deal"]), default="auto", show_default=True, help="How joins place tuples."),
+            click.option(
+                "--instances",
+                type=int,
+                metavar="N",
+                help="Parallel instances (default: the master's cores).",
+            ),
+            click.option(
+                "--method",
+                type=click.Choice(["auto", "scan"]),
+                default="auto",
+                show_default=True,
+                help="How joins compare.",
+            ),
+            click.option(
+                "--exchange",
+                type=click.Choice(["auto", "shared", "shuffle"]),
+                default="auto",
+                show_default=True,
+                help="How joins exchange tuples.",
+            ),
+            click.option(
+                "--routing",
+                type=click.Choice(["auto", "key", "deal"]),
+                default="auto",
+                show_default=True,
+                help="How joins place tuples.",
+            ),
             click.option(
                 "--partitioner",
                 type=click.Choice(["hash", "shuffle", "pk", "cm", "am", "cam", "lm", "auto"]),
-                default="hash", show_default=True, help="How keyed tuples are partitioned.",
+                default="hash",
+                show_default=True,
+                help="How keyed tuples are partitioned.",
             ),
         )
     ):
@@ -54,13 +88,18 @@ def query_options(command: Command) -> Command:
 def refuse_later(**chosen: str) -> None:
     """Options of later versions: known, checked, and refused unless left at what works today."""
     works = {
-        "method": ("auto",), "exchange": ("auto",), "routing": ("auto",),
-        "partitioner": ("hash",), "policy": ("fixed",),
+        "method": ("auto",),
+        "exchange": ("auto",),
+        "routing": ("auto",),
+        "partitioner": ("hash",),
+        "policy": ("fixed",),
     }
     for name, value in chosen.items():
         if value not in works[name]:
             raise UnavailableError(
-                f"--{name}", f"only {' or '.join(works[name])} can be used", value,
+                f"--{name}",
+                f"only {' or '.join(works[name])} can be used",
+                value,
                 "The others are not available yet.",
             )
 

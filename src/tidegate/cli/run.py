@@ -23,17 +23,75 @@ from tidegate.sink.protocol import Sink
 
 @click.command()
 @query_options
-@click.option("--out", metavar="DIR", help="Write results below DIR, one folder per batch (default: the terminal).")
-@click.option("--format", "format_", default="parquet", show_default=True, metavar="parquet|csv|json", help="Format of the results.")
-@click.option("--checkpoint", metavar="DIR", help="Where the state is kept; run again with it to continue after a crash (default: none is kept).")
-@click.option("--buckets", type=int, default=DEFAULT_BUCKETS, show_default=True, metavar="B", help="Buckets of state, fixed for the life of a checkpoint.")
-@click.option("--batch-rows", type=int, default=DEFAULT_BATCH_ROWS, show_default=True, metavar="N", help="Rows per batch, of all streams together, in time order.")
-@click.option("--switch", "switch", multiple=True, metavar="BATCH=N", help="Ask for N instances from a batch on. Repeat for several.")
-@click.option("--policy", type=click.Choice(["fixed", "threshold", "model", "auto"]), default="fixed", show_default=True, help="Who decides about instances.")
-@click.option("--follow", is_flag=True, help="Go on when the input is read: wait for new files and rows.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    help="Write results below DIR, one folder per batch (default: the terminal).",
+)
+@click.option(
+    "--format",
+    "format_",
+    default="parquet",
+    show_default=True,
+    metavar="parquet|csv|json",
+    help="Format of the results.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    help="Where the state is kept; with it a run continues after a crash (default: not kept).",
+)
+@click.option(
+    "--buckets",
+    type=int,
+    default=DEFAULT_BUCKETS,
+    show_default=True,
+    metavar="B",
+    help="Buckets of state, fixed for the life of a checkpoint.",
+)
+@click.option(
+    "--batch-rows",
+    type=int,
+    default=DEFAULT_BATCH_ROWS,
+    show_default=True,
+    metavar="N",
+    help="Rows per batch, of all streams together, in time order.",
+)
+@click.option(
+    "--switch",
+    "switch",
+    multiple=True,
+    metavar="BATCH=N",
+    help="Ask for N instances from a batch on. Repeat for several.",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(["fixed", "threshold", "model", "auto"]),
+    default="fixed",
+    show_default=True,
+    help="Who decides about instances.",
+)
+@click.option(
+    "--follow", is_flag=True, help="Go on when the input is read: wait for new files and rows."
+)
 @click.option("--summary", metavar="FILE", help="Write the summary as JSON.")
-@click.option("--dashboard", is_flag=False, flag_value=0, type=int, default=None, metavar="[PORT]", help="Serve a dashboard.")
-@click.option("--log", "log", type=click.Choice(["debug", "info", "warning", "error"]), default="warning", show_default=True, help="What is logged to standard error.")
+@click.option(
+    "--dashboard",
+    is_flag=False,
+    flag_value=0,
+    type=int,
+    default=None,
+    metavar="[PORT]",
+    help="Serve a dashboard.",
+)
+@click.option(
+    "--log",
+    "log",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="What is logged to standard error.",
+)
 def run(
     query: str,
     streams: tuple[str, ...],
@@ -65,9 +123,14 @@ def run(
         method=method, exchange=exchange, routing=routing, partitioner=partitioner, policy=policy
     )
     if dashboard is not None:
-        raise OptionError("--dashboard", "cannot be used", "a version without it", "It is not available yet.")
+        raise OptionError(
+            "--dashboard", "cannot be used", "a version without it", "It is not available yet."
+        )
     options = RunOptions(
-        instances=instances, buckets=buckets, batch_rows=batch_rows, follow=follow,
+        instances=instances,
+        buckets=buckets,
+        batch_rows=batch_rows,
+        follow=follow,
         switches=switches(switch),
     )
     place = Place(master)

@@ -24,9 +24,7 @@ def merge_windows(
     return rows.select([n for n in rows.column_names if not n.startswith(HIDDEN)])
 
 
-def window_order(
-    rows: pa.Table, directions: Sequence[Direction]
-) -> list[tuple[str, Direction]]:
+def window_order(rows: pa.Table, directions: Sequence[Direction]) -> list[tuple[str, Direction]]:
     """The columns that order windows' rows, by their hidden names."""
     ordered = sorted(n for n in rows.column_names if n.startswith(f"{HIDDEN}o"))
     keys = sorted(n for n in rows.column_names if n.startswith(f"{HIDDEN}k"))

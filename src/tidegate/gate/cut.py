@@ -1,4 +1,4 @@
-"""The cut of a batch: how many tuples of each source come next, all sources merged in time order."""
+"""The cut of a batch: how many tuples of each source come next in the merge by time."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ def cut(tracks: Sequence[Track], limit_rows: int) -> list[int]:
     tracks = list(tracks)
     if len(tracks) == 1:
         return [min(len(tracks[0].look_ahead(limit_rows)), limit_rows)]
-    look = {id(t): min(limit_rows, max(_LOOK_ROWS, limit_rows // max(len(tracks), 1))) for t in tracks}
+    look = {
+        id(t): min(limit_rows, max(_LOOK_ROWS, limit_rows // max(len(tracks), 1))) for t in tracks
+    }
     while True:
         keys = [t.look_ahead(look[id(t)]) for t in tracks]
         horizon, blocking = _horizon(tracks, keys)
-        safe = [int(np.searchsorted(k, horizon, "left")) for k in keys] if blocking else [
-            len(k) for k in keys
-        ]
+        safe = (
+            [int(np.searchsorted(k, horizon, "left")) for k in keys]
+            if blocking
+            else [len(k) for k in keys]
+        )
         if sum(safe) >= limit_rows or not blocking:
             return _first_rows([k[:n] for k, n in zip(keys, safe, strict=True)], limit_rows)
         for track in blocking:

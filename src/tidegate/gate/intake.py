@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from tidegate.batch import MIN_US
+from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, SourceError, near
 from tidegate.gate.cut import cut
 from tidegate.gate.frontier import Feed, Progress, frontier
@@ -23,8 +23,12 @@ class Joining(Protocol):
 
     def live(self) -> bool: ...
 
-    def forget(self, ids: Sequence[str]) -> None:
-        """Called for `transient` connectors: these sources were consumed and committed."""
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """A connector that delivers each source once and may drop it when it has been consumed."""
+
+    def forget(self, ids: Sequence[str]) -> None: ...
 
 
 @dataclass
@@ -74,7 +78,7 @@ class Intake:
         self.hold = hold
         self.frontier_us = MIN_US
         self.inlets: list[Inlet] = []
-        self._saved: dict[tuple[int, str], dict[str, Any]] = {}
+        self._saved: dict[tuple[int, str], Mapping[str, Any]] = {}
         """By place of the inlet and id of the source."""
         self._next_order: dict[int, int] = {}
 
@@ -103,7 +107,7 @@ class Intake:
         self._join(inlet, promised_us)
         return inlet
 
-    def restore(self, frontier_us: int, saved: Sequence[dict[str, Any]]) -> None:
+    def restore(self, frontier_us: int, saved: Sequence[Mapping[str, Any]]) -> None:
         """Continue from a manifest; call before `add`."""
         self.frontier_us = frontier_us
         self._saved = {(s["inlet"], s["id"]): s for s in saved}
@@ -125,7 +129,9 @@ class Intake:
                 inlet.removed = all(t.removed for t in inlet.tracks.values())
                 return
         known = [s for inlet in self.inlets for s in inlet.tracks]
-        raise GateError(f"source {source_id}", "must be known", "no such source", near(source_id, known))
+        raise GateError(
+            f"source {source_id}", "must be known", "no such source", near(source_id, known)
+        )
 
     def next_cut(self, limit_rows: int, now: float) -> Cut | None:
         """The next batch of at most `limit_rows` new tuples; None where nothing would change."""
@@ -141,9 +147,7 @@ class Intake:
             parts += self._still_waiting({id(t) for _, t in entries})
         previous, reached = self.frontier_us, frontier(self.frontier_us, self._feeds(now))
         rows_taken = sum(counts)
-        exhausted = all(t.exhausted() for i in self.inlets for t in i.tracks.values()) and not any(
-            i.connector.live() and not i.removed for i in self.inlets
-        )
+        exhausted = reached == MAX_US
         if not rows_taken and reached == previous and not exhausted:
             return None
         self.frontier_us = reached
@@ -152,7 +156,7 @@ class Intake:
         parts.sort(key=lambda p: (p.stream, p.track.order))
         return Cut(tuple(parts), rows_taken, previous, reached, exhausted)
 
-    def saved(self) -> tuple[dict[str, Any], ...]:
+    def saved(self) -> tuple[Mapping[str, Any], ...]:
         """What the manifest keeps of all sources, also of those whose files are gone."""
         entries = dict(self._saved)
         for inlet in self.inlets:
@@ -173,16 +177,14 @@ class Intake:
     def forget(self) -> None:
         """Let go of consumed sources that will never be met again; call after a commit.
 
-        Only for connectors that deliver each source once (`transient`): the manifest then keeps
-        their newest event time and nothing else, however many there were.
+        Only where the connector delivers each source once: the manifest then keeps their newest
+        event time and nothing else, however many there were.
         """
         for inlet in self.inlets:
-            if not getattr(inlet.connector, "transient", False):
+            if not isinstance(inlet.connector, Forgetting):
                 continue
             done = [
-                t
-                for t in inlet.tracks.values()
-                if t.exhausted() and t.waiting_from == t.position
+                t for t in inlet.tracks.values() if t.exhausted() and t.waiting_from == t.position
             ]
             for track in done:
                 inlet.forgotten_us = max(inlet.forgotten_us, track.floor_us)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -154,7 +155,7 @@ class Track:
             "removed": self.removed,
         }
 
-    def restore(self, saved: dict[str, Any]) -> None:
+    def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue where a manifest says; times of waiting tuples are read again."""
         self.order = saved["order"]
         self.position = saved["position"]

@@ -31,13 +31,16 @@ _NAMES = {
 
 
 def require_deterministic(expression: exp.Expression, where: str) -> None:
-    """Refuse random numbers and the wall clock: a replay of a batch must give the same rows."""
+    """Refuse random numbers and the wall clock, also inside what only Spark evaluates.
+
+    Typing refuses them where it knows the functions around them; Spark would run the rest.
+    """
     for node in expression.walk():
         named = isinstance(node, exp.Anonymous) and node.name.upper() in _NAMES
         if isinstance(node, _CLASSES) or named:
             raise QueryError(
                 where,
-                "the result must depend on the tuples alone",
+                "an expression must give the same value whenever a batch is replayed",
                 node.sql(dialect="spark", comments=False),
-                "Random numbers and the current time would differ when a batch is replayed.",
+                "Use the event time, or a column of the stream.",
             )

@@ -89,8 +89,8 @@ def _prefix(prefix: Prefix, plan: Plan) -> list[str]:
     steps.append("panes" if plan.aggregate is not None else "project")
     if prefix.engine == SPARK:
         lines.append(f"  prefix: Spark SQL in the JVM ({prefix.reason})")
-        steps = steps[-1:] if plan.aggregate is not None else ["order"]
-        lines.append(f"  {' + '.join(steps)}: Arrow task, map side")
+        if plan.aggregate is not None:
+            lines.append("  panes: Arrow task, map side")
     else:
         lines.append(f"  {' + '.join(['read', *steps])}: Arrow task, map side")
     if plan.aggregate is None:

@@ -12,6 +12,7 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate import Function
 from tidegate.operate.user import Aggregator
 from tidegate.query.expression import Expression, to_node
+from tidegate.schema import type_name
 
 Argument = str | Expression
 """What is aggregated: the name of a column, or an expression."""
@@ -83,9 +84,9 @@ class AggregateCall:
                 or pa.types.is_floating(type_)
                 or pa.types.is_decimal(type_)
             ):
-                raise QueryError(str(self), "the argument must be a number", str(type_))
+                raise QueryError(str(self), "the argument must be a number", type_name(type_))
         if self.kind in _ORDERED and pa.types.is_nested(type_):
-            raise QueryError(str(self), "the argument must have an order", str(type_))
+            raise QueryError(str(self), "the argument must have an order", type_name(type_))
         if pa.types.is_null(type_):
             return exp.cast(argument, "STRING", dialect="spark")
         return argument

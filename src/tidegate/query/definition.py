@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.errors import QueryError, near
+from tidegate.query.window import duration_text
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class StreamDef:
                 near(self.time, self.schema.names),
             )
         if self.disorder_us < 0:
-            raise QueryError(where, "DISORDER must not be negative", f"{self.disorder_us} us")
+            raise QueryError(
+                where, "DISORDER must not be negative", duration_text(self.disorder_us)
+            )
         if self.idle_us is not None and self.idle_us <= 0:
-            raise QueryError(where, "IDLE must be longer than zero", f"{self.idle_us} us")
+            raise QueryError(where, "IDLE must be longer than zero", duration_text(self.idle_us))

@@ -17,7 +17,9 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 
-_ATOMS = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func)
+_ATOMS = (
+    exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func, exp.Interval
+)
 
 
 class Expression:
@@ -255,6 +257,8 @@ def _identifier(name: str) -> exp.Identifier:
 def _wrapped(node: exp.Expression) -> exp.Expression:
     """An operand that keeps its place whatever stands around it."""
     node = node.unalias().copy()
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return node
     if isinstance(node, _ATOMS) and not isinstance(node, exp.Connector | exp.Binary | exp.Case):
         return node
     return exp.Paren(this=node)

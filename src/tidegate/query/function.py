@@ -26,11 +26,10 @@ from tidegate.query.coercion import (
     cast,
     coerce,
     common,
-    decimal_of,
     is_numeric,
     make,
 )
-from tidegate.query.operator import arithmetic, choose, compare, member
+from tidegate.query.operator import arithmetic, choose, compare
 from tidegate.schema import TIME, type_name
 
 Build = Callable[[list[Expr], str], Expr]

@@ -46,9 +46,15 @@ def resolve(name: str, names: Sequence[str], where: str) -> str:
 
 
 def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> exp.Expression:
-    """A copy of an expression in which every column is plain and named as in `names`."""
+    """A copy of an expression in which every column is plain and named as in `names`.
+
+    Equal expressions are then equal trees, whether they were written in SQL or in Python.
+    """
 
     def fix(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Div):  # marks of the dialect it was parsed in; Spark's rules hold
+            node.set("typed", None)
+            node.set("safe", None)
         if not isinstance(node, exp.Column):
             return node
         if node.table:
@@ -86,7 +92,7 @@ def conjuncts(predicate: exp.Expression) -> tuple[exp.Expression, ...]:
     if isinstance(predicate, exp.Paren):
         return conjuncts(predicate.this)
     if isinstance(predicate, exp.And):
-        return conjuncts(predicate.left) + conjuncts(predicate.right)
+        return conjuncts(predicate.this) + conjuncts(predicate.expression)
     return (predicate,)
 
 
@@ -102,6 +108,24 @@ def distinct_names(names: Iterable[str], where: str) -> None:
                 "Give one of them another name with AS.",
             )
         seen[name.lower()] = name
+
+
+def spark_name(node: exp.Expression) -> str:
+    """The name Spark gives a column that has none."""
+    if isinstance(node, exp.Column):
+        return str(node.name)
+
+    def plain(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Count) and isinstance(part.this, exp.Star):
+            return exp.Count(this=exp.Literal.number(1), big_int=True)
+        return part
+
+    text = (
+        node.copy()
+        .transform(plain, copy=False)
+        .sql(dialect="spark", normalize_functions="lower", comments=False)
+    )
+    return f"({text})" if isinstance(node, exp.Binary) else text
 
 
 def _expression(node: exp.Expr) -> exp.Expression:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import pyarrow as pa
 from sqlglot import exp
@@ -132,7 +132,8 @@ class Branch(_SameColumns):
         """The condition of this output alone, free of NULL."""
         held = [exp.Coalesce(this=c.copy(), expressions=[exp.false()]) for c in self.conditions]
         parts: list[exp.Expression] = [exp.Not(this=h) for h in held[: self.index]]
-        return exp.and_(*parts, *held[self.index : self.index + 1], copy=False)
+        parts += held[self.index : self.index + 1]
+        return reduce(lambda left, right: exp.And(this=left, expression=right), parts)
 
 
 @dataclass(frozen=True)

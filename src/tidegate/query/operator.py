@@ -68,9 +68,11 @@ def arithmetic(op: str, left: Expr, right: Expr, where: str, written: tuple[bool
     if target is None or not is_numeric(target):
         got = f"{type_name(types[0])} {SIGNS[op]} {type_name(types[1])}"
         raise QueryError(where, "arithmetic must be over numbers", got, "Add a CAST.")
-    if "decimal" in (kind(target),):
+    if kind(target) == "decimal":
         return _decimal(op, left, right, where, written)
     if op == "divide":
+        # Text beside an integer is read as an integer even where the division is of doubles.
+        left, right = (coerce(e, target, where) if e.type == STRING else e for e in (left, right))
         target = DOUBLE
     return make(op, (coerce(left, target, where), coerce(right, target, where)), target)
 

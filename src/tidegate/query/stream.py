@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlglot import exp
+
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.expression import Expression
-from tidegate.query.name import NamedExpr, column, resolve
+from tidegate.query.expression import Expression, to_node
+from tidegate.query.name import NamedExpr, canonical, column, find_name, resolve, spark_name
 from tidegate.query.node import (
     Aggregate,
     Branch,
@@ -18,7 +20,6 @@ from tidegate.query.node import (
     Order,
     Top,
     Union,
-    data_names,
     project,
 )
 from tidegate.query.option import ErrorBound, Shed
@@ -49,7 +50,7 @@ class Stream:
         """Keep the tuples for which all conditions are true; after a window, the rows."""
         node = self.node
         for condition in conditions:
-            node = Filter(node, expression_of(condition, "where"))
+            node = Filter(node, to_node(condition))
         return self._with(node)
 
     filter = where
@@ -62,9 +63,7 @@ class Stream:
 
     def select(self, *columns: Column, **named: Column) -> Stream:
         """Choose and compute columns; the event time or the window stays by itself."""
-        items = [named_of(c, "select") for c in columns]
-        items += [(name, expression_of(c, "select")) for name, c in named.items()]
-        return self._with(project(self.node, items))
+        return self._with(project(self.node, _named(self.node.names, columns, named)))
 
     def union(self, *others: Stream) -> Stream:
         """The tuples of this stream and of the others, columns matched by position."""
@@ -75,7 +74,7 @@ class Stream:
 
     def split(self, *conditions: Expression) -> tuple[Stream, ...]:
         """One stream per condition, each tuple in the first that is true; the last is the rest."""
-        parts = tuple(expression_of(c, "split") for c in conditions)
+        parts = tuple(to_node(c) for c in conditions)
         return tuple(self._with(Branch(self.node, parts, i)) for i in range(len(parts) + 1))
 
     def window(self, range: Duration, slide: Duration | None = None) -> Windowed:
@@ -88,12 +87,12 @@ class Stream:
         """The first n rows of every window by a column, the greatest first; ties by key."""
         if isinstance(n, bool) or not isinstance(n, int):
             raise QueryError("top", "needs a whole number of rows", repr(n))
-        order = () if by is None else (Order(expression_of(by, "top"), descending),)
+        order = () if by is None else (Order(to_node(by), descending),)
         return self._with(Top(self.node, order, n))
 
     def order_by(self, *by: Column, descending: bool = False) -> Stream:
         """The rows of every window in the order of these columns; ties by key."""
-        keys = tuple(Order(expression_of(c, "order_by"), descending) for c in by)
+        keys = tuple(Order(to_node(c), descending) for c in by)
         return self._with(Top(self.node, keys, None))
 
     def join(
@@ -148,11 +147,9 @@ class Windowed:
 
     def group_by(self, *columns: Column, **named: Column) -> Windowed:
         """One result per window and distinct value of these columns."""
-        keys = [named_of(c, "group_by") for c in columns]
-        keys += [(name, expression_of(c, "group_by")) for name, c in named.items()]
         names = self.stream.node.names
-        fixed = [(resolve(n, names, "group_by") if _is_plain(n, e) else n, e) for n, e in keys]
-        return Windowed(self.stream, self.over, (*self.keys, *fixed))
+        keys = _named(names, columns, named)
+        return Windowed(self.stream, self.over, (*self.keys, *keys))
 
     def agg(self, **aggregates: AggregateCall) -> Stream:
         """The aggregates of every window and group, by name."""
@@ -168,4 +165,17 @@ class Windowed:
         return stream._with(Aggregate(stream.node, self.over, self.keys, tuple(aggregates.items())))
 
 
-__all__ = ["Column", "Describe", "Launch", "Stream", "Windowed", "data_names"]
+def _named(
+    names: Sequence[str], columns: Iterable[Column], named: Mapping[str, Column]
+) -> list[NamedExpr]:
+    """Expressions with the names they go by: an alias, the column's own name, or their text."""
+    items: list[NamedExpr] = []
+    for value in columns:
+        node = to_node(value)
+        if isinstance(value, Expression) and isinstance(value.node, exp.Alias):
+            items.append((value.node.alias, node))
+        elif isinstance(node, exp.Column):
+            items.append((find_name(node.name, names) or node.name, node))
+        else:
+            items.append((spark_name(canonical(node, names, "select")), node))
+    return items + [(name, to_node(value)) for name, value in named.items()]

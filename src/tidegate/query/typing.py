@@ -43,6 +43,10 @@ _COMPARISON = {
     exp.NullSafeEQ: "null_safe_eq",
     exp.EqualNull: "null_safe_eq",
 }
+_UNSTABLE = frozenset(
+    "rand randn random uuid now current_timestamp current_date localtimestamp current_time curdate"
+    " monotonically_increasing_id spark_partition_id shuffle randstr".split()
+)
 _BITS = {exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or", exp.BitwiseXor: "bit_xor"}
 _UNSIGNED = {
     pa.uint8(): pa.int16(),
@@ -357,6 +361,16 @@ class _Binder:
                 "an aggregate must stand in the select list of a windowed query or in HAVING",
                 node.sql("spark"),
             )
+        if isinstance(node, exp.Query | exp.Subquery | exp.Exists | exp.Window):
+            what = "window function with OVER" if isinstance(node, exp.Window) else "subquery"
+            return QueryError(self.where, f"an expression must not hold a {what}", node.sql("spark"))
+        if name.lower() in _UNSTABLE:
+            return QueryError(
+                self.where,
+                "an expression must give the same value whenever a batch is replayed",
+                node.sql("spark"),
+                "Use the event time, or a column of the stream.",
+            )
         return UnknownKernel(
             self.where,
             f"{name.upper()} needs Spark, it is not among the functions that run without it",
@@ -382,7 +396,7 @@ _HANDLERS: dict[type[exp.Expression], Callable[..., Expr]] = {
     exp.Mod: _Binder._arithmetic,
     exp.IntDiv: _Binder._div,
     exp.Neg: _Binder._negation,
-    **{kind: _Binder._comparison for kind in _COMPARISON},
+    **dict.fromkeys(_COMPARISON, _Binder._comparison),
     exp.NullSafeNEQ: _Binder._distinct,
     exp.Between: _Binder._between,
     exp.In: _Binder._in,
@@ -398,7 +412,7 @@ _HANDLERS: dict[type[exp.Expression], Callable[..., Expr]] = {
     exp.Cast: _Binder._cast,
     exp.TryCast: _Binder._cast,
     exp.TsOrDsToDate: _Binder._to_date,
-    **{kind: _Binder._bits for kind in _BITS},
+    **dict.fromkeys(_BITS, _Binder._bits),
     exp.BitwiseNot: _Binder._bit_not,
     exp.DPipe: _Binder._pipes,
 }

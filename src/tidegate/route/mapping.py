@@ -28,7 +28,9 @@ class Mapping:
                 "Ask for fewer instances, or start a new checkpoint with more --buckets.",
             )
         if any(not 0 <= owner < self.instances for owner in self.owners):
-            raise OptionError("mapping", "every bucket must belong to an instance", "an owner outside")
+            raise OptionError(
+                "mapping", "every bucket must belong to an instance", "an owner outside"
+            )
 
     @property
     def buckets(self) -> int:

@@ -98,7 +98,9 @@ class Compactor:
         if self._pool is not None:
             self._pool.shutdown(wait=True)
 
-    def _rewrite(self, batch: int, segments: tuple[Segment, ...], horizon: Horizon) -> list[Rewrite]:
+    def _rewrite(
+        self, batch: int, segments: tuple[Segment, ...], horizon: Horizon
+    ) -> list[Rewrite]:
         counts = []
         for segment in segments:
             rows = read_segment(self._store, segment, columns=["pane"])

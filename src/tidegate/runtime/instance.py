@@ -1,4 +1,4 @@
-"""One instance of the query's subquery, between the parcels sent to it and its part of the output."""
+"""One instance of a subquery, between the parcels sent to it and its part of the output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.operate.aggregate import AggregateSpec, close, merge, needed_from,
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.order import Direction, sort_indices
 from tidegate.plan.physical import AggregatePlan
-from tidegate.runtime.job import Job
+from tidegate.runtime.job import SEQ, SRC, TS, Job, out_name
 from tidegate.schema import TIME
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -26,10 +26,10 @@ def run_stateless(
     if not tables:
         return job.plan.schema.empty_table(), None
     tuples = pa.concat_tables(tables).combine_chunks()
-    order = sort_indices([tuples.column(c).combine_chunks() for c in ("ts", "src", "seq")])
+    order = sort_indices([tuples.column(c).combine_chunks() for c in (TS, SRC, SEQ)])
     tuples = tuples.take(order)
-    columns = [tuples.column("ts").cast(TIME)]
-    columns += [tuples.column(f"out.{name}") for name in job.plan.schema.names[1:]]
+    columns = [tuples.column(TS).cast(TIME)]
+    columns += [tuples.column(out_name(name)) for name in job.plan.schema.names[1:]]
     return pa.table(columns, schema=job.plan.schema), None
 
 
@@ -95,7 +95,10 @@ def finish(plan: AggregatePlan, results: pa.Table) -> pa.Table:
     """HAVING, the select list, and as much of ORDER BY and LIMIT as one instance can do."""
     for predicate in plan.having:
         results = results.filter(pc.fill_null(evaluate(predicate, results), False))
-    named = {"window_start": results.column("window_start"), "window_end": results.column("window_end")}
+    named = {
+        "window_start": results.column("window_start"),
+        "window_end": results.column("window_end"),
+    }
     for name, expression in plan.outputs:
         named[name] = evaluate(expression, results)
     directions = []

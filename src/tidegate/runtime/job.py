@@ -22,6 +22,9 @@ REJECTED = 2
 START = 3
 """An empty parcel, so that an instance without tuples runs too."""
 
+TS, SRC, SEQ = "ts", "src", "seq"
+"""The columns that place a tuple in the total order, all int64: event time, source, position."""
+
 
 @dataclass(frozen=True)
 class Split:
@@ -95,3 +98,18 @@ class Executor(Protocol):
     def run(self, job: Job) -> list[Outcome]: ...
 
     def close(self) -> None: ...
+
+
+def raw_name(name: str) -> str:
+    """A raw column's name beside ts, src and seq."""
+    return f"raw_{name}"
+
+
+def out_name(name: str) -> str:
+    """A prefix output's name beside ts, src and seq."""
+    return f"out_{name}"
+
+
+def side_name(job: Job, split: int) -> str:
+    """Where a read task leaves side outputs when its rows go on through Spark SQL."""
+    return f"staged/{job.batch:08d}-side-{split:06d}"

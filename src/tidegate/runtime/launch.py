@@ -43,7 +43,9 @@ class Place:
         pattern = r"none|local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s|yarn|mesos).*"
         if self.session is None and not re.fullmatch(pattern, self.master):
             raise OptionError(
-                "--master", "must be none, local[N], or the URL of a Spark master", self.master,
+                "--master",
+                "must be none, local[N], or the URL of a Spark master",
+                self.master,
                 "Use for example local[2], spark://host:7077, or none to run without Spark.",
             )
 
@@ -119,8 +121,15 @@ def prepare(
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
     store = Store.open(checkpoint or str(temporary))
     loop = Loop(
-        plan, inlets, store, sink, place.executor(), options,
-        clock=clock, observer=observer, on_batch=on_batch,
+        plan,
+        inlets,
+        store,
+        sink,
+        place.executor(),
+        options,
+        clock=clock,
+        observer=observer,
+        on_batch=on_batch,
     )
     if temporary is not None:
         loop.on_close(lambda: shutil.rmtree(temporary, ignore_errors=True))

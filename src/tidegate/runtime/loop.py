@@ -1,4 +1,4 @@
-"""The loop of batches: gate, operate, collect, commit, publish, and where to begin after a crash."""
+"""The loop of batches: gate, operate, collect, commit, publish, and where a restart begins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from tidegate.version import __version__
 from tidegate.batch import MAX_US, MIN_US, BatchId, from_bytes
 from tidegate.clock import Clock, SystemClock
 from tidegate.collect.order import merge_windows
@@ -28,6 +27,7 @@ from tidegate.source.protocol import Connector
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
+from tidegate.version import __version__
 
 SPLIT_ROWS = 262_144
 """The most positions one map task reads; fixed, so that results do not depend on the cores."""
@@ -99,7 +99,10 @@ class Loop:
                 inlet.connector.attach(store, options.follow)
                 self._closing.append(inlet.connector.close)
             self._intake.add(
-                inlet.stream, inlet.connector, stream.disorder_us, stream.idle_us,
+                inlet.stream,
+                inlet.connector,
+                stream.disorder_us,
+                stream.idle_us,
                 now=self._clock.now(),
             )
         self._intake.check_complete()
@@ -141,8 +144,12 @@ class Loop:
         stream = self.plan.streams[inlet.stream]
         self._request(
             lambda: self._intake.add(
-                inlet.stream, inlet.connector, stream.disorder_us, stream.idle_us,
-                promised_us, self._clock.now(),
+                inlet.stream,
+                inlet.connector,
+                stream.disorder_us,
+                stream.idle_us,
+                promised_us,
+                self._clock.now(),
             )
         )
 
@@ -189,7 +196,9 @@ class Loop:
         self._intake.forget()
         self._observe("after publish", batch)
         previous, self._manifest, self._mapping = self._manifest, manifest, mapping
-        self._compactor.consider(manifest.batch, manifest.operators.get(OPERATOR, ()), cut.frontier_us)
+        self._compactor.consider(
+            manifest.batch, manifest.operators.get(OPERATOR, ()), cut.frontier_us
+        )
         return self._report(previous, manifest, outcomes, self._clock.now() - started, spans)
 
     def _recover(self) -> Manifest:
@@ -199,7 +208,9 @@ class Loop:
         if meta is None:
             if manifest is not None:
                 raise CheckpointError(
-                    self.store.location, "must have its meta.json", "manifests without it",
+                    self.store.location,
+                    "must have its meta.json",
+                    "manifests without it",
                     "Restore the file, or start from an empty checkpoint.",
                 )
             self.sink.open(self.plan.schema, self.store, fresh=True)
@@ -238,13 +249,18 @@ class Loop:
         }
         return mapping, (*epochs, entry)
 
-    def _job(
-        self, batch: int, cut: Cut, mapping: Mapping, segments: Sequence[Segment]
-    ) -> Job:
+    def _job(self, batch: int, cut: Cut, mapping: Mapping, segments: Sequence[Segment]) -> Job:
         splits = tuple(_splits(cut))
         return Job(
-            batch, self.plan, splits, mapping, cut.previous_us, cut.frontier_us,
-            tuple(segments), self.store.handle(), _time_cuts(cut, mapping.instances),
+            batch,
+            self.plan,
+            splits,
+            mapping,
+            cut.previous_us,
+            cut.frontier_us,
+            tuple(segments),
+            self.store.handle(),
+            _time_cuts(cut, mapping.instances),
         )
 
     def _collect(self, outcomes: Sequence[Outcome]) -> Output:
@@ -366,7 +382,9 @@ class _Spans:
 def _check_meta(location: str, meta: dict[str, Any], wanted: dict[str, Any]) -> None:
     if meta.get("fingerprint") != wanted["fingerprint"]:
         raise CheckpointError(
-            location, "must be the checkpoint of this query", "one of another or of a changed query",
+            location,
+            "must be the checkpoint of this query",
+            "one of another or of a changed query",
             "Use another --checkpoint, or the query it was made with.",
         )
     if meta.get("buckets") != wanted["buckets"]:
@@ -392,8 +410,15 @@ def _splits(cut: Cut) -> list[Split]:
             source: Any = part.track.source
             splits.append(
                 Split(
-                    len(splits), part.stream, source.id, part.track.order,
-                    start, whole.new_from, stop, late, source.reader(start, stop),
+                    len(splits),
+                    part.stream,
+                    source.id,
+                    part.track.order,
+                    start,
+                    whole.new_from,
+                    stop,
+                    late,
+                    source.reader(start, stop),
                 )
             )
     return splits

@@ -58,7 +58,9 @@ class Summary:
             "seconds": round(seconds, 6),
             "rows_per_second": round(rows / seconds, 1) if seconds else 0.0,
             "latency_ms": {p: _percentile(latency, int(p[1:])) for p in ("p50", "p95", "p99")},
-            "spans_ms": {n: _percentile([r.spans_ms.get(n, 0.0) for r in self.reports], 50) for n in names},
+            "spans_ms": {
+                n: _percentile([r.spans_ms.get(n, 0.0) for r in self.reports], 50) for n in names
+            },
             "comparisons": self.counters.get("comparisons", 0),
             "epochs": [dict(e) for e in self.epochs],
             "imbalance": round(float(np.median([r.imbalance for r in self.reports])), 4)

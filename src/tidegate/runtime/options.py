@@ -40,7 +40,9 @@ class RunOptions:
         for batch, instances in self.switches.items():
             if batch < 0:
                 raise OptionError(
-                    "--switch", "the batch must not be negative", f"{batch}={instances}",
+                    "--switch",
+                    "the batch must not be negative",
+                    f"{batch}={instances}",
                     "Batches are numbered from 0.",
                 )
             self._positive("--switch", instances)
@@ -54,7 +56,9 @@ class RunOptions:
     def _fits(self, option: str, instances: int) -> None:
         if instances > self.buckets:
             raise OptionError(
-                option, f"must not exceed the number of buckets ({self.buckets})", str(instances),
+                option,
+                f"must not exceed the number of buckets ({self.buckets})",
+                str(instances),
                 "Ask for fewer instances or more --buckets.",
             )
 

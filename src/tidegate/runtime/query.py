@@ -48,7 +48,9 @@ class RunningQuery:
     def rebalance(self) -> None:
         """Spread the buckets by their load."""
         raise UnavailableError(
-            "rebalance", "needs the elastic manager", "a version without it",
+            "rebalance",
+            "needs the elastic manager",
+            "a version without it",
             "It is not available yet; `scale` deals the buckets out evenly.",
         )
 
@@ -62,7 +64,9 @@ class RunningQuery:
         """
         names = [s.name for s in self._loop.plan.streams]
         if stream not in names:
-            raise OptionError("announce", "needs a stream of the query", stream, near(stream, names))
+            raise OptionError(
+                "announce", "needs a stream of the query", stream, near(stream, names)
+            )
         position = names.index(stream)
         definition = self._loop.plan.streams[position]
         connector: Connector
@@ -104,4 +108,3 @@ class RunningQuery:
         if self._failure is not None:
             raise self._failure
         return self._loop.summary
-

@@ -60,7 +60,8 @@ def _opened(name: str, uris: Sequence[str], time: str | None) -> tuple[pa.Schema
     for uri, schema in zip(uris, schemas, strict=True):
         if not schema.equals(schemas[0]):
             raise SourceError(
-                f"stream {name}", f"all sources must have the schema of {uris[0]}",
+                f"stream {name}",
+                f"all sources must have the schema of {uris[0]}",
                 f"another one in {uri}: {_difference(schemas[0], schema)}",
             )
     schema = schemas[0]
@@ -74,7 +75,9 @@ def _opened(name: str, uris: Sequence[str], time: str | None) -> tuple[pa.Schema
     candidates = [f.name for f in schema if pa.types.is_timestamp(f.type)]
     listed = ", ".join(candidates) or "none; the columns are " + ", ".join(schema.names)
     raise SourceError(
-        f"stream {name}", "needs a time column", "no TIME clause and no column named ts",
+        f"stream {name}",
+        "needs a time column",
+        "no TIME clause and no column named ts",
         f"Write TIME column, or --time {name}=COLUMN. Timestamp columns: {listed}.",
     )
 

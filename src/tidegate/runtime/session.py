@@ -1,4 +1,4 @@
-"""The door for Python programs: streams from files, DataFrames and memory; queries from either surface."""
+"""The door for Python programs: streams from files, DataFrames and memory, in SQL or Python."""
 
 from __future__ import annotations
 
@@ -55,7 +55,11 @@ class Session:
 
         All sources of a stream have one schema. `time` is the column with the event time.
         """
-        sources = list(source) if isinstance(source, Sequence) and not isinstance(source, str) else [source]
+        sources = (
+            list(source)
+            if isinstance(source, Sequence) and not isinstance(source, str)
+            else [source]
+        )
         if not sources:
             raise OptionError("stream", "needs at least one source", "none")
         name = name or f"stream{next(self._numbers)}"
@@ -73,7 +77,9 @@ class Session:
         for name, stream in streams.items():
             if not isinstance(stream.node, Input):
                 raise UnavailableError(
-                    f"stream {name}", "must be a plain stream", "a query",
+                    f"stream {name}",
+                    "must be a plain stream",
+                    "a query",
                     "Queries over the results of queries are not available yet.",
                 )
             given[name] = stream.node.stream
@@ -97,7 +103,8 @@ class Session:
             self._connectors[uri] = FrameConnector(source, uri, time)
             return uri
         raise OptionError(
-            f"stream {stream}", "a source must be a path, a URI, a memory source or a DataFrame",
+            f"stream {stream}",
+            "a source must be a path, a URI, a memory source or a DataFrame",
             type(source).__name__,
         )
 
@@ -109,7 +116,8 @@ class Session:
         for uri, schema in zip(uris, schemas, strict=True):
             if not schema.equals(schemas[0]):
                 raise OptionError(
-                    f"stream {stream}", f"all sources must have the schema of {uris[0]}",
+                    f"stream {stream}",
+                    f"all sources must have the schema of {uris[0]}",
                     f"another one in {uri}",
                 )
         return schemas[0]
@@ -134,10 +142,16 @@ class Session:
         """Start a query; `Stream.start` comes here."""
         if policy is not None and policy != "fixed":
             raise UnavailableError(
-                "policy", "only 'fixed' can be used", str(policy), "Other policies are not available yet."
+                "policy",
+                "only 'fixed' can be used",
+                str(policy),
+                "Other policies are not available yet.",
             )
         options = RunOptions(
-            instances=instances, buckets=buckets, batch_rows=batch_rows, follow=follow,
+            instances=instances,
+            buckets=buckets,
+            batch_rows=batch_rows,
+            follow=follow,
             switches=switches or {},
         )
         plan = plan_for(node, self._place)

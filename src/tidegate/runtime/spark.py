@@ -7,15 +7,20 @@ prefix that Arrow kernels cannot express sends its rows through Spark SQL.
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -23,16 +28,18 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from tidegate.errors import OptionError, QueryError, RunError, TidegateError
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.runtime.java import ensure_java
-from tidegate.runtime.job import START, Job, Outcome, Parcel
-from tidegate.runtime.task import (
-    deal,
-    map_split,
+from tidegate.runtime.job import (
+    SEQ,
+    SRC,
+    START,
+    TS,
+    Job,
+    Outcome,
+    Parcel,
     out_name,
-    read_split,
-    run_instance,
     side_name,
-    start_parcels,
 )
+from tidegate.runtime.task import deal, map_split, read_split, run_instance, start_parcels
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -49,55 +56,82 @@ _OUTCOME = pa.schema([("outcome", pa.binary())])
 _ORDER = ("__split", "__ts", "__src", "__seq")
 _ERROR = START + 1
 _TASK_TRIES = 4
+_SETTINGS = [
+    ("spark.ui.enabled", "false"),
+    ("spark.ui.showConsoleProgress", "false"),
+    ("spark.log.level", "ERROR"),
+]
+_SQL_SETTINGS = [
+    ("spark.sql.session.timeZone", "UTC"),
+    ("spark.sql.adaptive.enabled", "false"),
+    ("spark.sql.ansi.enabled", "true"),
+]
 
 
 def connect(master: str, name: str = "tidegate") -> SparkSession:
-    """A session for a master URL, with Java found first and workers on this Python."""
+    """A session for a master URL, with Java found first and workers on this Python.
+
+    What the JVM says goes to a file that the error names when it does not start.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
     ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    try:
-        return (
-            SparkSession.builder.master(_with_retries(master))
-            .appName(name)
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.sql.adaptive.enabled", "false")
-            .config("spark.log.level", "OFF")
-            .getOrCreate()
-        )
-    except Exception as error:
-        raise OptionError(
-            "--master",
-            "must be a Spark master that answers",
-            f"{master} ({_first_line(error)})",
-            "Use local[2], spark://host:port, or none to run without Spark.",
-        ) from error
+    conf = SparkConf().setMaster(_with_retries(master)).setAppName(name).setAll(_SETTINGS)
+    with tempfile.NamedTemporaryFile(
+        "wb", prefix="tidegate-jvm-", suffix=".log", delete=False
+    ) as log:
+        try:
+            gateway = launch_gateway(conf, {"stderr": log, "stdout": log})
+            SparkContext(conf=conf, gateway=gateway)
+            session = SparkSession.builder.getOrCreate()
+        except Exception as error:
+            raise OptionError(
+                "--master",
+                "must be a Spark master that answers",
+                f"{master} ({_first_line(error)})",
+                f"Use local[2], spark://host:port, or none to run without Spark; {log.name} has more.",
+            ) from error
+    atexit.register(Path(log.name).unlink, missing_ok=True)
+    return session
 
 
-def types_by_spark(session: SparkSession) -> Callable[[Sequence[str], pa.Schema], list[pa.DataType]]:
+def types_by_spark(
+    session: SparkSession,
+) -> Callable[[Sequence[str], pa.Schema], list[pa.DataType]]:
     """Ask Spark for the types of expressions that only it knows."""
+    own = _sql_session(session)
 
     def types(expressions: Sequence[str], schema: pa.Schema) -> list[pa.DataType]:
-        empty = session.createDataFrame([], from_arrow_schema(schema))
+        empty = own.createDataFrame([], from_arrow_schema(schema))
         try:
             typed = empty.selectExpr(*[f"{e} AS c{i}" for i, e in enumerate(expressions)])
         except PySparkException as error:
             raise QueryError(
                 "query", "every expression must be one Spark SQL knows", _first_line(error)
             ) from None
-        return [field.type for field in to_arrow_schema(typed.schema)]
+        return [field.type for field in to_arrow_schema(typed.schema, timezone="UTC")]
 
     return types
 
 
-class SparkExecutor:
-    """Runs each batch as one Spark job; the session stays the caller's unless `owned`."""
+def _sql_session(session: SparkSession) -> SparkSession:
+    own = session.newSession()
+    for name, value in _SQL_SETTINGS:
+        own.conf.set(name, value)
+    return own
 
-    def __init__(self, session: SparkSession, owned: bool = False) -> None:
-        self._session = session
-        self._owned = owned
+
+class SparkExecutor:
+    """Runs each batch as one Spark job, in a session of its own beside the caller's.
+
+    The caller's SQL settings stay as they are, and do not change what queries mean here.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = _sql_session(session)
 
     def run(self, job: Job) -> list[Outcome]:
         routed = self._parcels(job).repartitionById(job.mapping.instances, F.col("instance"))
@@ -120,8 +154,7 @@ class SparkExecutor:
         return self._with_side(job, outcomes)
 
     def close(self) -> None:
-        if self._owned:
-            self._session.stop()
+        """Nothing is held open; the Spark context is the caller's."""
 
     def _parcels(self, job: Job) -> DataFrame:
         """What the map stage sends: one partition per split, prefixes in Arrow or in Spark SQL."""
@@ -140,8 +173,9 @@ class SparkExecutor:
         rows = self._tasks(len(splits)).mapInArrow(_read_task(job, splits, schema), _ddl(schema))
         if prefix.sql_where is not None:
             rows = rows.where(prefix.sql_where)
-        outputs = [f"{sql} AS `{out_name(name)}`" for name, sql in prefix.sql_outputs]
-        return rows.selectExpr(*_ORDER, *outputs).mapInArrow(_deal_task(job), _ddl(_PARCEL))
+        outputs = [f"{sql} AS c{i}" for i, (_, sql) in enumerate(prefix.sql_outputs)]
+        names = [out_name(name) for name, _ in prefix.sql_outputs]
+        return rows.selectExpr(*_ORDER, *outputs).mapInArrow(_deal_task(job, names), _ddl(_PARCEL))
 
     def _tasks(self, count: int) -> DataFrame:
         return self._session.range(0, count, 1, count)
@@ -194,7 +228,7 @@ def _read_task(job: Job, splits: Sequence[int], schema: pa.Schema) -> Callable[[
     return run
 
 
-def _deal_task(job: Job) -> Callable[[Batches], Batches]:
+def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
     """Take what Spark SQL left of the splits and fold it for the instances."""
 
     def run(batches: Batches) -> Batches:
@@ -204,7 +238,7 @@ def _deal_task(job: Job) -> Callable[[Batches], Batches]:
         table = pa.Table.from_batches(rows)
         for split in table.column(0).unique().to_pylist():
             mine = table.filter(pa.compute.equal(table.column(0), split)).drop_columns(_ORDER[0])
-            tuples = mine.rename_columns(["ts", "src", "seq", *mine.column_names[3:]])
+            tuples = mine.rename_columns([TS, SRC, SEQ, *names])
             yield _packed(deal(job, split, tuples.combine_chunks()))
 
     return run
@@ -264,5 +298,7 @@ def _with_retries(master: str) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        lines = lines[1:]
     return lines[0] if lines else type(error).__name__

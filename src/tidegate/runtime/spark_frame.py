@@ -1,7 +1,7 @@
 """DataFrames as sources: each micro-batch is spooled as sorted runs, which the gate then reads.
 
-Spark's own log makes every micro-batch arrive; a marker file per micro-batch, written after its runs,
-makes it count once. Runs are removed when a committed manifest has consumed them.
+Spark's own log makes every micro-batch arrive; a marker file per micro-batch, written after its
+runs, makes it count once. Runs are removed when a committed manifest has consumed them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidegate.errors import RunError, SourceError
+from tidegate.errors import RunError
 from tidegate.schema import cast_table, normal_schema
 from tidegate.source.event_time import check_time
 from tidegate.source.run import RunSource
@@ -35,16 +34,15 @@ class FrameConnector:
     micro-batches a tuple below the frontier is late, so allow DISORDER where the stream needs it.
     """
 
-    transient = True
-
     def __init__(self, frame: DataFrame, name: str, time: str) -> None:
         self._frame = frame
         self._name = re.sub(r"[^A-Za-z0-9]+", "-", name)
         self._time = time
-        self.schema = normal_schema(to_arrow_schema(frame.schema))
+        self.schema = normal_schema(to_arrow_schema(frame.schema, timezone="UTC"))
         check_time(self.schema, time, name)
         self._store: Store | None = None
         self._query: StreamingQuery | None = None
+        self._live = frame.isStreaming
         self._lock = threading.Lock()
         self._runs: dict[int, list[RunSource]] = {}
 
@@ -68,14 +66,18 @@ class FrameConnector:
     def discover(self) -> Sequence[RunSource]:
         if self._query is not None and (failure := self._query.exception()) is not None:
             raise RunError(
-                f"DataFrame {self._name}", "its Spark query must run",
-                str(failure).splitlines()[0], "Run again to continue.",
+                f"DataFrame {self._name}",
+                "its Spark query must run",
+                str(failure).splitlines()[0],
+                "Run again to continue.",
             )
+        self._live = self._query is not None and self._query.isActive
         with self._lock:
             return [run for batch in sorted(self._runs) for run in self._runs[batch]]
 
     def live(self) -> bool:
-        return self._query is not None and self._query.isActive
+        """As of the last `discover`, so that runs spooled since then are not missed at the end."""
+        return self._live
 
     def forget(self, ids: Sequence[str]) -> None:
         """Remove runs that a committed manifest has consumed."""
@@ -100,7 +102,9 @@ class FrameConnector:
         assert self._store is not None
         if self._store.files.exists(self._marker(batch)):
             return
-        write = _write_run(self._store.handle(), f"{SPOOL}/{self._name}-{batch:08d}", self._time, self.schema)
+        write = _write_run(
+            self._store.handle(), f"{SPOOL}/{self._name}-{batch:08d}", self._time, self.schema
+        )
         written = frame.mapInArrow(write, "name string, rows long").collect()
         runs = sorted((row[0], row[1]) for row in written)
         self._store.write(self._marker(batch), json.dumps(runs).encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,10 +14,24 @@ from tidegate.operate.aggregate import fold
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import Prefix
 from tidegate.runtime.instance import run_aggregate, run_stateless
-from tidegate.runtime.job import LATE, PARTIAL, REJECTED, START, Job, Outcome, Parcel, Split
+from tidegate.runtime.job import (
+    LATE,
+    PARTIAL,
+    REJECTED,
+    SEQ,
+    SRC,
+    START,
+    TS,
+    Job,
+    Outcome,
+    Parcel,
+    Split,
+    out_name,
+    raw_name,
+)
+from tidegate.runtime.side import side_parcels
 from tidegate.schema import TIME
 
-TS, SRC, SEQ = "ts", "src", "seq"
 _STREAM_SHIFT = 32
 
 
@@ -35,9 +48,7 @@ def map_split(job: Job, split: Split) -> list[Parcel]:
     return parcels + side
 
 
-def read_split(
-    job: Job, split: Split, columns: Sequence[str]
-) -> tuple[pa.Table, list[Parcel]]:
+def read_split(job: Job, split: Split, columns: Sequence[str]) -> tuple[pa.Table, list[Parcel]]:
     """The tuples of a split that are in time, as int64 columns ts, src, seq and the raw columns.
 
     The late and the unreadable ones come back as parcels for the side outputs, in full.
@@ -57,9 +68,12 @@ def read_split(
         ready &= (times >= job.previous_us) & (times < job.frontier_us)
     side = []
     new = rows.seq >= split.new_from
-    fresh_rejects = [r for r in rows.rejects if r.seq >= split.new_from]
-    if (is_late & new).any() or (~timed & new).any() or fresh_rejects:
-        side = _side_parcels(job, split, is_late, fresh_rejects)
+    if (
+        (is_late & new).any()
+        or (~timed & new).any()
+        or any(r.seq >= split.new_from for r in rows.rejects)
+    ):
+        side = side_parcels(job, split, is_late)
     source = np.full(len(rows.seq), (split.stream << _STREAM_SHIFT) + split.order, np.int64)
     table = pa.table(
         {
@@ -74,7 +88,11 @@ def read_split(
 
 def apply_prefix(prefix: Prefix, tuples: pa.Table) -> pa.Table:
     """Filter and project with Arrow kernels; ts, src and seq stay."""
-    raw = pa.table({c: tuples.column(raw_name(c)) for c in prefix.columns}) if prefix.columns else None
+    raw = (
+        pa.table({c: tuples.column(raw_name(c)) for c in prefix.columns})
+        if prefix.columns
+        else None
+    )
     if raw is None:
         raw = pa.table({TS: tuples.column(TS)})
     kept = tuples.select([TS, SRC, SEQ])
@@ -96,7 +114,7 @@ def deal(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
         table = tuples
     else:
         spec = job.plan.aggregate.spec
-        names = [n.removeprefix("out.") for n in tuples.column_names]
+        names = [n.removeprefix("out_") for n in tuples.column_names]
         table = fold(spec, tuples.rename_columns(names), job.mapping.buckets)
         owners = np.array(job.mapping.owners, np.int32)[table.column("bucket").to_numpy()]
     parcels = []
@@ -118,58 +136,3 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
     tuples = sum(t.num_rows for t in tables)
     return Outcome(instance, rows, segment, side, tuples, clock.now() - started)
-
-
-def _side_parcels(
-    job: Job, split: Split, is_late: np.ndarray, rejects: Sequence[object]
-) -> list[Parcel]:
-    """The late and rejected tuples of a split with all their columns; reads the split again."""
-    stream = job.plan.streams[split.stream]
-    rows = split.reader.read(stream.schema.names)
-    new = rows.seq >= split.new_from
-    time_column = rows.table.column(stream.time)
-    timeless = new & time_column.is_null().to_numpy()
-    late = new & is_late
-    target = split.index % job.mapping.instances
-    parcels = []
-    if late.any():
-        table = rows.table.filter(pa.array(late))
-        table = table.append_column("_source", pa.array([split.source] * table.num_rows))
-        table = table.append_column("_seq", pa.array(rows.seq[late]))
-        reason = "below the newest event time of its source, or below the frontier it joined at"
-        table = table.append_column("_reason", pa.array([reason] * table.num_rows))
-        parcels.append(Parcel(target, split.index, LATE, to_bytes(table), stream.name))
-    bad = [(r.seq, r.reason, r.raw) for r in rows.rejects if r.seq >= split.new_from]
-    if timeless.any():
-        found = rows.table.filter(pa.array(timeless)).to_pylist()
-        reason = f"{stream.time} is NULL"
-        raw = [json.dumps(row, default=str) for row in found]
-        bad += [(int(s), reason, r) for s, r in zip(rows.seq[timeless], raw, strict=True)]
-    if bad:
-        bad.sort()
-        table = pa.table(
-            {
-                "_stream": pa.array([stream.name] * len(bad), pa.string()),
-                "_source": pa.array([split.source] * len(bad), pa.string()),
-                "_seq": pa.array([b[0] for b in bad], pa.int64()),
-                "_reason": pa.array([b[1] for b in bad], pa.string()),
-                "_raw": pa.array([b[2] for b in bad], pa.string()),
-            }
-        )
-        parcels.append(Parcel(target, split.index, REJECTED, to_bytes(table), stream.name))
-    return parcels
-
-
-def raw_name(name: str) -> str:
-    """A raw column's name beside ts, src and seq."""
-    return f"raw.{name}"
-
-
-def out_name(name: str) -> str:
-    """A prefix output's name beside ts, src and seq."""
-    return f"out.{name}"
-
-
-def side_name(job: Job, split: int) -> str:
-    """Where a read task leaves side outputs when its rows go on through Spark SQL."""
-    return f"staged/{job.batch:08d}-side-{split:06d}"

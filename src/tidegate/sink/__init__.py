@@ -5,7 +5,18 @@ from tidegate.sink.files import FileSink
 from tidegate.sink.memory import CallSink, MemorySink
 from tidegate.sink.protocol import Output, Sink
 
-__all__ = ["CallSink", "ConsoleSink", "FileSink", "MemorySink", "Output", "Sink", "call", "console", "files", "memory"]
+__all__ = [
+    "CallSink",
+    "ConsoleSink",
+    "FileSink",
+    "MemorySink",
+    "Output",
+    "Sink",
+    "call",
+    "console",
+    "files",
+    "memory",
+]
 
 
 def files(path: str, format: str = "parquet") -> FileSink:

@@ -57,7 +57,9 @@ class FileSink:
             ) from None
         if not os.access(self.path, os.W_OK):
             raise OptionError(
-                str(self.path), "the output folder must be writable", "no permission",
+                str(self.path),
+                "the output folder must be writable",
+                "no permission",
                 "Choose another --out or change its permissions.",
             )
 
@@ -72,7 +74,8 @@ class FileSink:
                 self._write(aside / "_rejected", "rejected", output.rejected)
         except OSError as error:
             raise SinkError(
-                str(aside), "the batch must be written before it is committed",
+                str(aside),
+                "the batch must be written before it is committed",
                 error.strerror or str(error),
                 "Nothing of it was committed: make room or mend the folder, then run again.",
             ) from error

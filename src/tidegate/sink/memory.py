@@ -38,7 +38,9 @@ class CallSink:
         except Exception as error:
             name = getattr(self.function, "__qualname__", repr(self.function))
             raise SinkError(
-                f"sink {name}", f"must accept batch {batch}", f"{type(error).__name__}: {error}",
+                f"sink {name}",
+                f"must accept batch {batch}",
+                f"{type(error).__name__}: {error}",
                 "The batch is committed and is given again at the next start.",
             ) from error
         self._store.delete(_name(batch - 1))
@@ -71,7 +73,9 @@ class MemorySink:
     def table(self) -> pa.Table:
         """All rows committed so far, in the output order."""
         if self._schema is None:
-            raise SinkError("memory sink", "must belong to a started query", "a sink not yet opened")
+            raise SinkError(
+                "memory sink", "must belong to a started query", "a sink not yet opened"
+            )
         tables = [self.batches[b].rows for b in sorted(self.batches)]
         return pa.concat_tables([self._schema.empty_table(), *tables])
 

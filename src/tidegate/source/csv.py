@@ -129,12 +129,12 @@ class CsvFormat:
         columns = []
         for field in schema:
             at = self.names.index(field.name)
-            text = pa.array([line[at] or None for line in lines], pa.string())
+            text, broken = _texts([line[at] for line in lines])
             values = convert(text, field.type)
-            wrong = np.flatnonzero(
-                text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
-            )
-            for i in wrong:
+            for i in broken:
+                reasons.setdefault(places[i], f"{field.name}: {text[i].as_py()!r} is not UTF-8")
+            misread = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
+            for i in np.flatnonzero(misread):
                 why = f"{field.name}: {text[i].as_py()!r} is not a {type_name(field.type)}"
                 reasons.setdefault(places[i], why)
             columns.append(values)
@@ -147,11 +147,8 @@ class CsvFormat:
         return Parsed(table, np.array(places, np.int64)[readable], rejects)
 
     def _fields(self, record: bytes) -> list[str] | str:
-        """The cells of a record, or why it has none."""
-        try:
-            fields = fields_of(record.decode())
-        except UnicodeDecodeError as error:
-            return f"not UTF-8 at byte {error.start} of the line"
+        """The cells of a record, or why it has none; bytes that are not UTF-8 are escaped."""
+        fields = fields_of(record.decode("utf-8", "surrogateescape"))
         if isinstance(fields, list) and len(fields) != len(self.names):
             return f"{len(self.names)} fields must be in a line, got {len(fields)}"
         return fields
@@ -226,6 +223,18 @@ def convert(text: pa.Array, type_: pa.DataType) -> pa.Array:
         known = pc.or_(true, pc.is_in(trimmed, pa.array(_FALSE)))
         return pc.if_else(known, true, pa.scalar(None, pa.bool_()))
     return cast_possible(trimmed, type_)
+
+
+def _texts(cells: list[str]) -> tuple[pa.Array, list[int]]:
+    """Cells as an array, empty ones as NULL, and the places of those that are not UTF-8."""
+    broken = [i for i, cell in enumerate(cells) if not _is_text(cell)]
+    for i in broken:
+        cells[i] = cells[i].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return pa.array([cell or None for cell in cells], pa.string()), broken
+
+
+def _is_text(cell: str) -> bool:
+    return cell.isascii() or not any("\udc80" <= c <= "\udcff" for c in cell)
 
 
 def _has_lone_return(data: bytes) -> bool:

@@ -29,8 +29,8 @@ class Reject:
 class Rows:
     """The readable rows of a range of positions, in order, and the unreadable ones beside them.
 
-    `seq[i]` is the position of row i of `table`. Whether a row is readable does not depend on
-    which columns were asked for.
+    `seq[i]` is the position of row i of `table`, and `len(seq)` the number of rows also where no
+    column was asked for. Whether a row is readable does not depend on which ones were.
     """
 
     table: pa.Table

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError, near
-from tidegate.query.name import NamedExpr, column, find_name
+from tidegate.query.name import NamedExpr, column, find_name, spark_name
 from tidegate.query.node import (
     Aggregate,
     Filter,
@@ -26,7 +26,6 @@ from tidegate.sql.function import (
     aggregate_name,
     has_aggregate,
     is_aggregate,
-    spark_name,
     unknown_aggregate,
 )
 from tidegate.sql.group import Grouping, ordinal
@@ -110,7 +109,7 @@ class _Binder:
         if tree.args.get("by_name"):
             raise QueryError("UNION ALL", "BY NAME is not supported")
         inputs: list[Node] = []
-        for side in (tree.left, tree.right):
+        for side in (tree.this, tree.expression):
             node = self.query(side)
             inputs.extend(node.inputs if isinstance(node, Union) else (node,))
         return Union(tuple(inputs))

@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.generator import Generator
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import TokenType
 
 from tidegate.errors import QueryError
 from tidegate.query.window import duration_us, unit_us
@@ -138,7 +137,7 @@ class TidegateParser(SparkParser):
         number = self._parse_number()
         if not number:
             self.raise_error(expected)
-        return exp.Neg(this=number) if negative else number  # type: ignore[arg-type, return-value]
+        return exp.Neg(this=number) if negative else number  # type: ignore[return-value]
 
     def _parse_options(self, query: exp.Expr | None) -> exp.Expr | None:
         options: list[exp.Expr] = []

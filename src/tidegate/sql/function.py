@@ -90,24 +90,6 @@ def unknown_aggregate(name: str, where: str) -> QueryError:
     return QueryError(where, "no aggregate has this name", name, near(name, NAMES))
 
 
-def spark_name(node: exp.Expression) -> str:
-    """The name Spark gives a column that has none."""
-    if isinstance(node, exp.Column):
-        return str(node.name)
-
-    def plain(part: exp.Expr) -> exp.Expr:
-        if isinstance(part, exp.Count) and isinstance(part.this, exp.Star):
-            return exp.Count(this=exp.Literal.number(1), big_int=True)
-        return part
-
-    text = (
-        node.copy()
-        .transform(plain, copy=False)
-        .sql(dialect="spark", normalize_functions="lower", comments=False)
-    )
-    return f"({text})" if isinstance(node, exp.Binary) else text
-
-
 def _arguments(node: exp.Expression) -> tuple[exp.Expression, ...]:
     first = [] if isinstance(node.this, exp.Star) or node.this is None else [node.this]
     return (*first, *(node.args.get("expressions") or ()))

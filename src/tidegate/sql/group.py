@@ -9,14 +9,13 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError, near
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.name import WINDOW, NamedExpr, canonical, column, find_name
+from tidegate.query.name import WINDOW, NamedExpr, canonical, column, find_name, spark_name
 from tidegate.sql.function import (
     AGGREGATES,
     aggregate_name,
     has_aggregate,
     is_aggregate,
     read_aggregate,
-    spark_name,
     unknown_aggregate,
 )
 

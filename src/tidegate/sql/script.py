@@ -9,7 +9,15 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.query.option import ErrorBound, Latency, Option, Shed
-from tidegate.query.window import TimeWindow, TupleWindow, Window, duration_us, scaled_us, unit_us
+from tidegate.query.window import (
+    TimeWindow,
+    TupleWindow,
+    Window,
+    duration_text,
+    duration_us,
+    scaled_us,
+    unit_us,
+)
 from tidegate.sql.dialect import parse
 from tidegate.sql.syntax import (
     CreateStream,
@@ -111,9 +119,9 @@ def _create(node: CreateStream) -> Create:
     disorder_us = 0 if disorder is None else read_duration(disorder, where)
     idle_us = None if idle is None else read_duration(idle, where)
     if disorder_us < 0:
-        raise QueryError(where, "DISORDER must not be negative", disorder.sql(dialect="tidegate"))
+        raise QueryError(where, "DISORDER must not be negative", duration_text(disorder_us))
     if idle_us is not None and idle_us <= 0:
-        raise QueryError(where, "IDLE must be longer than zero", idle.sql(dialect="tidegate"))
+        raise QueryError(where, "IDLE must be longer than zero", duration_text(idle_us))
     uris = tuple(u.name for u in node.args["uris"])
     return Create(name, uris, None if time is None else time.name, disorder_us, idle_us)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.operate.stream import POOLS
 from tests.oracle.aggregate import sort_key
-from tidegate.operate.kernels.order import canonical, is_ordered, ordered, spread
+from tidegate.operate.kernels.order import canonical, floats, is_ordered, ordered, spread
 
 VALUES = [(type_, [v for v in pool if v is not None]) for type_, pool in POOLS.values()]
 MORE = [
@@ -48,6 +48,16 @@ def test_all_nan_are_one_and_zero_has_no_sign() -> None:
     assert bits == [0x7FF8000000000000, 0x7FF8000000000000, 0]
     assert canonical(column).null_count == 1
     assert len(set(ordered(column.slice(0, 2)).keys.tolist())) == 1
+
+
+@given(st.integers(0, 38), st.data())
+def test_decimals_become_the_nearest_doubles(scale: int, data: st.DataObject) -> None:
+    number = st.one_of(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(-(10**6), 10**6))
+    numbers = data.draw(st.lists(number, min_size=1, max_size=5))
+    words = b"".join(n.to_bytes(16, "little", signed=True) for n in [0, *numbers])
+    type_ = pa.decimal128(38, scale)
+    column = pa.Array.from_buffers(type_, len(numbers) + 1, [None, pa.py_buffer(words)]).slice(1)
+    assert floats(column).tolist() == [n / 10**scale for n in numbers]
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=12))

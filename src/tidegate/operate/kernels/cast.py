@@ -141,8 +141,8 @@ def _float_to_decimal(value: Any, type_: pa.DataType) -> Converted:
 def _float_to_timestamp(value: Any, type_: pa.DataType) -> Converted:
     numbers, valid = split(value.cast(pa.float64()))
     bad = ~np.isfinite(numbers)
-    scaled = np.where(bad, 0.0, numbers) * 1e6
-    with np.errstate(invalid="ignore"):
+    with np.errstate(all="ignore"):
+        scaled = np.where(bad, 0.0, numbers) * 1e6
         micros = np.clip(scaled, -(2.0**63), float(np.nextafter(2.0**63, 0))).astype(np.int64)
     micros = np.where(scaled >= 2.0**63, 2**63 - 1, micros)
     if valid is not None:

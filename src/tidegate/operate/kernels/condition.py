@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.tree import Call, Expr, Literal, is_total
+from tidegate.operate.kernels.tree import SIGNS, Call, Expr, Literal, is_total
 
 
 class Rows(Protocol):
@@ -121,6 +121,23 @@ def _connect(rows: Rows, call: Call, connective: Callable[..., Any], decided: bo
     settled = np.setdiff1d(np.arange(len(rows)), open_, assume_unique=True)
     pieces.add(rows, Literal(decided, pa.bool_()), settled)
     return connective(first, pieces.joined())
+
+
+def guarded(rows: Rows, call: Call) -> Any:
+    """A call of two arguments one of which failed: where the other is NULL it need not have a value.
+
+    As in Spark the left side is looked at first, of divisions the right one. None: it had to have.
+    """
+    if len(call.args) != 2 or call.op not in SIGNS or call.op == "null_safe_eq":
+        return None
+    first = call.args[1 if call.op in ("divide", "int_divide", "remainder") else 0]
+    known = rows.array(first).is_valid().to_numpy(zero_copy_only=False)
+    if known.all():
+        return None
+    pieces = _Pieces(call.type)
+    pieces.add(rows, call, np.flatnonzero(known))
+    pieces.add(rows, Literal(None, call.type), np.flatnonzero(~known))
+    return pieces.joined()
 
 
 LAZY: dict[str, Callable[[Rows, Call], Any]] = {

@@ -19,7 +19,7 @@ from tidegate.operate.kernels import (
     temporal,
     text,
 )
-from tidegate.operate.kernels.condition import LAZY
+from tidegate.operate.kernels.condition import LAZY, guarded
 from tidegate.operate.kernels.failure import RowFailure
 from tidegate.operate.kernels.tree import (
     Call,
@@ -118,7 +118,13 @@ class _Rows:
     def _call(self, call: Call) -> Any:
         if call.op in LAZY:
             return LAZY[call.op](self, call)
-        args = [self.value(arg) for arg in call.args]
+        try:
+            args = [self.value(arg) for arg in call.args]
+        except TaskError:
+            rest = guarded(self, call)
+            if rest is None:
+                raise
+            return rest
         constant = all(isinstance(arg, pa.Scalar) for arg in args)
         if constant:
             args[0] = repeat(args[0], 1)

@@ -94,11 +94,29 @@ def one_zero(values: Floats) -> Floats:
 
 
 def floats(column: pa.Array) -> Floats:
-    """A numeric column without NULL as doubles, read-only when it was one; decimals are rounded."""
+    """A numeric column without NULL as the nearest doubles, read-only when it was one."""
+    if pa.types.is_decimal(column.type):
+        return _decimal_floats(column)
     if column.type != pa.float64():
         column = column.cast(pa.float64(), safe=False)
     values: Floats = column.to_numpy(zero_copy_only=False)
     return values
+
+
+def _decimal_floats(column: pa.Array) -> Floats:
+    """Arrow multiplies by a power of ten that is itself rounded: 1.005 would not become 1.005.
+
+    A quotient of two doubles that are exact is rounded once; beyond them, text is parsed.
+    """
+    scale = column.type.scale
+    wide = column if pa.types.is_decimal128(column.type) else column.cast(pa.decimal128(38, scale))
+    words = np.frombuffer(wide.buffers()[1] or b"", np.int64).reshape(-1, 2)
+    low, high = words[wide.offset : wide.offset + len(wide)].T
+    exact = (high == low >> 63) & (low >= -(2**53)) & (low <= 2**53)
+    if 0 <= scale <= 22 and bool(exact.all()):
+        return low / 10.0**scale
+    parsed: Floats = column.cast(pa.string()).cast(pa.float64()).to_numpy()
+    return parsed
 
 
 def integers(column: pa.Array) -> Ints:

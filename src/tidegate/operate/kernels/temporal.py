@@ -25,7 +25,6 @@ _UNITS_US = {
 }
 _MONDAY_US = 4 * DAY_US
 """The first Monday after the epoch, which was a Thursday."""
-_REMEDY = "Filter out times that far from the present."
 
 
 def naive(value: Any) -> Any:
@@ -101,8 +100,8 @@ def add_months(type_: pa.DataType, value: Any, months: Any) -> Any:
 
 
 def add_days(type_: pa.DataType, value: Any, days: Any) -> Any:
-    """A date some days later; `days` are int32."""
-    return checked(pc.add_checked, _days(value), days, remedy=_REMEDY).view(type_)
+    """A date some days later; `days` are int32. Wraps around beyond the range, as Spark does."""
+    return pc.add(_days(value), days).view(type_)
 
 
 def date_diff(_: pa.DataType, end: Any, start: Any) -> Any:

@@ -1,0 +1,105 @@
+"""The process to be killed: runs a scene as a program would, with a fault planted in it.
+
+    python tests/crash/driver.py '{"scene": "top", "inputs": ..., "out": ..., "checkpoint": ...}'
+
+With `--serve` it takes such requests as lines on standard input and forks a process for each, which
+saves the imports; it answers with the process id, and with the exit status once it has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tests.crash.scene import SCENES
+from tidegate.errors import TidegateError, UserError
+from tidegate.runtime.launch import Place, plan_for, prepare
+from tidegate.runtime.options import RunOptions
+from tidegate.runtime.script import streams_of
+from tidegate.sink.files import FileSink
+from tidegate.sql.bind import bind
+from tidegate.sql.script import read_script
+from tidegate.testing import KillAt, KillAtChange, KillInOperate
+
+BUCKETS = 16
+
+
+def run(request: dict[str, Any]) -> None:
+    """Run a scene to its end, or to the fault's."""
+    scene = SCENES[request["scene"]]
+    fault = dict(request.get("fault") or {})
+    kind = fault.pop("kind", None)
+    observer = None
+    if kind == "step":
+        observer = KillAt(**fault)
+    elif kind == "change":
+        observer = KillAtChange(**fault)
+        if observer.step is None:
+            observer.arm()
+    place = Place(request.get("master", "none"))
+    script = read_script(scene.script(Path(request["inputs"])))
+    plan = plan_for(bind(script, streams_of(script)), place)
+    options = RunOptions(
+        instances=scene.instances,
+        buckets=BUCKETS,
+        batch_rows=scene.batch_rows,
+        switches=scene.switches,
+    )
+    sink = FileSink(request["out"], request.get("format", scene.format))
+    loop = prepare(
+        plan, place.connected(), sink, options, request["checkpoint"], observer=observer
+    )
+    if kind == "operate":
+        loop.executor = KillInOperate(loop.executor, **fault)
+    loop.run()
+    if isinstance(observer, KillAtChange):
+        print(json.dumps({"changes": observer.count}))
+
+
+def main(request: dict[str, Any]) -> int:
+    """Run a request; the exit code is that of the command line."""
+    sys.dont_write_bytecode = True
+    try:
+        run(request)
+    except TidegateError as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, UserError) else 1
+    return 0
+
+
+def serve() -> None:
+    """Answer requests until standard input ends."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            os._exit(_child(request))
+        print(json.dumps({"pid": pid}), flush=True)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        print(json.dumps({"status": status}), flush=True)
+
+
+def _child(request: dict[str, Any]) -> int:
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for old, new in ((0, nothing), (1, log), (2, log)):
+        os.dup2(new, old)
+    try:
+        code = main(request)
+    except BaseException:
+        traceback.print_exc()
+        code = 70
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--serve":
+        serve()
+    else:
+        sys.exit(main(json.loads(sys.argv[1])))

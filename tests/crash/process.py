@@ -1,0 +1,60 @@
+"""Processes to be killed, between a test and `driver.py`: forked quickly from one that has it all."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+DRIVER = Path(__file__).with_name("driver.py")
+KILLED = -signal.SIGKILL
+
+# A process that is killed or forked many times had better not start threads it does not need.
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+class Nursery:
+    """Starts drivers, one at a time; each is a process of its own, forked where that is quick."""
+
+    def __init__(self) -> None:
+        self._server = subprocess.Popen(
+            [sys.executable, str(DRIVER), "--serve"],
+            env=ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def start(self, request: dict[str, Any]) -> int:
+        """Start a driver and return its process id; `wait` must follow."""
+        assert self._server.stdin is not None
+        self._server.stdin.write(json.dumps(request) + "\n")
+        self._server.stdin.flush()
+        return int(self._answer()["pid"])
+
+    def wait(self) -> int:
+        """The exit code of the driver that was started last, negative for a signal."""
+        return int(self._answer()["status"])
+
+    def run(self, request: dict[str, Any]) -> int:
+        self.start(request)
+        return self.wait()
+
+    def close(self) -> None:
+        self._server.communicate()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._server.stdout is not None
+        answer: dict[str, Any] = json.loads(self._server.stdout.readline())
+        return answer

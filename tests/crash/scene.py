@@ -1,0 +1,136 @@
+"""Small queries that touch all there is to lose: state, waiting tuples, side outputs, switches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+TIME = pa.timestamp("us", tz="UTC")
+START_US = 1_700_000_000_000_000
+SECOND_US = 1_000_000
+ROWS = 900
+"""Rows per source."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One query over the files that `write_inputs` makes, and how it is cut and shared out.
+
+    In `sql` the folder of the inputs is written {inputs}.
+    """
+
+    name: str
+    sql: str
+    format: str
+    batch_rows: int
+    instances: int = 2
+    switches: Mapping[int, int] = field(default_factory=dict)
+
+    def script(self, inputs: Path) -> str:
+        return self.sql.replace("{inputs}", str(inputs))
+
+
+AGGREGATE = Scene(
+    "aggregate",
+    """
+    CREATE STREAM rides FROM '{inputs}/a.parquet', '{inputs}/b.csv', '{inputs}/c.json'
+    TIME at DISORDER 2 SECONDS;
+
+    SELECT route, COUNT(*) AS n, SUM(fare) AS total, AVG(fare) AS fare, STDDEV(fare) AS spread,
+           MEDIAN(fare) AS middle, COUNT(DISTINCT seats) AS kinds, MAX(seats) AS most
+    FROM rides [RANGE 60 SECONDS SLIDE 20 SECONDS]
+    WHERE seats > 0
+    GROUP BY route
+    HAVING COUNT(*) > 1;
+    """,
+    "parquet",
+    batch_rows=200,
+)
+
+STATELESS = Scene(
+    "stateless",
+    """
+    CREATE STREAM rides FROM '{inputs}/a.parquet', '{inputs}/b.csv' TIME at DISORDER 15 SECONDS;
+    CREATE STREAM more FROM '{inputs}/c.json' TIME at DISORDER 3 SECONDS;
+
+    SELECT route, fare * 2 AS double_fare, seats FROM rides WHERE seats > 1
+    UNION ALL
+    SELECT route, fare AS double_fare, seats FROM more;
+    """,
+    "json",
+    batch_rows=250,
+)
+
+TOP = Scene(
+    "top",
+    """
+    CREATE STREAM rides FROM '{inputs}/many' TIME at;
+
+    SELECT route, VAR(fare) AS spread, COUNT(*) AS n
+    FROM rides [RANGE 5 MINUTES SLIDE 30 SECONDS]
+    GROUP BY route
+    ORDER BY spread DESC LIMIT 5;
+    """,
+    "csv",
+    batch_rows=150,
+    switches={2: 3, 5: 1, 8: 4},
+)
+
+SCENES = {s.name: s for s in (AGGREGATE, STATELESS, TOP)}
+
+
+def write_inputs(folder: Path) -> Path:
+    """The files of all scenes: out of order here and there, with rows that cannot be read."""
+    folder.mkdir(parents=True)
+    generator = np.random.default_rng(20_240_229)
+    tables = [_rides(generator, START_US + shift * SECOND_US) for shift in (0, 7, -4)]
+    pq.write_table(tables[0], folder / "a.parquet", row_group_size=128)
+    _write_csv(tables[1], folder / "b.csv")
+    _write_json(tables[2], folder / "c.json")
+    (folder / "many").mkdir()
+    for number, table in enumerate(tables):
+        for part in range(2):
+            half = table.slice(part * ROWS // 2, ROWS // 2)
+            pq.write_table(half, folder / "many" / f"{number}-{part}.parquet")
+    return folder
+
+
+def _rides(generator: np.random.Generator, start_us: int) -> pa.Table:
+    steps = generator.integers(0, 3 * SECOND_US // 2, ROWS)
+    times = start_us + np.cumsum(steps)
+    late = generator.random(ROWS) < 0.02
+    times[late] -= generator.integers(4, 40, int(late.sum())) * SECOND_US
+    timeless = generator.random(ROWS) < 0.01
+    routes = generator.integers(0, 12, ROWS)
+    return pa.table(
+        {
+            "at": pa.array(times, pa.int64(), mask=timeless).cast(TIME),
+            "route": pa.array([None if r == 0 else f"r{r}" for r in routes.tolist()], pa.string()),
+            "fare": pa.array(generator.normal(10, 3, ROWS), mask=generator.random(ROWS) < 0.05),
+            "seats": pa.array(generator.integers(0, 5, ROWS)),
+        }
+    )
+
+
+def _write_csv(table: pa.Table, path: Path) -> None:
+    lines = ["at,route,fare,seats"]
+    for number, row in enumerate(table.to_pylist()):
+        cells = ["" if v is None else str(v) for v in row.values()]
+        if number % 97 == 50:
+            cells.append("extra")
+        lines.append(",".join(cells))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _write_json(table: pa.Table, path: Path) -> None:
+    lines = []
+    for number, row in enumerate(table.to_pylist()):
+        line = json.dumps({k: str(v) if k == "at" and v else v for k, v in row.items()})
+        lines.append(line if number % 113 != 60 else line[:20])
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,199 @@
+"""The queries whose output must not depend on how they are run, each with its plain meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tests.oracle.query import Order, Stateless, Windowed
+from tidegate.operate.aggregate import AggregateSpec, Function
+from tidegate.plan.lower import lower
+from tidegate.plan.physical import Plan
+from tidegate.query.node import StreamDef
+from tidegate.schema import TIME
+from tidegate.sql.bind import bind
+from tidegate.sql.script import read_script
+
+SCHEMA = pa.schema(
+    [
+        ("ts", TIME),
+        ("k", pa.string()),
+        ("g", pa.int64()),
+        ("f", pa.float64()),
+        ("i", pa.int64()),
+        ("x", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query over the streams `names`, in SQL and plainly."""
+
+    sql: str
+    plain: Stateless | Windowed
+    names: tuple[str, ...] = ("s",)
+
+    def plan(self, sources: Sequence[int], disorder_us: int) -> Plan:
+        """Its plan over streams of so many sources each."""
+        streams = {
+            name: StreamDef(name, uris_of(name, count), "ts", disorder_us, None, SCHEMA)
+            for name, count in zip(self.names, sources, strict=True)
+        }
+        return lower(bind(read_script(self.sql), streams))
+
+    @property
+    def float_sums(self) -> dict[int, str]:
+        """The output columns that add floats, by position: another cut may change their end."""
+        if isinstance(self.plain, Stateless):
+            return {}
+        spec = self.plain.spec
+        columns = enumerate(spec.functions, 2 + len(spec.keys))
+        return {place: f.kind for place, f in columns if _adds_floats(f)}
+
+
+def uris_of(stream: str, sources: int) -> tuple[str, ...]:
+    return tuple(f"memory:{stream}/{place}" for place in range(sources))
+
+
+def _adds_floats(function: Function) -> bool:
+    if function.kind in ("sum", "mean"):
+        return function.type == pa.float64()
+    return function.kind in ("var", "stddev")
+
+
+CALLS: dict[str, tuple[str, str | None, float | None]] = {
+    "COUNT(*)": ("count", None, None),
+    "COUNT(x)": ("count", "x", None),
+    "SUM(i)": ("sum", "i", None),
+    "SUM(x)": ("sum", "x", None),
+    "AVG(i)": ("mean", "i", None),
+    "AVG(x)": ("mean", "x", None),
+    "MIN(x)": ("min", "x", None),
+    "MAX(k)": ("max", "k", None),
+    "VAR(x)": ("var", "x", None),
+    "STDDEV(i)": ("stddev", "i", None),
+    "MEDIAN(x)": ("quantile", "x", 0.5),
+    "QUANTILE(i, 0.9)": ("quantile", "i", 0.9),
+    "COUNT(DISTINCT f)": ("distinct", "f", None),
+    "FIRST(i)": ("first", "i", None),
+    "LAST(k)": ("last", "k", None),
+}
+EXACT = ("COUNT(*)", "SUM(i)", "FIRST(i)", "LAST(k)", "MEDIAN(x)")
+
+
+def _spec(keys: Sequence[str], calls: Sequence[str], range_us: int, slide_us: int) -> AggregateSpec:
+    functions = []
+    for place, call in enumerate(calls):
+        kind, argument, fraction = CALLS[call]
+        arguments = () if argument is None else (argument,)
+        type_ = None if argument is None else SCHEMA.field(argument).type
+        functions.append(Function(f"a{place}", kind, arguments, type_, fraction))
+    types = tuple((key, SCHEMA.field(key).type) for key in keys)
+    return AggregateSpec(range_us, slide_us, types, tuple(functions))
+
+
+def _select(
+    keys: Sequence[str], calls: Sequence[str], window: str, rest: str = "", of: str = "s"
+) -> str:
+    """A select list of the keys and of the calls as a0, a1, ...; `rest` follows the window."""
+    columns = ", ".join([*keys, *(f"{call} AS a{place}" for place, call in enumerate(calls))])
+    group = "" if not keys else f"GROUP BY {', '.join(keys)}"
+    return f"SELECT {columns} FROM {of} [{window}] {rest.format(group=group) if rest else group}"
+
+
+WINDOWED = {
+    "every function, sliding": Query(
+        _select(["k"], list(CALLS), "RANGE 12 MICROSECONDS SLIDE 4 MICROSECONDS"),
+        Windowed(_spec(["k"], list(CALLS), 12, 4)),
+    ),
+    "every function, global": Query(
+        _select([], list(CALLS), "RANGE 9 MICROSECONDS SLIDE 3 MICROSECONDS"),
+        Windowed(_spec([], list(CALLS), 9, 3)),
+    ),
+    "two keys, a slide that does not divide": Query(
+        _select(
+            ["k", "g"],
+            ["COUNT(*)", "SUM(x)", "AVG(x)", "VAR(x)", "STDDEV(i)"],
+            "RANGE 10 MICROSECONDS SLIDE 4 MICROSECONDS",
+        ),
+        Windowed(_spec(["k", "g"], ["COUNT(*)", "SUM(x)", "AVG(x)", "VAR(x)", "STDDEV(i)"], 10, 4)),
+    ),
+    "a float key, tumbling": Query(
+        _select(["f"], EXACT, "RANGE 5 MICROSECONDS"), Windowed(_spec(["f"], EXACT, 5, 5))
+    ),
+    "where, much overlap": Query(
+        _select(
+            ["g"],
+            EXACT,
+            "RANGE 20 MICROSECONDS SLIDE 1 MICROSECOND",
+            "WHERE i IS NULL OR i < 90 {group}",
+        ),
+        Windowed(_spec(["g"], EXACT, 20, 1), where=lambda r: r["i"] is None or r["i"] < 90),
+    ),
+    "having": Query(
+        _select(
+            ["k"],
+            ["COUNT(*)", "SUM(i)", "MIN(x)"],
+            "RANGE 8 MICROSECONDS SLIDE 6 MICROSECONDS",
+            "{group} HAVING COUNT(*) >= 2 AND SUM(i) < 150",
+        ),
+        Windowed(
+            _spec(["k"], ["COUNT(*)", "SUM(i)", "MIN(x)"], 8, 6),
+            having=lambda r: r["a0"] >= 2 and r["a1"] is not None and r["a1"] < 150,
+        ),
+    ),
+    "the first two of each window": Query(
+        _select(
+            ["g"],
+            ["SUM(i)", "COUNT(*)", "AVG(x)"],
+            "RANGE 15 MICROSECONDS SLIDE 5 MICROSECONDS",
+            "{group} ORDER BY a0 DESC, a1 LIMIT 2",
+        ),
+        Windowed(
+            _spec(["g"], ["SUM(i)", "COUNT(*)", "AVG(x)"], 15, 5),
+            order=(Order(lambda r: r["a0"], True, False), Order(lambda r: r["a1"])),
+            limit=2,
+        ),
+    ),
+    "a union of two streams": Query(
+        _select(
+            ["k"],
+            ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)", "COUNT(DISTINCT f)"],
+            "RANGE 10 MICROSECONDS SLIDE 5 MICROSECONDS",
+            of="(SELECT k, f, i, x FROM s UNION ALL SELECT k, f, i, x FROM r)",
+        ),
+        Windowed(
+            _spec(
+                ["k"], ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)", "COUNT(DISTINCT f)"], 10, 5
+            ),
+        ),
+        ("s", "r"),
+    ),
+}
+
+STATELESS = {
+    "projection and where": Query(
+        "SELECT k, i + 1 AS j, x / 2 AS h, COALESCE(k, '-') AS c FROM s WHERE i <> 3",
+        Stateless(
+            lambda r: (
+                r["k"],
+                r["i"] + 1,
+                None if r["x"] is None else r["x"] / 2,
+                "-" if r["k"] is None else r["k"],
+            ),
+            lambda r: r["i"] is not None and r["i"] != 3,
+        ),
+    ),
+    "every tuple": Query(
+        "SELECT g, f, i FROM s",
+        Stateless(lambda r: (r["g"], r["f"], r["i"])),
+    ),
+    "a union of two streams": Query(
+        "SELECT k, i AS n FROM s UNION ALL SELECT k, g FROM r",
+        Stateless(lambda r: (r["k"], r["g" if r["stream"] else "i"])),
+        ("s", "r"),
+    ),
+}

@@ -1,0 +1,107 @@
+"""The same output for every arrival, batch cut, number of instances, switch, restart and crash."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hypothesis import given, settings
+
+from tests.oracle.query import Answer, Place, interpret
+from tests.property.course import AT_ONCE, Result, run
+from tests.property.queries import STATELESS, WINDOWED
+from tests.property.strategies import Scenario, scenarios
+
+AGREEMENT = 1e-12
+LARGEST = 2.0**53
+"""What no number of the generated ones exceeds, for sums whose terms cancel each other out."""
+
+
+def share(percent: int) -> settings:
+    """So many per cent of the examples that the profile asks for."""
+    return settings(max_examples=max(1, settings.default.max_examples * percent // 100))
+
+
+def bits(lines: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
+    """Cells as text that tells every value from every other, the two zeros too; NaN is one."""
+    return [tuple(repr(cell) for cell in line) for line in lines]
+
+
+def agree(scenario: Scenario, mine: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> None:
+    """The same sequence: to the bit, and sums of floats to twelve digits."""
+    sums = scenario.query.float_sums
+    assert exact(mine, sums) == exact(other, sums)
+    for ours, theirs in zip(mine, other, strict=True):
+        for place, kind in sums.items():
+            assert close(ours[place], theirs[place], kind, scenario), (kind, ours, theirs)
+
+
+def exact(lines: list[tuple[Any, ...]], sums: dict[int, str]) -> list[tuple[str, ...]]:
+    return bits([tuple(c for p, c in enumerate(line) if p not in sums) for line in lines])
+
+
+def close(mine: Any, other: Any, kind: str, scenario: Scenario) -> bool:
+    """Whether two sums agree; those that cancel can only do so in relation to their terms."""
+    if mine is None or other is None or math.isnan(mine) or math.isnan(other):
+        return repr(mine) == repr(other)
+    slack = 1e-24 if scenario.positive else AGREEMENT * 1e3
+    if kind == "var":
+        slack = slack if scenario.positive else slack * 1e3
+    if kind == "stddev":
+        slack = AGREEMENT * LARGEST
+    return math.isclose(mine, other, rel_tol=AGREEMENT, abs_tol=slack)
+
+
+def check(scenario: Scenario) -> None:
+    """One scenario run three ways and interpreted plainly."""
+    sources = [len(s.sources) for s in scenario.streams]
+    plan = scenario.query.plan(sources, scenario.streams[0].disorder)
+    reference = run(plan, scenario.streams, AT_ONCE)
+    same_cut = run(plan, scenario.streams, scenario.course.same_cut())
+    result = run(plan, scenario.streams, scenario.course)
+
+    assert bits(result.rows) == bits(same_cut.rows)
+    assert sorted(bits(result.late)) == sorted(bits(same_cut.late))
+    assert sorted(bits(result.rejected)) == sorted(bits(same_cut.rejected))
+
+    agree(scenario, same_cut.rows, reference.rows)
+    assert sorted(bits(same_cut.late)) == sorted(bits(reference.late))
+    assert sorted(bits(same_cut.rejected)) == sorted(bits(reference.rejected))
+    assert result.counters == same_cut.counters == reference.counters
+
+    answer = interpret(scenario.query.plain, scenario.streams)
+    agree(scenario, reference.rows, answer.rows)
+    assert places(scenario, reference) == (set(answer.late), set(answer.rejected))
+    assert_counted(scenario, reference, answer)
+
+
+def places(scenario: Scenario, result: Result) -> tuple[set[Place], set[Place]]:
+    """Where the tuples of the side outputs came from; none may come twice."""
+    position = {s.name: p for p, s in enumerate(scenario.streams)}
+    late = [Place(position[r[0]], int(r[-3].split("/")[1]), r[-2]) for r in result.late]
+    rejected = [Place(position[r[0]], int(r[1].split("/")[1]), r[2]) for r in result.rejected]
+    assert len(set(late)) == len(late)
+    assert len(set(rejected)) == len(rejected)
+    return set(late), set(rejected)
+
+
+def assert_counted(scenario: Scenario, result: Result, answer: Answer) -> None:
+    """The counters say what is there."""
+    assert result.counters == {
+        "rows_in": sum(len(rows) for s in scenario.streams for rows in s.sources),
+        "rows_out": len(answer.rows),
+        "rows_late": len(answer.late),
+        "rows_rejected": len(answer.rejected),
+    }
+
+
+@share(40)
+@given(scenarios(WINDOWED))
+def test_windows_do_not_depend_on_the_run(scenario: Scenario) -> None:
+    check(scenario)
+
+
+@share(40)
+@given(scenarios(STATELESS))
+def test_ready_tuples_do_not_depend_on_the_run(scenario: Scenario) -> None:
+    check(scenario)

@@ -1,0 +1,104 @@
+"""Durations and windows: what may be written, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.errors import QueryError
+from tidegate.query.window import TimeWindow, TupleWindow, duration_text, duration_us
+
+
+@pytest.mark.parametrize(
+    ("value", "us"),
+    [
+        ("15 minutes", 900_000_000),
+        ("1 Minute", 60_000_000),
+        ("0.5 SECONDS", 500_000),
+        ("500ms", 500_000),
+        ("7us", 7),
+        ("2 h", 7_200_000_000),
+        ("1 hour 30 min", 5_400_000_000),
+        (" 1 week ", 604_800_000_000),
+        ("-3 days", -259_200_000_000),
+        (".25 milliseconds", 250),
+        (timedelta(seconds=1, microseconds=5), 1_000_005),
+        (2, 2_000_000),
+        (0.1, 100_000),
+        (0, 0),
+    ],
+)
+def test_durations(value: str | timedelta | float, us: int) -> None:
+    assert duration_us(value) == us
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            "fifteen",
+            "duration: a duration must be a number and a unit; got 'fifteen'. "
+            'Write for example "15 minutes" or "500 ms".',
+        ),
+        (
+            "15",
+            "duration: a duration must be a number and a unit; got '15'. "
+            'Write for example "15 minutes" or "500 ms".',
+        ),
+        (
+            "15 minuets",
+            "duration: a duration needs a unit of time; got minuets. Did you mean minutes? There "
+            "are: microseconds, milliseconds, seconds, minutes, hours, days, weeks.",
+        ),
+        ("0.5 us", "duration: a duration must be a whole number of microseconds; got 0.5."),
+        (True, "duration: a duration must be text, a timedelta or seconds; got True."),
+        (None, "duration: a duration must be text, a timedelta or seconds; got None."),
+        (float("nan"), "duration: a duration must be a whole number of microseconds; got NaN."),
+    ],
+)
+def test_what_is_not_a_duration(value: object, message: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        duration_us(value)  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+@given(st.integers(min_value=-(10**15), max_value=10**15))
+def test_the_text_of_a_duration_is_read_back(us: int) -> None:
+    assert duration_us(duration_text(us)) == us
+
+
+def test_windows_say_themselves() -> None:
+    assert str(TimeWindow(900_000_000, 300_000_000)) == "RANGE 15 minutes SLIDE 5 minutes"
+    assert str(TimeWindow(1_000_000, 1_000_000)) == "RANGE 1 second"
+    assert str(TupleWindow(5, 5)) == "ROWS 5"
+    assert str(TupleWindow(5, 2)) == "ROWS 5 SLIDE 2"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: TimeWindow(0, 0), "window: RANGE must be longer than zero; got 0 seconds."),
+        (lambda: TimeWindow(5, 0), "window: SLIDE must be longer than zero; got 0 seconds."),
+        (
+            lambda: TimeWindow(1_000_000, 2_000_000),
+            "window: SLIDE must not be longer than RANGE; got RANGE 1 second SLIDE 2 seconds. "
+            "Tuples between the windows would be lost; filter them with WHERE instead.",
+        ),
+        (lambda: TupleWindow(0, 0), "window: ROWS must be at least 1; got 0."),
+        (
+            lambda: TupleWindow(5, 6),
+            "window: SLIDE must be at least 1 and at most ROWS; got ROWS 5 SLIDE 6.",
+        ),
+        (
+            lambda: TupleWindow(5, 0),
+            "window: SLIDE must be at least 1 and at most ROWS; got ROWS 5 SLIDE 0.",
+        ),
+    ],
+)
+def test_windows_that_cannot_be(make: object, message: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        make()  # type: ignore[operator]
+    assert str(caught.value) == message

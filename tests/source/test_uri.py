@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidegate.errors import SourceError
+from tidegate.source.uri import open_uri
+
+
+def test_paths_file_uris_and_generators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my rides.csv").write_text("t,i\n2024-01-01,1\n")
+    monkeypatch.chdir(tmp_path)
+    ids = {
+        "my rides.csv": "my rides.csv",
+        f"file://{tmp_path}/my%20rides.csv": f"{tmp_path}/my rides.csv",
+        "*.csv": "my rides.csv",
+        "generator:taxi?rows=5": "generator:taxi?rows=5",
+    }
+    for uri, expected in ids.items():
+        connector = open_uri(uri, "rides", None, False)
+        assert [s.id for s in connector.discover()] == [expected]
+        assert not connector.live()
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("", "stream rides: the URI must not be empty"),
+        ("s3://bucket/a.csv", "stream rides, s3://bucket/a.csv: the scheme must be one that"),
+        ("kafka:topic", "got kafka:. Use a path, file:///path or generator:NAME"),
+        ("file://host/a.csv", "a file URI must name a file on this machine"),
+        ("nowhere.csv", "stream rides, nowhere.csv: the file or folder must be there"),
+    ],
+)
+def test_what_is_refused(uri: str, message: str) -> None:
+    with pytest.raises(SourceError) as raised:
+        open_uri(uri, "rides", "t", False)
+    assert message in str(raised.value)

@@ -1,0 +1,152 @@
+"""The dialect: what parses, what is printed again, and how mistakes are told."""
+
+from __future__ import annotations
+
+import pytest
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+from tidegate.sql.dialect import Tidegate, parse
+from tidegate.sql.syntax import CreateStream, QueryWith, StreamWindow
+
+ROUND_TRIPS = [
+    "CREATE STREAM rides FROM 'rides.parquet'",
+    "CREATE STREAM rides FROM 'a', 'b' TIME dropoff_time DISORDER 0.5 SECONDS IDLE 2 MINUTES",
+    "CREATE STREAM `odd name` FROM 'a' DISORDER '3 seconds'",
+    "CREATE STREAM x AS SELECT * FROM y",
+    "CREATE STREAM x AS SELECT COUNT(*) AS n FROM y [RANGE 1 DAY] WITH LATENCY 2 SECONDS",
+    "SELECT COUNT(*) AS n FROM rides [RANGE 15 MINUTES SLIDE 5 MINUTES]",
+    "SELECT COUNT(*) AS n FROM rides [RANGE '15 minutes' SLIDE '5 minutes']",
+    "SELECT COUNT(*) AS n FROM rides [RANGE 0.5 SECONDS]",
+    "SELECT COUNT(*) AS n FROM rides [RANGE -5 MINUTES]",
+    "SELECT COUNT(*) AS n FROM rides AS r [RANGE 1 WEEK] WHERE r.fare > 0",
+    "SELECT COUNT(*) AS n FROM rides [ROWS 10 SLIDE 2]",
+    "SELECT COUNT(*) AS n FROM (SELECT a FROM x) [ROWS 5]",
+    "SELECT COUNT(*) AS n FROM (SELECT a FROM x) AS t [ROWS 5] GROUP BY a",
+    "SELECT a FROM (SELECT a FROM x UNION ALL SELECT a FROM y) [RANGE 1 HOUR] GROUP BY a",
+    "SELECT r.x FROM r [RANGE 5 MINUTES] JOIN s [RANGE 5 MINUTES] ON r.x BETWEEN s.a - 1 AND s.a",
+    "SELECT r.x FROM r [ROWS 9] JOIN s AS t [ROWS 9] ON r.x = t.x WHERE t.y > 1 LIMIT 3",
+    "SELECT a[0] AS a FROM x WHERE b[1] > 2",
+    "SELECT a FROM x GROUP BY a WITH ERROR 10 PERCENT",
+    "SELECT a FROM x ORDER BY a WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET 1000 ROWS",
+    "SELECT a FROM x ORDER BY a DESC LIMIT 3 WITH SHED 98 PERCENT BY CONCEPT",
+    "SELECT a FROM x WITH SHED 9.5 PERCENT BY UNIFORM WITH LATENCY 2 SECONDS",
+    "WITH t AS (SELECT a FROM x) SELECT a FROM t",
+]
+
+
+@pytest.mark.parametrize("text", ROUND_TRIPS)
+def test_what_is_parsed_is_printed_again(text: str) -> None:
+    (tree,) = parse(text)
+    assert tree.sql(dialect=Tidegate) == text
+    assert parse(tree.sql(dialect="tidegate")) == [tree]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rides AS r [RANGE 1 HOUR]",
+        "rides r [RANGE 1 HOUR]",
+        "rides [RANGE 1 HOUR] AS r",
+        "rides [range 1 hour] r",
+    ],
+)
+def test_the_alias_may_stand_on_either_side_of_the_window(text: str) -> None:
+    (tree,) = parse(f"SELECT COUNT(*) FROM {text} WHERE r.a > 0")
+    window = tree.find(StreamWindow)
+    assert window is not None
+    assert window.this.alias == "r"
+    assert window.args["kind"] == "RANGE"
+    assert tree.args["where"] is not None
+
+
+def test_the_alias_may_stand_on_either_side_of_a_subquery_s_window() -> None:
+    first, second = (
+        parse(f"SELECT COUNT(*) FROM (SELECT a FROM x) {end}")[0]
+        for end in ("AS t [ROWS 5]", "[ROWS 5] t")
+    )
+    assert first == second
+
+
+def test_statements_are_separated_and_empty_ones_left_out() -> None:
+    create, select = parse("CREATE STREAM a FROM 'x;y';; SELECT * FROM a -- the end\n;")
+    assert isinstance(create, CreateStream)
+    assert create.args["uris"][0].name == "x;y"
+    assert isinstance(select, exp.Select)
+
+
+def test_several_with_clauses_are_kept_in_order() -> None:
+    (tree,) = parse("SELECT a FROM x WITH LATENCY 2 SECONDS WITH ERROR 5 PERCENT")
+    assert isinstance(tree, QueryWith)
+    assert [option.key for option in tree.expressions] == ["withlatency", "witherror"]
+
+
+def test_names_of_aggregates_that_spark_lacks() -> None:
+    (tree,) = parse("SELECT MEAN(a), VAR(a), STD(a), STDDEV_SAMP(a), QUANTILE(a, 0.5) FROM x")
+    assert [type(e) for e in tree.expressions] == [
+        exp.Avg,
+        exp.Variance,
+        exp.Stddev,
+        exp.Stddev,
+        exp.Quantile,
+    ]
+
+
+MISTAKES = {
+    "CREATE TABLE x (a INT)": "line 1, column 8: expected STREAM after CREATE; got TABLE.",
+    "CREATE STREM x": "line 1, column 8: expected STREAM after CREATE; got STREM.",
+    "CREATE STREAM": "line 1, column 14: expected the name of the stream; got the end of the "
+    "statement.",
+    "CREATE STREAM FROM 'x'": "line 1, column 15: expected the name of the stream; got FROM.",
+    "CREATE STREAM x": "line 1, column 16: expected FROM 'uri' or AS SELECT; got the end of the "
+    "statement.",
+    "CREATE STREAM x FROM y": "line 1, column 22: expected the address of a source in quotes; "
+    "got y.",
+    "CREATE STREAM x FROM 'y' TIM z": "line 1, column 26: expected TIME, DISORDER, IDLE or the "
+    "end of the statement; got TIM.",
+    "CREATE STREAM x FROM 'y' TIME a TIME b": "line 1, column 33: expected TIME only once; "
+    "got TIME.",
+    "CREATE STREAM x FROM 'y' DISORDER five": "line 1, column 35: expected a duration such as "
+    "15 MINUTES; got five.",
+    "SHOW TABLES": "line 1, column 1: expected CREATE STREAM or SELECT; got SHOW.",
+    "SELECT a FROM x [RANGE 5]": "line 1, column 25: expected a unit of time such as MINUTES; "
+    "got ].",
+    "SELECT a FROM x [RANGE 5 FORTNIGHTS]": "line 1, column 26: expected a unit of time such as "
+    "MINUTES; got FORTNIGHTS.",
+    "SELECT a FROM x [RANGE '5 foo']": "line 1, column 24: expected a duration such as "
+    "'15 minutes'; got '5 foo'.",
+    "SELECT a FROM x [NOW]": "line 1, column 18: expected RANGE or ROWS after [; got NOW.",
+    "SELECT a FROM x [ROWS]": "line 1, column 22: expected a number; got ].",
+    "SELECT a,\n  b FROM x [RANGE 5 MINUTES": "line 2, column 28: expected SLIDE or ]; got the end "
+    "of the statement.",
+    "SELECT a FROM x [ROWS 5] [ROWS 5]": "line 1, column 26: expected only one window after a "
+    "stream; got [.",
+    "SELECT a FROM": "line 1, column 14: expected the name of a stream; got the end of the "
+    "statement.",
+    "SELECT a FROM x WHERE": "line 1, column 22: expected another operand or argument; got the "
+    "end of the statement.",
+    "SELECT (a FROM x": "line 1, column 11: expected ); got FROM.",
+    "SELECT a + FROM x": "line 1, column 12: expected another operand or argument; got FROM.",
+    "SELECT a b c FROM x": "line 1, column 12: expected another clause or the end of the "
+    "statement; got c.",
+    "SELECT a FROM x WITH FOO": "line 1, column 22: expected ERROR, SHED or LATENCY after WITH; "
+    "got FOO.",
+    "SELECT a FROM x WITH ERROR 10": "line 1, column 30: expected PERCENT; got the end of the "
+    "statement.",
+    "SELECT a FROM x WITH SHED 9 PERCENT BY X": "line 1, column 40: expected CONCEPT or UNIFORM "
+    "after BY; got X.",
+    "SELECT 'a\nFROM x": "line 2: expected a closing '; got the end of the text.",
+    "SELECT a /* b": "line 1: expected quotes and comments to be closed; got the end of the text.",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES.items())
+def test_a_mistake_is_told_in_one_line(text: str, message: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(text)
+    assert str(caught.value) == f"SQL {message}"
+
+
+def test_text_nested_too_deeply_is_a_mistake_too() -> None:
+    with pytest.raises(QueryError, match="nested less deeply"):
+        parse(f"SELECT {'(' * 3000}a{')' * 3000} FROM x")

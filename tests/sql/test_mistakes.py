@@ -1,0 +1,174 @@
+"""Mistakes in a query: one line each, saying what was found and what to do next."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.query.catalog import sql
+from tidegate.errors import QueryError, UnavailableError
+
+HOUR = "[RANGE 1 HOUR]"
+RIDES = "ts, dropoff_time, route, fare, tip, paid, stops"
+AGGREGATES = (
+    "COUNT, SUM, AVG, MEAN, MIN, MAX, VAR, VARIANCE, VAR_SAMP, STDDEV, STDDEV_SAMP, STD, MEDIAN, "
+    "QUANTILE, PERCENTILE, FIRST, FIRST_VALUE, LAST, LAST_VALUE"
+)
+MISTAKES = {
+    "SELECT fare FROM ridez": "FROM: no stream has this name; got ridez. Did you mean rides? "
+    "There are: rides, calls, odd.",
+    "SELECT fare FROM db.rides": "FROM: no stream has this name; got db.rides. Did you mean rides? "
+    "There are: rides, calls, odd.",
+    "SELECT far FROM rides": "SELECT: no column has this name; got far. Did you mean fare? "
+    f"There are: {RIDES}.",
+    "SELECT fare FROM rides WHERE tipp > 1": "WHERE: no column has this name; got tipp. "
+    f"Did you mean tip? There are: {RIDES}.",
+    "SELECT r.tipp FROM rides r": "SELECT: no column has this name; got tipp. "
+    f"Did you mean tip? There are: {RIDES}.",
+    "SELECT s.fare FROM rides r": "SELECT: a qualified column must begin with the name of a "
+    "stream in FROM; got s.fare. There are: r.",
+    "SELECT s.* FROM rides r": "SELECT: no stream in FROM has this name; got s. There are: r.",
+    "SELECT COUNT(*) FROM rides": "SELECT: an aggregate needs a window: write FROM rides "
+    "[RANGE ...].",
+    "SELECT route FROM rides r GROUP BY route": "SELECT: an aggregate needs a window: write FROM "
+    "rides AS r [RANGE ...].",
+    f"SELECT fare FROM rides {HOUR}": "[RANGE 1 hour]: a window needs an aggregate in the select "
+    "list, or GROUP BY; got SELECT fare FROM rides [RANGE 1 HOUR]. Leave the window out, or add "
+    "for example COUNT(*).",
+    f"SELECT fare, COUNT(*) FROM rides {HOUR}": "SELECT: a column must be a key of GROUP BY or "
+    "inside an aggregate; got fare. Write GROUP BY fare.",
+    f"SELECT fare, COUNT(*) FROM rides {HOUR} GROUP BY route, tip": "SELECT: a column must be a "
+    "key of GROUP BY or inside an aggregate; got fare. Add fare to GROUP BY route, tip.",
+    f"SELECT COUNT(*) FROM rides {HOUR} HAVING tip > 1": "HAVING: a column must be a key of GROUP "
+    "BY or inside an aggregate; got tip. Write GROUP BY tip.",
+    f"SELECT COUNT(*) AS n FROM rides {HOUR} ORDER BY tip": "ORDER BY: a column must be a key of "
+    "GROUP BY or inside an aggregate; got tip. Write GROUP BY tip.",
+    f"SELECT COUNT(*) AS n FROM rides {HOUR} ORDER BY m": "ORDER BY: no column has this name; got "
+    f"m. There are: {RIDES}, n.",
+    "SELECT fare FROM rides WHERE COUNT(*) > 1": "WHERE: an aggregate cannot stand here; got "
+    "COUNT. Write the condition in HAVING.",
+    f"SELECT SUM(AVG(fare)) FROM rides {HOUR}": "SUM: an aggregate cannot be inside another; got "
+    "AVG(fare). Aggregate in a subquery first.",
+    f"SELECT MODE(fare) FROM rides {HOUR}": "SELECT: no aggregate has this name; got MODE. "
+    f"There are: {AGGREGATES}.",
+    f"SELECT SUMM(fare) FROM rides {HOUR}": "SELECT: no aggregate has this name; got SUMM. "
+    f"Did you mean SUM? There are: {AGGREGATES}.",
+    f"SELECT route, AVGE(fare) FROM rides {HOUR} GROUP BY route": "SELECT: no aggregate has this "
+    f"name; got AVGE. Did you mean AVG? There are: {AGGREGATES}.",
+    f"SELECT APPROX_COUNT_DISTINCT(tip) FROM rides {HOUR}": "SELECT: no aggregate has this name; "
+    f"got APPROX_COUNT_DISTINCT. There are: {AGGREGATES}.",
+    f"SELECT COUNT(fare, tip) FROM rides {HOUR}": "COUNT: takes one argument; got 2.",
+    f"SELECT COUNT(DISTINCT fare, tip) FROM rides {HOUR}": "COUNT: takes one argument; got 2.",
+    f"SELECT QUANTILE(fare, 2) FROM rides {HOUR}": "QUANTILE: the fraction must be between 0 and "
+    "1; got 2.0.",
+    f"SELECT QUANTILE(fare, tip) FROM rides {HOUR}": "QUANTILE: the fraction must be a number "
+    "between 0 and 1; got tip.",
+    f"SELECT SUM(paid) FROM rides {HOUR}": "sum(paid): the argument must be a number; got boolean.",
+    f"SELECT stops FROM rides {HOUR} GROUP BY stops": "GROUP BY: stops must be a plain value; got "
+    "list<item: string>.",
+    "SELECT COUNT(*) FROM rides [RANGE 1 HOUR SLIDE 2 HOURS]": "window: SLIDE must not be longer "
+    "than RANGE; got RANGE 1 hour SLIDE 2 hours. Tuples between the windows would be lost; filter "
+    "them with WHERE instead.",
+    "SELECT COUNT(*) FROM rides [RANGE 0 HOURS]": "window: RANGE must be longer than zero; got 0 "
+    "seconds.",
+    "SELECT COUNT(*) FROM rides [RANGE -1 HOUR]": "window: RANGE must be longer than zero; got -1 "
+    "hours.",
+    "SELECT COUNT(*) FROM rides [RANGE 1 HOUR SLIDE 0 SECONDS]": "window: SLIDE must be longer "
+    "than zero; got 0 seconds.",
+    f"SELECT COUNT(*) FROM rides {HOUR} LIMIT x": "LIMIT: must be a whole number; got x.",
+    f"SELECT COUNT(*) FROM rides {HOUR} LIMIT 1.5": "LIMIT: must be a whole number; got 1.5.",
+    "SELECT fare FROM rides ORDER BY fare": "ORDER BY and LIMIT: an unbounded stream has no last "
+    "tuple to wait for, so its order cannot be changed. Give the stream a window and an "
+    "aggregate, or leave ORDER BY and LIMIT out.",
+    "SELECT fare FROM rides UNION ALL SELECT fare FROM calls LIMIT 3": "ORDER BY and LIMIT: an "
+    "unbounded stream has no last tuple to wait for, so its order cannot be changed. Give the "
+    "stream a window and an aggregate, or leave ORDER BY and LIMIT out.",
+    "SELECT DISTINCT fare FROM rides": "SELECT: DISTINCT is not possible on an unbounded stream; "
+    "got DISTINCT. Give the stream a window and write GROUP BY.",
+    "SELECT SUM(fare) OVER () FROM rides": "SELECT: window functions with OVER are not supported; "
+    "got SUM(fare) OVER (). Give the stream a window: FROM name [RANGE ...].",
+    "SELECT fare FROM rides WHERE fare IN (SELECT fare FROM calls)": "WHERE: a subquery can stand "
+    "in FROM only; got fare IN (SELECT fare FROM calls).",
+    "SELECT fare FROM rides HAVING fare > 3": "HAVING: needs an aggregate; got fare > 3. Write "
+    "the condition in WHERE.",
+    "SELECT 1": "SELECT: needs FROM and a stream.",
+    "SELECT FROM rides": "SELECT: needs at least one column.",
+    f"SELECT *, COUNT(*) FROM rides {HOUR}": "SELECT: * cannot stand beside an aggregate; got *. "
+    "Name the columns of GROUP BY.",
+    f"SELECT COUNT(*), COUNT(*) FROM rides {HOUR}": "SELECT: every column needs a name of its "
+    "own; got count(1) twice. Give one of them another name with AS.",
+    "SELECT fare, tip AS Fare FROM rides": "SELECT: every column needs a name of its own; got "
+    "Fare twice. Give one of them another name with AS.",
+    "SELECT fare AS ts FROM rides": "SELECT: the name ts belongs to the event time; got fare. "
+    "Give the column another name with AS.",
+    f"SELECT COUNT(*) AS window_start FROM rides {HOUR}": "SELECT: the name window_start belongs "
+    "to the window; got count(1). Give the column another name with AS.",
+    f"SELECT COUNT(*) FROM rides {HOUR} GROUP BY 2": "GROUP BY: a number must be a position from "
+    "1 to 1 in the select list; got 2.",
+    f"SELECT COUNT(*) AS n FROM rides {HOUR} GROUP BY n": "GROUP BY: a key cannot be an "
+    "aggregate; got COUNT(*).",
+    f"SELECT COUNT(*) AS n FROM rides {HOUR} GROUP BY rout": "GROUP BY: no column has this name; "
+    f"got rout. Did you mean route? There are: {RIDES}, n.",
+    f"SELECT COUNT(*) FROM rides {HOUR} GROUP BY ROLLUP (route)": "GROUP BY: ROLLUP is not "
+    "supported.",
+    "SELECT route FROM rides UNION SELECT route FROM calls": "UNION: only UNION ALL is possible "
+    "on an unbounded stream; got UNION. Write UNION ALL.",
+    "SELECT route FROM rides INTERSECT SELECT route FROM calls": "INTERSECT: only UNION ALL is "
+    "possible on an unbounded stream; got INTERSECT. Write UNION ALL.",
+    "SELECT route FROM rides UNION ALL SELECT fare FROM calls": "UNION ALL: every side of column "
+    "route must have one type; got string and int. Add a CAST.",
+    "SELECT route, fare FROM rides UNION ALL SELECT fare FROM calls": "UNION ALL: every side must "
+    "have the same number of columns; got 2 and 1.",
+    "SELECT fare FROM rides TABLESAMPLE (10 PERCENT)": "FROM: only a window and an alias may "
+    "follow a stream; got rides TABLESAMPLE (10 PERCENT).",
+    "SELECT fare FROM rides OFFSET 3": "SELECT: this clause is not supported; got OFFSET.",
+    "SELECT fare FROM rides QUALIFY fare > 1": "SELECT: this clause is not supported; got QUALIFY.",
+    f"SELECT fare FROM rides {HOUR} LEFT JOIN calls {HOUR} ON rides.fare = calls.fare": "JOIN: "
+    "only inner joins are possible; got LEFT JOIN.",
+    f"SELECT r.fare FROM rides r JOIN calls c {HOUR} ON r.fare = c.fare": "JOIN: both sides need "
+    "a window; got rides AS r. Write rides AS r [RANGE ...].",
+    f"SELECT fare FROM rides r {HOUR} JOIN calls c {HOUR} ON r.fare = c.fare": "SELECT: a column "
+    "of both sides must be qualified; got fare. r.fare or c.fare?",
+    f"SELECT r.tip FROM rides r {HOUR} JOIN calls c {HOUR} ON r.fare = c.far": "ON: no column has "
+    "this name; got far. Did you mean fare? There are: ts, route, fare.",
+    f"SELECT s.tip FROM rides r {HOUR} JOIN calls c {HOUR} ON r.fare = c.fare": "SELECT: no "
+    "stream in FROM has this name; got s. There are: r, c.",
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 110 PERCENT": "WITH ERROR: the error must be "
+    "between 0 and 100 percent; got 110 PERCENT.",
+    f"SELECT COUNT(*) FROM ridez {HOUR} WITH LATENCY 2 SECONDS": "FROM: no stream has this name; "
+    "got ridez. Did you mean rides? There are: rides, calls, odd.",
+}
+NOT_YET = {
+    f"SELECT r.fare FROM rides r {HOUR} JOIN calls c {HOUR} ON r.fare = c.fare": "JOIN: joins are "
+    "not available yet.",
+    f"SELECT tip FROM rides {HOUR}, calls {HOUR}": "JOIN: joins are not available yet.",
+    "SELECT COUNT(*) FROM rides [ROWS 5]": "[ROWS 5]: tuple windows are not available yet.",
+    f"SELECT COUNT(*) FROM (SELECT route, AVG(fare) AS f FROM rides {HOUR} GROUP BY route) "
+    "[RANGE 1 DAY]": "window: a window over the result of a window is not available yet.",
+    f"SELECT COUNT(*) AS n FROM rides {HOUR} UNION ALL SELECT COUNT(*) FROM calls {HOUR}": "UNION "
+    "ALL: a union of windows is not available yet.",
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 10 PERCENT": "WITH ERROR 10 PERCENT CONFIDENCE "
+    "95 PERCENT: is not available yet.",
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH SHED 98 PERCENT BY UNIFORM": "WITH SHED 98 PERCENT "
+    "BY UNIFORM: is not available yet.",
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH LATENCY 2 SECONDS": "WITH LATENCY 2 seconds: is not "
+    "available yet.",
+    f"SELECT SUM(DISTINCT fare) FROM rides {HOUR}": "SUM(DISTINCT): is not available yet.",
+    f"SELECT FIRST(fare) IGNORE NULLS FROM rides {HOUR}": "FIRST: IGNORE NULLS is not available "
+    "yet.",
+    f"SELECT LAST(fare) FILTER (WHERE tip > 1) FROM rides {HOUR}": "LAST: FILTER is not available "
+    "yet.",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES.items())
+def test_mistakes(text: str, message: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        sql(text)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(("text", "message"), NOT_YET.items())
+def test_what_is_parsed_and_checked_but_not_run_yet(text: str, message: str) -> None:
+    with pytest.raises(UnavailableError) as caught:
+        sql(text)
+    assert str(caught.value) == message

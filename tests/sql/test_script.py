@@ -1,0 +1,116 @@
+"""Scripts: statements sorted out, windows and options read."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.errors import QueryError, UnavailableError
+from tidegate.query.option import ErrorBound, Latency, Shed
+from tidegate.query.window import TimeWindow, TupleWindow
+from tidegate.sql.dialect import parse
+from tidegate.sql.script import Create, read_option, read_script, read_window
+from tidegate.sql.syntax import StreamWindow
+
+
+def test_a_script_is_its_streams_and_one_select() -> None:
+    script = read_script(
+        """
+        CREATE STREAM rides FROM 'a.parquet', "b.parquet" TIME dropoff DISORDER 1.5 SECONDS;
+        SELECT * FROM rides; -- the query may stand anywhere
+        CREATE STREAM calls FROM 'generator:calls?rows=10' IDLE '2 minutes';
+        """
+    )
+    assert script.creates == (
+        Create("rides", ("a.parquet", "b.parquet"), "dropoff", 1_500_000, None),
+        Create("calls", ("generator:calls?rows=10",), None, 0, 120_000_000),
+    )
+    assert script.select.sql("tidegate", comments=False) == "SELECT * FROM rides"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "SQL: a script needs exactly one SELECT; got none. Add a SELECT statement."),
+        (
+            "CREATE STREAM a FROM 'x'",
+            "SQL: a script needs exactly one SELECT; got none. Add a SELECT statement.",
+        ),
+        (
+            "SELECT 1 FROM a; SELECT 2 FROM a",
+            "SQL: a script needs exactly one SELECT; got 2. "
+            "Put each query into a script of its own.",
+        ),
+        (
+            "DROP TABLE x",
+            "SQL: a script holds CREATE STREAM statements and one SELECT; got DROP TABLE x.",
+        ),
+        (
+            "INSERT INTO x SELECT 1",
+            "SQL: a script holds CREATE STREAM statements and one SELECT; "
+            "got INSERT INTO x SELECT 1.",
+        ),
+        (
+            "CREATE STREAM a FROM 'x'; CREATE STREAM A FROM 'y'; SELECT * FROM a",
+            "CREATE STREAM: a name can be used once; got A.",
+        ),
+        (
+            "CREATE STREAM a FROM 'x' DISORDER -1 SECONDS; SELECT * FROM a",
+            "CREATE STREAM a: DISORDER must not be negative; got -1 seconds.",
+        ),
+        (
+            "CREATE STREAM a FROM 'x' IDLE 0 SECONDS; SELECT * FROM a",
+            "CREATE STREAM a: IDLE must be longer than zero; got 0 seconds.",
+        ),
+    ],
+)
+def test_scripts_that_cannot_be(text: str, message: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        read_script(text)
+    assert str(caught.value) == message
+
+
+def test_a_stream_made_of_a_query_is_not_available_yet() -> None:
+    with pytest.raises(UnavailableError) as caught:
+        read_script("CREATE STREAM x AS SELECT * FROM rides; SELECT * FROM x")
+    assert str(caught.value) == "CREATE STREAM x: CREATE STREAM ... AS is not available yet."
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("[RANGE 15 MINUTES SLIDE 5 MINUTES]", TimeWindow(900_000_000, 300_000_000)),
+        ("[RANGE '15 minutes' SLIDE '5 minutes']", TimeWindow(900_000_000, 300_000_000)),
+        ("[RANGE 0.5 SECONDS]", TimeWindow(500_000, 500_000)),
+        ("[RANGE 7 MICROSECONDS SLIDE 2 MICROSECONDS]", TimeWindow(7, 2)),
+        ("[RANGE 1 WEEK SLIDE 1 DAY]", TimeWindow(604_800_000_000, 86_400_000_000)),
+        ("[ROWS 5]", TupleWindow(5, 5)),
+        ("[ROWS 5 SLIDE 2]", TupleWindow(5, 2)),
+    ],
+)
+def test_windows(text: str, window: TimeWindow | TupleWindow) -> None:
+    found = parse(f"SELECT COUNT(*) FROM a {text}")[0].find(StreamWindow)
+    assert found is not None
+    assert read_window(found) == window
+
+
+def test_a_part_of_a_row_is_no_window() -> None:
+    found = parse("SELECT COUNT(*) FROM a [ROWS 2.5]")[0].find(StreamWindow)
+    assert found is not None
+    with pytest.raises(QueryError, match=r"ROWS: must be a whole number of rows; got 2\.5"):
+        read_window(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ("ERROR 10 PERCENT", ErrorBound(0.1)),
+        ("ERROR 10 PERCENT CONFIDENCE 99.5 PERCENT", ErrorBound(0.1, 0.995)),
+        ("ERROR 5 PERCENT BUDGET 1000 ROWS", ErrorBound(0.05, 0.95, 1000)),
+        ("SHED 98 PERCENT", Shed(0.98)),
+        ("SHED 98 PERCENT BY UNIFORM", Shed(0.98, "uniform")),
+        ("LATENCY 2 SECONDS", Latency(2_000_000)),
+    ],
+)
+def test_options(text: str, option: ErrorBound | Shed | Latency) -> None:
+    (tree,) = parse(f"SELECT a FROM x WITH {text}")
+    assert read_option(tree.expressions[0]) == option
