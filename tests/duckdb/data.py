@@ -111,7 +111,7 @@ def rows(draw: Generator, count: int, span_s: int = 600, nulls: float = 0.15) ->
         "ts": np.sort(times),
         "k": draw.integers(0, 5, count),
         "i": draw.integers(-20, 20, count),
-        "b": draw.integers(-128, 128, count),
+        "b": draw.integers(-127, 128, count),
         "big": draw.integers(-(2**52), 2**52, count),
         "f": draw.integers(-8000, 8000, count) / 8,
         "g": (draw.integers(-80, 80, count) / 8).astype(np.float32),

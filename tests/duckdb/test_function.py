@@ -44,9 +44,7 @@ def test_all_functions_of_numbers(column: str, seed: int) -> None:
 @pytest.mark.parametrize("column", data.OTHERS)
 def test_all_functions_of_other_values(column: str) -> None:
     rows = data.rows(np.random.default_rng(3), 150)
-    text = (
-        f"SELECT t, {all_of(column, False)} FROM s [RANGE 1 MINUTE SLIDE 20 SECONDS] GROUP BY t"
-    )
+    text = f"SELECT t, {all_of(column, False)} FROM s [RANGE 1 MINUTE SLIDE 20 SECONDS] GROUP BY t"
     got = check(text, {"s": rows}, batch_rows=70, instances=2)
     own = data.SCHEMA.field(column).type
     assert got.schema.types[3:] == [pa.int64(), pa.int64(), own, own, own, own]
@@ -88,7 +86,7 @@ def test_the_mean_of_decimals_is_exact() -> None:
     got = check("SELECT k, AVG(d) AS a FROM s [RANGE 1 MINUTE] GROUP BY k", {"s": rows})
     wanted = database().sql("""
         WITH sums AS (
-            SELECT "~ts" // 60000000 AS w, k, (sum(d) * 1000)::HUGEINT AS total, count(d) AS n
+            SELECT floor("~ts" / 6e7) AS w, k, (sum(d) * 1000)::HUGEINT AS total, count(d) AS n
             FROM s GROUP BY ALL)
         SELECT CASE WHEN n > 0 THEN
             (sign(total) * ((abs(total) * 20000 + n) // (2 * n)))::HUGEINT END

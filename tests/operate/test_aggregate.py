@@ -67,7 +67,7 @@ def place(spec: AggregateSpec, row: tuple[Any, ...]) -> tuple[Any, ...]:
     return (row[1], *map(sort_key, row[2 : 2 + len(spec.keys)]))
 
 
-@settings(max_examples=250)
+@settings(max_examples=max(250, settings().max_examples))
 @given(st.data())
 def test_any_course_gives_what_the_twin_gives(data: st.DataObject) -> None:
     spec = data.draw(specs())
@@ -80,7 +80,6 @@ def test_any_course_gives_what_the_twin_gives(data: st.DataObject) -> None:
     check(spec, sorted(mine, key=lambda r: place(spec, r)), windows(spec, rows, users=USERS))
 
 
-@settings(max_examples=80)
 @given(st.data())
 def test_one_owner_and_one_step_come_out_in_order(data: st.DataObject) -> None:
     spec = data.draw(specs())
@@ -91,7 +90,6 @@ def test_one_owner_and_one_step_come_out_in_order(data: st.DataObject) -> None:
     check(spec, lines(closed), windows(spec, rows, above, upto, users=USERS))
 
 
-@settings(max_examples=80)
 @given(st.data())
 def test_partials_have_the_declared_schema_order_and_places(data: st.DataObject) -> None:
     spec = data.draw(specs())
@@ -111,7 +109,6 @@ def test_partials_have_the_declared_schema_order_and_places(data: st.DataObject)
         assert {p[1:] for p in places} == keys
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(-200, 200))
 def test_the_pane_numbers_of_a_frontier(a: int, b: int, frontier: int) -> None:
     spec = AggregateSpec(max(a, b), min(a, b), (), (Function("n", "count", (), None),))

@@ -206,7 +206,10 @@ def run(plan: Plan, streams: Sequence[PlainStream], course: Course) -> Result:
         one.go()
         outputs = [one.sink.batches[b] for b in sorted(one.sink.batches)]
         late = [
-            (name, *line) for o in outputs for name, table in o.late.items() for line in lines(table)
+            (name, *line)
+            for o in outputs
+            for name, table in o.late.items()
+            for line in lines(table)
         ]
         rejected = [line for o in outputs if o.rejected is not None for line in lines(o.rejected)]
         counters = {k: v for k, v in one.loop.manifest.counters.items() if k != "batches"}

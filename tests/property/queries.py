@@ -45,13 +45,13 @@ class Query:
         return lower(bind(read_script(self.sql), streams))
 
     @property
-    def float_sums(self) -> dict[int, str]:
+    def float_sums(self) -> dict[int, Function]:
         """The output columns that add floats, by position: another cut may change their end."""
         if isinstance(self.plain, Stateless):
             return {}
         spec = self.plain.spec
         columns = enumerate(spec.functions, 2 + len(spec.keys))
-        return {place: f.kind for place, f in columns if _adds_floats(f)}
+        return {place: f for place, f in columns if _adds_floats(f)}
 
 
 def uris_of(stream: str, sources: int) -> tuple[str, ...]:
@@ -166,9 +166,7 @@ WINDOWED = {
             of="(SELECT k, f, i, x FROM s UNION ALL SELECT k, f, i, x FROM r)",
         ),
         Windowed(
-            _spec(
-                ["k"], ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)", "COUNT(DISTINCT f)"], 10, 5
-            ),
+            _spec(["k"], ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)", "COUNT(DISTINCT f)"], 10, 5),
         ),
         ("s", "r"),
     ),

@@ -1,8 +1,14 @@
-"""Random streams with disorder, and random courses of a run over them."""
+"""Random streams with disorder, and random courses of a run over them.
+
+Hypothesis makes small scenarios and shrinks them; `crowded` makes large ones in which everything
+happens, from a seed.
+"""
 
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +40,8 @@ POSITIVE = (None, 0.1, 0.7, 2.3, 9.9, 33.3, 812.0625, 5e-3)
 SIGNED = (*POSITIVE, -0.1, -33.3, -0.0, 0.2)
 WILD = (*SIGNED, math.nan, math.inf, -math.inf)
 ORIGINS = (0, -37, 1_700_000_000_000_000, -2_208_988_800_000_000)
+STEPS_US = (0, 0, 1, 1, 2, 3, 5, 17, 1000, -1, -2, -4, -9, None)
+COLUMNS = ("ts", "k", "g", "f", "i", "x")
 
 
 @dataclass(frozen=True)
@@ -43,11 +51,20 @@ class Scenario:
     query: Query
     streams: tuple[PlainStream, ...]
     course: Course
-    positive: bool
-    """Whether no float is negative or without end, so that sums keep their digits."""
 
-    def __repr__(self) -> str:
-        return f"Scenario({self.query.sql!r}, {self.streams!r}, {self.course!r})"
+    @property
+    def rows(self) -> int:
+        return sum(len(rows) for s in self.streams for rows in s.sources)
+
+    def magnitude(self, column: str) -> float:
+        """The largest finite number of a column, without its sign."""
+        values = [row[column] for s in self.streams for rows in s.sources for row in rows]
+        return max((abs(v) for v in values if v is not None and math.isfinite(v)), default=0.0)
+
+    def positive(self, column: str) -> bool:
+        """Whether no number of a column is below 0, so that sums keep their digits."""
+        values = [row[column] for s in self.streams for rows in s.sources for row in rows]
+        return not any(v is not None and v < 0 for v in values)
 
 
 @st.composite
@@ -65,27 +82,31 @@ def scenarios(draw: st.DrawFn, queries: dict[str, Query]) -> Scenario:
         for name in query.names
     )
     rows = sum(len(source) for stream in streams for source in stream.sources)
-    return Scenario(query, streams, draw(courses(rows)), floats is POSITIVE)
+    return Scenario(query, streams, draw(courses(rows)))
 
 
 @st.composite
 def source_rows(draw: st.DrawFn, origin: int, floats: tuple[Any, ...]) -> list[dict[str, Any]]:
     """Rows whose times go up, stand still, jump ahead, or fall back a little; some have none."""
-    steps = st.sampled_from([0, 0, 1, 1, 2, 3, 5, 17, 1000, -1, -2, -4, -9, None])
     cells = st.tuples(
-        steps,
+        st.sampled_from(STEPS_US),
         st.sampled_from(KEYS),
         st.sampled_from(NUMBERS),
         st.sampled_from(FLOAT_KEYS),
         st.sampled_from(INTEGERS),
         st.sampled_from(floats),
     )
-    now = origin + draw(st.integers(-6, 6))
+    return timed(origin + draw(st.integers(-6, 6)), draw(st.lists(cells, max_size=MOST_ROWS)))
+
+
+def timed(start: int, cells: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Rows from cells whose first is the step from the newest time so far; None is no time."""
+    newest = start
     rows = []
-    for step, *values in draw(st.lists(cells, max_size=MOST_ROWS)):
-        ts = None if step is None else now + step
-        now = now if ts is None else max(now, ts) if step > 0 else now
-        rows.append(dict(zip(("ts", "k", "g", "f", "i", "x"), (ts, *values), strict=True)))
+    for step, *values in cells:
+        ts = None if step is None else newest + step
+        newest = newest if ts is None else max(newest, ts)
+        rows.append(dict(zip(COLUMNS, (ts, *values), strict=True)))
     return rows
 
 
@@ -119,3 +140,53 @@ def _events() -> st.SearchStrategy[Event]:
         st.builds(Restart, maybe),
         st.builds(Crash, st.sampled_from(STEPS), maybe),
     )
+
+
+def crowded(query: Query, seed: str) -> Scenario:
+    """Many rows, several sources, and every kind of event, all from a seed."""
+    chance = random.Random(seed)
+    floats = chance.choice([POSITIVE, SIGNED, WILD])
+    disorder = chance.choice([0, 3, 8])
+    origin = chance.choice(ORIGINS)
+    streams = tuple(
+        PlainStream(
+            name,
+            [_many_rows(chance, origin, floats) for _ in range(chance.randint(1, MOST_SOURCES))],
+            disorder,
+        )
+        for name in query.names
+    )
+    rows = sum(len(source) for stream in streams for source in stream.sources)
+    events = [_event(chance) for _ in range(16)]
+    switches = {chance.randrange(8): chance.randint(1, MOST_INSTANCES) for _ in range(2)}
+    course = Course(
+        -(-rows // chance.randint(3, 8)),
+        tuple(events),
+        chance.randint(1, 4),
+        tuple(sorted(switches.items())),
+    )
+    return Scenario(query, streams, course)
+
+
+def _many_rows(
+    chance: random.Random, origin: int, floats: Sequence[float | None]
+) -> list[dict[str, Any]]:
+    pools = (STEPS_US, KEYS, NUMBERS, FLOAT_KEYS, INTEGERS, floats)
+    cells = [tuple(chance.choice(p) for p in pools) for _ in range(chance.randint(0, 30))]
+    return timed(origin + chance.randint(-6, 6), cells)
+
+
+def _event(chance: random.Random) -> Event:
+    kind = chance.choice([Append, Append, Append, Step, Step, Step, End, Scale, Restart, Crash])
+    source, instances = chance.randrange(2 * MOST_SOURCES), chance.randint(1, 4)
+    if kind is Append:
+        return Append(source, chance.randint(1, 20))
+    if kind is End:
+        return End(source)
+    if kind is Scale:
+        return Scale(instances)
+    if kind is Restart:
+        return Restart(chance.choice([None, instances]))
+    if kind is Crash:
+        return Crash(chance.choice(STEPS), chance.choice([None, instances]))
+    return Step()

@@ -8,8 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tidegate.source.protocol import Source
 from tests.oracle.text import BAD
+from tidegate.source.protocol import Source
 
 _numbers = count()
 

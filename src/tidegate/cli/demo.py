@@ -28,7 +28,7 @@ NEXT = """\
 What to try next:
   put the query above into taxi.sql, then
   tidegate explain taxi.sql                                where each part of it runs
-  tidegate run taxi.sql --instances 1 --switch 3=4         other parallelism from batch 3 on, same rows
+  tidegate run taxi.sql --instances 1 --switch 3=4         more instances from batch 3 on, same rows
   tidegate run taxi.sql --out results --checkpoint state   kill it at any time, run it again
 """
 

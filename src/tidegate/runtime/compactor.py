@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.errors import StateError
 from tidegate.operate.aggregate import AggregateSpec, needed_from, sealed_before
 from tidegate.state.compaction import choose, compact, replace
 from tidegate.state.segment import Segment, read_segment
@@ -59,6 +61,8 @@ class Compactor:
         self._pool = ThreadPoolExecutor(1, "tidegate-compact") if spec else None
         self._running: Future[list[Rewrite]] | None = None
         self._considered: tuple[Segment, ...] = ()
+        self._placed: list[Segment | None] = []
+        """What `apply` put into the state of the batch that is running."""
 
     def live(self, segments: Sequence[Segment], frontier_us: int) -> list[Segment]:
         """The segments that hold a row some window may still need."""
@@ -89,14 +93,31 @@ class Compactor:
         for group, made in running.result():
             if all(s in current for s in group):
                 current = replace(current, group, made)
-            elif made is not None:
-                self._store.delete(made.path)
+                self._placed.append(made)
+            else:
+                self._remove([made])
         return current
 
+    def settle(self, segments: Sequence[Segment]) -> None:
+        """After a commit that lists these segments: remove rewrites that it had no use for."""
+        listed = {s.name for s in segments}
+        self._remove(s for s in self._placed if s is not None and s.name not in listed)
+        self._placed = []
+
     def close(self) -> None:
-        """Wait for the work under way; its result is an orphan that the next start removes."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
+        """Wait for the work under way and remove what no manifest will ever list."""
+        if self._pool is None:
+            return
+        self._pool.shutdown(wait=True)
+        running, self._running = self._running, None
+        if running is not None and running.exception() is None:
+            with suppress(StateError):  # an orphan then, and the next start removes it
+                self._remove(made for _, made in running.result())
+
+    def _remove(self, segments: Iterable[Segment | None]) -> None:
+        for segment in segments:
+            if segment is not None:
+                self._store.delete(segment.path)
 
     def _rewrite(
         self, batch: int, segments: tuple[Segment, ...], horizon: Horizon
@@ -106,8 +127,12 @@ class Compactor:
             rows = read_segment(self._store, segment, columns=["pane"])
             counts.append(int(horizon.live(rows, segment).sum()))
         done: list[Rewrite] = []
-        for number, group in enumerate(choose(segments, counts)):
-            name = f"{batch:08d}-compact-{number:02d}"
-            made = compact(self._store, group, name, horizon.live, "pane", horizon.sealed)
-            done.append((group, made))
+        try:
+            for number, group in enumerate(choose(segments, counts)):
+                name = f"{batch:08d}-compact-{number:02d}"
+                made = compact(self._store, group, name, horizon.live, "pane", horizon.sealed)
+                done.append((group, made))
+        except Exception:
+            self._remove(made for _, made in done)
+            raise
         return done

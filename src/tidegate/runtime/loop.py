@@ -7,30 +7,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-import pyarrow as pa
-
-from tidegate.batch import MAX_US, MIN_US, BatchId, from_bytes
+from tidegate.batch import MIN_US, BatchId
 from tidegate.clock import Clock, SystemClock
-from tidegate.collect.order import merge_windows
 from tidegate.errors import CheckpointError, RunError
 from tidegate.gate.intake import Cut, Intake
-from tidegate.order import Direction
 from tidegate.plan.physical import Plan
 from tidegate.route.mapping import Mapping, even, restored, switched
 from tidegate.runtime.compactor import Compactor
-from tidegate.runtime.job import LATE, REJECTED, Executor, Job, Outcome, Split
-from tidegate.runtime.metrics import BatchReport, Summary, imbalance
+from tidegate.runtime.gather import gather
+from tidegate.runtime.job import Executor, Job, Outcome
+from tidegate.runtime.metrics import BatchReport, Spans, Summary, imbalance
 from tidegate.runtime.options import RunOptions
+from tidegate.runtime.splits import splits_of, time_cuts
 from tidegate.sink.protocol import Output, Sink
 from tidegate.source.protocol import Connector
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
 from tidegate.version import __version__
-
-SPLIT_ROWS = 262_144
-"""The most positions one map task reads; fixed, so that results do not depend on the cores."""
 
 OPERATOR = "aggregate"
 
@@ -166,7 +160,7 @@ class Loop:
         """One batch; None when there is nothing to do now."""
         batch = self._manifest.batch + 1
         started = self._clock.now()
-        spans = _Spans(self._clock)
+        spans = Spans(self._clock)
         self._observe("before gate", batch)
         for request in self._take_requests():
             request()
@@ -182,7 +176,7 @@ class Loop:
         outcomes = _checked(job, self.executor.run(job))
         self._observe("after operate", batch)
         spans.mark("operate")
-        output = self._collect(outcomes)
+        output = gather(self.plan, outcomes)
         self.sink.stage(BatchId(batch), output)
         spans.mark("collect")
         manifest = self._next_manifest(batch, cut, mapping, epochs, segments, outcomes, output)
@@ -196,9 +190,10 @@ class Loop:
         self._intake.forget()
         self._observe("after publish", batch)
         previous, self._manifest, self._mapping = self._manifest, manifest, mapping
-        self._compactor.consider(
-            manifest.batch, manifest.operators.get(OPERATOR, ()), cut.frontier_us
-        )
+        held = manifest.operators.get(OPERATOR, ())
+        self._compactor.settle(held)
+        if not manifest.finished:
+            self._compactor.consider(manifest.batch, held, cut.frontier_us)
         return self._report(previous, manifest, outcomes, self._clock.now() - started, spans)
 
     def _recover(self) -> Manifest:
@@ -250,7 +245,7 @@ class Loop:
         return mapping, (*epochs, entry)
 
     def _job(self, batch: int, cut: Cut, mapping: Mapping, segments: Sequence[Segment]) -> Job:
-        splits = tuple(_splits(cut))
+        splits = tuple(splits_of(cut))
         return Job(
             batch,
             self.plan,
@@ -260,28 +255,7 @@ class Loop:
             cut.frontier_us,
             tuple(segments),
             self.store.handle(),
-            _time_cuts(cut, mapping.instances),
-        )
-
-    def _collect(self, outcomes: Sequence[Outcome]) -> Output:
-        plan = self.plan.aggregate
-        tables = [o.rows for o in outcomes]
-        if plan is None:
-            rows = pa.concat_tables(tables)
-        else:
-            ways = [Direction(k.descending, k.nulls_first) for k in plan.order]
-            rows = merge_windows(tables, ways, plan.limit)
-        rows = rows.select(self.plan.schema.names).cast(self.plan.schema)
-        side = sorted((p for o in outcomes for p in o.side), key=lambda p: p.split)
-        late: dict[str, list[pa.Table]] = {}
-        for parcel in side:
-            if parcel.kind == LATE:
-                late.setdefault(parcel.label, []).append(from_bytes(parcel.data))
-        rejected = [from_bytes(p.data) for p in side if p.kind == REJECTED]
-        return Output(
-            rows,
-            {name: pa.concat_tables(tables) for name, tables in sorted(late.items())},
-            pa.concat_tables(rejected) if rejected else None,
+            time_cuts(cut, mapping.instances),
         )
 
     def _next_manifest(
@@ -326,7 +300,7 @@ class Loop:
         manifest: Manifest,
         outcomes: Sequence[Outcome],
         seconds: float,
-        spans: _Spans,
+        spans: Spans,
     ) -> BatchReport:
         def added(name: str) -> int:
             return manifest.counters[name] - previous.counters.get(name, 0)
@@ -365,20 +339,6 @@ class Loop:
         return taken
 
 
-class _Spans:
-    """Wall time between the marks of a batch."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._last = clock.now()
-        self.spans_ms: dict[str, float] = {}
-
-    def mark(self, name: str) -> None:
-        now = self._clock.now()
-        self.spans_ms[name] = round((now - self._last) * 1e3, 3)
-        self._last = now
-
-
 def _check_meta(location: str, meta: dict[str, Any], wanted: dict[str, Any]) -> None:
     if meta.get("fingerprint") != wanted["fingerprint"]:
         raise CheckpointError(
@@ -394,43 +354,6 @@ def _check_meta(location: str, meta: dict[str, Any], wanted: dict[str, Any]) -> 
             f"--buckets {wanted['buckets']}",
             f"Use --buckets {meta.get('buckets')}, or another --checkpoint.",
         )
-
-
-def _splits(cut: Cut) -> list[Split]:
-    """The map tasks of a batch; a function of the cut alone."""
-    splits: list[Split] = []
-    for part in cut.parts:
-        whole = part.slice
-        for start in range(whole.start, whole.stop, SPLIT_ROWS):
-            stop = min(start + SPLIT_ROWS, whole.stop)
-            late = None
-            if whole.late is not None:
-                mask = whole.late[start - whole.start : stop - whole.start]
-                late = np.packbits(mask).tobytes() if mask.any() else None
-            source: Any = part.track.source
-            splits.append(
-                Split(
-                    len(splits),
-                    part.stream,
-                    source.id,
-                    part.track.order,
-                    start,
-                    whole.new_from,
-                    stop,
-                    late,
-                    source.reader(start, stop),
-                )
-            )
-    return splits
-
-
-def _time_cuts(cut: Cut, instances: int) -> tuple[int, ...]:
-    """Event times that divide a batch's tuples among instances, evenly where times are even."""
-    low = max(min((p.slice.low_us for p in cut.parts), default=MAX_US), cut.previous_us)
-    high = min(max((p.slice.high_us for p in cut.parts), default=MIN_US), cut.frontier_us)
-    if low >= high:
-        return (low,) * (instances - 1)
-    return tuple(low + (high - low) * i // instances for i in range(1, instances))
 
 
 def _checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:

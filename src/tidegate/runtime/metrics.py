@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.clock import Clock
+
 
 @dataclass(frozen=True)
 class BatchReport:
@@ -72,25 +74,42 @@ class Summary:
 
     def text(self) -> str:
         """The summary in a few lines, for the end of a run in a terminal."""
-        d = self.as_dict()
+        d, late = self.as_dict(), self.counters.get("rows_late", 0)
+        latency = d["latency_ms"]
         lines = [
-            f"{'finished' if d['finished'] else 'stopped'}: {d['rows_in']:,} rows in, {d['rows_out']:,} out, "
-            f"{d['rows_late']:,} late, {d['rows_rejected']:,} rejected, {d['rows_shed']:,} shed",
-            f"{d['batches']:,} batches ({d['batches_this_run']:,} in this run, {d['seconds']:.2f} s, "
-            f"{d['rows_per_second']:,.0f} rows/s); batch p50 {d['latency_ms']['p50']:.0f} ms, "
-            f"p95 {d['latency_ms']['p95']:.0f} ms, p99 {d['latency_ms']['p99']:.0f} ms",
-            f"state {d['state_rows']:,} rows, {d['state_bytes']:,} bytes; imbalance {d['imbalance']:.2f}",
+            f"{'finished' if d['finished'] else 'stopped'}: {d['rows_in']:,} rows in, "
+            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected, "
+            f"{d['rows_shed']:,} shed",
+            f"{d['batches']:,} batches ({d['batches_this_run']:,} in this run, "
+            f"{d['seconds']:.2f} s, {d['rows_per_second']:,.0f} rows/s); batch p50 "
+            f"{latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms, p99 {latency['p99']:.0f} ms",
+            f"state {d['state_rows']:,} rows, {d['state_bytes']:,} bytes; "
+            f"imbalance {d['imbalance']:.2f}",
         ]
-        for epoch in self.epochs[1:]:
-            lines.append(
-                f"epoch {epoch['epoch']}: {epoch['instances']} instances from batch {epoch['batch']}, "
-                f"switched in {epoch['switch_ms']:.2f} ms"
-            )
-        if d["rows_late"]:
+        lines += [
+            f"epoch {e['epoch']}: {e['instances']} instances from batch {e['batch']}, "
+            f"switched in {e['switch_ms']:.2f} ms"
+            for e in self.epochs[1:]
+        ]
+        if late:
             lines.append(
                 "late rows arrived after newer ones of their source: see _late, or allow DISORDER"
             )
         return "\n".join(lines)
+
+
+class Spans:
+    """Wall time between the marks of a batch."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = clock.now()
+        self.spans_ms: dict[str, float] = {}
+
+    def mark(self, name: str) -> None:
+        now = self._clock.now()
+        self.spans_ms[name] = round((now - self._last) * 1e3, 3)
+        self._last = now
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

@@ -80,9 +80,7 @@ def connect(master: str, name: str = "tidegate") -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     conf = SparkConf().setMaster(_with_retries(master)).setAppName(name).setAll(_SETTINGS)
-    with tempfile.NamedTemporaryFile(
-        "wb", prefix="tidegate-jvm-", suffix=".log", delete=False
-    ) as log:
+    with tempfile.NamedTemporaryFile(prefix="tidegate-jvm-", suffix=".log", delete=False) as log:
         try:
             gateway = launch_gateway(conf, {"stderr": log, "stdout": log})
             SparkContext(conf=conf, gateway=gateway)
@@ -92,7 +90,7 @@ def connect(master: str, name: str = "tidegate") -> SparkSession:
                 "--master",
                 "must be a Spark master that answers",
                 f"{master} ({_first_line(error)})",
-                f"Use local[2], spark://host:port, or none to run without Spark; {log.name} has more.",
+                f"Use local[2], spark://host:port or none (without Spark); {log.name} has more.",
             ) from error
     atexit.register(Path(log.name).unlink, missing_ok=True)
     return session

@@ -42,7 +42,7 @@ class FrameConnector:
         check_time(self.schema, time, name)
         self._store: Store | None = None
         self._query: StreamingQuery | None = None
-        self._live = frame.isStreaming
+        self._live = bool(frame.isStreaming)
         self._lock = threading.Lock()
         self._runs: dict[int, list[RunSource]] = {}
 
@@ -71,7 +71,7 @@ class FrameConnector:
                 str(failure).splitlines()[0],
                 "Run again to continue.",
             )
-        self._live = self._query is not None and self._query.isActive
+        self._live = self._query is not None and bool(self._query.isActive)
         with self._lock:
             return [run for batch in sorted(self._runs) for run in self._runs[batch]]
 

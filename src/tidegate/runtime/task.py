@@ -30,7 +30,7 @@ from tidegate.runtime.job import (
     raw_name,
 )
 from tidegate.runtime.side import side_parcels
-from tidegate.schema import TIME
+from tidegate.source.event_time import to_us
 
 _STREAM_SHIFT = 32
 
@@ -56,15 +56,13 @@ def read_split(job: Job, split: Split, columns: Sequence[str]) -> tuple[pa.Table
     prefix = job.plan.prefixes[split.stream]
     asked = list(columns) + [prefix.time] * (prefix.time not in columns)
     rows = split.reader.read(asked)
-    moment = rows.table.column(prefix.time).combine_chunks().cast(TIME).cast(pa.int64())
+    times, timed = to_us(rows.table.column(prefix.time))
     late = np.zeros(split.stop - split.start, np.bool_)
     if split.late is not None:
         late = np.unpackbits(np.frombuffer(split.late, np.uint8), count=len(late)).astype(np.bool_)
     is_late = late[rows.seq - split.start]
-    timed = moment.is_valid().to_numpy(zero_copy_only=False)
     ready = timed & ~is_late
     if job.plan.aggregate is None:
-        times = moment.fill_null(0).to_numpy()
         ready &= (times >= job.previous_us) & (times < job.frontier_us)
     side = []
     new = rows.seq >= split.new_from
@@ -77,7 +75,7 @@ def read_split(job: Job, split: Split, columns: Sequence[str]) -> tuple[pa.Table
     source = np.full(len(rows.seq), (split.stream << _STREAM_SHIFT) + split.order, np.int64)
     table = pa.table(
         {
-            TS: moment,
+            TS: times,
             SRC: source,
             SEQ: rows.seq,
             **{raw_name(c): rows.table.column(c) for c in columns},

@@ -18,6 +18,7 @@ from tidegate.sink.protocol import Output
 from tidegate.state.store import Store
 
 _STAGING = "_staging"
+_SIDES = ("_late", "_rejected")
 
 
 class FileSink:
@@ -38,13 +39,10 @@ class FileSink:
             raise OptionError(
                 str(self.path), "the output must be a folder", "a file", "Choose another --out."
             )
-        if fresh and self.path.exists() and any(self.path.glob("batch=*")):
-            raise OptionError(
-                str(self.path),
-                "a new run needs an output folder without results",
-                "batches of an earlier run",
-                "Choose another --out, delete the folder, or continue with its --checkpoint.",
-            )
+        if fresh:
+            self._check_unused()
+        else:
+            self._check_continued(store)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._discard(self.path / _STAGING) if fresh else None
@@ -81,24 +79,69 @@ class FileSink:
             ) from error
 
     def publish(self, batch: BatchId) -> None:
+        """Move the side outputs into place, then the batch itself: a crash leaves the rest aside.
+
+        What is not aside any more was moved before, and stays as it is.
+        """
         aside = self.path / _STAGING / _folder(batch)
-        if not aside.exists():
+        try:
+            if aside.exists():
+                for side in _SIDES:
+                    if (aside / side).exists():
+                        self._move(aside / side, self.path / side / _folder(batch))
+                self._move(aside, self.path / _folder(batch))
+                _sync_folder(self.path)
             self._drop_empty_staging()
-            return
-        for side in ("_late", "_rejected"):
-            target = self.path / side / _folder(batch)
-            self._discard(target)
-            if (aside / side).exists():
-                target.parent.mkdir(exist_ok=True)
-                os.replace(aside / side, target)
-        target = self.path / _folder(batch)
-        self._discard(target)
-        os.replace(aside, target)
-        _sync_folder(self.path)
-        self._drop_empty_staging()
+        except OSError as error:
+            raise SinkError(
+                str(self.path / _folder(batch)),
+                "a committed batch must be moved into place",
+                error.strerror or str(error),
+                f"It is kept in {aside}: mend the folder, then run again.",
+            ) from error
 
     def close(self) -> None:
         self._drop_empty_staging()
+
+    def _check_unused(self) -> None:
+        """A new run begins in a folder without results, so that none of another are read as its."""
+        there = [*self.path.glob("batch=*")]
+        there += [found for side in _SIDES for found in (self.path / side).glob("batch=*")]
+        if there:
+            raise OptionError(
+                str(self.path),
+                "a new run needs an output folder without results",
+                f"batches of an earlier run ({min(there).relative_to(self.path)})",
+                "Choose another --out, delete the folder, or continue with its --checkpoint.",
+            )
+
+    def _check_continued(self, store: Store) -> None:
+        """A run continues in the folder that has its results: the newest, and none beyond it."""
+        latest = store.latest()
+        assert latest is not None
+        newest = _folder(latest.batch)
+        beyond = sorted(p.name for p in self.path.glob("batch=*") if p.name > newest)
+        if beyond:
+            raise OptionError(
+                str(self.path),
+                f"must have the results of this checkpoint, up to {newest}",
+                f"{beyond[0]} of another run",
+                "Continue with the --out of the earlier run, or move those batches away.",
+            )
+        places = (self.path / newest, self.path / _STAGING / newest)
+        if not any(place.exists() for place in places):
+            raise OptionError(
+                str(self.path),
+                f"must have the results of this checkpoint, up to {newest}",
+                f"no {newest}",
+                "Continue with the --out of the earlier run, or start from an empty checkpoint; "
+                f"if the results were moved away on purpose, make an empty folder {newest}.",
+            )
+
+    def _move(self, source: Path, target: Path) -> None:
+        target.parent.mkdir(exist_ok=True)
+        self._discard(target)
+        os.replace(source, target)
 
     def _write(self, folder: Path, name: str, table: pa.Table) -> None:
         folder.mkdir(parents=True, exist_ok=True)

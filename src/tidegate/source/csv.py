@@ -7,6 +7,7 @@ times are ISO 8601, in UTC unless they say otherwise.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from tidegate.errors import SourceError
 from tidegate.schema import TIME, type_name
 from tidegate.source.block import Records, split_csv
 from tidegate.source.event_time import cast_possible, mostly_times, parse_time
-from tidegate.source.protocol import Reject
+from tidegate.source.protocol import Int64s, Reject
 from tidegate.source.text import Head, Parsed, with_times
 
 _TRUE = ("1", "true", "True", "TRUE")
@@ -47,7 +48,7 @@ class CsvFormat:
                 timed = with_times(table, schema)
                 if timed is not None:
                     return Parsed(timed, None, ())
-        return self._parse_each(data, schema)
+        return self._parse_with_care(data, schema)
 
     def infer(self, data: bytes, time: str | None) -> pa.Schema:
         """Types of a sample of whole records; null where a column has no value in it.
@@ -85,14 +86,21 @@ class CsvFormat:
             return data, pa.schema([(n, pa.null()) for n in self.names]).empty_table()
         return data, self._read(data, None)
 
-    def _read(self, data: bytes, schema: pa.Schema | None) -> pa.Table:
+    def _read(
+        self,
+        data: bytes,
+        schema: pa.Schema | None,
+        on_miscount: Callable[[pacsv.InvalidRow], str] | None = None,
+    ) -> pa.Table:
         types = {f.name: pa.string() if f.type == TIME else f.type for f in schema or ()}
         return pacsv.read_csv(
             pa.BufferReader(data),
             read_options=pacsv.ReadOptions(
                 use_threads=False, block_size=len(data) + 1, column_names=self.names
             ),
-            parse_options=pacsv.ParseOptions(newlines_in_values=True),
+            parse_options=pacsv.ParseOptions(
+                newlines_in_values=True, invalid_row_handler=on_miscount
+            ),
             convert_options=pacsv.ConvertOptions(
                 column_types=types,
                 include_columns=list(types),
@@ -113,45 +121,67 @@ class CsvFormat:
                 kept.append(record.replace(b"\r", b" "))
         return b"\n".join(kept)
 
-    def _parse_each(self, data: bytes, schema: pa.Schema) -> Parsed:
-        """The slow way, for blocks in which something is wrong: record by record."""
+    def _parse_with_care(self, data: bytes, schema: pa.Schema) -> Parsed:
+        """The slow way, for blocks in which something is wrong: all cells as texts first."""
         records = split_csv(data, True)
-        reasons: dict[int, str] = {}
-        places: list[int] = []
-        lines: list[list[str]] = []
-        for place, (start, stop) in enumerate(zip(records.starts, records.stops)):
-            found = self._fields(data[start:stop])
-            if isinstance(found, str):
-                reasons[place] = found
-            else:
-                places.append(place)
-                lines.append(found)
+        cells, places, reasons = self._cells(data, records, schema.names)
         columns = []
-        for field in schema:
-            at = self.names.index(field.name)
-            text, broken = _texts([line[at] for line in lines])
+        for field, found in zip(schema, cells):
+            text, broken = _texts(found)
             values = convert(text, field.type)
             for i in broken:
-                reasons.setdefault(places[i], f"{field.name}: {text[i].as_py()!r} is not UTF-8")
+                why = f"{field.name}: {text[i].as_py()!r} is not UTF-8"
+                reasons.setdefault(int(places[i]), why)
             misread = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
             for i in np.flatnonzero(misread):
-                why = f"{field.name}: {text[i].as_py()!r} is not a {type_name(field.type)}"
-                reasons.setdefault(places[i], why)
+                why = f"{field.name}: {text[int(i)].as_py()!r} is not a {type_name(field.type)}"
+                reasons.setdefault(int(places[i]), why)
             columns.append(values)
-        readable = np.array([p not in reasons for p in places], np.bool_)
+        readable = ~np.isin(places, np.array(list(reasons), np.int64))
         table = pa.table(columns, schema=schema).filter(pa.array(readable))
         rejects = tuple(
             Reject(p, why, data[records.starts[p] : records.stops[p]].decode("utf-8", "replace"))
             for p, why in sorted(reasons.items())
         )
-        return Parsed(table, np.array(places, np.int64)[readable], rejects)
+        return Parsed(table, places[readable], rejects)
 
-    def _fields(self, record: bytes) -> list[str] | str:
-        """The cells of a record, or why it has none; bytes that are not UTF-8 are escaped."""
-        fields = fields_of(record.decode("utf-8", "surrogateescape"))
-        if isinstance(fields, list) and len(fields) != len(self.names):
-            return f"{len(self.names)} fields must be in a line, got {len(fields)}"
-        return fields
+    def _cells(
+        self, data: bytes, records: Records, names: list[str]
+    ) -> tuple[list[pa.Array], Int64s, dict[int, str]]:
+        """Cells as bytes by column, the places they stand at, and why other places have none."""
+        wrong: dict[int, str] = {}
+
+        def note(row: pacsv.InvalidRow) -> str:
+            wrong[row.number - 1] = self._miscounted(row.actual_columns)
+            return "skip"
+
+        if not _has_lone_return(data):
+            table = self._read(data, pa.schema([(n, pa.binary()) for n in names]), note)
+            if table.num_rows + len(wrong) == len(records):
+                columns = [c.combine_chunks() for c in table.columns]
+                return columns, np.delete(np.arange(len(records)), list(wrong)), wrong
+        return self._cells_one_by_one(data, records, names)
+
+    def _cells_one_by_one(
+        self, data: bytes, records: Records, names: list[str]
+    ) -> tuple[list[pa.Array], Int64s, dict[int, str]]:
+        """For blocks with records that Arrow sees otherwise: stray returns, quotes left open."""
+        wrong: dict[int, str] = {}
+        lines = []
+        for place, (start, stop) in enumerate(zip(records.starts, records.stops)):
+            fields = fields_of(data[start:stop].decode("utf-8", "surrogateescape"))
+            if isinstance(fields, str):
+                wrong[place] = fields
+            elif len(fields) != len(self.names):
+                wrong[place] = self._miscounted(len(fields))
+            else:
+                lines.append([f.encode("utf-8", "surrogateescape") or None for f in fields])
+        at = [self.names.index(n) for n in names]
+        columns = [pa.array([line[i] for line in lines], pa.binary()) for i in at]
+        return columns, np.delete(np.arange(len(records)), list(wrong)), wrong
+
+    def _miscounted(self, fields: int) -> str:
+        return f"{len(self.names)} fields must be in a line, got {fields}"
 
 
 def read_head(data: bytes, whole: bool, final: bool, time: str | None, where: str) -> Head | None:
@@ -225,16 +255,15 @@ def convert(text: pa.Array, type_: pa.DataType) -> pa.Array:
     return cast_possible(trimmed, type_)
 
 
-def _texts(cells: list[str]) -> tuple[pa.Array, list[int]]:
-    """Cells as an array, empty ones as NULL, and the places of those that are not UTF-8."""
-    broken = [i for i, cell in enumerate(cells) if not _is_text(cell)]
-    for i in broken:
-        cells[i] = cells[i].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return pa.array([cell or None for cell in cells], pa.string()), broken
-
-
-def _is_text(cell: str) -> bool:
-    return cell.isascii() or not any("\udc80" <= c <= "\udcff" for c in cell)
+def _texts(cells: pa.Array) -> tuple[pa.Array, list[int]]:
+    """Bytes as texts, and the places of those that are not UTF-8."""
+    try:
+        return cells.cast(pa.string()), []
+    except pa.ArrowInvalid:
+        raw = cells.to_pylist()
+    texts = [None if c is None else c.decode("utf-8", "replace") for c in raw]
+    broken = [i for i, (c, t) in enumerate(zip(raw, texts)) if t is not None and t.encode() != c]
+    return pa.array(texts, pa.string()), broken
 
 
 def _has_lone_return(data: bytes) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +12,7 @@ from tidegate.errors import SourceError, near
 from tidegate.schema import TIME, type_name
 from tidegate.source.protocol import Bools, Int64s
 
-_ZONED = r"^.{10}[T ].*(Z|[+-]\d\d:?(\d\d)?)$"
+_ZONED = re.compile(r"^.{10}[T ].*(Z|[+-]\d\d:?(\d\d)?)$")
 _DIGITS_BELOW_US = r"(\.\d{6})\d+"
 
 
@@ -45,16 +47,21 @@ def to_us(column: pa.ChunkedArray | pa.Array) -> tuple[Int64s, Bools]:
 def parse_time(text: pa.Array) -> pa.Array:
     """ISO 8601 texts as TIME, without a zone as UTC, cut to microseconds; NULL where unreadable.
 
-    One vectorised cast where all texts have the same form, several where they are mixed.
+    One vectorised cast where all texts have the form of the first, several where they are mixed.
     """
-    for type_ in (pa.timestamp("us"), TIME):
-        try:
-            return text.cast(type_).cast(TIME)
-        except pa.ArrowInvalid:
-            continue
+    first = (
+        text[pc.index(text.is_valid(), True).as_py()].as_py() if text.null_count < len(text) else ""
+    )
+    try:
+        return text.cast(TIME if _ZONED.match(first) else pa.timestamp("us")).cast(TIME)
+    except pa.ArrowInvalid:
+        return _parse_mixed(text)
+
+
+def _parse_mixed(text: pa.Array) -> pa.Array:
     text = pc.utf8_trim(text, " \t")
     text = pc.replace_substring_regex(text, _DIGITS_BELOW_US, r"\1")
-    zoned = pc.match_substring_regex(text, _ZONED)
+    zoned = pc.match_substring_regex(text, _ZONED.pattern)
     missing = pa.scalar(None, pa.string())
     local = cast_possible(pc.if_else(zoned, missing, text), pa.timestamp("us")).cast(TIME)
     return pc.coalesce(local, cast_possible(pc.if_else(zoned, text, missing), TIME))

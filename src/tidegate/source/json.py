@@ -25,6 +25,8 @@ from tidegate.source.text import Head, Parsed, with_times
 _BOM = b"\xef\xbb\xbf"
 _OPEN, _CLOSE = 123, 125
 _INT64 = range(-(2**63), 2**63)
+_FEW = 64
+_NO_OBJECT = "a line must be one JSON object"
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class JsonFormat:
                 timed = with_times(table, schema)
                 if timed is not None:
                     return Parsed(timed, None, ())
-        return _parse_each([data[a:b] for a, b in zip(records.starts, records.stops)], schema)
+        return _parse_with_care([data[a:b] for a, b in zip(records.starts, records.stops)], schema)
 
 
 def read_head(data: bytes, whole: bool, final: bool, time: str | None, where: str) -> Head | None:
@@ -100,53 +102,81 @@ def _read(data: bytes, schema: pa.Schema | None) -> pa.Table:
     )
 
 
-def _parse_each(lines: Sequence[bytes], schema: pa.Schema) -> Parsed:
-    """The slow way, for blocks in which something is wrong: line by line."""
-    reasons = {place: why for place, line in enumerate(lines) if (why := _fault(line, schema))}
-    sound = [place for place in range(len(lines)) if place not in reasons]
-    tables, places, done = [], [], 0
-    for count, found in _pieces([lines[p] for p in sound], schema):
-        if isinstance(found, str):
-            reasons[sound[done]] = found
-        else:
-            tables.append(found.select(schema.names))
-            places += sound[done : done + count]
-        done += count
+def _parse_with_care(lines: Sequence[bytes], schema: pa.Schema) -> Parsed:
+    """The slow way, for blocks in which something is wrong: by parts, down to single lines."""
+    sieve = _Sieve(schema)
+    sieve.take(lines, 0)
+    reasons, places = sieve.reasons, np.array(sieve.places, np.int64)
     columns = []
     for field in schema:
-        type_ = pa.string() if field.type == TIME else field.type
-        chunks = [c for t in tables for c in t.column(field.name).chunks]
-        values = pa.chunked_array(chunks, type_).combine_chunks()
+        values = sieve.column(field.name)
         if field.type == TIME:
             text, values = values, parse_time(values)
             wrong = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
             for i in np.flatnonzero(wrong):
-                why = f"{field.name}: {text[i].as_py()!r} is not a {type_name(TIME)}"
-                reasons.setdefault(places[i], why)
+                why = f"{field.name}: {text[int(i)].as_py()!r} is not a {type_name(TIME)}"
+                reasons.setdefault(int(places[i]), why)
         columns.append(values)
-    readable = np.array([p not in reasons for p in places], np.bool_)
+    readable = ~np.isin(places, np.array(list(reasons), np.int64))
     rejects = tuple(
         Reject(p, why, lines[p].decode("utf-8", "replace")) for p, why in sorted(reasons.items())
     )
     table = pa.table(columns, schema=schema).filter(pa.array(readable))
-    return Parsed(table, np.array(places, np.int64)[readable], rejects)
+    return Parsed(table, places[readable], rejects)
 
 
-def _pieces(lines: Sequence[bytes], schema: pa.Schema) -> list[tuple[int, pa.Table | str]]:
-    """Runs of lines with their table, or a single line with the reason why it has none."""
-    if not lines:
-        return []
-    try:
-        table = _read(b"\n".join(lines), schema)
+class _Sieve:
+    """Lines that Arrow can read, as tables, and for the others the reason; times stay texts."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.places: list[int] = []
+        self.reasons: dict[int, str] = {}
+        self._tables: list[pa.Table] = []
+
+    def column(self, name: str) -> pa.Array:
+        type_ = self.schema.field(name).type
+        chunks = [c for t in self._tables for c in t.column(name).chunks]
+        return pa.chunked_array(chunks, pa.string() if type_ == TIME else type_).combine_chunks()
+
+    def take(self, lines: Sequence[bytes], first: int) -> None:
+        """Sort out lines that stand at the places from `first` on."""
+        if self._accepted(lines, range(first, first + len(lines))):
+            return
+        if len(lines) > _FEW:
+            half = len(lines) // 2
+            self.take(lines[:half], first)
+            self.take(lines[half:], first + half)
+            return
+        faults = {i: why for i, line in enumerate(lines) if (why := _fault(line, self.schema))}
+        self.reasons.update({first + i: why for i, why in faults.items()})
+        sound = [i for i in range(len(lines)) if i not in faults]
+        if self._accepted([lines[i] for i in sound], [first + i for i in sound]):
+            return
+        for i in sound:
+            if not self._accepted([lines[i]], [first + i]):
+                self.reasons[first + i] = self._complaint(lines[i])
+
+    def _accepted(self, lines: Sequence[bytes], places: Sequence[int]) -> bool:
+        """Whether Arrow reads each of the lines as one object; then they are kept."""
+        data = b"\n".join(lines)
+        if not lines or not _regular(data, split_lines(data, True)):
+            return not lines
+        try:
+            table = _read(data, self.schema)
+        except pa.ArrowInvalid:
+            return False
         if table.num_rows == len(lines):
-            return [(len(lines), table)]
-        why = "a line must be one JSON object"
-    except pa.ArrowInvalid as error:
-        why = str(error).removeprefix("JSON parse error: ").removesuffix(" in row 0")
-    if len(lines) == 1:
-        return [(1, why)]
-    half = len(lines) // 2
-    return _pieces(lines[:half], schema) + _pieces(lines[half:], schema)
+            self._tables.append(table)
+            self.places += places
+        return bool(table.num_rows == len(lines))
+
+    def _complaint(self, line: bytes) -> str:
+        try:
+            _read(line, self.schema)
+        except pa.ArrowInvalid as error:
+            return str(error).removeprefix("JSON parse error: ").removesuffix(" in row 0")
+        return _NO_OBJECT
 
 
 def _fault(line: bytes, schema: pa.Schema) -> str | None:
@@ -171,7 +201,7 @@ def _object(line: bytes) -> dict[str, Any] | str:
         return "nested too deep"
     except ValueError as error:
         return {} if b"Inf" in line else f"not JSON: {error}"
-    return value if isinstance(value, dict) else "a line must be one JSON object"
+    return value if isinstance(value, dict) else _NO_OBJECT
 
 
 def _fits(value: object, type_: pa.DataType) -> bool:
@@ -270,9 +300,9 @@ def _settled(type_: pa.DataType, top: bool) -> pa.DataType:
 
 def _holds_times(lines: Sequence[bytes], name: str, time: str | None) -> bool:
     """Whether a key's texts are times: all of them, or most of them for the time column."""
-    pieces = _pieces(lines, pa.schema([(name, pa.string())]))
-    tables = [t for _, t in pieces if not isinstance(t, str)]
-    text = pa.concat_tables(tables).column(name).combine_chunks() if tables else pa.array([])
+    sieve = _Sieve(pa.schema([(name, pa.string())]))
+    sieve.take(lines, 0)
+    text = sieve.column(name)
     if name == time:
         return mostly_times(text)
     some = text.drop_null()

@@ -114,9 +114,10 @@ def _decimal_floats(column: pa.Array) -> Floats:
     low, high = words[wide.offset : wide.offset + len(wide)].T
     exact = (high == low >> 63) & (low >= -(2**53)) & (low <= 2**53)
     if 0 <= scale <= 22 and bool(exact.all()):
-        return low / 10.0**scale
-    parsed: Floats = column.cast(pa.string()).cast(pa.float64()).to_numpy()
-    return parsed
+        result: Floats = low / 10.0**scale
+    else:
+        result = column.cast(pa.string()).cast(pa.float64()).to_numpy()
+    return result
 
 
 def integers(column: pa.Array) -> Ints:
