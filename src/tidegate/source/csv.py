@@ -26,6 +26,7 @@ _TRUE = ("1", "true", "True", "TRUE")
 _FALSE = ("0", "false", "False", "FALSE")
 _QUOTED = re.compile(r'"((?:[^"]++|"")*+)"([^,]*+)')
 _PLAIN = re.compile(r"[^,]*+")
+_STRAYS = 3
 _INFERRED = (pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.null())
 
 
@@ -53,8 +54,9 @@ class CsvFormat:
     def infer(self, data: bytes, time: str | None) -> pa.Schema:
         """Types of a sample of whole records; null where a column has no value in it.
 
-        A single value of another kind makes a column a string, except for the time column, which
-        stays one when most of its values are times.
+        Values of several kinds make a column a string, unless all but a few strays are of one kind:
+        then the strays are what is wrong, and their rows are rejected. The time column is one when
+        most of its values are times.
         """
         sample, table = self._sample(data)
         fields = []
@@ -68,6 +70,8 @@ class CsvFormat:
                 only_time = pa.schema([(name, pa.binary())])
                 text = self._read(sample, only_time).column(0) if sample else pa.array([])
                 type_ = TIME if mostly_times(text) else type_
+            elif type_ == pa.string():
+                type_ = _but_for_strays(table.column(name))
             fields.append((name, type_))
         return pa.schema(fields)
 
@@ -133,8 +137,8 @@ class CsvFormat:
                 why = f"{field.name}: {text[i].as_py()!r} is not UTF-8"
                 reasons.setdefault(int(places[i]), why)
             misread = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
-            for i in np.flatnonzero(misread):
-                why = f"{field.name}: {text[int(i)].as_py()!r} is not a {type_name(field.type)}"
+            for i in np.flatnonzero(misread).tolist():
+                why = f"{field.name}: {text[i].as_py()!r} is not a {type_name(field.type)}"
                 reasons.setdefault(int(places[i]), why)
             columns.append(values)
         readable = ~np.isin(places, np.array(list(reasons), np.int64))
@@ -253,6 +257,18 @@ def convert(text: pa.Array, type_: pa.DataType) -> pa.Array:
         known = pc.or_(true, pc.is_in(trimmed, pa.array(_FALSE)))
         return pc.if_else(known, true, pa.scalar(None, pa.bool_()))
     return cast_possible(trimmed, type_)
+
+
+def _but_for_strays(column: pa.ChunkedArray) -> pa.DataType:
+    """The type that all values but a few have, three or one in a hundred; else string."""
+    if column.type != pa.string():
+        return pa.string()
+    text = column.combine_chunks().drop_null()
+    allowed = min(max(_STRAYS, len(text) // 100), (len(text) - 1) // 2)
+    for type_ in (pa.int64(), pa.float64(), TIME, pa.date32()):
+        if convert(text, type_).null_count <= allowed:
+            return type_
+    return pa.string()
 
 
 def _texts(cells: pa.Array) -> tuple[pa.Array, list[int]]:

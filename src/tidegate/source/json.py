@@ -113,8 +113,8 @@ def _parse_with_care(lines: Sequence[bytes], schema: pa.Schema) -> Parsed:
         if field.type == TIME:
             text, values = values, parse_time(values)
             wrong = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
-            for i in np.flatnonzero(wrong):
-                why = f"{field.name}: {text[int(i)].as_py()!r} is not a {type_name(TIME)}"
+            for i in np.flatnonzero(wrong).tolist():
+                why = f"{field.name}: {text[i].as_py()!r} is not a {type_name(TIME)}"
                 reasons.setdefault(int(places[i]), why)
         columns.append(values)
     readable = ~np.isin(places, np.array(list(reasons), np.int64))
@@ -228,25 +228,34 @@ def _infer(
 
     Where values of one key disagree in kind, the most frequent kind counts.
     """
-    schema = None
+    table = None
     if _regular(data, records):
         try:
             table = _read(data, None)
-            schema = table.schema if table.num_rows == len(lines) else None
         except pa.ArrowInvalid:
-            schema = None
-    if schema is None:
-        lines = _agreeing(lines)
+            table = None
+    if table is not None and table.num_rows == len(lines):
+        schema = table.schema
+    else:
+        table, lines = None, _agreeing(lines)
         schema = _halves_schema(lines) if lines else None
         if schema is None:
             return None
     fields = []
     for field in schema:
-        type_ = _settled(field.type, top=True)
-        if type_ in (pa.string(), pa.null()) and _holds_times(lines, field.name, time):
-            type_ = TIME
+        type_ = TIME if pa.types.is_timestamp(field.type) else _settled(field.type, top=True)
+        if type_ in (pa.string(), pa.null()):
+            text = _texts(lines, field.name) if table is None else table.column(field.name)
+            type_ = TIME if _holds_times(text, field.name == time) else type_
         fields.append((field.name, type_))
     return pa.schema(fields)
+
+
+def _texts(lines: Sequence[bytes], name: str) -> pa.Array:
+    """The texts of one key in lines that are read with care."""
+    sieve = _Sieve(pa.schema([(name, pa.string())]))
+    sieve.take(lines, 0)
+    return sieve.column(name)
 
 
 def _agreeing(lines: Sequence[bytes]) -> list[bytes]:
@@ -288,7 +297,7 @@ def _halves_schema(lines: Sequence[bytes]) -> pa.Schema | None:
 
 
 def _settled(type_: pa.DataType, top: bool) -> pa.DataType:
-    """An inferred type as columns have it; times are texts until their values were looked at."""
+    """An inferred type as columns have it; times inside of other values stay texts."""
     if pa.types.is_struct(type_):
         return pa.struct([(f.name, _settled(f.type, False)) for f in type_])
     if pa.types.is_list(type_):
@@ -298,13 +307,12 @@ def _settled(type_: pa.DataType, top: bool) -> pa.DataType:
     return type_
 
 
-def _holds_times(lines: Sequence[bytes], name: str, time: str | None) -> bool:
-    """Whether a key's texts are times: all of them, or most of them for the time column."""
-    sieve = _Sieve(pa.schema([(name, pa.string())]))
-    sieve.take(lines, 0)
-    text = sieve.column(name)
-    if name == time:
+def _holds_times(text: pa.Array | pa.ChunkedArray, is_time: bool) -> bool:
+    """Whether texts are times: all of them, or most of them for the time column."""
+    if is_time:
         return mostly_times(text)
-    some = text.drop_null()
-    head = parse_time(some[:100])
-    return bool(len(some) and not head.null_count and not parse_time(some).null_count)
+    some = text.drop_null().cast(pa.string())
+    some = some.combine_chunks() if isinstance(some, pa.ChunkedArray) else some
+    if not len(some) or parse_time(some[:100]).null_count:
+        return False
+    return not parse_time(some).null_count
