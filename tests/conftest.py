@@ -28,11 +28,17 @@ settings.load_profile("long" if LONG else "ci")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what needs a JVM, and skip the long tests in the short mode."""
+    """Mark what needs a JVM."""
     if item.path.relative_to(Path(__file__).parent).parts[0] in NEEDS_JVM:
         item.add_marker(pytest.mark.spark)
-    if not LONG and item.get_closest_marker("long"):
-        item.add_marker(pytest.mark.skip(reason="long mode only: make test-long"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long tests out in the short mode; `make test-long` runs them."""
+    if not LONG:
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
 
 
 class OneJvm(LoadScopeScheduling):

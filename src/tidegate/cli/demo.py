@@ -59,7 +59,6 @@ def demo(name: str, master: str) -> None:
             + ("in this process" if not place.on_spark else f"Spark on {master}")
             + " ..."
         )
-        place = place.connected()
         options = RunOptions(batch_rows=30_000, switches={6: 1, 12: 2})
         loop = prepare(
             plan, place, ConsoleSink(title="busiest routes,"), options, str(Path(folder) / "state")

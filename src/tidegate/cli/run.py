@@ -137,7 +137,6 @@ def run(
     sink: Sink = FileSink(out, format_) if out else ConsoleSink(title=Path(query).stem)
     check_summary(summary)
     plan = plan_for(read_query(query, streams, times), place)
-    place = place.connected()
     loop = prepare(plan, place, sink, options, checkpoint)
     report(run_until_signal(loop), summary)
 

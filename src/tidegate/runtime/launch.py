@@ -15,7 +15,7 @@ from tidegate.errors import OptionError
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.node import Node
-from tidegate.runtime.job import Executor
+from tidegate.runtime.job import Executor, Job, Outcome
 from tidegate.runtime.local import LocalExecutor
 from tidegate.runtime.loop import Inlet, Loop, Observer
 from tidegate.runtime.metrics import BatchReport
@@ -73,11 +73,30 @@ class Place:
         return replace(self, session=connect(self.master))
 
     def executor(self) -> Executor:
-        if self.session is None:
+        """What runs tasks here; starts Spark where it is not running yet."""
+        session = self.connected().session
+        if session is None:
             return LocalExecutor()
         from tidegate.runtime.spark import SparkExecutor
 
-        return SparkExecutor(self.session)
+        return SparkExecutor(session)
+
+
+class DeferredExecutor:
+    """Connects to its place when the first batch comes, after everything else was found good."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._executor: Executor | None = None
+
+    def run(self, job: Job) -> list[Outcome]:
+        if self._executor is None:
+            self._executor = self._place.executor()
+        return self._executor.run(job)
+
+    def close(self) -> None:
+        if self._executor is not None:
+            self._executor.close()
 
 
 def plan_for(node: Node, place: Place) -> Plan:
@@ -119,18 +138,25 @@ def prepare(
             inlets.append(Inlet(position, connector))
     options = replace(options, default_instances=place.default_instances())
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
-    store = Store.open(checkpoint or str(temporary))
-    loop = Loop(
-        plan,
-        inlets,
-        store,
-        sink,
-        place.executor(),
-        options,
-        clock=clock,
-        observer=observer,
-        on_batch=on_batch,
-    )
-    if temporary is not None:
-        loop.on_close(lambda: shutil.rmtree(temporary, ignore_errors=True))
+    try:
+        loop = Loop(
+            plan,
+            inlets,
+            Store.open(checkpoint or str(temporary)),
+            sink,
+            DeferredExecutor(place),
+            options,
+            clock=clock,
+            observer=observer,
+            on_batch=on_batch,
+        )
+    except BaseException:
+        _discard(temporary)
+        raise
+    loop.on_close(lambda: _discard(temporary))
     return loop
+
+
+def _discard(folder: str | None) -> None:
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
 from tidegate.version import __version__
+
+_log = logging.getLogger(__name__)
 
 OPERATOR = "aggregate"
 
@@ -326,6 +329,14 @@ class Loop:
         self.summary.finished = manifest.finished
         self.summary.state_rows, self.summary.state_bytes = report.state_rows, report.state_bytes
         self.summary.reports.append(report)
+        _log.debug(
+            "batch %d: %d rows in, %d out, %.1f ms, %s",
+            report.batch,
+            report.rows_in,
+            report.rows_out,
+            seconds * 1e3,
+            dict(spans.spans_ms),
+        )
         self._on_batch(report)
         return report
 

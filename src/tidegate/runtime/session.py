@@ -155,7 +155,6 @@ class Session:
             switches=switches or {},
         )
         plan = plan_for(node, self._place)
-        self._place = self._place.connected()
         loop = prepare(
             plan, self._place, sink, options, checkpoint, self._connectors, observer=observer
         )

@@ -43,28 +43,20 @@ class FileSink:
             self._check_unused()
         else:
             self._check_continued(store)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._discard(self.path / _STAGING) if fresh else None
-        except OSError as error:
+        whole = self.path.absolute()
+        nearest = next(p for p in (whole, *whole.parents) if p.exists())
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
             raise OptionError(
                 str(self.path),
                 "the output folder must be writable",
-                error.strerror or str(error),
-                "Choose another --out or change its permissions.",
-            ) from None
-        if not os.access(self.path, os.W_OK):
-            raise OptionError(
-                str(self.path),
-                "the output folder must be writable",
-                "no permission",
+                "no permission" if nearest.is_dir() else f"a file at {nearest}",
                 "Choose another --out or change its permissions.",
             )
 
     def stage(self, batch: BatchId, output: Output) -> None:
         aside = self.path / _STAGING / _folder(batch)
         try:
-            self._discard(aside)
+            self._discard(self.path / _STAGING)
             self._write(aside, "part-00000", output.rows)
             for stream, table in output.late.items():
                 self._write(aside / "_late", stream, table)
