@@ -69,3 +69,8 @@ def type_name(type_: pa.DataType) -> str:
     if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"
     return names.get(str(type_), str(type_))
+
+
+def columns_text(schema: pa.Schema) -> str:
+    """The columns with their types, as a message lists them."""
+    return ", ".join(f"{f.name} {type_name(f.type)}" for f in schema)

@@ -1,4 +1,4 @@
-"""A case: a query, its input and its golden, whatever runs it, between the folders and the tests."""
+"""A case: a query, its input and its golden, between the folders and what runs them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
+import duckdb
 from tidegate.plan.physical import Plan
 from tidegate.runtime.launch import Place, plan_for
 from tidegate.runtime.script import streams_of
@@ -60,9 +60,17 @@ class Case:
         path = self.folder / "oracle.sql"
         return path if path.exists() else None
 
+    @property
+    def sql(self) -> str:
+        return (self.folder / "query.sql").read_text(encoding="utf-8")
+
+    @property
+    def needs_spark(self) -> bool:
+        return self.sql.startswith("-- needs Spark")
+
     def plan(self, place: Place) -> Plan:
         """The plan, with the script's files taken from the case's folder."""
-        script = read_script((self.folder / "query.sql").read_text(encoding="utf-8"))
+        script = read_script(self.sql)
         uris = {c.name: [str(self.folder / uri) for uri in c.uris] for c in script.creates}
         return plan_for(bind(script, streams_of(script, uris=uris)), place)
 
@@ -136,13 +144,6 @@ def oracle_golden(case: Case) -> Golden:
         found = connection.execute(case.oracle.read_text(encoding="utf-8"))
         columns = tuple(c[0] for c in found.description or ())
         return Golden(columns, tuple(tuple(map(text, line)) for line in found.fetchall()))
-
-
-def write_golden(case: Case) -> None:
-    """Write expected.csv anew from the oracle, never from the engine's own output."""
-    golden = oracle_golden(case)
-    with (case.folder / "expected.csv").open("w", newline="", encoding="utf-8") as out:
-        csv.writer(out, lineterminator="\n").writerows([golden.columns, *golden.lines])
 
 
 CASES = tuple(Case(path.parent) for path in sorted(ROOT.glob("*/query.sql")))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.crash.command import Command, Scenery
 from tests.crash.folder import contents, difference, facts, published, results
 from tests.crash.process import KILLED, Nursery
 from tests.crash.scene import SCENES, write_inputs
@@ -72,6 +73,14 @@ class Site:
         assert {n: whole.get(n) for n in seen} == seen
         assert sorted(seen) == sorted(whole)[: len(seen)]
 
+    def copy(self) -> Site:
+        """The same folders once more, beside the first ones."""
+        number = len(list(self.out.parent.parent.iterdir()))
+        folder = self.out.parent.with_name(f"copy-{number}")
+        shutil.copytree(self.out.parent, folder)
+        places = {k: str(folder / Path(self.request[k]).name) for k in ("out", "checkpoint", "log")}
+        return Site(self.nursery, {**self.request, **places}, self.golden)
+
     def finish(self) -> None:
         """Run to the end undisturbed, and compare everything with a run that was never killed."""
         assert self.golden is not None
@@ -81,9 +90,6 @@ class Site:
         assert after["unreferenced"] == []
         assert after["verified"]["problems"] == []
         assert after["state"] == self.golden.facts["state"]
-
-
-MakeSite = Callable[[str], Site]
 
 
 @pytest.fixture(scope="session")
@@ -102,6 +108,23 @@ def golden(
             found = facts(site.checkpoint)
             known[key] = Golden(contents(site.out), found, found["state"]["batch"] + 1)
         return known[key]
+
+    return of
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+@pytest.fixture
+def halfway(command: Command, make_site: Callable[..., Site]) -> Callable[..., Scenery]:
+    """A scene whose run was killed before batch 7; to be continued by the command line."""
+
+    def of(name: str = "aggregate") -> Scenery:
+        site = make_site(name)
+        assert site.run(kind="step", step="before gate", batch=7)
+        return Scenery(command, name, site.out.parent, Path(site.request["inputs"]))
 
     return of
 

@@ -23,7 +23,7 @@ from tidegate.runtime.script import streams_of
 from tidegate.sink.files import FileSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
-from tidegate.testing import KillAt, KillAtChange, KillInOperate
+from tidegate.testing import FailAtChange, KillAt, KillAtChange, KillInOperate
 
 BUCKETS = 16
 
@@ -36,8 +36,8 @@ def run(request: dict[str, Any]) -> None:
     observer = None
     if kind == "step":
         observer = KillAt(**fault)
-    elif kind == "change":
-        observer = KillAtChange(**fault)
+    elif kind in ("change", "failure"):
+        observer = (KillAtChange if kind == "change" else FailAtChange)(**fault)
         if observer.step is None:
             observer.arm()
     place = Place(request.get("master", "none"))

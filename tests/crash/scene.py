@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 TIME = pa.timestamp("us", tz="UTC")
 START_US = 1_700_000_000_000_000
 SECOND_US = 1_000_000
-ROWS = 900
+ROWS = 600
 """Rows per source."""
 
 
@@ -50,7 +50,7 @@ AGGREGATE = Scene(
     HAVING COUNT(*) > 1;
     """,
     "parquet",
-    batch_rows=200,
+    batch_rows=140,
 )
 
 STATELESS = Scene(
@@ -64,7 +64,7 @@ STATELESS = Scene(
     SELECT route, fare AS double_fare, seats FROM more;
     """,
     "json",
-    batch_rows=250,
+    batch_rows=165,
 )
 
 TOP = Scene(
@@ -78,7 +78,7 @@ TOP = Scene(
     ORDER BY spread DESC LIMIT 5;
     """,
     "csv",
-    batch_rows=150,
+    batch_rows=120,
     switches={2: 3, 5: 1, 8: 4},
 )
 
@@ -122,7 +122,7 @@ def _write_csv(table: pa.Table, path: Path) -> None:
     lines = ["at,route,fare,seats"]
     for number, row in enumerate(table.to_pylist()):
         cells = ["" if v is None else str(v) for v in row.values()]
-        if number % 97 == 50:
+        if number % 61 == 50:
             cells.append("extra")
         lines.append(",".join(cells))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -132,5 +132,5 @@ def _write_json(table: pa.Table, path: Path) -> None:
     lines = []
     for number, row in enumerate(table.to_pylist()):
         line = json.dumps({k: str(v) if k == "at" and v else v for k, v in row.items()})
-        lines.append(line if number % 113 != 60 else line[:20])
+        lines.append(line if number % 73 != 60 else line[:20])
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import duckdb
 import pyarrow as pa
@@ -68,8 +68,11 @@ def load(
         )
 
 
-def rewrite(text: str) -> str:
-    """The DuckDB SQL over tables made by `load`; its rows come in the order of the output."""
+def rewrite(text: str, columns: Collection[str] = ()) -> str:
+    """The DuckDB SQL over views made by `load`; its rows come in the order of the output.
+
+    `columns` are those of the stream in FROM: GROUP BY means a column before it means an alias.
+    """
     window = _WINDOW.search(text)
     tree = sqlglot.parse_one(_WINDOW.sub("", text).strip().rstrip(";"), read="spark")
     tree = tree.transform(_to_duckdb)
@@ -80,7 +83,7 @@ def rewrite(text: str) -> str:
         return f"SELECT {shown} FROM ({body}) ORDER BY {_ORDER}"
     range_us = duration_us(window.group(1))
     slide_us = duration_us(window.group(2)) if window.group(2) else range_us
-    return _windowed(tree, range_us, slide_us, streams)
+    return _windowed(tree, range_us, slide_us, streams, columns)
 
 
 def duration_us(text: str) -> int:
@@ -89,23 +92,33 @@ def duration_us(text: str) -> int:
     return int(number) * _UNITS_US[unit.lower().rstrip("s")]
 
 
-def _windowed(tree: exp.Expression, range_us: int, slide_us: int, streams: Iterator[int]) -> str:
+def _windowed(
+    tree: exp.Expression,
+    range_us: int,
+    slide_us: int,
+    streams: Iterator[int],
+    columns: Collection[str],
+) -> str:
     assert isinstance(tree, exp.Select)
-    relation = _relation(tree.args["from_"].this, streams).sql("duckdb")
+    from_ = tree.args["from_"].this
+    if isinstance(from_, exp.Subquery):
+        columns = from_.this.named_selects
+    relation = _relation(from_, streams).sql("duckdb")
     where = tree.args.get("where")
     items = [(i.alias_or_name or i.sql("spark"), i.unalias()) for i in tree.expressions]
     items = [(n, e) for n, e in items if not (_is_window(e) and n == e.name)]
     aliases = {n.lower(): e for n, e in items}
     group = tree.args.get("group")
-    keys = [_resolved(k, items, aliases) for k in (group.expressions if group else ())]
+    free = {n: e for n, e in aliases.items() if n not in columns}
+    keys = [_resolved(k, items, free) for k in (group.expressions if group else ())]
     keys = [k for k in keys if not _is_window(k)]
     order = tree.args.get("order")
     ordered = list(order.expressions) if order else []
     by = [_resolved(o.this, items, aliases) for o in ordered]
     limit = tree.args.get("limit")
-    columns = [f'{_sql(e)} AS "{n}"' for n, e in items]
-    columns += [f'{_sql(e)} AS "~k{i}"' for i, e in enumerate(keys)]
-    columns += [f'{_sql(e)} AS "~o{i}"' for i, e in enumerate(by)]
+    outputs = [f'{_sql(e)} AS "{n}"' for n, e in items]
+    outputs += [f'{_sql(e)} AS "~k{i}"' for i, e in enumerate(keys)]
+    outputs += [f'{_sql(e)} AS "~o{i}"' for i, e in enumerate(by)]
     having = tree.args.get("having")
     inside = [f'"~o{i}" {_way(o)}' for i, o in enumerate(ordered)]
     inside += [f'"~k{i}" ASC NULLS FIRST' for i in range(len(keys))]
@@ -123,7 +136,7 @@ def _windowed(tree: exp.Expression, range_us: int, slide_us: int, streams: Itera
             ON "~start" <= "~ts" AND "~ts" < "~start" + {range_us}),
         "~groups" AS (
             SELECT make_timestamp("~start") AS window_start,
-                   make_timestamp("~end") AS window_end, {", ".join(columns)}
+                   make_timestamp("~end") AS window_end, {", ".join(outputs)}
             FROM "~members"
             GROUP BY {", ".join(['"~start"', '"~end"', *(_sql(k) for k in keys)])}
             {f"HAVING {_sql(_without_aliases(having.this, keys, aliases))}" if having else ""})

@@ -56,7 +56,8 @@ def by_duckdb(text: str, streams: Mapping[str, Streamed]) -> pa.Table:
     connection = database()
     for name, stream in streams.items():
         load(connection, name, stream.sources, stream.time, stream.disorder_us)
-    return connection.sql(rewrite(text)).to_arrow_table()
+    columns = {n for stream in streams.values() for n in stream.sources[0].column_names}
+    return connection.sql(rewrite(text, columns)).to_arrow_table()
 
 
 @cache

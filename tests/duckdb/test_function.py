@@ -103,7 +103,8 @@ def test_sums_of_bigints_near_the_border_are_exact() -> None:
             "x": pa.array([top, -top, top - 1, 1, -top - 1], pa.int64()),
         }
     )
-    text = "SELECT SUM(x) AS s, AVG(x) AS a, MEDIAN(x) AS m FROM s [RANGE 5 MICROSECONDS SLIDE 2 MICROSECONDS]"
+    window = "[RANGE 5 MICROSECONDS SLIDE 2 MICROSECONDS]"
+    text = f"SELECT SUM(x) AS s, AVG(x) AS a, MEDIAN(x) AS m FROM s {window}"
     wanted = pa.table({"ts": rows["ts"], "x": [top, -top, top - 1, 1, -top]})
     check(text, {"s": wanted}, batch_rows=2)
     check(text.replace("SUM(x) AS s, ", ""), {"s": rows}, batch_rows=2)

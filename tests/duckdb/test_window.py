@@ -62,7 +62,7 @@ def test_awkward_times(times: list[int], window: str) -> None:
 
 def test_one_group_with_all_tuples() -> None:
     rows = data.rows(np.random.default_rng(12), 300, span_s=1)
-    text = f"SELECT coalesce(NULL, 'one') AS g, {ALL} FROM s [RANGE 1 MINUTE] GROUP BY g"
+    text = f"SELECT coalesce(NULL, 'one') AS one, {ALL} FROM s [RANGE 1 MINUTE] GROUP BY one"
     check(text, {"s": rows}, batch_rows=70, instances=3)
 
 

@@ -1,4 +1,4 @@
-"""Whole queries row by row, from the sources' own sequences to the output: the twin of the engine."""
+"""Whole queries row by row, from the sources' own sequences to the output: the engine's twin."""
 
 from __future__ import annotations
 

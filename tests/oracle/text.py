@@ -104,7 +104,9 @@ def cell_value(cell: str, type_: pa.DataType) -> Any:
             raise ValueError(cell)
         return date.fromisoformat(cell)
     if pa.types.is_boolean(type_):
-        return {"1": True, "true": True, "0": False, "false": False}[cell.lower()]
+        if cell not in ("1", "true", "True", "TRUE", "0", "false", "False", "FALSE"):
+            raise ValueError(cell)
+        return cell in ("1", "true", "True", "TRUE")
     if pa.types.is_integer(type_):
         if not re.fullmatch(r"-?[0-9]+", cell) or not -(2**63) <= int(cell) < 2**63:
             raise ValueError(cell)

@@ -24,6 +24,9 @@ SCHEMA = pa.schema(
         ("f", pa.float64()),
         ("i", pa.int64()),
         ("x", pa.float64()),
+        ("b", pa.bool_()),
+        ("d", pa.decimal128(12, 3)),
+        ("day", pa.date32()),
     ]
 )
 
@@ -64,7 +67,10 @@ def _adds_floats(function: Function) -> bool:
     return function.kind in ("var", "stddev")
 
 
-CALLS: dict[str, tuple[str, str | None, float | None]] = {
+Call = tuple[str, str | None, float | None]
+"""The kind of a function, its argument, and the fraction of a quantile."""
+
+CALLS: dict[str, Call] = {
     "COUNT(*)": ("count", None, None),
     "COUNT(x)": ("count", "x", None),
     "SUM(i)": ("sum", "i", None),
@@ -81,13 +87,22 @@ CALLS: dict[str, tuple[str, str | None, float | None]] = {
     "FIRST(i)": ("first", "i", None),
     "LAST(k)": ("last", "k", None),
 }
+OTHER_TYPES: dict[str, Call] = {
+    "SUM(d)": ("sum", "d", None),
+    "AVG(d)": ("mean", "d", None),
+    "MAX(day)": ("max", "day", None),
+    "MIN(b)": ("min", "b", None),
+    "COUNT(DISTINCT d)": ("distinct", "d", None),
+    "LAST(day)": ("last", "day", None),
+}
+FLOATS = ("COUNT(*)", "SUM(x)", "AVG(x)", "VAR(x)", "STDDEV(i)")
 EXACT = ("COUNT(*)", "SUM(i)", "FIRST(i)", "LAST(k)", "MEDIAN(x)")
 
 
 def _spec(keys: Sequence[str], calls: Sequence[str], range_us: int, slide_us: int) -> AggregateSpec:
     functions = []
     for place, call in enumerate(calls):
-        kind, argument, fraction = CALLS[call]
+        kind, argument, fraction = (CALLS | OTHER_TYPES)[call]
         arguments = () if argument is None else (argument,)
         type_ = None if argument is None else SCHEMA.field(argument).type
         functions.append(Function(f"a{place}", kind, arguments, type_, fraction))
@@ -114,12 +129,18 @@ WINDOWED = {
         Windowed(_spec([], list(CALLS), 9, 3)),
     ),
     "two keys, a slide that does not divide": Query(
+        _select(["k", "g"], FLOATS, "RANGE 10 MICROSECONDS SLIDE 4 MICROSECONDS"),
+        Windowed(_spec(["k", "g"], FLOATS, 10, 4)),
+    ),
+    "panes that many batches add to": Query(
+        _select(["k"], FLOATS, "RANGE 3 MILLISECONDS SLIDE 1500 MICROSECONDS"),
+        Windowed(_spec(["k"], FLOATS, 3000, 1500)),
+    ),
+    "keys and values of other types": Query(
         _select(
-            ["k", "g"],
-            ["COUNT(*)", "SUM(x)", "AVG(x)", "VAR(x)", "STDDEV(i)"],
-            "RANGE 10 MICROSECONDS SLIDE 4 MICROSECONDS",
+            ["day", "b", "d"], list(OTHER_TYPES), "RANGE 40 MICROSECONDS SLIDE 16 MICROSECONDS"
         ),
-        Windowed(_spec(["k", "g"], ["COUNT(*)", "SUM(x)", "AVG(x)", "VAR(x)", "STDDEV(i)"], 10, 4)),
+        Windowed(_spec(["day", "b", "d"], list(OTHER_TYPES), 40, 16)),
     ),
     "a float key, tumbling": Query(
         _select(["f"], EXACT, "RANGE 5 MICROSECONDS"), Windowed(_spec(["f"], EXACT, 5, 5))

@@ -10,6 +10,8 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -41,7 +43,10 @@ SIGNED = (*POSITIVE, -0.1, -33.3, -0.0, 0.2)
 WILD = (*SIGNED, math.nan, math.inf, -math.inf)
 ORIGINS = (0, -37, 1_700_000_000_000_000, -2_208_988_800_000_000)
 STEPS_US = (0, 0, 1, 1, 2, 3, 5, 17, 1000, -1, -2, -4, -9, None)
-COLUMNS = ("ts", "k", "g", "f", "i", "x")
+FLAGS = (None, True, False)
+DECIMALS = (None, Decimal("1.005"), Decimal("-3.250"), Decimal("999999999.999"))
+DAYS = (None, date(1969, 12, 31), date(2024, 2, 29))
+COLUMNS = ("ts", "k", "g", "f", "i", "x", "b", "d", "day")
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,9 @@ def source_rows(draw: st.DrawFn, origin: int, floats: tuple[Any, ...]) -> list[d
         st.sampled_from(FLOAT_KEYS),
         st.sampled_from(INTEGERS),
         st.sampled_from(floats),
+        st.sampled_from(FLAGS),
+        st.sampled_from(DECIMALS),
+        st.sampled_from(DAYS),
     )
     return timed(origin + draw(st.integers(-6, 6)), draw(st.lists(cells, max_size=MOST_ROWS)))
 
@@ -171,7 +179,7 @@ def crowded(query: Query, seed: str) -> Scenario:
 def _many_rows(
     chance: random.Random, origin: int, floats: Sequence[float | None]
 ) -> list[dict[str, Any]]:
-    pools = (STEPS_US, KEYS, NUMBERS, FLOAT_KEYS, INTEGERS, floats)
+    pools = (STEPS_US, KEYS, NUMBERS, FLOAT_KEYS, INTEGERS, floats, FLAGS, DECIMALS, DAYS)
     cells = [tuple(chance.choice(p) for p in pools) for _ in range(chance.randint(0, 30))]
     return timed(origin + chance.randint(-6, 6), cells)
 

@@ -44,6 +44,9 @@ times = st.sampled_from(
 )
 
 
+LEFT_OPEN = '2024-01-01T00:00:00,,"'
+
+
 def quoted(cell: str) -> str:
     plain = not any(c in cell for c in '",\n\r')
     return cell if plain else '"' + cell.replace('"', '""') + '"'
@@ -52,7 +55,7 @@ def quoted(cell: str) -> str:
 line = st.one_of(
     st.tuples(times, cells, cells).map(lambda row: ",".join(quoted(c) for c in row)),
     st.tuples(times, cells, cells).map(lambda row: ",".join(quoted(c) for c in row)),
-    st.text('a",1\r ', max_size=8),
+    st.text('a",1\r ', max_size=8) | st.just(LEFT_OPEN),
 )
 ends = st.sampled_from(["\n", "\r\n"])
 
@@ -270,3 +273,36 @@ def test_an_unknown_column_lists_the_known_ones(tmp_path: Path) -> None:
     source.extend(1)
     with pytest.raises(SourceError, match="Did you mean fare"):
         source.reader(0, 1).read(["fair"])
+
+
+def test_a_few_stray_cells_do_not_change_a_columns_type(tmp_path: Path) -> None:
+    lines = b"".join(b"2024-01-01T00:00:00,%d,%d\n" % (i, i % 2) for i in range(9))
+    data = b"t,i,s\n" + lines + b"2024-01-01T00:00:00,n/a,x\n" + b"2024-01-01T00:00:00,1,y\n" * 9
+    source = opened(tmp_path / "a.csv", data)
+    assert source.schema.field("i").type == pa.int64()
+    assert source.schema.field("s").type == pa.string()
+    assert source.extend(99) == 19
+    assert [(r.seq, r.reason) for r in source.reader(0, 19).read(["s"]).rejects] == [
+        (9, "i: 'n/a' is not a bigint")
+    ]
+
+
+@pytest.mark.parametrize("block_bytes", [8, 50, 1000])
+def test_a_quote_left_open_is_rejected_wherever_blocks_are_cut(
+    tmp_path: Path, block_bytes: int
+) -> None:
+    good = "2024-01-01T00:00:00,1,x\n"
+    stray = '2024-01-01T00:00:00,5,5"y\n'
+    data = f"t,a,b\n{good}{stray}{good}{LEFT_OPEN}\n{good}"
+    for ending in (good, LEFT_OPEN.rstrip('"')):
+        path = fresh(tmp_path, "a.csv")
+        source = opened(path, (data + ending).encode(), block_bytes=block_bytes)
+        assert all_rows(source) == 6
+        assert [r.seq for r in source.reader(0, 6).read([]).rejects] == [3]
+    source = opened(
+        fresh(tmp_path, "a.csv"),
+        f"t,a,b\n{good}{stray}{LEFT_OPEN}".encode(),
+        block_bytes=block_bytes,
+    )
+    assert all_rows(source) == 3
+    assert [r.seq for r in source.reader(0, 3).read([]).rejects] == [2]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.text import moment
 from tests.source.check import micros
+from tidegate.schema import TIME
 from tidegate.source.event_time import cast_possible, parse_time, to_us
 
 texts = st.one_of(
@@ -48,3 +49,21 @@ def test_dates_of_both_widths(type_: pa.DataType) -> None:
     )
     assert numbers.tolist() == [0, 86_400_000_000]
     assert valid.tolist() == [False, True]
+
+
+numbers = st.text("0123456789+-.eExXinfatyINFATY()", min_size=1, max_size=8)
+dates = st.text("0123456789-T:Z+ ", min_size=8, max_size=20)
+
+
+@pytest.mark.parametrize(
+    "type_", [pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"), TIME], ids=str
+)
+@given(text=numbers | dates | st.sampled_from(["nan", "-inf", "0x1F", "1e5", "2024-01-01"]))
+def test_nothing_that_can_be_cast_is_left_out(type_: pa.DataType, text: str) -> None:
+    try:
+        expected = pa.array([text]).cast(type_)
+    except pa.ArrowInvalid:
+        expected = pa.nulls(1, type_)
+    found = cast_possible(pa.array([text, "~"]), type_)
+    assert str(found[0]) == str(expected[0])
+    assert not found[1].is_valid

@@ -72,8 +72,8 @@ ROWS: list[Row] = [
         "2019-12-30",
     ),
     (
-        "2", "10", "20", "3", "100", "2.5", "2.675", "2.675", "10.00", "10.00000000", "10.0000000000",
-        "Hello", "10", "2020-12-31 23:59:59.999999Z", "true", "false",
+        "2", "10", "20", "3", "100", "2.5", "2.675", "2.675", "10.00", "10.00000000",
+        "10.0000000000", "Hello", "10", "2020-12-31 23:59:59.999999Z", "true", "false",
         "2020-12-31 23:59:59.999999", "2020-12-31 23:59:59.999999", "2020-12-31",
     ),
     (
@@ -650,6 +650,20 @@ TIMESTAMP_MILLIS(i)
 TIMESTAMP_SECONDS(i)
 TO_DATE(ts)
 TO_TIMESTAMP(z)
+ts + NULL
+c + NULL
+c + (1 + 1)
+-(1) + 0.5
+(-1) + 0.5
+ABS(NULL)
+-NULL
+NULL % 2
+UPPER(NULL)
+NANVL(f, f)
+CAST(d * 1e10 AS TIMESTAMP)
+i + (l + 1)
+d / CAST(n AS DOUBLE)
+CAST(n AS DOUBLE) / d
 TIMESTAMP '2020-01-02T03:04:05Z'
 DATE '2020-01-02'
 TIMESTAMP '2020-01-02 03:04:05.123456' + INTERVAL 1 DAY
@@ -683,5 +697,6 @@ SPARK_ONLY = [
     "REVERSE(s)",
     "w * w * w",
     "ARRAY(i, j)",
+    "'2020-01-01' + INTERVAL 1 DAY",
     "CAST(ts AS TIMESTAMP_NTZ)",
 ]

@@ -116,7 +116,11 @@ class Track:
         batch = taken
         if self.hold:
             held_late = late_mask(
-                self._held.times, self._held.valid, self.waiting_floor_us, self.disorder_us, MIN_US
+                self._held.times,
+                self._held.valid,
+                self.waiting_floor_us,
+                self.disorder_us,
+                self.promised_us,
             )
             late = np.concatenate([held_late, late])
             batch = self._held = self._held.joined(taken)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -11,6 +11,9 @@ from tidegate.errors import QueryError, TaskError
 from tidegate.operate.kernels.cast import CONVERTERS, kind
 from tidegate.operate.kernels.expression import Call, Expr, Literal, evaluate
 from tidegate.schema import TIME, type_name
+
+Build = Callable[[list[Expr], str], Expr]
+"""How a function is built from its bound arguments; the text says where messages point."""
 
 NULL = pa.null()
 BOOL, INT, LONG, DOUBLE, STRING = pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.string()
@@ -54,7 +57,7 @@ def decimal_of_literal(value: int) -> pa.DataType:
 
 def tightest(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """The type both sides become without strings being read; None when there is none."""
-    if left == right or right == NULL:
+    if right in (left, NULL):
         return left
     if left == NULL:
         return right
@@ -161,3 +164,22 @@ def literal_number(text: str) -> Literal:
     _, digits, exponent = number.as_tuple()
     scale = -int(exponent)
     return Literal(number, pa.decimal128(max(len(digits), scale), scale))
+
+
+def number(expr: Expr, where: str) -> Expr:
+    """An argument that must be a number; text is read as a double."""
+    if expr.type in (STRING, NULL):
+        return coerce(expr, DOUBLE, where)
+    if not is_numeric(expr.type):
+        raise QueryError(where, "the argument must be a number", type_name(expr.type))
+    return expr
+
+
+def constant(expr: Expr, type_: pa.DataType, where: str, what: str) -> Literal:
+    """An argument that kernels take only as a constant."""
+    result = coerce(expr, type_, where)
+    if isinstance(result, Literal):
+        return result
+    raise UnknownKernel(
+        where, f"{what} must be a constant to run without Spark", "an expression", "Use Spark."
+    )

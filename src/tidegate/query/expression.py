@@ -11,15 +11,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from sqlglot import exp
 
 from tidegate.errors import QueryError
 
-_ATOMS = (
-    exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func, exp.Interval
-)
+_ATOMS = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func, exp.Interval)
 
 
 class Expression:
@@ -32,8 +30,8 @@ class Expression:
     __slots__ = ("node",)
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, node: exp.Expression) -> None:
-        self.node = node
+    def __init__(self, node: exp.Expr) -> None:
+        self.node = cast("exp.Expression", node)  # every node is one, sqlglot's stubs say less
 
     def __repr__(self) -> str:
         return f"Expression({self.node.sql('spark')})"
@@ -86,7 +84,7 @@ class Expression:
         return self._after(exp.Mod, other)
 
     def __pow__(self, other: object) -> Expression:
-        return call("power", self, _constant_expression(other))
+        return call("power", self, Expression(_constant(other)))
 
     def __neg__(self) -> Expression:
         return Expression(exp.Neg(this=_wrapped(self.node)))
@@ -235,26 +233,22 @@ def to_node(value: object) -> exp.Expression:
     """The tree of what a user gave as an expression: a string is a column, a scalar a constant."""
     if isinstance(value, str):
         return col(value).node
-    return _constant(value)
+    return Expression(_constant(value)).node
 
 
-def _constant(value: object) -> exp.Expression:
+def _constant(value: object) -> exp.Expr:
     if isinstance(value, Expression):
         return value.node.unalias().copy()
-    if isinstance(value, exp.Expression):
+    if isinstance(value, exp.Expr):
         return value.copy()
     return _literal(value)
-
-
-def _constant_expression(value: object) -> Expression:
-    return Expression(_constant(value))
 
 
 def _identifier(name: str) -> exp.Identifier:
     return exp.to_identifier(name, quoted=True)
 
 
-def _wrapped(node: exp.Expression) -> exp.Expression:
+def _wrapped(node: exp.Expr) -> exp.Expr:
     """An operand that keeps its place whatever stands around it."""
     node = node.unalias().copy()
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
@@ -264,13 +258,11 @@ def _wrapped(node: exp.Expression) -> exp.Expression:
     return exp.Paren(this=node)
 
 
-def _binary(
-    kind: type[exp.Binary], first: exp.Expression, second: exp.Expression
-) -> exp.Expression:
+def _binary(kind: type[exp.Binary], first: exp.Expr, second: exp.Expr) -> exp.Expr:
     return kind(this=_wrapped(first), expression=_wrapped(second))
 
 
-def _literal(value: object) -> exp.Expression:
+def _literal(value: object) -> exp.Expr:
     """A constant as Spark SQL writes it; naive times are UTC, floats are doubles."""
     if value is None:
         return exp.Null()
@@ -306,6 +298,6 @@ def _literal(value: object) -> exp.Expression:
     )
 
 
-def _signed(text: str) -> exp.Expression:
+def _signed(text: str) -> exp.Expr:
     number = exp.Literal.number(text.lstrip("-"))
     return exp.Neg(this=number) if text.startswith("-") else number

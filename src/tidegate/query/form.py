@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-FORMS: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+FORMS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Abs: ("abs", ("this",)),
     exp.Acos: ("acos", ("this",)),
     exp.AddMonths: ("add_months", ("this", "expression")),
@@ -108,12 +108,12 @@ EXTRACTS = {
     "hours": "hour",
     "minute": "minute",
     "minutes": "minute",
-    "second": "extract_second",
-    "seconds": "extract_second",
+    "second": "extract(second)",
+    "seconds": "extract(second)",
 }
 
 
-def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
+def call_of(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
     """The name and the arguments of a plain call, or None for what is not one."""
     if isinstance(node, exp.Anonymous):
         name = str(node.this).lower()
@@ -135,8 +135,8 @@ def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
     return form[0], _arguments(node, form[1])
 
 
-def _arguments(node: exp.Expression, keys: tuple[str, ...]) -> list[exp.Expression]:
-    found: list[exp.Expression] = []
+def _arguments(node: exp.Expr, keys: tuple[str, ...]) -> list[exp.Expr]:
+    found: list[exp.Expr] = []
     for key in keys:
         value = node.args.get(key)
         found += value if isinstance(value, list) else [value] if value is not None else []

@@ -86,7 +86,9 @@ def _span(text: str, span: exp.IntervalSpan, where: str) -> Interval:
     units = _CLOCK.get(ends)
     parts = re.split(r"[ :-]", text.strip().lstrip("+-"))
     if units is None or len(parts) != len(units) or not all(parts):
-        raise QueryError(where, f"an interval {ends[0]} to {ends[1]} must fit its fields", repr(text))
+        raise QueryError(
+            where, f"an interval {ends[0]} to {ends[1]} must fit its fields", repr(text)
+        )
     total = _total(list(zip(parts, units, strict=True)), where)
     if text.strip().startswith("-"):
         return Interval(-total.months, -total.micros)

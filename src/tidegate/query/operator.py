@@ -119,7 +119,7 @@ def _work_digits(op: str, a: pa.DataType, b: pa.DataType, type_: pa.DataType) ->
     if op == "multiply":
         return int(a.precision + b.precision + 1)
     wanted = type_.scale + 1 if op == "divide" else 0
-    scale = max(wanted, digits_of_quotient(a, b))
+    scale = max(wanted, 4, digits_of_quotient(a, b))
     quotient = a.precision - a.scale + b.scale + scale
     if op == "divide":
         return int(quotient)
@@ -128,6 +128,8 @@ def _work_digits(op: str, a: pa.DataType, b: pa.DataType, type_: pa.DataType) ->
 
 def _temporal(op: str, left: Expr, right: Expr, where: str) -> Expr | None:
     kinds = (kind(left.type), kind(right.type))
+    if "null" in kinds and set(kinds) & {"date", "timestamp"}:
+        return Literal(None, left.type if right.type == NULL else right.type)
     if op == "add" and kinds[1] in ("timestamp", "date") and kinds[0] in ("duration", "integer"):
         left, right, kinds = right, left, (kinds[1], kinds[0])
     if kinds[0] == "date" and kinds[1] == "integer":
@@ -151,7 +153,11 @@ def _negated(expr: Expr) -> Expr:
 
 def shift(base: Expr, interval: Interval, where: str) -> Expr:
     """A date or a timestamp plus a constant interval."""
-    base = coerce(base, TIME, where) if base.type in (STRING, NULL) else base
+    base = cast(base, TIME, where) if base.type == NULL else base
+    if base.type == STRING:
+        raise UnknownKernel(
+            where, "an interval added to text needs Spark", "string", "CAST the text to TIMESTAMP."
+        )
     if kind(base.type) == "duration":
         return make("add", (base, interval.span(where)), SPAN)
     if kind(base.type) not in ("date", "timestamp"):
@@ -186,7 +192,9 @@ def compare(op: str, left: Expr, right: Expr, where: str) -> Expr:
     target = wider(left.type, right.type)
     if target is None:
         got = f"{type_name(left.type)} and {type_name(right.type)}"
-        raise QueryError(where, "the two sides of a comparison must have one type", got, "Add a CAST.")
+        raise QueryError(
+            where, "the two sides of a comparison must have one type", got, "Add a CAST."
+        )
     if kind(target) not in _ORDERED and kind(target) != "binary":
         raise UnknownKernel(where, "the values compared must be plain", type_name(target))
     return make(op, (coerce(left, target, where), coerce(right, target, where)), BOOL)

@@ -14,12 +14,24 @@ from sqlglot import exp
 from tidegate.errors import QueryError, near
 from tidegate.operate.kernels.expression import Column, Expr, Literal
 from tidegate.query import operator
-from tidegate.query.coercion import BOOL, NULL, STRING, UnknownKernel, cast, literal_number, make
+from tidegate.query.coercion import (
+    BOOL,
+    NULL,
+    STRING,
+    UnknownKernel,
+    cast,
+    literal_number,
+    make,
+    number,
+)
 from tidegate.query.form import ALIASES, call_of
-from tidegate.query.function import FUNCTIONS, bits, ilike, is_null, like, number
+from tidegate.query.function import FUNCTIONS, is_null
 from tidegate.query.interval import read_interval
+from tidegate.query.numeric import bits
 from tidegate.query.operator import Interval
-from tidegate.schema import TIME, type_name
+from tidegate.query.sqltype import sql_type
+from tidegate.query.textual import ilike, like
+from tidegate.schema import type_name
 
 __all__ = ["Qualifiers", "UnknownKernel", "bind", "bind_predicate", "sql_type"]
 
@@ -54,26 +66,10 @@ _UNSIGNED = {
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
-_TYPES = {
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "BOOLEAN": pa.bool_(),
-    "TEXT": pa.string(),
-    "VARCHAR": pa.string(),
-    "DATE": pa.date32(),
-    "TIMESTAMP": TIME,
-    "TIMESTAMPTZ": TIME,
-    "TIMESTAMPLTZ": TIME,
-    "BINARY": pa.binary(),
-}
 
 
 def bind(
-    node: exp.Expression,
+    node: exp.Expr,
     columns: Mapping[str, pa.DataType],
     where: str,
     qualifiers: Qualifiers | None = None,
@@ -87,7 +83,7 @@ def bind(
 
 
 def bind_predicate(
-    node: exp.Expression,
+    node: exp.Expr,
     columns: Mapping[str, pa.DataType],
     where: str,
     qualifiers: Qualifiers | None = None,
@@ -100,25 +96,6 @@ def bind_predicate(
     return bound
 
 
-def sql_type(data_type: exp.DataType, where: str) -> pa.DataType:
-    """The engine's type for a type as written in CAST."""
-    name = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""
-    if name == "DECIMAL":
-        digits = [int(p.this.this) for p in data_type.expressions] or [10, 0]
-        precision, scale = (*digits, 0)[:2]
-        if not (1 <= precision <= 38 and 0 <= scale <= precision):
-            raise QueryError(where, "DECIMAL(p, s) must have s <= p <= 38", data_type.sql("spark"))
-        return pa.decimal128(precision, scale)
-    if name in _TYPES:
-        return _TYPES[name]
-    raise UnknownKernel(
-        where,
-        "the type must be one that runs without Spark",
-        data_type.sql("spark"),
-        "Run with a Spark master, or use " + ", ".join(sorted(_TYPES)).lower() + " or decimal.",
-    )
-
-
 class _Binder:
     """One binding: the columns in scope and where messages point."""
 
@@ -129,20 +106,20 @@ class _Binder:
         self.where = where
         self.qualifiers = qualifiers
 
-    def expression(self, node: exp.Expression, null: pa.DataType) -> Expr:
+    def expression(self, node: exp.Expr, null: pa.DataType) -> Expr:
         """The whole expression; a bare NULL takes the type `null`, or string."""
         bound = self.bind(node)
         if bound.type == NULL:
             return Literal(None, STRING if null == NULL else null)
         return bound
 
-    def bind(self, node: exp.Expression) -> Expr:
+    def bind(self, node: exp.Expr) -> Expr:
         value = self.operand(node)
         if isinstance(value, Interval):
             return value.span(self.where)
         return value
 
-    def operand(self, node: exp.Expression) -> Expr | Interval:
+    def operand(self, node: exp.Expr) -> Expr | Interval:
         """A node as an expression, or as a constant interval, which is not a value by itself."""
         if isinstance(node, exp.Interval):
             return read_interval(node, self.where)
@@ -227,7 +204,7 @@ class _Binder:
             return make("is_true" if node.expression.this else "is_false", [value], BOOL)
         raise self._unknown(node, "IS")
 
-    def _like(self, node: exp.Expression) -> Expr:
+    def _like(self, node: exp.Expr) -> Expr:
         escape: list[Expr] = []
         if isinstance(node, exp.Escape):
             escape = [self.bind(node.expression)]
@@ -291,7 +268,7 @@ class _Binder:
         parts = [self.bind(part) for part in node.flatten()]
         return FUNCTIONS["concat"].build(parts, self.where)
 
-    def _function(self, node: exp.Expression, name: str, nodes: list[exp.Expression]) -> Expr:
+    def _function(self, node: exp.Expr, name: str, nodes: list[exp.Expr]) -> Expr:
         function = FUNCTIONS.get(name)
         if function is None:
             raise self._unknown(node, name)
@@ -354,7 +331,7 @@ class _Binder:
             raise QueryError(self.where, "a name must be clear", got, "Write it as it is spelt.")
         return same[0] if same else None
 
-    def _unknown(self, node: exp.Expression, name: str) -> QueryError:
+    def _unknown(self, node: exp.Expr, name: str) -> QueryError:
         if isinstance(node, exp.AggFunc):
             return QueryError(
                 self.where,
@@ -363,7 +340,9 @@ class _Binder:
             )
         if isinstance(node, exp.Query | exp.Subquery | exp.Exists | exp.Window):
             what = "window function with OVER" if isinstance(node, exp.Window) else "subquery"
-            return QueryError(self.where, f"an expression must not hold a {what}", node.sql("spark"))
+            return QueryError(
+                self.where, f"an expression must not hold a {what}", node.sql("spark")
+            )
         if name.lower() in _UNSTABLE:
             return QueryError(
                 self.where,
@@ -379,13 +358,13 @@ class _Binder:
         )
 
 
-def _is_written(node: exp.Expression) -> bool:
+def _is_written(node: exp.Expr) -> bool:
     """Whether a node is a number as written, which has its own precision among decimals."""
     node = node.unnest()
     return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)
 
 
-_HANDLERS: dict[type[exp.Expression], Callable[..., Expr]] = {
+_HANDLERS: dict[type[exp.Expr], Callable[..., Expr]] = {
     exp.Column: _Binder._column,
     exp.Dot: _Binder._dot,
     exp.Literal: _Binder._literal,

@@ -42,7 +42,7 @@ class Mapping:
 
 def even(buckets: int, instances: int, epoch: int = 0) -> Mapping:
     """Deal the buckets out evenly; the mapping a query starts with and `scale` asks for."""
-    return Mapping(EpochId(epoch), instances, tuple(b % instances for b in range(buckets)))
+    return Mapping(EpochId(epoch), instances, tuple(b % max(instances, 1) for b in range(buckets)))
 
 
 def switched(current: Mapping, instances: int) -> Mapping:

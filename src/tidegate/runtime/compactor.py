@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -103,6 +103,11 @@ class Compactor:
         listed = {s.name for s in segments}
         self._remove(s for s in self._placed if s is not None and s.name not in listed)
         self._placed = []
+
+    def wait(self) -> None:
+        """Block until the work under way is done; the next `apply` puts the result in place."""
+        if self._running is not None:
+            wait([self._running])
 
     def close(self) -> None:
         """Wait for the work under way and remove what no manifest will ever list."""

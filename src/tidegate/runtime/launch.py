@@ -7,22 +7,24 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from os import cpu_count
+from os import PathLike, cpu_count
 from typing import TYPE_CHECKING, Any
+
+from pyarrow.fs import FileSystem
 
 from tidegate.clock import Clock
 from tidegate.errors import OptionError
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.node import Node
+from tidegate.runtime.inlet import inlets_of
 from tidegate.runtime.job import Executor, Job, Outcome
 from tidegate.runtime.local import LocalExecutor
-from tidegate.runtime.loop import Inlet, Loop, Observer
+from tidegate.runtime.loop import Loop, Observer
 from tidegate.runtime.metrics import BatchReport
 from tidegate.runtime.options import RunOptions
 from tidegate.sink.protocol import Sink
 from tidegate.source.protocol import Connector
-from tidegate.source.uri import open_uri
 from tidegate.state.store import Store
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 NO_SPARK = "none"
 DEFAULT_MASTER = "local[*]"
+
+Location = str | PathLike[str] | tuple[FileSystem, str]
+"""Where a checkpoint is: a folder, a URI of `pyarrow.fs`, or a file system and a path in it."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def prepare(
     place: Place,
     sink: Sink,
     options: RunOptions,
-    checkpoint: str | None = None,
+    checkpoint: Location | None = None,
     connectors: Mapping[str, Connector] | None = None,
     clock: Clock | None = None,
     observer: Observer | None = None,
@@ -130,12 +135,7 @@ def prepare(
     `connectors` are those of sources that are not named by a URI, by the name they have in the
     plan. Without a checkpoint the state lives in a temporary folder that ends with the loop.
     """
-    given = connectors or {}
-    inlets = []
-    for position, stream in enumerate(plan.streams):
-        for uri in stream.uris:
-            connector = given.get(uri) or open_uri(uri, stream.name, stream.time, options.follow)
-            inlets.append(Inlet(position, connector))
+    inlets = inlets_of(plan.streams, connectors or {}, options.follow)
     options = replace(options, default_instances=place.default_instances())
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
     try:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any
 
 from tidegate.batch import MIN_US, BatchId
 from tidegate.clock import Clock, SystemClock
-from tidegate.errors import CheckpointError, RunError
+from tidegate.errors import CheckpointError, OptionError, RunError
 from tidegate.gate.intake import Cut, Intake
 from tidegate.plan.physical import Plan
 from tidegate.route.mapping import Mapping, even, restored, switched
 from tidegate.runtime.compactor import Compactor
 from tidegate.runtime.gather import gather
+from tidegate.runtime.inlet import Inlet, Spooling
 from tidegate.runtime.job import Executor, Job, Outcome
 from tidegate.runtime.metrics import BatchReport, Spans, Summary, imbalance
 from tidegate.runtime.options import RunOptions
 from tidegate.runtime.splits import splits_of, time_cuts
 from tidegate.sink.protocol import Output, Sink
-from tidegate.source.protocol import Connector
+from tidegate.source.uri import open_uri
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
@@ -33,23 +34,6 @@ OPERATOR = "aggregate"
 
 Observer = Callable[[str, int], None]
 """Called with the name of each step of a batch as it is reached, and the batch."""
-
-
-@dataclass(frozen=True)
-class Inlet:
-    """One URI of a stream, opened."""
-
-    stream: int
-    connector: Connector
-
-
-@runtime_checkable
-class Spooling(Protocol):
-    """A connector that keeps what it receives in the checkpoint until it is consumed."""
-
-    def attach(self, store: Store, follow: bool) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class Loop:
@@ -82,28 +66,20 @@ class Loop:
         self._on_batch = on_batch or (lambda report: None)
         self._stop = threading.Event()
         self._asked: int | None = None
-        self._requests: list[Callable[[], None]] = []
-        self._lock = threading.Lock()
+        self._gate = threading.Lock()
+        """Held where the intake is used: by the loop between batches, by who announces."""
         self._closing: list[Callable[[], None]] = []
         self._intake = Intake(hold=plan.aggregate is None)
-        self._manifest = self._recover()
-        self._mapping = restored(
-            self._manifest.epoch, self._manifest.instances, self._manifest.mapping
-        )
-        for inlet in inlets:
-            stream = plan.streams[inlet.stream]
-            if isinstance(inlet.connector, Spooling):
-                inlet.connector.attach(store, options.follow)
-                self._closing.append(inlet.connector.close)
-            self._intake.add(
-                inlet.stream,
-                inlet.connector,
-                stream.disorder_us,
-                stream.idle_us,
-                now=self._clock.now(),
-            )
-        self._intake.check_complete()
         self._compactor = Compactor(store, plan.aggregate.spec if plan.aggregate else None)
+        try:
+            self._manifest = self._recover()
+            self._mapping = restored(
+                self._manifest.epoch, self._manifest.instances, self._manifest.mapping
+            )
+            self._let_in(inlets)
+        except BaseException:
+            self.close()
+            raise
 
     def run(self) -> Summary:
         """Batches until the input ends, or `stop`; what is committed stays either way."""
@@ -136,23 +112,22 @@ class Loop:
         switched(self._mapping, instances)
         self._asked = instances
 
-    def announce(self, inlet: Inlet, promised_us: int) -> None:
-        """Let a source join at the next batch; it promises event times from `promised_us` on."""
-        stream = self.plan.streams[inlet.stream]
-        self._request(
-            lambda: self._intake.add(
-                inlet.stream,
-                inlet.connector,
-                stream.disorder_us,
-                stream.idle_us,
-                promised_us,
-                self._clock.now(),
-            )
-        )
+    def announce(self, inlet: Inlet, promised_us: int | None = None) -> None:
+        """Let a source join at the next batch; it promises event times from `promised_us` on.
+
+        Without a promise from the frontier on. The next commit makes it part of the checkpoint:
+        a restart opens its URI again; without one it has to be announced again, and until then it
+        holds the frontier. Announcing what is there already changes nothing.
+        """
+        if self._manifest.finished:
+            raise OptionError("announce", "needs a query that runs", "one that has finished")
+        with self._gate:
+            self._join(inlet, promised_us)
 
     def remove(self, source_id: str) -> None:
         """Let a source leave at the next batch; what was read of it is flushed."""
-        self._request(lambda: self._intake.remove(source_id))
+        with self._gate:
+            self._intake.remove(source_id)
 
     @property
     def manifest(self) -> Manifest:
@@ -160,15 +135,16 @@ class Loop:
         return self._manifest
 
     def step(self) -> BatchReport | None:
-        """One batch; None when there is nothing to do now."""
+        """One batch; None when there is nothing to do now, or ever again."""
+        if self._manifest.finished:
+            return None
         batch = self._manifest.batch + 1
         started = self._clock.now()
         spans = Spans(self._clock)
         self._observe("before gate", batch)
-        for request in self._take_requests():
-            request()
-        self._intake.discover(started)
-        cut = self._intake.next_cut(self.options.batch_rows, started)
+        with self._gate:
+            self._intake.discover(started)
+            cut = self._intake.next_cut(self.options.batch_rows, started)
         if cut is None:
             return None
         spans.mark("gate")
@@ -190,7 +166,8 @@ class Loop:
         spans.mark("commit")
         self.sink.publish(BatchId(batch))
         spans.mark("publish")
-        self._intake.forget()
+        with self._gate:
+            self._intake.forget()
         self._observe("after publish", batch)
         previous, self._manifest, self._mapping = self._manifest, manifest, mapping
         held = manifest.operators.get(OPERATOR, ())
@@ -222,10 +199,53 @@ class Loop:
             return Manifest(-1, 0, mapping.instances, mapping.owners, MIN_US)
         self.sink.publish(BatchId(manifest.batch))
         self._intake.restore(manifest.frontier_us, manifest.sources)
+        self._count(manifest)
+        return manifest
+
+    def _let_in(self, inlets: Sequence[Inlet]) -> None:
+        """Open what the query starts with, and what joined an earlier run under a URI."""
+        for inlet in inlets:
+            if isinstance(inlet.connector, Spooling):
+                self._closing.append(inlet.connector.close)
+                inlet.connector.attach(self.store, self.options.follow)
+            stream = self.plan.streams[inlet.stream]
+            self._intake.add(
+                inlet.stream,
+                inlet.connector,
+                stream.disorder_us,
+                stream.idle_us,
+                now=self._clock.now(),
+                uri=inlet.uri,
+            )
+        for joined in self._intake.joined_before():
+            stream = self.plan.streams[joined.stream]
+            if joined.uri is None:
+                joined.idle_us, joined.spoke_at = stream.idle_us, self._clock.now()
+            else:
+                connector = open_uri(joined.uri, stream.name, stream.time, self.options.follow)
+                self._join(Inlet(joined.stream, connector, joined.uri))
+        self._intake.check_complete()
+
+    def _join(self, inlet: Inlet, promised_us: int | None = None) -> None:
+        stream = self.plan.streams[inlet.stream]
+        self._intake.join(
+            inlet.stream,
+            inlet.connector,
+            stream.disorder_us,
+            stream.idle_us,
+            promised_us,
+            self._clock.now(),
+            inlet.uri,
+        )
+
+    def _count(self, manifest: Manifest) -> None:
+        """Let the summary say what a manifest says."""
+        segments = manifest.operators.get(OPERATOR, ())
         self.summary.counters = dict(manifest.counters)
         self.summary.epochs = manifest.epochs
         self.summary.finished = manifest.finished
-        return manifest
+        self.summary.state_rows = sum(s.rows for s in segments)
+        self.summary.state_bytes = sum(s.bytes for s in segments)
 
     def _switch(self, batch: int) -> tuple[Mapping, tuple[dict[str, Any], ...]]:
         """The mapping of this batch, and the history of epochs with a new one where it changed."""
@@ -274,6 +294,8 @@ class Loop:
         live = self._compactor.live(segments, cut.frontier_us)
         written = [o.segment for o in outcomes if o.segment is not None]
         counters = dict(self._manifest.counters)
+        with self._gate:
+            sources = self._intake.saved()
         added = {
             "rows_in": cut.rows,
             "rows_out": output.rows.num_rows,
@@ -290,7 +312,7 @@ class Loop:
             instances=mapping.instances,
             mapping=mapping.owners,
             frontier_us=cut.frontier_us,
-            sources=self._intake.saved(),
+            sources=sources,
             operators={OPERATOR: (*live, *written)} if self.plan.aggregate else {},
             counters=counters,
             epochs=epochs,
@@ -308,7 +330,7 @@ class Loop:
         def added(name: str) -> int:
             return manifest.counters[name] - previous.counters.get(name, 0)
 
-        segments = manifest.operators.get(OPERATOR, ())
+        self._count(manifest)
         report = BatchReport(
             manifest.batch,
             added("rows_in"),
@@ -321,13 +343,9 @@ class Loop:
             seconds,
             spans.spans_ms,
             imbalance([o.tuples for o in outcomes]),
-            sum(s.rows for s in segments),
-            sum(s.bytes for s in segments),
+            self.summary.state_rows,
+            self.summary.state_bytes,
         )
-        self.summary.counters = dict(manifest.counters)
-        self.summary.epochs = manifest.epochs
-        self.summary.finished = manifest.finished
-        self.summary.state_rows, self.summary.state_bytes = report.state_rows, report.state_bytes
         self.summary.reports.append(report)
         _log.debug(
             "batch %d: %d rows in, %d out, %.1f ms, %s",
@@ -339,15 +357,6 @@ class Loop:
         )
         self._on_batch(report)
         return report
-
-    def _request(self, request: Callable[[], Any]) -> None:
-        with self._lock:
-            self._requests.append(request)
-
-    def _take_requests(self) -> list[Callable[[], None]]:
-        with self._lock:
-            taken, self._requests = self._requests, []
-        return taken
 
 
 def _check_meta(location: str, meta: dict[str, Any], wanted: dict[str, Any]) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidegate.errors import OptionError, UnavailableError, near
-from tidegate.runtime.loop import Inlet, Loop
+from tidegate.query.node import StreamDef
+from tidegate.runtime.inlet import Inlet
+from tidegate.runtime.loop import Loop
 from tidegate.runtime.metrics import BatchReport, Summary
+from tidegate.schema import columns_text
 from tidegate.source.memory import MemorySource
 from tidegate.source.protocol import Connector
 from tidegate.source.uri import open_uri
@@ -55,28 +59,27 @@ class RunningQuery:
         )
 
     def announce(
-        self, stream: str, source: str | MemorySource, promise: str | int | None = None
+        self, stream: str, source: str | MemorySource, promise: str | datetime | int | None = None
     ) -> None:
         """Let a source join a stream; it promises to bring nothing older than the frontier.
 
-        `promise` is the smallest event time it may bring, in microseconds since 1970; without one
-        the promise is the frontier at the time it joins.
+        `promise` is the smallest event time it may bring, as a time or in microseconds since 1970;
+        without one the promise is the frontier at the time it joins. A restart opens a URI again
+        by itself; a memory source has to be announced again, and until then the output waits for
+        it. Announcing what is there already changes nothing.
         """
-        names = [s.name for s in self._loop.plan.streams]
-        if stream not in names:
+        streams = self._loop.plan.streams
+        positions = [i for i, s in enumerate(streams) if s.name == stream]
+        if not positions:
+            names = list(dict.fromkeys(s.name for s in streams))
             raise OptionError(
                 "announce", "needs a stream of the query", stream, near(stream, names)
             )
-        position = names.index(stream)
-        definition = self._loop.plan.streams[position]
-        connector: Connector
-        if isinstance(source, str):
-            connector = open_uri(source, stream, definition.time, self._loop.options.follow)
-        else:
-            connector = source
-        frontier_us = self._loop.manifest.frontier_us
-        promised_us = frontier_us if promise is None else int(promise)
-        self._loop.announce(Inlet(position, connector), promised_us)
+        promised_us = None if promise is None else _microseconds(promise)
+        for position in positions:
+            connector = self._opened(streams[position], source)
+            uri = source if isinstance(source, str) else None
+            self._loop.announce(Inlet(position, connector, uri), promised_us)
 
     def remove(self, source_id: str) -> None:
         """Let a source leave; what was read of it is flushed, nothing more is read."""
@@ -98,6 +101,24 @@ class RunningQuery:
             **self._loop.summary.as_dict(),
         }
 
+    def _opened(self, stream: StreamDef, source: str | MemorySource) -> Connector:
+        connector: Connector
+        if isinstance(source, str):
+            connector = open_uri(source, stream.name, stream.time, self._loop.options.follow)
+        elif isinstance(source, MemorySource):
+            connector = source
+        else:
+            raise OptionError(
+                "announce", "a source must be a path, a URI or a memory source", repr(source)
+            )
+        if not connector.schema.equals(stream.schema):
+            raise OptionError(
+                f"stream {stream.name}",
+                f"a joining source must have its columns ({columns_text(stream.schema)})",
+                columns_text(connector.schema),
+            )
+        return connector
+
     def _run(self) -> None:
         try:
             self._loop.run()
@@ -108,3 +129,20 @@ class RunningQuery:
         if self._failure is not None:
             raise self._failure
         return self._loop.summary
+
+
+def _microseconds(time: str | datetime | int) -> int:
+    """An event time as the gate counts it; without a zone it is UTC."""
+    if isinstance(time, int):
+        return time
+    try:
+        moment = datetime.fromisoformat(time) if isinstance(time, str) else time
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (TypeError, ValueError, AttributeError):
+        raise OptionError(
+            "announce",
+            "a promise is a time or microseconds since 1970",
+            repr(time),
+            "Write for example 2024-01-31T12:00:00Z.",
+        ) from None
+    return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -70,8 +70,9 @@ def _opened(name: str, uris: Sequence[str], time: str | None) -> tuple[pa.Schema
             n for n in schema.names if n.lower() == time.lower()
         ]
         return schema, exact[0] if exact else time
-    if DEFAULT_TIME in schema.names and pa.types.is_timestamp(schema.field(DEFAULT_TIME).type):
-        return schema, DEFAULT_TIME
+    if DEFAULT_TIME in schema.names:
+        # Opened again as the time column: text of which most values are times is one then.
+        return _opened(name, uris, DEFAULT_TIME)
     candidates = [f.name for f in schema if pa.types.is_timestamp(f.type)]
     listed = ", ".join(candidates) or "none; the columns are " + ", ".join(schema.names)
     raise SourceError(

@@ -14,7 +14,7 @@ from tidegate.plan.explain import explain
 from tidegate.query.node import Input, Node, StreamDef
 from tidegate.query.stream import Stream
 from tidegate.query.window import duration_us
-from tidegate.runtime.launch import DEFAULT_MASTER, Place, plan_for, prepare
+from tidegate.runtime.launch import DEFAULT_MASTER, Location, Place, plan_for, prepare
 from tidegate.runtime.loop import Observer
 from tidegate.runtime.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.runtime.query import RunningQuery
@@ -130,7 +130,7 @@ class Session:
         node: Node,
         *,
         sink: Sink,
-        checkpoint: str | None = None,
+        checkpoint: Location | None = None,
         instances: int | None = None,
         buckets: int = DEFAULT_BUCKETS,
         batch_rows: int = DEFAULT_BATCH_ROWS,

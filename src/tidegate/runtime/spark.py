@@ -187,6 +187,7 @@ class SparkExecutor:
                 name = side_name(job, split.index)
                 if store.files.exists(name):
                     found += pickle.loads(store.read(name))
+                    store.delete(name)  # a replay of the batch writes it again
         if found:
             outcomes[0] = replace(outcomes[0], side=(*outcomes[0].side, *found))
         return outcomes

@@ -40,7 +40,7 @@ class CsvFormat:
         return split_csv(data, final)
 
     def parse(self, data: bytes, rows: int, schema: pa.Schema) -> Parsed:
-        if not _has_lone_return(data):
+        if _arrow_agrees(data):
             try:
                 table = self._read(data, schema)
             except pa.ArrowInvalid:
@@ -78,7 +78,7 @@ class CsvFormat:
     def _sample(self, data: bytes) -> tuple[bytes, pa.Table]:
         """The well-formed part of a sample and its values in the types Arrow finds."""
         records = split_csv(data, True)
-        if len(records) and not _has_lone_return(data):
+        if len(records) and _arrow_agrees(data):
             try:
                 table = self._read(data, None)
             except pa.ArrowInvalid:
@@ -159,7 +159,7 @@ class CsvFormat:
             wrong[row.number - 1] = self._miscounted(row.actual_columns)
             return "skip"
 
-        if not _has_lone_return(data):
+        if _arrow_agrees(data):
             table = self._read(data, pa.schema([(n, pa.binary()) for n in names]), note)
             if table.num_rows + len(wrong) == len(records):
                 columns = [c.combine_chunks() for c in table.columns]
@@ -282,5 +282,16 @@ def _texts(cells: pa.Array) -> tuple[pa.Array, list[int]]:
     return pa.array(texts, pa.string()), broken
 
 
-def _has_lone_return(data: bytes) -> bool:
-    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+def _arrow_agrees(data: bytes) -> bool:
+    """Whether Arrow, where it finds as many records as there are, finds the same ones.
+
+    To Arrow a carriage return alone ends a record, and a quote left open in the last record is
+    closed by the end of the bytes.
+    """
+    if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+        return False
+    if b'"' not in data:
+        return True
+    records = split_csv(data, True)
+    last = data[records.starts[-1] : records.stops[-1]] if len(records) else b""
+    return isinstance(fields_of(last.decode("utf-8", "replace")), list)

@@ -13,6 +13,16 @@ from tidegate.schema import TIME, type_name
 from tidegate.source.protocol import Bools, Int64s
 
 _ZONED = re.compile(r"^.{10}[T ].*(Z|[+-]\d\d:?(\d\d)?)$")
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_WORD = r"^[+-]?(?i:inf|infinity|nan(\(.*\))?)$"
+_LOOKS = {
+    str(pa.int64()): r"^-?([0-9]+|0[xX][0-9a-fA-F]+)$",
+    str(pa.float64()): f"{_NUMBER}|{_WORD}",
+    str(pa.date32()): r"^\d{4}-\d\d-\d\d$",
+    str(pa.timestamp("us")): r"^\d{4}-\d\d-\d\d",
+    str(TIME): r"^\d{4}-\d\d-\d\d",
+}
+"""What texts of a type look like at least; what Arrow casts is always among them."""
 _DIGITS_BELOW_US = r"(\.\d{6})\d+"
 
 
@@ -68,7 +78,15 @@ def _parse_mixed(text: pa.Array) -> pa.Array:
 
 
 def cast_possible(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cast texts, NULL where one cannot be cast; costs O(bad * log(distinct)) casts."""
+    """Cast texts, NULL where one cannot be cast.
+
+    What does not look like a value of the type is left out first, so that the search for what
+    still cannot be cast, at O(bad * log(distinct)) casts, has little to find.
+    """
+    looks = _LOOKS.get(str(type_))
+    if looks is not None:
+        fits = pc.match_substring_regex(text, looks)
+        text = pc.if_else(fits, text, pa.scalar(None, pa.string()))
     try:
         return text.cast(type_)
     except pa.ArrowInvalid:

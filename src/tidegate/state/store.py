@@ -207,7 +207,7 @@ class Store:
         cost is that of the manifests' length and never that of the number of batches done. What
         a crash leaves undone `clean` does.
         """
-        if previous is None:
+        if previous is None or previous.batch < 0:
             return 0
         older = self._older
         if older is None or older.batch >= previous.batch:

@@ -1,11 +1,20 @@
-"""Shipped test doubles: a clock that moves by hand, and processes that die on cue."""
+"""Shipped test doubles: a clock that moves by hand, and processes that die or fail on cue."""
 
 from tidegate.testing.clock import ManualClock
-from tidegate.testing.fault import PHASES, STEPS, KillAt, KillAtChange, KillInOperate, kill
+from tidegate.testing.fault import (
+    PHASES,
+    STEPS,
+    FailAtChange,
+    KillAt,
+    KillAtChange,
+    KillInOperate,
+    kill,
+)
 
 __all__ = [
     "PHASES",
     "STEPS",
+    "FailAtChange",
     "KillAt",
     "KillAtChange",
     "KillInOperate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -64,11 +65,32 @@ class KillAtChange:
             self._armed = True
             sys.addaudithook(self._heard)
 
+    def strike(self) -> None:
+        """What happens at the chosen change."""
+        kill(os.getpid())
+
     def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in _CHANGES or (event == "open" and _writes(arguments[2])):
             self.count += 1
             if self.count == self.change:
-                kill(os.getpid())
+                self.strike()
+
+
+class FailAtChange(KillAtChange):
+    """Lets the n-th change fail instead, by default as on a full disk; those after it work."""
+
+    def __init__(
+        self,
+        change: int,
+        step: str | None = None,
+        batch: int | None = None,
+        error: int = errno.ENOSPC,
+    ) -> None:
+        super().__init__(change, step, batch)
+        self.error = error
+
+    def strike(self) -> None:
+        raise OSError(self.error, os.strerror(self.error))
 
 
 _CHANGES = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link"})

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.decimal import WIDEST, fit
+from tidegate.operate.kernels.decimal import WIDEST, fit, from_unscaled, unscaled
 from tidegate.operate.kernels.failure import reject
 from tidegate.operate.kernels.parse import READERS, Converted
+from tidegate.operate.kernels.rounding import scale_half_up
 from tidegate.operate.kernels.temporal import DAY_US, naive
 from tidegate.operate.kernels.vector import by_distinct, join, none_where, split
 from tidegate.schema import type_name
@@ -130,24 +131,34 @@ def _float_to_decimal(value: Any, type_: pa.DataType) -> Converted:
     tiny = size < 10.0 ** (-type_.scale - 1)
     with np.errstate(invalid="ignore"):
         clean = np.where(usable & ~bad & ~tiny, numbers, 0.0)
-    digits = pa.decimal256(WIDEST, type_.scale + 19)
-    wide = pa.array(clean, pa.float64()).cast(pa.string()).cast(digits)
-    result, beyond = fit(wide, type_)
-    if beyond is not None:
-        bad = bad | beyond.fill_null(False).to_numpy(zero_copy_only=False)
+    scaled, doubtful = scale_half_up(clean, type_.scale)
+    odd = np.flatnonzero(doubtful)
+    scaled[odd] = 0.0
+    bad |= usable & (np.abs(scaled) >= 10.0**type_.precision)
+    result = from_unscaled(np.where(bad, 0.0, scaled).astype(np.int64), usable & ~bad, type_)
+    if len(odd):
+        exact, beyond = _by_digits(clean[odd], type_)
+        result = pc.replace_with_mask(result, pa.array(doubtful), exact)
+        bad[odd[beyond]] = True
     return none_where(pa.array(bad | ~usable), result), pa.array(bad)
 
 
+def _by_digits(numbers: np.ndarray[Any, Any], type_: pa.DataType) -> tuple[Any, Any]:
+    """Doubles that are ties or have many digits, through their text."""
+    digits = pa.decimal256(WIDEST, type_.scale + 19)
+    wide = pa.array(numbers, pa.float64()).cast(pa.string()).cast(digits)
+    result, beyond = fit(wide, type_)
+    none = np.zeros(len(numbers), bool)
+    return result, none if beyond is None else beyond.to_numpy(zero_copy_only=False)
+
+
 def _float_to_timestamp(value: Any, type_: pa.DataType) -> Converted:
+    """Seconds with a fraction, cut at microseconds."""
     numbers, valid = split(value.cast(pa.float64()))
-    bad = ~np.isfinite(numbers)
     with np.errstate(all="ignore"):
-        scaled = np.where(bad, 0.0, numbers) * 1e6
-        micros = np.clip(scaled, -(2.0**63), float(np.nextafter(2.0**63, 0))).astype(np.int64)
-    micros = np.where(scaled >= 2.0**63, 2**63 - 1, micros)
-    if valid is not None:
-        bad &= valid
-    return none_where(pa.array(bad), join(micros, valid, type_)), pa.array(bad)
+        scaled = join(numbers * 1e6, valid, pa.float64())
+    micros, bad = _float_to_integer(scaled, pa.int64())
+    return micros.view(type_), bad
 
 
 def _decimal_to_integer(value: Any, type_: pa.DataType) -> Converted:
@@ -159,7 +170,11 @@ def _decimal_to_integer(value: Any, type_: pa.DataType) -> Converted:
 
 
 def _decimal_to_float(value: Any, type_: pa.DataType) -> Any:
-    """Rounded once: through the digits, because scaling in binary may round twice."""
+    """Rounded once: by one exact division, or through the digits where they are too many."""
+    numbers, valid = unscaled(value)
+    if numbers is not None and value.type.scale <= 22 and np.all(np.abs(numbers) < 2**53):
+        quotient = numbers / 10.0**value.type.scale
+        return join(quotient.astype(type_.to_pandas_dtype()), valid, type_)
     return value.cast(pa.string()).cast(pa.float64()).cast(type_, safe=False)
 
 
@@ -210,9 +225,8 @@ def _timestamp_to_decimal(value: Any, type_: pa.DataType) -> Converted:
 
 
 def _timestamp_to_string(value: Any, type_: pa.DataType) -> Any:
-    text = pc.strftime(naive(value), format="%Y-%m-%d %H:%M:%S")
-    # Without the zeros that end the fraction, and without an empty fraction.
-    return pc.replace_substring_regex(text, pattern=r"\.?0*\z", replacement="")
+    text = naive(value).cast(type_)  # always with six digits of fraction
+    return pc.ascii_rtrim(pc.ascii_rtrim(text, characters="0"), characters=".")
 
 
 CONVERTERS: dict[tuple[str, str], Converter] = {

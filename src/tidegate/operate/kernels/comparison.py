@@ -1,7 +1,8 @@
-"""Comparisons with Spark's order of values (NaN equals NaN and is greatest), over aligned arrays."""
+"""Comparisons in Spark's order of values (NaN equals NaN and is greatest), over Arrow arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -119,7 +120,7 @@ def negation(_: pa.DataType, value: Any) -> Any:
     return pc.invert(value)
 
 
-OPS = {
+OPS: dict[str, Callable[..., Any]] = {
     "eq": eq,
     "ne": ne,
     "lt": lt,

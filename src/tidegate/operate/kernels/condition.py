@@ -63,7 +63,7 @@ def _flags(array: Any, null: bool) -> np.ndarray[Any, Any]:
 
 
 def case(rows: Rows, call: Call) -> Any:
-    """Arguments: condition, value, ..., default. The first true condition decides; NULL is not true."""
+    """Arguments: condition, value, ..., default. The first condition that is true decides."""
     conditions, values = call.args[:-1:2], call.args[1:-1:2]
     if all(is_total(arg) for arg in call.args):
         flags = pc.make_struct(
@@ -124,7 +124,7 @@ def _connect(rows: Rows, call: Call, connective: Callable[..., Any], decided: bo
 
 
 def guarded(rows: Rows, call: Call) -> Any:
-    """A call of two arguments one of which failed: where the other is NULL it need not have a value.
+    """A call of two arguments one of which failed: beside a NULL it need not have a value.
 
     As in Spark the left side is looked at first, of divisions the right one. None: it had to have.
     """

@@ -33,6 +33,7 @@ from tidegate.operate.kernels.tree import (
 from tidegate.operate.kernels.vector import repeat
 
 __all__ = [
+    "LAZY",
     "OPS",
     "Call",
     "Column",
@@ -59,8 +60,8 @@ OPS: dict[str, Callable[..., Any]] = {
     **text.OPS,
     "field": _field,
 }
-"""Kernels by name: called with the result type and the arguments, of which the first or another is
-an array and the others are arrays of its length or scalars. The lazy ones are in `condition.LAZY`."""
+"""Kernels by name: called with the result type and the arguments, at least one of them an array and
+the others arrays of its length or scalars. The lazy ones are in `condition.LAZY`."""
 
 
 def evaluate(expr: Expr, table: pa.Table) -> pa.Array:
@@ -80,7 +81,7 @@ def _flat(column: Any) -> Any:
 
 
 class _Rows:
-    """Rows being evaluated: columns are fetched once, a subexpression used twice is computed once."""
+    """Rows being evaluated: a column is fetched once, a shared subexpression computed once."""
 
     def __init__(self, rows: int, fetch: Callable[[str], Any]) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""Rows that an expression cannot be evaluated on, between the kernels and the error that names them."""
+"""Rows that an expression has no value for, between the kernels and the error that names them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def show_row(args: tuple[Any, ...], row: int) -> str:
 
 
 def _first_failure(kernel: Callable[..., Any], args: tuple[Any, ...]) -> int:
-    """Bisect for the end of the shortest prefix that fails; log(rows) further runs of the kernel."""
+    """Bisect for the first row that fails; costs log(rows) further runs of the kernel."""
     low, high = 0, max(len(arg) for arg in args if isinstance(arg, pa.Array))
     while high - low > 1:
         middle = (low + high) // 2

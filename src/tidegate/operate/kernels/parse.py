@@ -108,7 +108,9 @@ def to_decimal(text: Any, type_: pa.DataType) -> Converted:
         rounded = number.quantize(step, ROUND_HALF_UP, exact)
         return rounded if abs(rounded) < limit else None
 
-    plain = rf"\A-?[0-9]{{1,{max(1, type_.precision - type_.scale)}}}(\.[0-9]{{0,{type_.scale}}})?\z"
+    plain = (
+        rf"\A-?[0-9]{{1,{max(1, type_.precision - type_.scale)}}}(\.[0-9]{{0,{type_.scale}}})?\z"
+    )
     return _read(text, plain, type_, slow)
 
 
@@ -140,8 +142,14 @@ def read_timestamp(word: str) -> datetime | None:
     try:
         shift = _zone(zone.strip()) if zone and zone.strip() else UTC
         moment = datetime(
-            int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0),
-            int(second or 0), int((fraction or "").ljust(6, "0")[:6]), shift,
+            int(year),
+            int(month or 1),
+            int(day or 1),
+            int(hour or 0),
+            int(minute or 0),
+            int(second or 0),
+            int((fraction or "").ljust(6, "0")[:6]),
+            shift,
         )
         return moment.astimezone(UTC)
     except (ValueError, OverflowError, KeyError, OSError):

@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.operate.kernels.decimal import WIDEST, fit, round_half_up
-from tidegate.operate.kernels.failure import OVERFLOW, OVERFLOW_REMEDY, RowFailure, reject
+from tidegate.operate.kernels.failure import OVERFLOW, OVERFLOW_REMEDY, reject
 from tidegate.operate.kernels.vector import join, split
 
 _EXACT = Context(prec=800, rounding=ROUND_HALF_UP)
-_FAST_LIMIT = 2.0**43
-"""Below it a scaled double still has ten bits behind the point, enough to see it is not a tie."""
+_FAST_LIMIT = 2.0**49
+"""Below it a scaled double still has the bits behind the point that tell a tie."""
+_ERROR = 2.0**-50
+"""More than what scaling a double, and reading it by its shortest digits, can be off by."""
 
 
 def round_to(type_: pa.DataType, value: Any, scale: Any) -> Any:
@@ -29,25 +31,37 @@ def round_to(type_: pa.DataType, value: Any, scale: Any) -> Any:
     return value if digits >= 0 else _round_integers(type_, value, -digits)
 
 
+def scale_half_up(
+    numbers: np.ndarray[Any, Any], digits: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Finite doubles times 10**digits, rounded half away from zero, and where that is in doubt.
+
+    Spark rounds the digits a double prints as. Scaling in binary gives the same except near a tie
+    and for large numbers; those are marked, for the caller to treat by their digits.
+    """
+    with np.errstate(all="ignore"):
+        scaled = numbers * 10.0**digits if digits >= 0 else numbers / 10.0**-digits
+        rounded = np.rint(scaled)
+        size = np.abs(scaled)
+        doubtful = np.abs(np.abs(scaled - rounded) - 0.5) <= size * _ERROR
+        doubtful |= size >= _FAST_LIMIT
+    if abs(digits) > 22:  # beyond it the power of ten is not exact
+        doubtful = numbers != 0.0
+    return rounded, doubtful
+
+
 def _round_floats(type_: pa.DataType, value: Any, digits: int) -> Any:
-    """Doubles by the digits they print as: scaled in binary, ties and large ones one by one."""
     raw, valid = split(value)
     numbers = raw.astype(np.float64)
-    power = 10.0 ** abs(digits)
+    finite = np.isfinite(numbers)
+    rounded, doubtful = scale_half_up(np.where(finite, numbers, 0.0), digits)
     with np.errstate(all="ignore"):
-        scaled = np.abs(numbers) * power if digits >= 0 else np.abs(numbers) / power
-        whole = np.floor(scaled)
-        part = scaled - whole
-        nearest = np.where(part >= 0.5, whole + 1.0, whole)
-        result = np.copysign(nearest / power if digits >= 0 else nearest * power, numbers)
-        doubtful = np.isfinite(numbers) & ((np.abs(part - 0.5) < 0.01) | (scaled >= _FAST_LIMIT))
-        if digits >= 0:
-            large = np.abs(numbers) >= 1e17
-            doubtful &= ~large
-            result = np.where(large, numbers, result)
-        if abs(digits) > 22:
-            doubtful = np.isfinite(numbers)
-        result = np.where(np.isfinite(numbers), result + 0.0, numbers)
+        result = rounded / 10.0**digits if digits >= 0 else rounded * 10.0**-digits
+        result = np.where(finite, result + 0.0, numbers)
+    if digits >= 0:
+        large = np.abs(numbers) >= 1e17  # all digits are before the point
+        result = np.where(large, numbers, result)
+        doubtful &= ~large
     if doubtful.any():
         distinct, places = np.unique(numbers[doubtful], return_inverse=True)
         result[doubtful] = np.array([_round_exactly(x, digits) for x in distinct.tolist()])[places]
@@ -95,18 +109,14 @@ def _whole(decimals: Callable[[Any], Any], floats: Callable[[Any], Any]) -> Call
 
 
 def _to_long(function: Callable[[Any], Any], type_: pa.DataType, value: Any) -> Any:
-    """A whole double as int64: NaN is zero, 2**63 is the largest, what lies beyond fails."""
+    """A whole double as int64; NaN is zero, as in Java."""
     numbers, valid = split(value)
-    whole = np.nan_to_num(function(numbers), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    bad = (whole > 2.0**63) | (whole < -(2.0**63))
+    whole = np.where(np.isnan(numbers), 0.0, function(numbers))
+    bad = (whole >= 2.0**63) | (whole < -(2.0**63))
     if valid is not None:
         bad &= valid
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise RowFailure(OVERFLOW, str(numbers[row]), OVERFLOW_REMEDY)
-    top = whole >= 2.0**63
-    integers = np.where(top, 0.0, whole).astype(np.int64)
-    return join(np.where(top, np.int64(2**63 - 1), integers), valid, type_)
+    reject(pa.array(bad), (value,), OVERFLOW, OVERFLOW_REMEDY)
+    return join(np.where(bad, 0.0, whole).astype(np.int64), valid, type_)
 
 
 OPS: dict[str, Callable[..., Any]] = {

@@ -80,7 +80,7 @@ def from_unix(size: int) -> Callable[..., Any]:
 
 
 def add_months(type_: pa.DataType, value: Any, months: Any) -> Any:
-    """The same day of a later month, or its last day when the month is shorter; time of day stays."""
+    """The same day of a later month, or its last when it is shorter; the time of day stays."""
     if not months.is_valid:
         return pa.nulls(len(value), type_)
     raw, valid = split(value)

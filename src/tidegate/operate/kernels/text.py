@@ -88,8 +88,11 @@ def like(type_: pa.DataType, value: Any, pattern: Any, escape: Any) -> Any:
         if not inner and literal:
             at_start, at_end = parts[0] is None, parts[-1] is None
             find = (
-                pc.match_substring if at_start and at_end else
-                pc.ends_with if at_start else pc.starts_with
+                pc.match_substring
+                if at_start and at_end
+                else pc.ends_with
+                if at_start
+                else pc.starts_with
             )
             return find(value, pattern=literal)
     text = "".join(".*" if p is None else "." if p == _ONE else re.escape(p) for p in parts)
@@ -101,7 +104,7 @@ _ONE = "\0_"
 
 
 def like_parts(pattern: str, escape: str) -> list[str | None]:
-    """The characters of a LIKE pattern; None stands for `%`. Raises ValueError on a stray escape."""
+    """The characters of a LIKE pattern, None for `%`. Raises ValueError on a stray escape."""
     parts: list[str | None] = []
     characters = iter(pattern)
     for character in characters:

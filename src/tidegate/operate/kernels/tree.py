@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.schema import type_name
+
 
 @dataclass(frozen=True)
 class Column:
@@ -52,7 +54,7 @@ SIGNS = {
     "or": "OR",
 }
 
-_SAFE = frozenset(
+SAFE = frozenset(
     "eq ne lt le gt ge null_safe_eq in and or not is_null is_true is_false is_nan case coalesce"
     " greatest least like starts_with ends_with contains upper lower length trim ltrim rtrim"
     " substring concat sqrt exp ln log log10 power sin cos tan asin acos atan atan2 radians"
@@ -61,7 +63,7 @@ _SAFE = frozenset(
     " bit_xor bit_not second_fraction replace nanvl cbrt rint log1p expm1 hypot cot sinh cosh"
     " tanh shift_left shift_right date_diff".split()
 )
-_SAFE_ON_FLOATS = frozenset("add subtract multiply negate abs round".split())
+SAFE_ON_FLOATS = frozenset("add subtract multiply negate abs round".split())
 
 
 def columns_of(expr: Expr) -> tuple[str, ...]:
@@ -78,14 +80,14 @@ def columns_of(expr: Expr) -> tuple[str, ...]:
 
 
 def is_total(expr: Expr) -> bool:
-    """Whether no row can make the expression fail, so that it may be evaluated ahead of its guard."""
+    """Whether no row can make the expression fail, so that it needs no guard."""
     if not isinstance(expr, Call):
         return True
     if not all(is_total(arg) for arg in expr.args):
         return False
-    if expr.op in _SAFE:
+    if expr.op in SAFE:
         return True
-    if expr.op in _SAFE_ON_FLOATS:
+    if expr.op in SAFE_ON_FLOATS:
         return bool(pa.types.is_floating(expr.type))
     return expr.op == "cast" and _is_widening(expr.args[0].type, expr.type)
 
@@ -118,7 +120,7 @@ def describe(expr: Expr) -> str:
     if expr.op == "cast" and _is_widening(expr.args[0].type, expr.type):
         return args[0]  # the coercion of an operand, which the user did not write
     if expr.op in ("cast", "try_cast"):
-        return f"{expr.op.upper()}({args[0]} AS {expr.type})"
+        return f"{expr.op.upper()}({args[0]} AS {type_name(expr.type)})"
     if expr.op == "case":
         pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
         arms = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)

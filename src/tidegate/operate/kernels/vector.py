@@ -16,7 +16,7 @@ def repeat(scalar: Any, rows: int) -> Any:
 
 
 def split(array: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
-    """The values, NULL as zero, and which of them are valid (None: all); temporal types as integers."""
+    """The values (NULL as zero, times as integers), and which of them are valid (None: all)."""
     if pa.types.is_temporal(array.type):
         array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     if not array.null_count:

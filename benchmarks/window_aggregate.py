@@ -1,0 +1,220 @@
+"""Windowed aggregates on the same files: Tidegate beside Spark's own, in interleaved runs.
+
+    python benchmarks/window_aggregate.py                      the main case, three rounds
+    python benchmarks/window_aggregate.py --case tumbling      another case (see CASES)
+    python benchmarks/window_aggregate.py --case all --rounds 3
+
+Each run is a process of its own; the speed is that of the batches after the first ones, by each
+engine's own account of its batches. Results go to benchmarks/results/ as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from data import write_events
+
+ENGINES = ("tidegate", "spark", "spark-rocksdb")
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Case:
+    """One workload; rows come in files of `file_rows`, `batch_rows` of them to a batch."""
+
+    range_s: int = 60
+    slide_s: int = 10
+    keys: int = 20_000
+    rows: int = 8_000_000
+    file_rows: int = 500_000
+    batch_rows: int = 1_000_000
+    per_second: int = 10_000
+    median: bool = False
+    warm_batches: int = 3
+
+
+CASES = {
+    "sliding": Case(),
+    "tumbling": Case(slide_s=60),
+    "median": Case(median=True, rows=4_000_000),
+    "few-keys": Case(keys=10),
+    "many-keys": Case(keys=500_000),
+    "small-batches": Case(rows=2_000_000, file_rows=100_000, batch_rows=100_000),
+    "tiny-batches": Case(rows=60_000, file_rows=1_000, batch_rows=1_000, per_second=100),
+}
+
+
+def run_tidegate(case: Case, data: Path, work: Path) -> list[tuple[int, float]]:
+    """Rows and seconds of each batch."""
+    import tidegate as tg
+    from tidegate.query.aggregate import count, mean, median
+
+    session = tg.Session(master="local[2]")
+    events = session.stream(str(data), time="ts")
+    window = events.window(f"{case.range_s} seconds", slide=f"{case.slide_s} seconds")
+    calls = {"m": median("value")} if case.median else {"mean": mean("value"), "n": count()}
+    query = window.group_by("key").agg(**calls).start(
+        sink=tg.sink.files(str(work / "out")),
+        checkpoint=str(work / "checkpoint"),
+        batch_rows=case.batch_rows,
+        instances=2,
+    )
+    summary = query.wait()
+    return [(r.rows_in, r.seconds) for r in summary.reports]
+
+
+def run_spark(case: Case, data: Path, work: Path, rocksdb: bool) -> list[tuple[int, float]]:
+    """The same query in Spark's own words, on the same master, with as many partitions as cores."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.streaming.numRecentProgressUpdates", "10000")
+    )
+    if rocksdb:
+        provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        builder = builder.config("spark.sql.streaming.stateStore.providerClass", provider)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    schema = spark.read.parquet(str(data / "part-00000.parquet")).schema
+    files = max(case.batch_rows // case.file_rows, 1)
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", files).parquet(str(data))
+    window = F.window("ts", f"{case.range_s} seconds", f"{case.slide_s} seconds")
+    calls = [F.percentile("value", 0.5)] if case.median else [F.avg("value"), F.count("*")]
+    names = ["m"] if case.median else ["mean", "n"]
+    result = stream.withWatermark("ts", "0 seconds").groupBy(window, "key").agg(
+        *[c.alias(n) for c, n in zip(calls, names, strict=True)]
+    )
+    query = (
+        result.writeStream.format("parquet")
+        .option("path", str(work / "out"))
+        .option("checkpointLocation", str(work / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return [
+        (p["numInputRows"], p["durationMs"]["triggerExecution"] / 1e3)
+        for p in query.recentProgress
+        if p["numInputRows"]
+    ]
+
+
+def child(arguments: argparse.Namespace) -> None:
+    """One run of one engine; prints its batches as JSON."""
+    case, work = CASES[arguments.case], Path(arguments.work)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if arguments.child == "tidegate":
+        batches = run_tidegate(case, Path(arguments.data), work)
+    else:
+        batches = run_spark(case, Path(arguments.data), work, arguments.child == "spark-rocksdb")
+    print("BATCHES " + json.dumps(batches))
+
+
+def measure(engine: str, name: str, data: Path) -> dict[str, float]:
+    """Run one engine in a process of its own and reduce its batches to rows a second."""
+    case = CASES[name]
+    with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as work:
+        command = [sys.executable, __file__, "--child", engine, "--case", name]
+        command += ["--data", str(data), "--work", work]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = [line for line in done.stdout.splitlines() if line.startswith("BATCHES ")]
+    if not found:
+        raise SystemExit(f"{engine} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    batches = json.loads(found[-1].removeprefix("BATCHES "))
+    warm = batches[min(case.warm_batches, len(batches) - 1) :]
+    rows, seconds = sum(b[0] for b in warm), sum(b[1] for b in warm)
+    return {
+        "rows_per_second": rows / seconds,
+        "batch_ms_median": statistics.median(b[1] for b in warm) * 1e3,
+        "batches": len(batches),
+    }
+
+
+def compare(name: str, rounds: int, engines: list[str], data: Path) -> dict[str, Any]:
+    """Interleave the engines, and report medians, spreads and ratios."""
+    case = CASES[name]
+    folder = data / f"{case.rows}-{case.file_rows}-{case.keys}-{case.per_second}"
+    write_events(folder, case.rows, case.file_rows, case.keys, case.per_second)
+    runs: dict[str, list[dict[str, float]]] = {e: [] for e in engines}
+    for number in range(rounds):
+        for engine in engines:
+            run = measure(engine, name, folder)
+            runs[engine].append(run)
+            print(
+                f"{name} round {number} {engine}: {run['rows_per_second']:,.0f} rows/s, "
+                f"batch {run['batch_ms_median']:.0f} ms",
+                flush=True,
+            )
+    result: dict[str, Any] = {"case": name, **vars(case), "runs": runs, "median": {}, "ratio": {}}
+    for engine in engines:
+        speeds = [r["rows_per_second"] for r in runs[engine]]
+        result["median"][engine] = {
+            "rows_per_second": statistics.median(speeds),
+            "low": min(speeds),
+            "high": max(speeds),
+            "batch_ms": statistics.median(r["batch_ms_median"] for r in runs[engine]),
+        }
+    ours = result["median"].get("tidegate", {}).get("rows_per_second")
+    for engine in engines:
+        if ours and engine != "tidegate":
+            result["ratio"][engine] = ours / result["median"][engine]["rows_per_second"]
+    print(f"{name}: ratios {json.dumps(result['ratio'])}", flush=True)
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--case", default="sliding", choices=[*CASES, "all"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--engines", default=",".join(ENGINES))
+    parser.add_argument("--data", default=str(Path(tempfile.gettempdir()) / "tidegate-bench-data"))
+    parser.add_argument("--work")
+    parser.add_argument("--child")
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(arguments)
+        return
+    import pyarrow
+    import pyspark
+
+    import tidegate
+
+    names = list(CASES) if arguments.case == "all" else [arguments.case]
+    engines = arguments.engines.split(",")
+    report = {
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            "tidegate": tidegate.__version__,
+            "pyspark": pyspark.__version__,
+            "pyarrow": pyarrow.__version__,
+            "python": platform.python_version(),
+        },
+        "cores": os.cpu_count(),
+        "cases": [compare(n, arguments.rounds, engines, Path(arguments.data)) for n in names],
+    }
+    target = HERE / "results" / f"window_aggregate-{arguments.case}.json"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps(report, indent=2) + "\n")
+    print(f"written to {target}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""What a query reads, opened: between the URIs and connectors of its streams and the loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from tidegate.query.node import StreamDef
+from tidegate.source.protocol import Connector
+from tidegate.source.uri import open_uri
+from tidegate.state.store import Store
+
+
+@dataclass(frozen=True)
+class Inlet:
+    """One URI of a stream, opened; no URI for what only this process can open."""
+
+    stream: int
+    connector: Connector
+    uri: str | None = None
+
+
+@runtime_checkable
+class Spooling(Protocol):
+    """A connector that keeps what it receives in the checkpoint until it is consumed."""
+
+    def for_run(self, use: int) -> Connector:
+        """A connector of the same input for one run; `use` counts its places in the query."""
+
+    def attach(self, store: Store, follow: bool) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def inlets_of(
+    streams: Sequence[StreamDef], given: Mapping[str, Connector], follow: bool
+) -> list[Inlet]:
+    """Every URI of every stream position, opened; a stream that is there twice is opened twice."""
+    inlets: list[Inlet] = []
+    uses: Counter[str] = Counter()
+    for position, stream in enumerate(streams):
+        for uri in stream.uris:
+            if uri not in given:
+                opened = open_uri(uri, stream.name, stream.time, follow)
+                inlets.append(Inlet(position, opened, uri))
+                continue
+            connector = given[uri]
+            if isinstance(connector, Spooling):
+                connector = connector.for_run(uses[uri])
+                uses[uri] += 1
+            inlets.append(Inlet(position, connector))
+    return inlets

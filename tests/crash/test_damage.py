@@ -1,0 +1,230 @@
+"""Files that are damaged, missing or another run's: what the command line says, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.crash.command import Command, Scenery
+from tests.crash.conftest import Golden
+from tests.crash.folder import contents, difference
+
+Halfway = Callable[..., Scenery]
+Damage = Callable[[Path], None]
+
+
+def flip(path: Path) -> None:
+    """One bit in the middle."""
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def refused(scenery: Scenery, code: int, **changed: object) -> str:
+    """Run, expect one line of error with this code and no change to any file; what it says."""
+    places = (scenery.checkpoint, scenery.out)
+    before = [contents(p) for p in places]
+    found, message = scenery.run(**changed)
+    assert found == code, message
+    assert message.startswith("tidegate: ")
+    assert len(message.splitlines()) == 1
+    for place, held in zip(places, before, strict=True):
+        assert difference(contents(place), held) == []
+    return message
+
+
+def goes_on(scenery: Scenery, golden: Callable[..., Golden]) -> None:
+    code, message = scenery.run()
+    assert code == 0, message
+    assert difference(contents(scenery.out), golden(scenery.scene.name).files) == []
+
+
+@pytest.mark.parametrize("damage", [flip, cut_short, empty, remove])
+def test_a_damaged_segment(
+    damage: Damage, halfway: Halfway, golden: Callable[..., Golden], command: Command
+) -> None:
+    scenery = halfway()
+    manifest = json.loads((scenery.checkpoint / "manifest" / "00000006.json").read_text())
+    name = manifest["operators"]["aggregate"][0]["name"]
+    segment = scenery.checkpoint / "segment" / f"{name}.arrow"
+    whole = segment.read_bytes()
+    damage(segment)
+    message = _refused_later(scenery) if damage is flip else refused(scenery, 1)
+    assert message.startswith(f"tidegate: {segment}: must ")
+    assert "Restore the file from a copy, or restart from an empty checkpoint" in message
+    told = command.output("state", scenery.checkpoint, "--verify")
+    assert "1 damaged" in told
+    assert str(segment) in told
+    segment.write_bytes(whole)
+    assert "all are whole" in command.output("state", scenery.checkpoint, "--verify")
+    goes_on(scenery, golden)
+
+
+def _refused_later(scenery: Scenery) -> str:
+    """Damage that only the checksum shows is found when the segment is read, in some batch."""
+    manifests = contents(scenery.checkpoint / "manifest")
+    seen = contents(scenery.out)
+    code, message = scenery.run()
+    assert code == 1, message
+    assert len(message.splitlines()) == 1
+    kept = {k: v for k, v in contents(scenery.out).items() if k in seen}
+    assert difference(kept, seen) == []
+    assert sorted(contents(scenery.checkpoint / "manifest"))[-1] >= sorted(manifests)[-1]
+    return message
+
+
+@pytest.mark.parametrize("damage", [flip, cut_short, empty])
+def test_the_newest_manifest_damaged(
+    damage: Damage, halfway: Halfway, golden: Callable[..., Golden], command: Command
+) -> None:
+    scenery = halfway()
+    newest = scenery.checkpoint / "manifest" / "00000006.json"
+    whole = newest.read_bytes()
+    damage(newest)
+    message = refused(scenery, 1)
+    assert message.startswith(f"tidegate: {newest}: must be as it was written; got ")
+    assert "Restore the file from a copy" in message
+    code, told = command("state", scenery.checkpoint)
+    assert code == 1
+    assert str(newest) in told
+    newest.write_bytes(whole)
+    goes_on(scenery, golden)
+
+
+def test_the_manifest_before_it_damaged(halfway: Halfway, golden: Callable[..., Golden]) -> None:
+    """The newer one is enough, and the message says so."""
+    scenery = halfway()
+    older = scenery.checkpoint / "manifest" / "00000005.json"
+    flip(older)
+    message = refused(scenery, 1)
+    assert message.startswith(f"tidegate: {older}: ")
+    assert message.endswith("delete this file and restart.")
+    older.unlink()
+    goes_on(scenery, golden)
+
+
+@pytest.mark.parametrize("damage", [flip, empty])
+def test_meta_damaged(damage: Damage, halfway: Halfway, golden: Callable[..., Golden]) -> None:
+    scenery = halfway()
+    meta = scenery.checkpoint / "meta.json"
+    whole = meta.read_bytes()
+    damage(meta)
+    message = refused(scenery, 1)
+    assert message.startswith(f"tidegate: {meta}: must be as it was written")
+    meta.write_bytes(whole)
+    goes_on(scenery, golden)
+
+
+def test_meta_missing(halfway: Halfway, golden: Callable[..., Golden]) -> None:
+    scenery = halfway()
+    meta = scenery.checkpoint / "meta.json"
+    whole = meta.read_bytes()
+    meta.unlink()
+    message = refused(scenery, 2)
+    assert "must have its meta.json" in message
+    assert "Restore the file, or start from an empty checkpoint." in message
+    meta.write_bytes(whole)
+    goes_on(scenery, golden)
+
+
+def test_the_checkpoint_of_another_query(
+    halfway: Halfway, golden: Callable[..., Golden]
+) -> None:
+    scenery = halfway()
+    text = scenery.query.read_text()
+    scenery.query.write_text(text.replace("SLIDE 20 SECONDS", "SLIDE 30 SECONDS"))
+    message = refused(scenery, 2)
+    assert str(scenery.checkpoint) in message
+    assert "must be the checkpoint of this query" in message
+    assert "Use another --checkpoint" in message
+    scenery.query.write_text(text)
+    goes_on(scenery, golden)
+
+
+def test_another_number_of_buckets(halfway: Halfway, golden: Callable[..., Golden]) -> None:
+    scenery = halfway()
+    message = refused(scenery, 2, buckets=32)
+    assert "was made with 16 buckets" in message
+    assert "Use --buckets 16, or another --checkpoint." in message
+    goes_on(scenery, golden)
+
+
+def test_a_new_run_into_the_results_of_another(
+    halfway: Halfway, golden: Callable[..., Golden], tmp_path: Path
+) -> None:
+    scenery = halfway()
+    message = refused(scenery, 2, checkpoint=tmp_path / "new")
+    assert message.startswith(f"tidegate: {scenery.out}: a new run needs an output folder without")
+    assert "continue with its --checkpoint" in message
+    for batch in scenery.out.glob("batch=*"):
+        shutil.rmtree(batch)
+    assert "batches of an earlier run (_late/batch=" in refused(
+        scenery, 2, checkpoint=tmp_path / "new"
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_continued_run_into_another_folder(
+    halfway: Halfway, golden: Callable[..., Golden], tmp_path: Path
+) -> None:
+    """Half of the results here and half there would be read as the whole."""
+    scenery = halfway()
+    message = refused(scenery, 2, out=tmp_path / "elsewhere")
+    assert "must have the results of this checkpoint, up to batch=00000006; got no " in message
+    assert "Continue with the --out of the earlier run" in message
+    goes_on(scenery, golden)
+
+
+def test_a_continued_run_into_a_folder_with_batches_beyond(
+    halfway: Halfway, golden: Callable[..., Golden]
+) -> None:
+    scenery = halfway()
+    foreign = scenery.out / "batch=00000011"
+    foreign.mkdir()
+    message = refused(scenery, 2)
+    assert "got batch=00000011 of another run" in message
+    foreign.rmdir()
+    goes_on(scenery, golden)
+
+
+def test_results_that_were_moved_away_on_purpose(
+    halfway: Halfway, golden: Callable[..., Golden]
+) -> None:
+    """As the message says, an empty folder in place of the newest batch lets the run go on."""
+    scenery = halfway()
+    for batch in scenery.out.glob("batch=*"):
+        shutil.rmtree(batch)
+    assert "make an empty folder batch=00000006" in refused(scenery, 2)
+    (scenery.out / "batch=00000006").mkdir()
+    code, message = scenery.run()
+    assert code == 0, message
+    expected = golden("aggregate").files
+    later = {k: v for k, v in expected.items() if k.startswith("batch=") and k >= "batch=00000007"}
+    found = {k: v for k, v in contents(scenery.out).items() if k.startswith("batch=")}
+    assert {k: v for k, v in found.items() if k in later} == later
+
+
+def test_results_that_wait_to_be_shown_are_not_lost_to_another_folder(
+    command: Command, make_site: Callable[..., object], golden: Callable[..., Golden], tmp_path: Path
+) -> None:
+    site = make_site("aggregate")
+    assert site.run(kind="step", step="after commit", batch=7)
+    scenery = Scenery(command, "aggregate", site.out.parent, Path(site.request["inputs"]))
+    assert "up to batch=00000007; got no" in refused(scenery, 2, out=tmp_path / "elsewhere")
+    goes_on(scenery, golden)

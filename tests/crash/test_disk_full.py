@@ -1,0 +1,122 @@
+"""A disk that fills or fails at any change to a file: a clear error, and the rest after a restart."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LONG
+from tests.crash.conftest import Golden, Site
+from tests.crash.folder import contents, difference
+from tests.crash.process import DRIVER, ENVIRONMENT
+from tests.crash.scene import SCENES
+
+MakeSite = Callable[..., Site]
+
+FULL = "No space left on device"
+
+
+def fail(site: Site, **fault: Any) -> tuple[int, str]:
+    """Run with a change that fails; the exit code and what the user is told."""
+    status = site.nursery.run({**site.request, "fault": {"kind": "failure", **fault}})
+    return status, site.log.read_text().strip()
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("name", list(SCENES))
+def test_any_change_that_fails(name: str, error: int, make_site: MakeSite) -> None:
+    numbers = list(range(1, 300))
+    if not LONG:
+        numbers = sorted(random.Random(f"failures of {name} {error}").sample(numbers[:150], 3))
+    for number in numbers:
+        site = make_site(name)
+        status, message = fail(site, change=number, error=error)
+        if status != 0:  # a folder that need not be made again may well not be made
+            assert status in (1, 2), message
+            assert status == 1 or number < 10, f"nothing was started, says {message}"
+            assert len(message.splitlines()) == 1
+            assert message.startswith((str(site.checkpoint), str(site.out)))
+            assert f"got {os.strerror(error)}" in message
+        site.check_now()
+        site.finish()
+
+
+def test_what_is_said_of_each_kind_of_file(make_site: MakeSite) -> None:
+    """The changes of batch 3: segments, staged results, the manifest, the move into place."""
+    before = make_site("aggregate")
+    assert before.run(kind="step", step="before gate", batch=3)
+    said = set()
+    for number in range(1, 22, 1 if LONG else 2):
+        site = before.copy()
+        held = contents(site.checkpoint)
+        status, message = fail(site, change=number, step="before gate", batch=3)
+        assert status in (0, 1)
+        where = message.partition(":")[0].replace(str(site.out.parent), "")
+        said.add(where.rstrip("0123456789=.jsonarw-"))
+        if where.startswith(("/checkpoint/segment", "/out/_staging")) and "writable" in message:
+            kept = {k: v for k, v in contents(site.checkpoint).items() if k in held}
+            assert difference(kept, held) == []  # nothing of what counts was touched
+            assert "Make room" in message or "make room" in message
+        site.finish()
+    kinds = {"/checkpoint/segment/", "/out/_staging/batch", "/checkpoint/manifest/", "/out/batch"}
+    assert kinds <= said
+
+
+
+
+def _may_mount() -> bool:
+    try:
+        return subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not _may_mount(), reason="needs a mount namespace of its own")
+@pytest.mark.parametrize("what", ["out", "checkpoint"])
+@pytest.mark.parametrize("format_", ["parquet", "csv", "json"] if LONG else ["parquet"])
+def test_a_file_system_that_is_really_full(
+    what: str, format_: str, tmp_path: Path, inputs: Path, golden: Callable[..., Golden]
+) -> None:
+    """Run into a small file system, see the message, make it larger, run again."""
+    scene = SCENES["aggregate"]
+    request = {
+        "scene": scene.name,
+        "inputs": str(inputs),
+        "format": format_,
+        **{k: str(tmp_path / ("disk" if k == what else "free") / k) for k in ("out", "checkpoint")},
+    }
+    for name in ("disk", "free", "copy"):
+        (tmp_path / name).mkdir()
+    run = f"{sys.executable} {DRIVER} '{json.dumps(request)}'"
+    script = f"""
+        cd {tmp_path}
+        mount -t tmpfs -o size=40k,nr_inodes=1000 tmpfs disk || exit 77
+        {run} 2> first.txt; echo $? > first.code
+        mount -o remount,size=64m disk || exit 78
+        {run} 2> second.txt; echo $? > second.code
+        cp -r disk/. copy
+    """
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script], env=ENVIRONMENT, capture_output=True, text=True
+    )
+    if done.returncode == 77:
+        pytest.skip(f"tmpfs cannot be mounted here: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    message = (tmp_path / "first.txt").read_text().strip()
+    assert (tmp_path / "first.code").read_text() == "1\n", message
+    assert len(message.splitlines()) == 1
+    assert message.startswith(str(tmp_path / "disk" / what))
+    assert FULL in message
+    assert "ake room" in message
+    assert (tmp_path / "second.code").read_text() == "0\n", (tmp_path / "second.txt").read_text()
+    out = tmp_path / ("copy" if what == "out" else "free") / "out"
+    assert difference(contents(out), golden(scene.name, format_).files) == []
