@@ -16,6 +16,7 @@ from tests.crash.command import Command, Scenery
 from tests.crash.folder import contents, difference, facts, published, results
 from tests.crash.process import KILLED, Nursery
 from tests.crash.scene import SCENES, write_inputs
+from tidegate.state.store import Store
 
 
 @pytest.fixture(scope="session")
@@ -119,11 +120,15 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture
 def halfway(command: Command, make_site: Callable[..., Site]) -> Callable[..., Scenery]:
-    """A scene whose run was killed before batch 7; to be continued by the command line."""
+    """A scene whose run was killed before batch 7; to be continued by the command line.
+
+    What the kill left behind is removed, so that a refused run can be seen to change nothing.
+    """
 
     def of(name: str = "aggregate") -> Scenery:
         site = make_site(name)
         assert site.run(kind="step", step="before gate", batch=7)
+        Store.open(str(site.checkpoint)).clean()
         return Scenery(command, name, site.out.parent, Path(site.request["inputs"]))
 
     return of

@@ -44,7 +44,7 @@ def run(request: dict[str, Any]) -> None:
     script = read_script(scene.script(Path(request["inputs"])))
     plan = plan_for(bind(script, streams_of(script)), place)
     options = RunOptions(
-        instances=scene.instances,
+        instances=request.get("instances", scene.instances),
         buckets=BUCKETS,
         batch_rows=scene.batch_rows,
         switches=scene.switches,

@@ -157,6 +157,21 @@ def test_killed_from_outside_at_any_moment(seed: int, make_site: MakeSite) -> No
     site.finish()
 
 
+def test_tasks_of_a_killed_driver_that_write_late(make_site: MakeSite) -> None:
+    """They outlive it on other hosts; what they write must not take the place of newer state."""
+    site = make_site("aggregate")
+    assert site.run(kind="step", step="after operate", batch=5)
+    segments = site.checkpoint / "segment"
+    late = {p: p.read_bytes() for p in segments.glob("00000005-0*")}
+    assert len(late) == 2
+    site.request["instances"] = 3
+    assert site.run(kind="step", step="after publish", batch=5)
+    for path, data in late.items():
+        path.write_bytes(data)
+    assert not site.run()
+    assert difference(contents(site.out), site.golden.files) == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_finished_run_that_is_started_again_changes_nothing(
     name: str, make_site: MakeSite, golden: MakeGolden

@@ -24,6 +24,7 @@ from tidegate.runtime.script import streams_of
 from tidegate.sink.files import FileSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
+from tidegate.state.store import Store
 
 
 @pytest.fixture
@@ -38,6 +39,7 @@ def own_inputs(
         shutil.copytree(site.request["inputs"], inputs)
         site.request["inputs"] = str(inputs)
         assert site.run(kind="step", step="before gate", batch=7)
+        Store.open(str(site.checkpoint)).clean()
         return Scenery(command, name, site.out.parent, inputs), inputs
 
     return of

@@ -38,17 +38,31 @@ def load(
     time: str,
     disorder_us: int = 0,
 ) -> None:
-    """Make the views NAME (tuples in time), NAME~late and NAME~rejected of a stream's sources.
-
-    A tuple is late when its time is below the largest before it in its source minus the disorder.
-    """
-    parts = []
+    """Make the views of a stream from tables, one per source, whose rows are in its sequence."""
+    relations = []
     for number, table in enumerate(sources):
         view = f"{name}~{number}"
         seq = pa.array(range(table.num_rows), pa.int64())
         connection.register(view, _without_zones(table).append_column("~seq", seq))
-        parts.append(f'SELECT *, {number} AS "~source" FROM "{view}"')
-    plain = "" if time == "ts" else f', "{time}"::TIMESTAMP AS ts'
+        relations.append(f'"{view}"')
+    place(connection, name, relations, time, disorder_us)
+
+
+def place(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    relations: Sequence[str],
+    time: str,
+    disorder_us: int = 0,
+) -> None:
+    """Make the views NAME (tuples in time), NAME~late and NAME~rejected of a stream's sources.
+
+    `relations` are what stands in FROM for each source, with a column "~seq". A tuple is late when
+    its time is below the largest before it in its source minus the disorder.
+    """
+    parts = [f'SELECT *, {n} AS "~source" FROM {relation}' for n, relation in enumerate(relations)]
+    given = connection.sql(f"SELECT * FROM {relations[0]} LIMIT 0").columns
+    plain = "" if "ts" in given else f', "{time}"::TIMESTAMP AS ts'
     connection.execute(f"""
         CREATE OR REPLACE TABLE "{name}~all" AS
         SELECT * EXCLUDE ("~late"), coalesce("~late", false) AS "~late" FROM (

@@ -23,6 +23,6 @@ def explain(
     partitioner: str,
 ) -> None:
     """Print the plan of QUERY.sql, its subqueries and where each part runs."""
-    refuse_later(method=method, exchange=exchange, routing=routing, partitioner=partitioner)
+    refuse_later(method=method, routing=routing, partitioner=partitioner)
     node = read_query(query, streams, times)
-    click.echo(explained(node, plan_for(node, Place(master))))
+    click.echo(explained(node, plan_for(node, Place(master, exchange=exchange))))

@@ -63,7 +63,7 @@ def query_options(command: Command) -> Command:
                 type=click.Choice(["auto", "shared", "shuffle"]),
                 default="auto",
                 show_default=True,
-                help="How joins exchange tuples.",
+                help="How tasks exchange tuples: files on one host, or a shuffle.",
             ),
             click.option(
                 "--routing",
@@ -89,7 +89,6 @@ def refuse_later(**chosen: str) -> None:
     """Options of later versions: known, checked, and refused unless left at what works today."""
     works = {
         "method": ("auto",),
-        "exchange": ("auto",),
         "routing": ("auto",),
         "partitioner": ("hash",),
         "policy": ("fixed",),

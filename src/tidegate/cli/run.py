@@ -119,9 +119,7 @@ def run(
     Without --follow the run takes all there is, finishes every window and ends.
     """
     logging.basicConfig(level=log.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    refuse_later(
-        method=method, exchange=exchange, routing=routing, partitioner=partitioner, policy=policy
-    )
+    refuse_later(method=method, routing=routing, partitioner=partitioner, policy=policy)
     if dashboard is not None:
         raise OptionError(
             "--dashboard", "cannot be used", "a version without it", "It is not available yet."
@@ -133,7 +131,7 @@ def run(
         follow=follow,
         switches=switches(switch),
     )
-    place = Place(master)
+    place = Place(master, exchange=exchange)
     sink: Sink = FileSink(out, format_) if out else ConsoleSink(title=Path(query).stem)
     check_summary(summary)
     plan = plan_for(read_query(query, streams, times), place)

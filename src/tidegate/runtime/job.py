@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -71,7 +71,7 @@ class Parcel:
     instance: int
     split: int
     kind: int
-    data: bytes
+    data: bytes | pa.Buffer
     label: str = ""
 
 
@@ -90,6 +90,12 @@ class Outcome:
     tuples: int = 0
     seconds: float = 0.0
     spans_ms: dict[str, float] = field(default_factory=dict)
+
+    def without_rows(self) -> Outcome:
+        return replace(self, rows=self.rows.slice(0, 0))
+
+    def with_rows(self, rows: pa.Table) -> Outcome:
+        return replace(self, rows=rows)
 
 
 class Executor(Protocol):

@@ -43,6 +43,7 @@ class Place:
 
     master: str = DEFAULT_MASTER
     session: SparkSession | None = None
+    exchange: str = "auto"
 
     def __post_init__(self) -> None:
         pattern = r"none|local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s|yarn|mesos).*"
@@ -84,7 +85,7 @@ class Place:
             return LocalExecutor()
         from tidegate.runtime.spark import SparkExecutor
 
-        return SparkExecutor(session)
+        return SparkExecutor(session, self.exchange)
 
 
 class DeferredExecutor:

@@ -346,7 +346,7 @@ class Loop:
             self.summary.state_rows,
             self.summary.state_bytes,
         )
-        self.summary.reports.append(report)
+        self.summary.add(report)
         _log.debug(
             "batch %d: %d rows in, %d out, %.1f ms, %s",
             report.batch,

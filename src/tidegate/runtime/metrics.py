@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import numpy as np
 
 from tidegate.clock import Clock
+
+KEPT_REPORTS = 10_000
+"""How many batches of a run the percentiles are over, at most."""
 
 
 @dataclass(frozen=True)
@@ -32,22 +36,33 @@ class BatchReport:
 
 @dataclass
 class Summary:
-    """The counts since the checkpoint began, and the speed of this run."""
+    """The counts since the checkpoint began, and the speed of this run.
+
+    A run may go on for ever, so only the newest batches are kept, for the percentiles.
+    """
 
     counters: dict[str, int] = field(default_factory=dict)
     epochs: Sequence[Mapping[str, Any]] = ()
-    reports: list[BatchReport] = field(default_factory=list)
+    reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=KEPT_REPORTS))
     finished: bool = False
-    first_batch: int = 0
     state_rows: int = 0
     state_bytes: int = 0
+    batches: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+    def add(self, report: BatchReport) -> None:
+        """Count a batch of this run."""
+        self.reports.append(report)
+        self.batches += 1
+        self.rows += report.rows_in
+        self.seconds += report.seconds
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready data; the shape of `--summary FILE`."""
-        seconds = sum(r.seconds for r in self.reports)
-        rows = sum(r.rows_in for r in self.reports)
-        latency = [r.seconds * 1e3 for r in self.reports]
-        names = sorted({n for r in self.reports for n in r.spans_ms})
+        reports = list(self.reports)
+        latency = [r.seconds * 1e3 for r in reports]
+        names = sorted({n for r in reports for n in r.spans_ms})
         return {
             "rows_in": self.counters.get("rows_in", 0),
             "rows_out": self.counters.get("rows_out", 0),
@@ -55,18 +70,18 @@ class Summary:
             "rows_rejected": self.counters.get("rows_rejected", 0),
             "rows_shed": self.counters.get("rows_shed", 0),
             "batches": self.counters.get("batches", 0),
-            "batches_this_run": len(self.reports),
+            "batches_this_run": self.batches,
             "finished": self.finished,
-            "seconds": round(seconds, 6),
-            "rows_per_second": round(rows / seconds, 1) if seconds else 0.0,
+            "seconds": round(self.seconds, 6),
+            "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
             "latency_ms": {p: _percentile(latency, int(p[1:])) for p in ("p50", "p95", "p99")},
             "spans_ms": {
-                n: _percentile([r.spans_ms.get(n, 0.0) for r in self.reports], 50) for n in names
+                n: _percentile([r.spans_ms.get(n, 0.0) for r in reports], 50) for n in names
             },
             "comparisons": self.counters.get("comparisons", 0),
             "epochs": [dict(e) for e in self.epochs],
-            "imbalance": round(float(np.median([r.imbalance for r in self.reports])), 4)
-            if self.reports
+            "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)
+            if reports
             else 0.0,
             "state_rows": self.state_rows,
             "state_bytes": self.state_bytes,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 
 import pyarrow as pa
 import pytest
@@ -96,3 +96,33 @@ def test_the_integers_behind_decimals_go_in_and_out(numbers: list[int | None]) -
 
 def test_wide_decimals_have_no_narrow_integers() -> None:
     assert unscaled(pa.array([Decimal(2**63)], pa.decimal128(38, 0)))[0] is None
+
+
+ALL_BITS = [Decimal(2**32 - 1), Decimal(2**64 - 1), Decimal((2**32 - 1) << 32), Decimal(2**33 - 1)]
+
+
+@pytest.mark.parametrize("scale", range(1, 18))
+@pytest.mark.parametrize("part", ["0.0", "0.4", "0.5", "0.999999"])
+def test_words_with_all_bits_set_divide_right(scale: int, part: str) -> None:
+    """Arrow's own long division is wrong for these."""
+    step = Decimal(1).scaleb(-scale)
+    values = [EXACT.add(v, Decimal(part)).quantize(step, ROUND_DOWN, EXACT) for v in ALL_BITS]
+    values += [-value for value in values]
+    array = pa.array(values, pa.decimal128(38, scale))
+    rounded = [v.quantize(Decimal(1), ROUND_HALF_UP, EXACT) for v in values]
+    assert decimal.cut(array, 0).to_pylist() == [v.quantize(1, ROUND_DOWN, EXACT) for v in values]
+    assert decimal.fit(array, pa.decimal128(30, 0))[0].to_pylist() == rounded
+    assert decimal.floor(array).to_pylist() == [v.quantize(1, ROUND_FLOOR, EXACT) for v in values]
+    assert decimal.ceil(array).to_pylist() == [v.quantize(1, ROUND_CEILING, EXACT) for v in values]
+    unit = pa.array([step * 3] * len(values), pa.decimal128(20, scale))
+    wanted = [EXACT.remainder(v, step * 3) for v in values]
+    assert decimal.remainder(pa.decimal128(38, scale), array, unit).to_pylist() == wanted
+
+
+def test_a_long_divisor_divides_right() -> None:
+    divisor = Decimal(10**15 + 1)
+    values = [EXACT.multiply(v, divisor) + divisor // 2 for v in ALL_BITS]
+    left = pa.array(values, pa.decimal128(38, 0))
+    right = pa.array([divisor] * len(values), pa.decimal128(16, 0))
+    whole = decimal.whole_quotient(left, right).to_pylist()
+    assert whole == [EXACT.divide(v, divisor).quantize(1, ROUND_DOWN, EXACT) for v in values]

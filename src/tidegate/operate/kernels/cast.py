@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.decimal import WIDEST, fit, from_unscaled, unscaled
+from tidegate.operate.kernels.decimal import WIDEST, cut, fit, from_unscaled, unscaled
 from tidegate.operate.kernels.failure import reject
 from tidegate.operate.kernels.parse import READERS, Converted
 from tidegate.operate.kernels.rounding import scale_half_up
@@ -162,9 +162,8 @@ def _float_to_timestamp(value: Any, type_: pa.DataType) -> Converted:
 
 
 def _decimal_to_integer(value: Any, type_: pa.DataType) -> Converted:
-    wide = pc.trunc(value.cast(pa.decimal256(WIDEST, value.type.scale)))
-    low, high = (pa.scalar(Decimal(b), pa.decimal256(WIDEST, 0)) for b in _bounds(type_))
-    whole = wide.cast(pa.decimal256(WIDEST, 0))
+    whole = cut(value, 0)
+    low, high = (pa.scalar(Decimal(bound), whole.type) for bound in _bounds(type_))
     bad = pc.or_(pc.less(whole, low), pc.greater(whole, high))
     return none_where(bad, whole).cast(type_), bad
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import ROUND_DOWN, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -25,32 +25,71 @@ NARROW = 38
 """The digits of the decimals that columns have, several times faster to compute in."""
 
 
+_EXACT = Context(prec=200, rounding=ROUND_DOWN)
+_STEP = 9
+"""Digits dropped at once: 10**9 is one word of 32 bits, and Arrow divides wrongly by longer ones
+when a word of the quotient has all bits set (pc.trunc of 4294967295.5 with 15 digits is ...94)."""
+
+
+def _room(value: Any, digits: int) -> pa.DataType:
+    """A type of the value's scale with digits to spare; the narrow one where it will do."""
+    if max(value.type.precision, digits) < NARROW:
+        return pa.decimal128(NARROW, value.type.scale)
+    return pa.decimal256(WIDEST, value.type.scale)
+
+
+def cut(value: Any, scale: int) -> Any:
+    """The digits up to a scale (below zero: before the point), the others dropped."""
+    wide = value.cast(_room(value, 0))
+    make = pa.decimal128 if wide.type.bit_width == 128 else pa.decimal256
+    while wide.type.scale > scale:
+        target = max(scale, wide.type.scale - _STEP)
+        wide = wide.cast(make(wide.type.precision, target), safe=False)
+    return wide
+
+
 def round_half_up(value: Any, scale: int) -> Any:
-    """Round half away from zero at a scale, keeping the type's scale; never overflows below 76."""
-    wide = value.cast(pa.decimal256(WIDEST, value.type.scale))
-    return pc.round(wide, scale, round_mode="half_towards_infinity")
+    """Rounded half away from zero at a scale, which is the scale of the result."""
+    if value.type.scale <= scale:
+        return value
+    near = cut(value, scale + 1)
+    # Half a unit is added to the size, so that one more cut rounds.
+    narrow = near.type.precision == NARROW
+    type_ = (pa.decimal128 if narrow else pa.decimal256)(near.type.precision - 1, scale + 1)
+    half = pa.scalar(Decimal(5).scaleb(-scale - 1), type_)
+    size = cut(pc.add(pc.abs(near).cast(type_), half), scale)
+    negative = pc.less(near, pa.scalar(Decimal(0), near.type))
+    return pc.if_else(negative, pc.negate(size), size)
 
 
 def fit(value: Any, type_: pa.DataType) -> tuple[Any, Any]:
     """The decimals rounded into a type, NULL where they do not fit, and which did not (or None)."""
     source = value.type
-    if type_.scale >= source.scale and type_.precision - type_.scale >= (
-        source.precision - source.scale
-    ):
-        return value.cast(type_), None
     integral = type_.precision - type_.scale
-    if max(source.precision, integral + source.scale) < NARROW:
-        room = pa.decimal128(NARROW, source.scale)
-    else:
-        room = pa.decimal256(WIDEST, source.scale)
-    wide = value.cast(room)
-    if type_.scale < source.scale:
-        wide = pc.round(wide, type_.scale, round_mode="half_towards_infinity")
-    if integral + source.scale >= room.precision:
-        return wide.cast(type_), None
-    limit = pa.scalar(Decimal(10) ** integral, room)
-    bad = pc.greater_equal(pc.abs(wide), limit)
-    return none_where(bad, wide).cast(type_), bad
+    if type_.scale >= source.scale and integral >= source.precision - source.scale:
+        return value.cast(type_), None
+    rounded = round_half_up(value, type_.scale)
+    rounded = rounded.cast(_room(rounded, integral + max(rounded.type.scale, 0) + 1))
+    if integral + rounded.type.scale >= rounded.type.precision:
+        return rounded.cast(type_), None
+    bad = pc.greater_equal(pc.abs(rounded), pa.scalar(Decimal(10) ** integral, rounded.type))
+    return none_where(bad, rounded).cast(type_), bad
+
+
+def floor(value: Any) -> Any:
+    """The whole number at or below."""
+    return _towards(value, pc.greater, Decimal(-1))
+
+
+def ceil(value: Any) -> Any:
+    """The whole number at or above."""
+    return _towards(value, pc.less, Decimal(1))
+
+
+def _towards(value: Any, passed: Callable[..., Any], step: Decimal) -> Any:
+    whole = cut(value, 0)
+    past = passed(whole, value)
+    return pc.if_else(past, pc.add(whole, pa.scalar(step, pa.decimal128(1, 0))), whole)
 
 
 def unscaled(value: Any) -> tuple[np.ndarray[Any, Any] | None, np.ndarray[Any, Any] | None]:
@@ -133,9 +172,27 @@ def _quotient(left: Any, right: Any, scale: int) -> Any:
     # A NULL may hide a zero, which Arrow would divide by.
     none = pc.or_(left.is_null(), right.is_null())
     if not none.true_count:
-        return pc.divide(left, right)
+        return _divided(left, right)
     smallest = pa.scalar(Decimal(1).scaleb(-right.type.scale), right.type)
-    return none_where(none, pc.divide(left, pc.if_else(none, smallest, right)))
+    return none_where(none, _divided(left, pc.if_else(none, smallest, right)))
+
+
+def _divided(left: Any, right: Any) -> Any:
+    """Arrow's quotient, with the few computed again that may be wrong (see `_STEP`)."""
+    quotient = pc.divide(left, right)
+    if right.type.precision <= _STEP:
+        return quotient
+    words = np.frombuffer(pc.abs(quotient).buffers()[1], np.uint32)
+    doubtful = (words >= 0xFFFFFFF0).reshape(len(quotient), -1).any(axis=1)
+    if not doubtful.any():
+        return quotient
+    rows = pa.array(np.flatnonzero(doubtful))
+    step = Decimal(1).scaleb(-quotient.type.scale)
+    again = [
+        None if a is None or b is None else _EXACT.divide(a, b).quantize(step, ROUND_DOWN, _EXACT)
+        for a, b in zip(left.take(rows).to_pylist(), right.take(rows).to_pylist(), strict=True)
+    ]
+    return pc.replace_with_mask(quotient, pa.array(doubtful), pa.array(again, quotient.type))
 
 
 def digits_of_quotient(left: pa.DataType, right: pa.DataType) -> int:
@@ -151,9 +208,7 @@ def divide(type_: pa.DataType, left: Any, right: Any) -> Any:
 def whole_quotient(left: Any, right: Any) -> Any:
     """The quotient cut to an integer, as a decimal of scale 0."""
     reject_zero(left, right)
-    quotient = _quotient(left, right, 0)
-    cut = pc.trunc(quotient.cast(pa.decimal256(WIDEST, quotient.type.scale)))
-    return cut.cast(pa.decimal256(WIDEST, 0))
+    return cut(_quotient(left, right, 0), 0)
 
 
 def remainder(type_: pa.DataType, left: Any, right: Any) -> Any:

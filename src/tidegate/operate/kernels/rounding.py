@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidegate.operate.kernels.decimal import WIDEST, fit, round_half_up
+from tidegate.operate.kernels import decimal
+from tidegate.operate.kernels.decimal import fit, round_half_up
 from tidegate.operate.kernels.failure import OVERFLOW, OVERFLOW_REMEDY, reject
 from tidegate.operate.kernels.vector import join, split
 
@@ -101,8 +101,7 @@ def _whole(decimals: Callable[[Any], Any], floats: Callable[[Any], Any]) -> Call
         if pa.types.is_integer(value.type):
             return value
         if pa.types.is_decimal(value.type):
-            wide = value.cast(pa.decimal256(WIDEST, value.type.scale))
-            return _into(decimals(wide), type_, value)
+            return _into(decimals(value), type_, value)
         return _to_long(floats, type_, value)
 
     return kernel
@@ -121,6 +120,6 @@ def _to_long(function: Callable[[Any], Any], type_: pa.DataType, value: Any) -> 
 
 OPS: dict[str, Callable[..., Any]] = {
     "round": round_to,
-    "floor": _whole(pc.floor, np.floor),
-    "ceil": _whole(pc.ceil, np.ceil),
+    "floor": _whole(decimal.floor, np.floor),
+    "ceil": _whole(decimal.ceil, np.ceil),
 }

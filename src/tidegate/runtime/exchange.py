@@ -1,0 +1,108 @@
+"""Parcels as files on one host: map tasks write them, instances map them, nothing is copied.
+
+This is the shared exchange (virtual shared-nothing: every task may read all, each reads its own).
+Files live for one batch, are not forced to disk, and do not count for recovery.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.batch import from_bytes, to_bytes
+from tidegate.runtime.job import Job, Outcome, Parcel
+
+FOLDER = "exchange"
+_ALIGNMENT = 64
+_INLINE_BYTES = 65_536
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """One file of parcels: for each its instance, split, kind, label, offset and length."""
+
+    path: str
+    parcels: tuple[tuple[int, int, int, str, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An outcome whose rows are in a file."""
+
+    outcome: Outcome
+    path: str
+
+
+def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
+    """Write a task's parcels into one file; a second try of the task replaces the first."""
+    path = _path(job, task)
+    index, offset = [], 0
+    with open(f"{path}.part", "wb") as file:
+        for parcel in parcels:
+            size = len(parcel.data)
+            head = (parcel.instance, parcel.split, parcel.kind, parcel.label)
+            index.append((*head, offset, size))
+            file.write(parcel.data)
+            gap = -size % _ALIGNMENT
+            file.write(b"\0" * gap)
+            offset += size + gap
+    os.replace(f"{path}.part", path)
+    return Shipment(path, tuple(index))
+
+
+def receive(shipments: Iterable[Shipment], instance: int) -> list[Parcel]:
+    """The parcels of one instance, as views into the mapped files."""
+    parcels = []
+    for shipment in shipments:
+        mine = [p for p in shipment.parcels if p[0] == instance]
+        if not mine:
+            continue
+        whole = _mapped(shipment.path) if any(p[5] for p in mine) else pa.py_buffer(b"")
+        for owner, split, kind, label, offset, size in mine:
+            parcels.append(Parcel(owner, split, kind, whole.slice(offset, size), label))
+    return parcels
+
+
+def store_rows(job: Job, outcome: Outcome) -> Outcome | Stored:
+    """Leave an outcome's rows in a file where they are many, so that they need no pickling."""
+    if outcome.rows.nbytes < _INLINE_BYTES:
+        return outcome
+    path = _path(job, f"outcome-{outcome.instance}")
+    with open(path, "wb") as file:
+        file.write(to_bytes(outcome.rows))
+    return Stored(outcome.without_rows(), path)
+
+
+def load_rows(answer: Outcome | Stored) -> Outcome:
+    """An outcome with its rows, mapped where they are in a file."""
+    if isinstance(answer, Outcome):
+        return answer
+    return answer.outcome.with_rows(from_bytes(_mapped(answer.path)))
+
+
+def begin(job: Job) -> None:
+    """Make the folder of a batch, empty; also removes what a crash left of other batches."""
+    end(job)
+    os.makedirs(_folder(job))
+
+
+def end(job: Job) -> None:
+    """Remove the folder of a batch; what is mapped stays readable until it is let go."""
+    shutil.rmtree(os.path.dirname(_folder(job)), ignore_errors=True)
+
+
+def _mapped(path: str) -> pa.Buffer:
+    with pa.memory_map(path) as file:
+        return file.read_buffer()
+
+
+def _folder(job: Job) -> str:
+    return job.store.open().files.full(f"{FOLDER}/{job.batch:08d}")
+
+
+def _path(job: Job, name: str) -> str:
+    return os.path.join(_folder(job), name)

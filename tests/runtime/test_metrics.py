@@ -1,0 +1,98 @@
+"""What is said of a run: per batch, and in sum."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tidegate.runtime.metrics import KEPT_REPORTS, BatchReport, Spans, Summary, imbalance
+from tidegate.testing import ManualClock
+
+REPORT = BatchReport(
+    batch=0,
+    rows_in=100,
+    rows_out=10,
+    rows_late=2,
+    rows_rejected=1,
+    instances=2,
+    epoch=0,
+    frontier_us=5,
+    seconds=0.5,
+    spans_ms={"gate": 1.0, "operate": 3.0},
+    imbalance=0.25,
+    state_rows=7,
+    state_bytes=700,
+)
+
+
+def summary() -> Summary:
+    made = Summary(
+        counters={"rows_in": 1300, "rows_out": 10, "rows_late": 2, "batches": 13},
+        epochs=({"epoch": 0, "batch": 0, "instances": 2, "switch_ms": 0.1},),
+        finished=True,
+    )
+    for batch in range(3):
+        made.add(replace(REPORT, batch=batch, seconds=0.1 * (batch + 1)))
+    return made
+
+
+def test_the_summary_is_json_with_all_that_is_promised() -> None:
+    said = json.loads(json.dumps(summary().as_dict()))
+    assert set(said) >= {
+        *("rows_in", "rows_out", "rows_late", "rows_rejected", "rows_shed", "batches"),
+        *("rows_per_second", "latency_ms", "comparisons", "epochs", "imbalance", "state_bytes"),
+    }
+    assert (said["rows_in"], said["batches"], said["batches_this_run"]) == (1300, 13, 3)
+    assert said["rows_per_second"] == 500.0
+    assert said["latency_ms"] == {"p50": 200.0, "p95": 290.0, "p99": 298.0}
+    assert said["spans_ms"] == {"gate": 1.0, "operate": 3.0}
+    assert said["imbalance"] == 0.25
+
+
+def test_the_summary_of_a_run_without_a_batch() -> None:
+    said = Summary().as_dict()
+    assert said["rows_per_second"] == 0.0
+    assert said["latency_ms"] == {"p50": 0.0, "p95": 0.0, "p99": 0.0}
+    assert Summary().text().startswith("stopped: 0 rows in, 0 out")
+
+
+def test_a_run_without_end_keeps_the_newest_batches_only() -> None:
+    made = Summary()
+    for batch in range(KEPT_REPORTS + 5):
+        made.add(replace(REPORT, batch=batch))
+    assert len(made.reports) == KEPT_REPORTS
+    assert made.reports[-1].batch == KEPT_REPORTS + 4
+    said = made.as_dict()
+    assert said["batches_this_run"] == KEPT_REPORTS + 5
+    assert said["rows_per_second"] == 200.0
+
+
+def test_the_text_names_switches_and_what_to_do_about_late_rows() -> None:
+    made = summary()
+    assert "epoch" not in made.text()
+    made.epochs = (*made.epochs, {"epoch": 1, "batch": 4, "instances": 3, "switch_ms": 0.25})
+    text = made.text()
+    assert text.startswith("finished: 1,300 rows in, 10 out, 2 late, 0 rejected, 0 shed")
+    assert "epoch 1: 3 instances from batch 4, switched in 0.25 ms" in text
+    assert "allow DISORDER" in text
+    made.counters["rows_late"] = 0
+    assert "DISORDER" not in made.text()
+
+
+def test_spans_are_the_times_between_marks() -> None:
+    clock = ManualClock(5.0)
+    spans = Spans(clock)
+    clock.advance(0.25)
+    spans.mark("gate")
+    clock.advance(1.0)
+    spans.mark("operate")
+    assert spans.spans_ms == {"gate": 250.0, "operate": 1000.0}
+
+
+@pytest.mark.parametrize(
+    ("loads", "expected"), [([], 0.0), ([0, 0], 0.0), ([5, 5], 0.0), ([10, 0], 1.0), ([7], 0.0)]
+)
+def test_imbalance_is_the_greatest_load_over_the_mean(loads: list[int], expected: float) -> None:
+    assert imbalance(loads) == expected
