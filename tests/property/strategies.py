@@ -168,7 +168,7 @@ def crowded(query: Query, seed: str) -> Scenario:
     events = [_event(chance) for _ in range(16)]
     switches = {chance.randrange(8): chance.randint(1, MOST_INSTANCES) for _ in range(2)}
     course = Course(
-        -(-rows // chance.randint(3, 8)),
+        -(-max(rows, 1) // chance.randint(3, 8)),
         tuple(events),
         chance.randint(1, 4),
         tuple(sorted(switches.items())),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +16,14 @@ from tests.property.strategies import Scenario, crowded, scenarios
 from tidegate.operate.aggregate import Function
 
 SEEDS = settings.default.max_examples // 50
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_splits() -> Iterator[None]:
+    """Several map tasks read one source, although the sources are small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.runtime.splits.SPLIT_ROWS", 7)
+        yield
 
 
 def share(percent: int) -> settings:

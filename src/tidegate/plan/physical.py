@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate import AggregateSpec
 from tidegate.operate.kernels.expression import Expr
-from tidegate.query.node import StreamDef
+from tidegate.query.definition import StreamDef
 
 ARROW = "arrow"
 SPARK = "spark"

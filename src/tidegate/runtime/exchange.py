@@ -101,7 +101,7 @@ def _mapped(path: str) -> pa.Buffer:
 
 
 def _folder(job: Job) -> str:
-    return job.store.open().files.full(f"{FOLDER}/{job.batch:08d}")
+    return job.store.open().files.full(f"{FOLDER}/{job.name}")
 
 
 def _path(job: Job, name: str) -> str:

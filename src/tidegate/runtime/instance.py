@@ -61,7 +61,7 @@ def run_aggregate(
         )
     segment = None
     if keep.num_rows:
-        name = f"{job.batch:08d}-{instance:04d}"
+        name = f"{job.name}-{instance:04d}"
         segment = write_segment(store, name, _by_bucket(keep), order="pane", sealed=sealed)
     return finish(plan, results), segment
 

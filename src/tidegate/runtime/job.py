@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -51,6 +52,9 @@ class Job:
 
     `cuts_us` are the event times that divide the ready tuples of a stateless query among the
     instances; aggregates are divided by the mapping.
+
+    Files that tasks write begin with `name`, which stands for all that makes their bytes: the
+    tasks of a driver that died may write on, and then write the same as the replay, or elsewhere.
     """
 
     batch: int
@@ -62,6 +66,14 @@ class Job:
     segments: tuple[Segment, ...]
     store: StoreHandle
     cuts_us: tuple[int, ...] = ()
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        read = [(s.source, s.order, s.start, s.new_from, s.stop, s.late) for s in self.splits]
+        bounds = [int(us) for us in (self.previous_us, self.frontier_us, *self.cuts_us)]
+        facts = (read, self.mapping.owners, bounds)
+        digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
+        object.__setattr__(self, "name", f"{self.batch:08d}-{digest}")
 
 
 @dataclass(frozen=True)
@@ -118,4 +130,4 @@ def out_name(name: str) -> str:
 
 def side_name(job: Job, split: int) -> str:
     """Where a read task leaves side outputs when its rows go on through Spark SQL."""
-    return f"staged/{job.batch:08d}-side-{split:06d}"
+    return f"staged/{job.name}-side-{split:06d}"

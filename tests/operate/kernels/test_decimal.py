@@ -119,10 +119,13 @@ def test_words_with_all_bits_set_divide_right(scale: int, part: str) -> None:
     assert decimal.remainder(pa.decimal128(38, scale), array, unit).to_pylist() == wanted
 
 
-def test_a_long_divisor_divides_right() -> None:
-    divisor = Decimal(10**15 + 1)
-    values = [EXACT.multiply(v, divisor) + divisor // 2 for v in ALL_BITS]
-    left = pa.array(values, pa.decimal128(38, 0))
-    right = pa.array([divisor] * len(values), pa.decimal128(16, 0))
-    whole = decimal.whole_quotient(left, right).to_pylist()
-    assert whole == [EXACT.divide(v, divisor).quantize(1, ROUND_DOWN, EXACT) for v in values]
+@given(st.integers(0, 2**32 - 1), st.integers(10**15, 10**16 - 1))
+def test_a_long_divisor_divides_right(low: int, divisor: int) -> None:
+    """The quotient Arrow computes, with 17 further digits, has a word with all bits set."""
+    wanted = ((2**32 - 1) << 32) + low
+    dividend = wanted * divisor // 10**17 + 1
+    left = pa.array([Decimal(dividend)], pa.decimal128(20, 0))
+    right = pa.array([Decimal(divisor)], pa.decimal128(16, 0))
+    result = decimal.divide(pa.decimal128(38, 16), left, right)
+    exact = EXACT.divide(Decimal(dividend), Decimal(divisor))
+    assert result.to_pylist() == [exact.quantize(Decimal(1).scaleb(-16), ROUND_HALF_UP, EXACT)]

@@ -87,7 +87,8 @@ def ceil(value: Any) -> Any:
 
 
 def _towards(value: Any, passed: Callable[..., Any], step: Decimal) -> Any:
-    whole = cut(value, 0)
+    digits = value.type.precision - value.type.scale + 1
+    whole = cut(value, 0).cast(pa.decimal256(digits, 0))
     past = passed(whole, value)
     return pc.if_else(past, pc.add(whole, pa.scalar(step, pa.decimal128(1, 0))), whole)
 

@@ -1,0 +1,63 @@
+"""The public names are what `__all__` says, and importing them starts nothing heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+
+import tidegate
+
+
+def test_every_public_name_is_there() -> None:
+    missing = [n for n in tidegate.__all__ if not hasattr(tidegate, n)]
+    assert missing == []
+    assert tidegate.__all__ == sorted(tidegate.__all__)
+
+
+def test_nothing_else_is_public() -> None:
+    """Submodules are attributes of a package once they are imported; they are not for users."""
+    names = {
+        n
+        for n, v in vars(tidegate).items()
+        if not n.startswith("_") and not isinstance(v, types.ModuleType) and n != "annotations"
+    }
+    assert names <= set(tidegate.__all__)
+
+
+def test_the_names_are_these() -> None:
+    """A change here is a change of the interface: it belongs in the CHANGELOG."""
+    assert set(tidegate.__all__) == {
+        *("Session", "Stream", "RunningQuery", "MemorySource", "Aggregator", "sink"),
+        *("col", "lit", "call", "left", "right"),
+        *("aggregate", "count", "count_distinct", "first", "last", "max", "mean", "median"),
+        *("min", "quantile", "stddev", "sum", "var"),
+        *("TidegateError", "UserError", "QueryError", "OptionError", "SourceError"),
+        *("CheckpointError", "UnavailableError", "RunError", "StateError", "SinkError"),
+        *("TaskError", "GateError", "__version__"),
+    }
+
+
+def test_the_names_of_the_sinks() -> None:
+    for name in tidegate.sink.__all__:
+        assert hasattr(tidegate.sink, name)
+    assert {"files", "memory", "console", "call"} <= set(tidegate.sink.__all__)
+
+
+def test_a_query_without_spark_does_not_import_pyspark() -> None:
+    program = """
+import sys, datetime, tidegate as tg
+assert "pyspark" not in sys.modules, "importing tidegate imports pyspark"
+import tidegate.cli.main
+assert "pyspark" not in sys.modules, "the command line imports pyspark"
+source = tg.MemorySource([{"ts": datetime.datetime(2024, 1, 1), "v": 1}], time="ts")
+source.end()
+stream = tg.Session(master="none").stream(source, time="ts")
+assert stream.window("1 hour").agg(n=tg.count()).start(sink=tg.sink.memory()).wait().finished
+assert "pyspark" not in sys.modules, "a run without Spark imports pyspark"
+assert "duckdb" not in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
