@@ -27,7 +27,9 @@ def write_events(
         place = np.arange(first, first + count)
         table = pa.table(
             {
-                "ts": pa.array(START_US + place * 1_000_000 // per_second, pa.timestamp("us", "UTC")),
+                "ts": pa.array(
+                    START_US + place * 1_000_000 // per_second, pa.timestamp("us", "UTC")
+                ),
                 "key": np.searchsorted(bounds, generator.random(count)).astype(np.int64),
                 "value": generator.normal(100, 15, count),
             }

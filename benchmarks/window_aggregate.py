@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import statistics
 import subprocess
 import sys
@@ -65,11 +64,15 @@ def run_tidegate(case: Case, data: Path, work: Path) -> list[tuple[int, float]]:
     events = session.stream(str(data), time="ts")
     window = events.window(f"{case.range_s} seconds", slide=f"{case.slide_s} seconds")
     calls = {"m": median("value")} if case.median else {"mean": mean("value"), "n": count()}
-    query = window.group_by("key").agg(**calls).start(
-        sink=tg.sink.files(str(work / "out")),
-        checkpoint=str(work / "checkpoint"),
-        batch_rows=case.batch_rows,
-        instances=2,
+    query = (
+        window.group_by("key")
+        .agg(**calls)
+        .start(
+            sink=tg.sink.files(str(work / "out")),
+            checkpoint=str(work / "checkpoint"),
+            batch_rows=case.batch_rows,
+            instances=2,
+        )
     )
     summary = query.wait()
     return [(r.rows_in, r.seconds) for r in summary.reports]
@@ -99,8 +102,10 @@ def run_spark(case: Case, data: Path, work: Path, rocksdb: bool) -> list[tuple[i
     window = F.window("ts", f"{case.range_s} seconds", f"{case.slide_s} seconds")
     calls = [F.percentile("value", 0.5)] if case.median else [F.avg("value"), F.count("*")]
     names = ["m"] if case.median else ["mean", "n"]
-    result = stream.withWatermark("ts", "0 seconds").groupBy(window, "key").agg(
-        *[c.alias(n) for c, n in zip(calls, names, strict=True)]
+    result = (
+        stream.withWatermark("ts", "0 seconds")
+        .groupBy(window, "key")
+        .agg(*[c.alias(n) for c, n in zip(calls, names, strict=True)])
     )
     query = (
         result.writeStream.format("parquet")

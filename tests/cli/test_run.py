@@ -64,17 +64,29 @@ def results(out: str, format_: str = "parquet") -> list[tuple]:
 @pytest.mark.parametrize("batch_rows", ["1", "3", "100"])
 def test_results_side_outputs_and_summary(format_, batch_rows):
     code = invoke(
-        ["run", "q.sql", "--master", "none", "--out", "o", "--format", format_]
-        + ["--batch-rows", batch_rows, "--summary", "s.json"]
+        [
+            "run",
+            "q.sql",
+            "--master",
+            "none",
+            "--out",
+            "o",
+            "--format",
+            format_,
+            "--batch-rows",
+            batch_rows,
+            "--summary",
+            "s.json",
+        ]
     )
     assert code == 0
     assert results("o", format_) == EXPECTED
     summary = json.loads(Path("s.json").read_text())
     counts = {k: summary[k] for k in ("rows_in", "rows_out", "rows_late", "rows_rejected")}
     assert counts == {"rows_in": 8, "rows_out": 4, "rows_late": 1, "rows_rejected": 2}
-    late = [p for p in Path("o/_late").rglob(f"*.{format_}")]
+    late = list(Path("o/_late").rglob(f"*.{format_}"))
     assert sum(READERS[format_](p).num_rows for p in late) == 1
-    rejected = [p for p in Path("o/_rejected").rglob(f"*.{format_}")]
+    rejected = list(Path("o/_rejected").rglob(f"*.{format_}"))
     reasons = [r for p in rejected for r in READERS[format_](p).column("_reason").to_pylist()]
     assert len(reasons) == 2
     assert any("fare" in r for r in reasons)
@@ -84,8 +96,20 @@ def test_results_side_outputs_and_summary(format_, batch_rows):
 def test_a_second_source_of_a_stream_is_merged_by_time():
     Path("more.csv").write_text("ts,route,fare\n2024-01-01T00:00:02Z,a,10.0\n")
     code = invoke(
-        ["run", "q.sql", "--master", "none", "--out", "o", "--batch-rows", "2"]
-        + ["--stream", "rides=rides.csv", "--stream", "rides=more.csv"]
+        [
+            "run",
+            "q.sql",
+            "--master",
+            "none",
+            "--out",
+            "o",
+            "--batch-rows",
+            "2",
+            "--stream",
+            "rides=rides.csv",
+            "--stream",
+            "rides=more.csv",
+        ]
     )
     assert code == 0
     assert results("o")[0] == ("2024-01-01 00:00:00", "a", 16.0, 3)
@@ -133,8 +157,24 @@ def test_without_out_rows_are_printed_as_csv_when_piped(capsys):
 
 def test_a_switch_is_in_the_summary():
     code = invoke(
-        ["run", "q.sql", "--master", "none", "--out", "o", "--batch-rows", "2"]
-        + ["--instances", "2", "--switch", "1=5", "--switch", "3=1", "--summary", "s.json"]
+        [
+            "run",
+            "q.sql",
+            "--master",
+            "none",
+            "--out",
+            "o",
+            "--batch-rows",
+            "2",
+            "--instances",
+            "2",
+            "--switch",
+            "1=5",
+            "--switch",
+            "3=1",
+            "--summary",
+            "s.json",
+        ]
     )
     assert code == 0
     assert results("o") == EXPECTED

@@ -94,9 +94,7 @@ class Site:
 
 
 @pytest.fixture(scope="session")
-def golden(
-    nursery: Nursery, inputs: Path, scratch: Path
-) -> Callable[[str, str | None], Golden]:
+def golden(nursery: Nursery, inputs: Path, scratch: Path) -> Callable[[str, str | None], Golden]:
     """The undisturbed run of a scene in a format, done once."""
     known: dict[tuple[str, str], Golden] = {}
 

@@ -50,9 +50,7 @@ def run(request: dict[str, Any]) -> None:
         switches=scene.switches,
     )
     sink = FileSink(request["out"], request.get("format", scene.format))
-    loop = prepare(
-        plan, place.connected(), sink, options, request["checkpoint"], observer=observer
-    )
+    loop = prepare(plan, place.connected(), sink, options, request["checkpoint"], observer=observer)
     if kind == "operate":
         loop.executor = KillInOperate(loop.executor, **fault)
     loop.run()

@@ -1,4 +1,4 @@
-"""Processes to be killed, between a test and `driver.py`: forked quickly from one that has it all."""
+"""Processes to be killed, between a test and `driver.py`: forked from one that has it all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are damaged, missing or another run's: what the command line says, and what it leaves."""
+"""Files that are damaged, missing or of another run: what the user reads, and what is left."""
 
 from __future__ import annotations
 
@@ -143,9 +143,7 @@ def test_meta_missing(halfway: Halfway, golden: Callable[..., Golden]) -> None:
     goes_on(scenery, golden)
 
 
-def test_the_checkpoint_of_another_query(
-    halfway: Halfway, golden: Callable[..., Golden]
-) -> None:
+def test_the_checkpoint_of_another_query(halfway: Halfway, golden: Callable[..., Golden]) -> None:
     scenery = halfway()
     text = scenery.query.read_text()
     scenery.query.write_text(text.replace("SLIDE 20 SECONDS", "SLIDE 30 SECONDS"))
@@ -221,7 +219,10 @@ def test_results_that_were_moved_away_on_purpose(
 
 
 def test_results_that_wait_to_be_shown_are_not_lost_to_another_folder(
-    command: Command, make_site: Callable[..., object], golden: Callable[..., Golden], tmp_path: Path
+    command: Command,
+    make_site: Callable[..., object],
+    golden: Callable[..., Golden],
+    tmp_path: Path,
 ) -> None:
     site = make_site("aggregate")
     assert site.run(kind="step", step="after commit", batch=7)

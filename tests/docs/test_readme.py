@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.docs.block import ROOT, blocks
 
+from tests.docs.block import ROOT, blocks
 from tidegate.cli.main import invoke
 from tidegate.source.uri import open_uri
 
 
 def write_rides(path: str, rows: int = 5_000) -> None:
     """A file like the one the README speaks of."""
-    (source,) = open_uri(f"generator:taxi?rows={rows}&rate=2", "rides", "dropoff_time", False).discover()
+    (source,) = open_uri(
+        f"generator:taxi?rows={rows}&rate=2", "rides", "dropoff_time", False
+    ).discover()
     pq.write_table(source.reader(0, rows).read(source.schema.names).table, path)
 
 

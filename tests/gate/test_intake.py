@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracle.gate import PlainSource, plain_frontier
 
+from tests.oracle.gate import PlainSource, plain_frontier
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, SourceError
 from tidegate.gate.intake import Intake
@@ -76,9 +76,7 @@ def test_any_interleaving_and_cut_gives_the_same_total_order(columns, disorder, 
     expected = []
     for order, values in enumerate(columns):
         plain = PlainSource(disorder)
-        expected += [
-            (ts, 0, order, seq) for seq, ts in enumerate(values) if plain.speak(seq, ts)
-        ]
+        expected += [(ts, 0, order, seq) for seq, ts in enumerate(values) if plain.speak(seq, ts)]
     sources = [Scripted(str(i)) for i in range(len(columns))]
     intake = intake_of(*sources, disorder=disorder)
     left = [list(c) for c in columns]
@@ -110,7 +108,9 @@ def test_a_replay_is_cut_in_time_order_by_exactly_the_limit(columns, limit):
         new = []
         for part in cut.parts:
             place = int(part.track.source.id)
-            new += [(columns[place][s], place, s) for s in range(part.slice.new_from, part.slice.stop)]
+            new += [
+                (columns[place][s], place, s) for s in range(part.slice.new_from, part.slice.stop)
+            ]
         assert cut.rows == len(new)
         taken.append(sorted(new))
         if cut.exhausted:
@@ -151,7 +151,9 @@ def test_a_source_file_promises_its_first_time_before_it_is_read():
 def test_a_joining_source_must_not_promise_what_readers_have_passed():
     intake = intake_of(Scripted("a", [1, 50]))
     intake.next_cut(10, 0.0)
-    with pytest.raises(GateError, match="must promise event times from 50 us on; got a promise of 20"):
+    with pytest.raises(
+        GateError, match="must promise event times from 50 us on; got a promise of 20"
+    ):
         intake.add(0, Feeding([Scripted("b")]), 0, promised_us=20)
     intake.add(0, Feeding([Scripted("b", [60])]), 0, promised_us=50)
     assert intake.next_cut(10, 0.0).frontier_us == MIN_US or intake.frontier_us == 50
@@ -219,7 +221,7 @@ def test_a_source_that_is_gone_at_a_restart_is_named():
     intake.next_cut(2, 0.0)
     again = Intake(hold=True)
     again.restore(intake.frontier_us, intake.saved())
-    with pytest.raises(SourceError, match="rides.csv: was read up to row 2"):
+    with pytest.raises(SourceError, match=r"rides\.csv: was read up to row 2"):
         again.check_complete()
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracle.gate import PlainSource
 
+from tests.oracle.gate import PlainSource
 from tidegate.batch import MIN_US
 from tidegate.gate.lateness import late_mask, running_newest
 
@@ -22,7 +24,7 @@ def test_equals_the_plain_twin_for_any_cut(values, disorder, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(values)), max_size=4)))
     bounds = [0, *cuts, len(values)]
     floor, found = MIN_US, []
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in pairwise(bounds):
         part, ok = array[start:stop], valid[start:stop]
         found += late_mask(part, ok, floor, disorder, MIN_US).tolist()
         if stop > start:

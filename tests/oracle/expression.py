@@ -199,8 +199,9 @@ EAGER: dict[str, Callable[..., Any]] = {
     "not": _unless_null(lambda a: not a),
     "is_null": lambda _, a: a is None,
     "is_true": lambda _, a: a is True,
-    "null_safe_eq": lambda _, a, b: (a is None and b is None)
-    or (a is not None and b is not None and order(a, b) == 0),
+    "null_safe_eq": lambda _, a, b: (
+        (a is None and b is None) or (a is not None and b is not None and order(a, b) == 0)
+    ),
     "in": _member,
     "greatest": _extreme(1),
     "least": _extreme(-1),

@@ -38,6 +38,18 @@ def test_python_and_sql_have_one_fingerprint() -> None:
     assert lower(made.node).fingerprint == mark(QUERY)
 
 
+def test_parentheses_that_change_nothing_do_not_count() -> None:
+    where = QUERY.replace("fare > 0", "fare * 2 + 1 > 0 AND NOT tip IS NULL OR tip BETWEEN 1 AND 2")
+    more = QUERY.replace(
+        "fare > 0", "((((fare * 2) + 1) > 0) AND (NOT (tip IS NULL))) OR (tip BETWEEN (1) AND 2)"
+    )
+    other = QUERY.replace("fare > 0", "fare * (2 + 1) > 0 AND NOT tip IS NULL OR tip IN (1, 2)")
+    assert mark(where) == mark(more) != mark(other)
+    assert mark(QUERY.replace("ORDER BY f", "ORDER BY f - 1 - n")) != mark(
+        QUERY.replace("ORDER BY f", "ORDER BY f - (1 - n)")
+    )
+
+
 def test_places_do_not_count() -> None:
     assert mark(QUERY, replace(RIDES, uris=("elsewhere.csv",))) == mark(QUERY)
     assert mark(QUERY.lower().replace("rides", "Rides")) == mark(QUERY)

@@ -85,7 +85,7 @@ def test_a_source_joins_a_stream_at_all_its_places(session: tg.Session) -> None:
     sink = tg.sink.memory()
     stream = session.stream(first, time="ts", name="s")
     query = stream.union(stream).start(sink=sink)
-    query.announce("s", memory((2, "b", 2), id="two", end=True), promise=0)
+    query.announce("s", memory((2, "b", 2), id="two", end=True), promise=1_500_000)
     first.end()
     assert query.wait().finished
     assert rows_of(sink) == [(1.0, "a", 1)] * 2 + [(2.0, "b", 2)] * 2

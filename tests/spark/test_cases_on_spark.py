@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from tests.cases.case import CASES, Case
 from tests.cases.run import Run, outputs_of
-from tidegate.runtime.launch import Place
+from tidegate.runtime.launch import Place, prepare
+from tidegate.sink.memory import MemorySink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,9 +22,29 @@ RUNS = {
     "three instances": Run(3, 8),
     "switched": Run(2, 6, {1: 3, 2: 1}),
 }
+WITH_FLOATS = ("quantiles", "sliding_by_key")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 @pytest.mark.parametrize("way", RUNS)
 def test_a_run_on_spark_gives_the_golden(case: Case, way: str, spark: SparkSession) -> None:
     case.check(outputs_of(case, Place(session=spark), RUNS[way]))
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.name in WITH_FLOATS], ids=lambda c: c.name)
+def test_spark_and_one_process_agree_to_the_last_bit(case: Case, spark: SparkSession) -> None:
+    there = outputs_of(case, Place(session=spark), Run(3, 5))
+    here = outputs_of(case, Place("none"), Run(1, 5))
+    assert pa.concat_tables([o.rows for o in there]).equals(
+        pa.concat_tables([o.rows for o in here])
+    )
+
+
+def test_side_outputs_that_pass_by_spark_sql_leave_nothing_behind(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (case,) = (c for c in CASES if c.name == "prefix_in_spark_sql")
+    place = Place(session=spark)
+    loop = prepare(case.plan(place), place, MemorySink(), Run(2, 6).options, str(tmp_path))
+    assert loop.run().counters["rows_late"] == 2
+    assert not list((tmp_path / "staged").iterdir())

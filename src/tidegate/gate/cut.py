@@ -11,6 +11,7 @@ from tidegate.gate.lateness import Int64s
 from tidegate.gate.track import Track
 
 _LOOK_ROWS = 8192
+_GROWTH = 8
 
 
 def cut(tracks: Sequence[Track], limit_rows: int) -> list[int]:
@@ -36,7 +37,7 @@ def cut(tracks: Sequence[Track], limit_rows: int) -> list[int]:
         if sum(safe) >= limit_rows or not blocking:
             return _first_rows([k[:n] for k, n in zip(keys, safe, strict=True)], limit_rows)
         for track in blocking:
-            look[id(track)] *= 2
+            look[id(track)] *= _GROWTH
 
 
 def _horizon(tracks: Sequence[Track], keys: Sequence[Int64s]) -> tuple[int, list[Track]]:

@@ -113,7 +113,8 @@ class Intake:
             return there
         promise = self.frontier_us if promised_us is None else promised_us
         if there is None:
-            self._check_promise(uri or f"stream {stream}", promise)
+            ids = ", ".join(s.id for s in connector.discover())
+            self._check_promise(uri or ids, promise)
             place = min((i.place for i in self.inlets), default=0)
             there = Inlet(min(place, 0) - 1, stream, connector, disorder_us, idle_us, uri)
             self.inlets.append(there)

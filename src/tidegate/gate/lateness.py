@@ -14,12 +14,21 @@ Bools = NDArray[np.bool_]
 def running_newest(times_us: Int64s, valid: Bools, floor_us: int) -> Int64s:
     """The newest event time up to and including each position, starting from `floor_us`.
 
-    Positions without a readable time repeat the value before them. Non-decreasing.
+    Positions without a readable time repeat the value before them. Non-decreasing. Times that are
+    in order already come back as they are, not copied.
     """
+    if in_order(times_us, valid, floor_us):
+        return times_us
     seen = np.where(valid, times_us, MIN_US)
-    if len(seen):
-        seen[0] = max(int(seen[0]), floor_us)
+    seen[0] = max(int(seen[0]), floor_us)
     return np.maximum.accumulate(seen)
+
+
+def in_order(times_us: Int64s, valid: Bools, floor_us: int) -> bool:
+    """Whether all times are readable, never go back, and begin at or after `floor_us`."""
+    if not len(times_us):
+        return True
+    return bool(times_us[0] >= floor_us and valid.all() and (times_us[1:] >= times_us[:-1]).all())
 
 
 def late_mask(
@@ -31,10 +40,11 @@ def late_mask(
     that can only happen to a source that joined or woke up after it (a source that was there all
     the time cannot have held such a tuple back).
     """
+    if in_order(times_us, valid, max(floor_us, consumed_us)):
+        return np.zeros(len(times_us), np.bool_)
     newest = running_newest(times_us, valid, floor_us)
     before = np.empty_like(newest)
-    if len(before):
-        before[0] = floor_us
-        before[1:] = newest[:-1]
+    before[0] = floor_us
+    before[1:] = newest[:-1]
     limit = np.where(before < MIN_US + disorder_us, MIN_US, before - disorder_us)
     return np.asarray(valid & (times_us < np.maximum(limit, consumed_us)))

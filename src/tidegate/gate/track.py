@@ -125,7 +125,11 @@ class Track:
             late = np.concatenate([held_late, late])
             batch = self._held = self._held.joined(taken)
         start = self.waiting_from if self.hold else new_from
-        kept = batch.times[batch.valid & ~late]
+        kept = (
+            batch.times
+            if batch.valid.all() and not late.any()
+            else batch.times[batch.valid & ~late]
+        )
         low, high = (int(kept.min()), int(kept.max())) if len(kept) else (MAX_US, MIN_US)
         mask = late if late.any() else None
         return Slice(start, new_from, self.position, mask, new_late_rows, low, high)

@@ -16,7 +16,7 @@ from tidegate.errors import QueryError, UnavailableError
 from tidegate.operate.aggregate import AggregateSpec, Function
 from tidegate.operate.kernels.expression import Column, Expr
 from tidegate.plan.determinism import require_deterministic
-from tidegate.plan.fingerprint import fingerprint
+from tidegate.plan.fingerprint import fingerprint, meaning
 from tidegate.plan.physical import ARROW, SPARK, AggregatePlan, OrderKey, Plan, Prefix
 from tidegate.plan.pushdown import Leaf, push_down
 from tidegate.query.aggregate import AggregateCall
@@ -77,7 +77,7 @@ class _Lowering:
         prefixes = self._prefixes(leaves, [[(n, lf.columns[n]) for n in names] for lf in leaves])
         fields = [pa.field(n, e.type) for n, e in prefixes[0].outputs]
         schema = pa.schema([pa.field(EVENT_TIME, TIME), *fields])
-        streams = tuple(leaf.stream for leaf in leaves)
+        streams = _streams(leaves)
         return Plan(streams, prefixes, None, schema, fingerprint(streams, prefixes, None, ()))
 
     def _aggregate(self, base: Aggregate, after: Sequence[Node]) -> Plan:
@@ -107,7 +107,7 @@ class _Lowering:
         plan = tail.plan(spec, tuple(n for n, _ in base.keys))
         fields = [pa.field(n, TIME) for n in WINDOW]
         schema = pa.schema([*fields, *(pa.field(n, e.type) for n, e in plan.outputs)])
-        streams = tuple(leaf.stream for leaf in leaves)
+        streams = _streams(leaves)
         mark = fingerprint(streams, prefixes, spec, tail.lines())
         return Plan(streams, prefixes, plan, schema, mark)
 
@@ -249,11 +249,12 @@ class _Tail:
 
     def lines(self) -> list[str]:
         """What follows the aggregate, for the fingerprint."""
-        lines = [f"having {spark_sql(e)}" for e in self.having]
+        lines = [f"having {meaning(spark_sql(e))}" for e in self.having]
         lines += [
-            f"order {spark_sql(o.expression)} {o.descending} {o.nulls_lead}" for o in self.order
+            f"order {meaning(spark_sql(o.expression))} {o.descending} {o.nulls_lead}"
+            for o in self.order
         ]
-        lines += [f"output {n!r} {spark_sql(e)}" for n, e in self.columns.items()]
+        lines += [f"output {n!r} {meaning(spark_sql(e))}" for n, e in self.columns.items()]
         return [*lines, f"limit {self.limit}"]
 
 
@@ -264,6 +265,21 @@ def _split(node: Node) -> tuple[Node, list[Node]]:
         above.append(node)
         node = node.child
     return node, above[::-1]
+
+
+def _streams(leaves: Sequence[Leaf]) -> tuple[StreamDef, ...]:
+    """The streams by position; one that is there several times must be the same each time."""
+    known: dict[str, StreamDef] = {}
+    for leaf in leaves:
+        stream = leaf.stream
+        if known.setdefault(stream.name, stream) != stream:
+            raise QueryError(
+                f"stream {stream.name}",
+                "a name must stand for one stream",
+                "two that differ",
+                "Give one of them another name.",
+            )
+    return tuple(leaf.stream for leaf in leaves)
 
 
 def _raw_types(stream: StreamDef) -> dict[str, pa.DataType]:

@@ -218,13 +218,14 @@ class _Binder:
         return make("not", [result], BOOL) if node.args.get("negate") else result
 
     def _connective(self, node: exp.Connector) -> Expr:
-        """AND and OR; a long chain is bound without deep recursion."""
+        """AND and OR; a long chain becomes a shallow tree in the same order."""
         op = "and" if isinstance(node, exp.And) else "or"
         sides = [self.bind(side) for side in node.flatten()]
-        result = sides[0]
-        for side in sides[1:]:
-            result = operator.connect(op, result, side, self.where)
-        return result
+        while len(sides) > 1:
+            pairs = zip(sides[::2], sides[1::2], strict=False)
+            odd = sides[-1:] if len(sides) % 2 else []
+            sides = [operator.connect(op, *pair, self.where) for pair in pairs] + odd
+        return sides[0]
 
     def _not(self, node: exp.Not) -> Expr:
         return make("not", [operator.boolean(self.bind(node.this), self.where, "NOT")], BOOL)

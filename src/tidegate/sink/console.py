@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from tidegate.batch import BatchId
+from tidegate.sink.csv import csv_text
 from tidegate.sink.protocol import Output
 from tidegate.state.store import Store
 
@@ -51,25 +53,21 @@ class ConsoleSink:
             self._live = None
 
     def _print(self, rows: pa.Table) -> None:
-        sink = pa.BufferOutputStream()
-        options = pyarrow.csv.WriteOptions(include_header=self._header)
-        pyarrow.csv.write_csv(rows, sink, options)
-        self._stream.write(sink.getvalue().to_pybytes().decode())
+        self._stream.write(csv_text(rows, self._header))
         self._stream.flush()
         self._header = False
 
     def _picture(self, batch: int, rows: pa.Table) -> Table:
         shown = rows.slice(max(0, rows.num_rows - _SHOWN_ROWS))
         if "window_end" in rows.schema.names:
-            newest = rows.column("window_end")[-1]
-            starts = rows.column("window_end").combine_chunks()
-            first = next(i for i in range(len(starts)) if starts[i] == newest)
-            shown = rows.slice(first, _SHOWN_ROWS)
-        picture = Table(title=f"{self._title} batch {batch}".strip())
+            ends = rows.column("window_end").cast(pa.int64()).to_numpy()
+            shown = rows.slice(int(np.searchsorted(ends, ends[-1])), _SHOWN_ROWS)
+        # As Text, because in a plain string rich would take [brackets] for markup.
+        picture = Table(title=Text(f"{self._title} batch {batch}".strip()))
         for name in shown.schema.names:
-            picture.add_column(name)
+            picture.add_column(Text(name))
         for row in shown.to_pylist():
-            picture.add_row(*(_cell(v) for v in row.values()))
+            picture.add_row(*(Text(_cell(v)) for v in row.values()))
         return picture
 
 

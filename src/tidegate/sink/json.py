@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,15 +29,15 @@ def _lines(batch: pa.RecordBatch) -> pa.Buffer:
     cells = []
     for number, name in enumerate(batch.schema.names):
         label = ("{" if number == 0 else ", ") + json.dumps(name) + ": "
-        text = pc.fill_null(_encoded(batch.column(number)), "null")
+        text = pc.fill_null(encoded(batch.column(number)), "null")
         cells.append(pc.binary_join_element_wise(label, text, ""))
     lines = pc.binary_join_element_wise(*cells, "}\n", "")
     whole = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")
     return whole[0].as_buffer()
 
 
-def _encoded(column: pa.Array) -> pa.Array:
-    """A column's cells as JSON text; NULL stays NULL."""
+def encoded(column: pa.Array) -> pa.Array:
+    """A column's cells as JSON text; NULL stays NULL, bytes are base64."""
     type_ = column.type
     if pa.types.is_boolean(type_) or pa.types.is_integer(type_) or pa.types.is_decimal(type_):
         return column.cast(pa.string())
@@ -43,10 +49,37 @@ def _encoded(column: pa.Array) -> pa.Array:
         return _quoted(column.cast(pa.string()))
     if pa.types.is_string(type_):
         if pc.any(pc.match_substring_regex(column, _NEEDS_CARE)).as_py():
-            return pa.array([None if v is None else json.dumps(v) for v in column.to_pylist()])
+            return _one_by_one(column)
         return _quoted(column)
-    return pa.array([None if v is None else json.dumps(v, default=str) for v in column.to_pylist()])
+    return _one_by_one(column)
 
 
 def _quoted(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', column, '"', "")
+
+
+def _one_by_one(column: pa.Array) -> pa.Array:
+    texts = [None if v is None else _text(v) for v in column.to_pylist(maps_as_pydicts="lossy")]
+    return pa.array(texts, pa.string())
+
+
+def _text(value: Any) -> str:
+    """One value, however nested, in the form that a column of its type has."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_label(k)}: {_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_text(v) for v in value) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "null"
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, bytes):
+        value = base64.b64encode(value).decode()
+    if isinstance(value, datetime):
+        utc = value if value.tzinfo is None else value.astimezone(UTC)
+        value = utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return json.dumps(value, default=str)
+
+
+def _label(name: Any) -> str:
+    return json.dumps(name if isinstance(name, str) else str(name))

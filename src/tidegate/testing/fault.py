@@ -1,4 +1,4 @@
-"""Faults on cue: processes that end the hard way at a named step, a file change or inside a task."""
+"""Faults on cue: processes that end the hard way at a step, at a file change or inside a task."""
 
 from __future__ import annotations
 

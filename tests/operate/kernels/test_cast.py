@@ -19,9 +19,7 @@ EXACT = Context(prec=400)
     st.lists(st.none() | st.floats(-1e12, 1e12) | st.integers(-9999, 9999).map(lambda n: n / 8)),
     st.integers(0, 10),
 )
-def test_doubles_become_the_decimals_they_print_as(
-    numbers: list[float | None], scale: int
-) -> None:
+def test_doubles_become_the_decimals_they_print_as(numbers: list[float | None], scale: int) -> None:
     type_ = pa.decimal128(20, scale)
     step, limit = Decimal(1).scaleb(-scale), Decimal(10) ** (20 - scale)
     wanted = [

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tidegate.operate.kernels import decimal
 from tidegate.operate.kernels.decimal import from_unscaled, unscaled
+from tidegate.operate.kernels.expression import Call, Column
 from tidegate.operate.kernels.failure import RowFailure
 from tidegate.query.coercion import UnknownKernel
 from tidegate.query.operator import arithmetic
-from tidegate.operate.kernels.expression import Call, Column
 
 EXACT = Context(prec=200)
 SHAPES = st.integers(1, 38).flatmap(lambda p: st.tuples(st.just(p), st.integers(0, p)))

@@ -83,7 +83,9 @@ LEAVES = {
 }
 """Kinds are brackets, so that a shape can name them: integers, doubles, texts, conditions."""
 
-COMMON = "CASE WHEN ⟮ THEN {0} ELSE {0} END;COALESCE({0}, {0});IF(⟮, {0}, {0});{0};GREATEST({0}, {0})"
+COMMON = (
+    "CASE WHEN ⟮ THEN {0} ELSE {0} END;COALESCE({0}, {0});IF(⟮, {0}, {0});{0};GREATEST({0}, {0})"
+)
 SHAPES = {
     "⟨": (
         "(⟨ + ⟨);(⟨ - ⟨);(⟨ * ⟨);(⟨ % ⟨);(⟨ DIV ⟨);-(⟨);ABS(⟨);LENGTH(⟦);CAST(⟪ AS INT);"

@@ -68,3 +68,11 @@ def test_floor_of_decimals_keeps_a_digit_for_the_carry() -> None:
     values = pa.array([Decimal("9.99"), Decimal("-9.01"), None], pa.decimal128(3, 2))
     assert OPS["ceil"](pa.decimal128(2, 0), values).to_pylist() == [10, -9, None]
     assert OPS["floor"](pa.decimal128(2, 0), values).to_pylist() == [9, -10, None]
+
+
+@given(st.decimals(-9999, 9999, places=4), st.integers(-6, 6))
+def test_decimals_round_half_away_from_zero(number: Decimal, digits: int) -> None:
+    values = pa.array([number, None], pa.decimal128(8, 4))
+    type_ = pa.decimal128(20, min(4, max(digits, 0)))
+    wanted = number.quantize(Decimal(1).scaleb(-min(digits, 4)), ROUND_HALF_UP)
+    assert OPS["round"](type_, values, pa.scalar(digits)).to_pylist() == [wanted, None]

@@ -21,9 +21,7 @@ def test_like_agrees_with_trying_every_split(texts: list[str | None], pattern: s
 
 
 @given(TEXTS, st.integers(-8, 8), st.integers(-2, 8))
-def test_substring_counts_from_either_end(
-    texts: list[str | None], start: int, count: int
-) -> None:
+def test_substring_counts_from_either_end(texts: list[str | None], start: int, count: int) -> None:
     def wanted(text: str | None) -> str | None:
         if text is None:
             return None

@@ -49,7 +49,7 @@ def cut(value: Any, scale: int) -> Any:
 
 
 def round_half_up(value: Any, scale: int) -> Any:
-    """Rounded half away from zero at a scale, which is the scale of the result."""
+    """Rounded half away from zero at a scale, which is the scale of the result if not below 0."""
     if value.type.scale <= scale:
         return value
     near = cut(value, scale + 1)
@@ -58,6 +58,8 @@ def round_half_up(value: Any, scale: int) -> Any:
     type_ = (pa.decimal128 if narrow else pa.decimal256)(near.type.precision - 1, scale + 1)
     half = pa.scalar(Decimal(5).scaleb(-scale - 1), type_)
     size = cut(pc.add(pc.abs(near).cast(type_), half), scale)
+    if scale < 0:
+        size = size.cast(pa.decimal256(WIDEST, 0))
     negative = pc.less(near, pa.scalar(Decimal(0), near.type))
     return pc.if_else(negative, pc.negate(size), size)
 

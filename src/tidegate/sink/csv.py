@@ -1,0 +1,35 @@
+"""Tables as CSV; what a line of text has no form for is written as JSON inside its cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from tidegate.sink.json import encoded
+
+
+def write_csv(table: pa.Table, path: Path) -> None:
+    """Write a header and one line per row, strings quoted, NULL as nothing."""
+    pyarrow.csv.write_csv(_plain(table), path)
+
+
+def csv_text(table: pa.Table, header: bool) -> str:
+    """The same as text."""
+    sink = pa.BufferOutputStream()
+    options = pyarrow.csv.WriteOptions(include_header=header)
+    pyarrow.csv.write_csv(_plain(table), sink, options)
+    return bytes(sink.getvalue()).decode()
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Nested values as JSON, bytes as base64, the rest as it is."""
+    for place, field in enumerate(table.schema):
+        nested = pa.types.is_nested(field.type)
+        if nested or pa.types.is_binary(field.type):
+            text = encoded(table.column(place).combine_chunks())
+            text = text if nested else pc.utf8_trim(text, '"')
+            table = table.set_column(place, field.name, text)
+    return table
