@@ -74,9 +74,11 @@ def main() -> int:
     path = options.file.replace("'", "''")
     read = f"read_parquet('{path}', file_row_number = true)"
     source = f'(SELECT * RENAME (file_row_number AS "~seq") FROM {read})'
-    place(connection, "s", [source], options.time)
+    place(connection, "s", [source], options.time, duration_us(options.disorder))
     window = _window(connection, options)
-    print(f"{options.file}: {_counts(connection)}; RANGE {window['range']} SLIDE {window['slide']}")
+    counts = _counts(connection)
+    told = ", ".join(f"{count} {word}" for word, count in counts.items())
+    print(f"{options.file}: {told}; RANGE {window['range']} SLIDE {window['slide']}")
     kinds = pa.types
     type_ = known.field(options.value).type
     numeric = kinds.is_integer(type_) or kinds.is_floating(type_) or kinds.is_decimal(type_)
@@ -90,9 +92,10 @@ def main() -> int:
         started = perf_counter()
         wanted = connection.sql(rewrite(text, known.names)).to_arrow_table()
         between = perf_counter()
-        got = _by_tidegate(session, text, options)
+        got, aside = _by_tidegate(session, text, options)
         ended = perf_counter()
         found = differences(got, wanted)
+        found += _aside(counts, aside, times=text.count("FROM s"))
         unequal += bool(found)
         took = f"duckdb {between - started:.2f} s, tidegate {ended - between:.2f} s"
         print(f"  {'DIFFERENT' if found else 'equal':9} {title}: {wanted.num_rows} rows, {took}")
@@ -111,6 +114,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--value", required=True, help="the column to aggregate")
     parser.add_argument("--range", help="for example '10 minutes'; by default a part of the span")
     parser.add_argument("--slide", help="by default two fifths of the range")
+    parser.add_argument("--disorder", default="0 seconds", help="how far rows may be out of order")
     parser.add_argument("--master", default="none", help="a Spark master; none is without Spark")
     parser.add_argument("--batch-rows", type=int, default=100_000)
     parser.add_argument("--instances", type=int, default=2)
@@ -125,23 +129,33 @@ def _window(connection: duckdb.DuckDBPyConnection, options: argparse.Namespace) 
     return {"range": range_, "slide": slide}
 
 
-def _counts(connection: duckdb.DuckDBPyConnection) -> str:
-    views = {"in time": "s", "late": "s~late", "without a time": "s~rejected"}
-    counted = {
+def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    views = {"in time": "s", "late": "s~late", "rejected": "s~rejected"}
+    return {
         word: connection.sql(f'SELECT count(*) FROM "{view}"').fetchall()[0][0]
         for word, view in views.items()
     }
-    return ", ".join(f"{count} {word}" for word, count in counted.items())
 
 
-def _by_tidegate(session: tg.Session, text: str, options: argparse.Namespace) -> pa.Table:
+def _aside(counts: dict[str, int], aside: dict[str, int], times: int) -> list[str]:
+    """Late and rejected tuples of a query that reads the stream several times."""
+    return [
+        f"{count} tuples {word} instead of {counts[word] * times}"
+        for word, count in aside.items()
+        if count != counts[word] * times
+    ]
+
+
+def _by_tidegate(
+    session: tg.Session, text: str, options: argparse.Namespace
+) -> tuple[pa.Table, dict[str, int]]:
     sink = MemorySink()
-    stream = session.stream(options.file, time=options.time, name="s")
+    stream = session.stream(options.file, time=options.time, name="s", disorder=options.disorder)
     running = session.sql(text, s=stream).start(
         sink=sink, batch_rows=options.batch_rows, instances=options.instances
     )
-    running.wait()
-    return sink.table()
+    counted = running.wait().counters
+    return sink.table(), {word: counted[f"rows_{word}"] for word in ("late", "rejected")}
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
-import duckdb
 from tidegate.plan.physical import Plan
 from tidegate.runtime.launch import Place, plan_for
 from tidegate.runtime.script import streams_of

@@ -6,16 +6,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.crash.command import Command, Scenery
-from tests.crash.folder import contents, difference, facts, published, results
-from tests.crash.process import KILLED, Nursery
+from tests.crash.process import Nursery
 from tests.crash.scene import SCENES, write_inputs
+from tests.crash.site import Golden, Site, request_for, undisturbed
 from tidegate.state.store import Store
 
 
@@ -41,58 +39,6 @@ def nursery() -> Iterator[Nursery]:
     made.close()
 
 
-@dataclass(frozen=True)
-class Golden:
-    """What an undisturbed run leaves: the files of its results, and what its checkpoint says."""
-
-    files: dict[str, bytes]
-    facts: dict[str, Any]
-    batches: int
-
-
-class Site:
-    """One scene in folders of its own, run again and again until it is done."""
-
-    def __init__(self, nursery: Nursery, request: dict[str, Any], golden: Golden | None) -> None:
-        self.nursery = nursery
-        self.request = request
-        self.golden = golden
-        self.out = Path(request["out"])
-        self.checkpoint = Path(request["checkpoint"])
-        self.log = Path(request["log"])
-
-    def run(self, **fault: Any) -> bool:
-        """Run with a fault, or without; whether it was killed. Every other failure fails."""
-        status = self.nursery.run({**self.request, "fault": fault or None})
-        assert status in (0, KILLED), f"exit {status} with {fault}: {self.log.read_text()}"
-        return status == KILLED
-
-    def check_now(self) -> None:
-        """After a kill: what can be seen is a part of the whole, and no batch is half there."""
-        assert self.golden is not None
-        seen, whole = results(published(self.out)), results(self.golden.files)
-        assert {n: whole.get(n) for n in seen} == seen
-        assert sorted(seen) == sorted(whole)[: len(seen)]
-
-    def copy(self) -> Site:
-        """The same folders once more, beside the first ones."""
-        number = len(list(self.out.parent.parent.iterdir()))
-        folder = self.out.parent.with_name(f"copy-{number}")
-        shutil.copytree(self.out.parent, folder)
-        places = {k: str(folder / Path(self.request[k]).name) for k in ("out", "checkpoint", "log")}
-        return Site(self.nursery, {**self.request, **places}, self.golden)
-
-    def finish(self) -> None:
-        """Run to the end undisturbed, and compare everything with a run that was never killed."""
-        assert self.golden is not None
-        assert not self.run()
-        assert difference(contents(self.out), self.golden.files) == []
-        after = facts(self.checkpoint)
-        assert after["unreferenced"] == []
-        assert after["verified"]["problems"] == []
-        assert after["state"] == self.golden.facts["state"]
-
-
 @pytest.fixture(scope="session")
 def golden(nursery: Nursery, inputs: Path, scratch: Path) -> Callable[[str, str | None], Golden]:
     """The undisturbed run of a scene in a format, done once."""
@@ -101,11 +47,8 @@ def golden(nursery: Nursery, inputs: Path, scratch: Path) -> Callable[[str, str 
     def of(scene: str, format_: str | None = None) -> Golden:
         key = (scene, format_ or SCENES[scene].format)
         if key not in known:
-            site = Site(nursery, _request(scene, scratch / f"golden-{'-'.join(key)}", inputs), None)
-            site.request["format"] = key[1]
-            assert not site.run()
-            found = facts(site.checkpoint)
-            known[key] = Golden(contents(site.out), found, found["state"]["batch"] + 1)
+            folder = scratch / f"golden-{'-'.join(key)}"
+            known[key] = undisturbed(nursery, request_for(scene, folder, inputs, key[1]))
         return known[key]
 
     return of
@@ -141,21 +84,9 @@ def make_site(
     def make(scene: str, format_: str | None = None) -> Site:
         folder = Path(tempfile.mkdtemp(prefix=f"{scene}-", dir=scratch))
         made.append(folder)
-        request = _request(scene, folder / "run", inputs)
-        request["format"] = format_ or SCENES[scene].format
+        request = request_for(scene, folder / "run", inputs, format_)
         return Site(nursery, request, golden(scene, format_))
 
     yield make
     for folder in made:
         shutil.rmtree(folder)
-
-
-def _request(scene: str, folder: Path, inputs: Path) -> dict[str, Any]:
-    folder.mkdir()
-    return {
-        "scene": scene,
-        "inputs": str(inputs),
-        "out": str(folder / "out"),
-        "checkpoint": str(folder / "checkpoint"),
-        "log": str(folder / "log"),
-    }

@@ -40,7 +40,7 @@ def run(request: dict[str, Any]) -> None:
         observer = (KillAtChange if kind == "change" else FailAtChange)(**fault)
         if observer.step is None:
             observer.arm()
-    place = Place(request.get("master", "none"))
+    place = Place(request.get("master", "none"), exchange=request.get("exchange", "auto"))
     script = read_script(scene.script(Path(request["inputs"])))
     plan = plan_for(bind(script, streams_of(script)), place)
     options = RunOptions(
@@ -51,8 +51,9 @@ def run(request: dict[str, Any]) -> None:
     )
     sink = FileSink(request["out"], request.get("format", scene.format))
     loop = prepare(plan, place.connected(), sink, options, request["checkpoint"], observer=observer)
-    if kind == "operate":
-        loop.executor = KillInOperate(loop.executor, **fault)
+    for number, more in enumerate(request.get("traps", ())):
+        tally = f"{request['checkpoint']}-traps/{os.getpid()}-{number}"
+        loop.executor = KillInOperate(loop.executor, tally=tally, **more)
     loop.run()
     if isinstance(observer, KillAtChange):
         print(json.dumps({"changes": observer.count}))

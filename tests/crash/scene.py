@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +82,17 @@ TOP = Scene(
     switches={2: 3, 5: 1, 8: 4},
 )
 
-SCENES = {s.name: s for s in (AGGREGATE, STATELESS, TOP)}
+THROUGH_SQL = replace(
+    AGGREGATE,
+    name="through-sql",
+    sql=AGGREGATE.sql.replace(
+        "WHERE seats > 0", "WHERE seats > 0 AND soundex(coalesce(route, 'x')) IS NOT NULL"
+    ),
+)
+"""The same rows by way of Spark SQL, which alone knows the function."""
+
+LOCAL = (AGGREGATE, STATELESS, TOP)
+SCENES = {s.name: s for s in (*LOCAL, THROUGH_SQL)}
 
 
 def write_inputs(folder: Path) -> Path:

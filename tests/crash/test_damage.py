@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.crash.command import Command, Scenery
-from tests.crash.conftest import Golden
 from tests.crash.folder import contents, difference
+from tests.crash.site import Golden
 
 Halfway = Callable[..., Scenery]
 Damage = Callable[[Path], None]

@@ -12,13 +12,13 @@ from collections.abc import Callable
 import pytest
 
 from tests.conftest import LONG
-from tests.crash.conftest import Golden, Site
 from tests.crash.folder import contents, difference, facts
 from tests.crash.process import KILLED, gone, wait_for
-from tests.crash.scene import SCENES
+from tests.crash.scene import LOCAL
+from tests.crash.site import Golden, Site
 from tidegate.testing import PHASES, STEPS
 
-NAMES = list(SCENES)
+NAMES = [s.name for s in LOCAL]
 FORMATS = ("parquet", "csv", "json")
 LAST_STEPS = ("after commit", "after publish")
 """A batch that is committed is not run again, so that a process can die at one of them only."""

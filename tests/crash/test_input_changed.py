@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.crash.command import Command, Scenery
-from tests.crash.conftest import Golden, Site
 from tests.crash.folder import contents, difference
 from tests.crash.scene import TIME
+from tests.crash.site import Golden, Site
 from tests.crash.test_damage import refused
 from tidegate.errors import SourceError
 from tidegate.runtime.launch import Place, plan_for, prepare

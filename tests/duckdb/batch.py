@@ -89,7 +89,7 @@ def rewrite(text: str, columns: Collection[str] = ()) -> str:
     """
     window = _WINDOW.search(text)
     tree = sqlglot.parse_one(_WINDOW.sub("", text).strip().rstrip(";"), read="spark")
-    tree = tree.transform(_to_duckdb)
+    tree = _inlined(tree).transform(_to_duckdb)
     streams = itertools.count()
     if window is None:
         body = _placed(tree, streams).sql("duckdb")
@@ -199,6 +199,20 @@ def _without_aliases(
     for part in list(root.find_all(exp.Column)):
         part.replace(put(part))
     return root.this
+
+
+def _inlined(tree: exp.Expression) -> exp.Expression:
+    """Named queries of WITH in the places where FROM names them."""
+    with_ = tree.args.get("with_")
+    if with_ is None:
+        return tree
+    tree.set("with_", None)
+    for cte in reversed(with_.expressions):
+        for table in list(tree.find_all(exp.Table)):
+            if table.name.lower() == cte.alias.lower():
+                name = exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
+                table.replace(exp.Subquery(this=cte.this.copy(), alias=name))
+    return tree
 
 
 def _placed(tree: exp.Expression, streams: Iterator[int]) -> exp.Expression:

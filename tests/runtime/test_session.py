@@ -129,6 +129,12 @@ def test_two_streams_of_one_name_are_refused(session: tg.Session) -> None:
         given(session).union(other).start(sink=tg.sink.memory())
 
 
+def test_a_stream_of_another_session_is_refused(session: tg.Session) -> None:
+    other = given(tg.Session(master="none"), name="other")
+    with pytest.raises(OptionError, match="stream other: must be of the session that runs"):
+        given(session).union(other).start(sink=tg.sink.memory())
+
+
 def test_having_and_top(session: tg.Session) -> None:
     counted = given(session).window("10 seconds").group_by("k").agg(n=count(), v=tg.sum("v"))
     assert ran(counted.having(col("n") > 1)) == [(10.0, 20.0, "a", 2, 7)]

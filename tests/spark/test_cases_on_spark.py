@@ -12,32 +12,42 @@ from tests.cases.case import CASES, Case
 from tests.cases.run import Run, outputs_of
 from tidegate.runtime.launch import Place, prepare
 from tidegate.sink.memory import MemorySink
+from tidegate.sink.protocol import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RUNS = {
-    "one instance": Run(1, 1000),
-    "two instances": Run(2, 1000),
-    "three instances": Run(3, 8),
-    "switched": Run(2, 6, {1: 3, 2: 1}),
+WAYS = {
+    "one instance": ("auto", Run(1, 1000)),
+    "two instances, shuffled": ("shuffle", Run(2, 1000)),
+    "three instances": ("auto", Run(3, 8)),
+    "switched": ("auto", Run(2, 6, {1: 3, 2: 1})),
+    "switched, shuffled": ("shuffle", Run(3, 6, {1: 1, 2: 2})),
 }
+"""How tasks exchange tuples, and how many of them there are."""
+
 WITH_FLOATS = ("quantiles", "sliding_by_key")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-@pytest.mark.parametrize("way", RUNS)
+@pytest.mark.parametrize("way", WAYS)
 def test_a_run_on_spark_gives_the_golden(case: Case, way: str, spark: SparkSession) -> None:
-    case.check(outputs_of(case, Place(session=spark), RUNS[way]))
+    exchange, run = WAYS[way]
+    case.check(outputs_of(case, Place(session=spark, exchange=exchange), run))
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.name in WITH_FLOATS], ids=lambda c: c.name)
-def test_spark_and_one_process_agree_to_the_last_bit(case: Case, spark: SparkSession) -> None:
-    there = outputs_of(case, Place(session=spark), Run(3, 5))
-    here = outputs_of(case, Place("none"), Run(1, 5))
-    assert pa.concat_tables([o.rows for o in there]).equals(
-        pa.concat_tables([o.rows for o in here])
-    )
+def test_all_exchanges_and_one_process_agree_to_the_last_bit(
+    case: Case, spark: SparkSession
+) -> None:
+    here = _rows(outputs_of(case, Place("none"), Run(1, 5)))
+    assert _rows(outputs_of(case, Place(session=spark), Run(3, 5))).equals(here)
+    shuffled = Place(session=spark, exchange="shuffle")
+    assert _rows(outputs_of(case, shuffled, Run(2, 5))).equals(here)
+
+
+def _rows(outputs: list[Output]) -> pa.Table:
+    return pa.concat_tables([o.rows for o in outputs])
 
 
 def test_side_outputs_that_pass_by_spark_sql_leave_nothing_behind(

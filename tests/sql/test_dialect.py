@@ -150,3 +150,8 @@ def test_a_mistake_is_told_in_one_line(text: str, message: str) -> None:
 def test_text_nested_too_deeply_is_a_mistake_too() -> None:
     with pytest.raises(QueryError, match="nested less deeply"):
         parse(f"SELECT {'(' * 3000}a{')' * 3000} FROM x")
+
+
+def test_a_doubled_quote_inside_a_string_is_one_quote():
+    (select,) = parse("SELECT a FROM s WHERE a = 'it''s'")
+    assert select.args["where"].this.expression.this == "it's"

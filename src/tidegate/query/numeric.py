@@ -76,7 +76,7 @@ def round_to(args: list[Expr], where: str) -> Expr:
         whole = type_.precision - type_.scale + 1
         kept = min(type_.scale, digits)
         type_ = bounded(whole + kept, kept) if digits >= 0 else bounded(max(whole, 1 - digits), 0)
-    elif pa.types.is_integer(type_) and digits < -18:
+    if digits < -18 and not pa.types.is_floating(type_):
         raise UnknownKernel(where, "ROUND must keep a digit to run without Spark", str(digits))
     return make("round", [value, Literal(digits, INT)], type_)
 

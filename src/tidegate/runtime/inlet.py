@@ -7,10 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from tidegate.errors import OptionError
 from tidegate.query.node import StreamDef
 from tidegate.source.protocol import Connector
 from tidegate.source.uri import open_uri
 from tidegate.state.store import Store
+
+
+IN_PROGRAM = ("memory:", "frame:")
+"""How the names of sources begin that are objects of the program and not places."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,13 @@ def inlets_of(
     for position, stream in enumerate(streams):
         for uri in stream.uris:
             if uri not in given:
+                if uri.startswith(IN_PROGRAM):
+                    raise OptionError(
+                        f"stream {stream.name}",
+                        "must be of the session that runs the query",
+                        "one of another session",
+                        "Make all its streams with one session.",
+                    )
                 opened = open_uri(uri, stream.name, stream.time, follow)
                 inlets.append(Inlet(position, opened, uri))
                 continue

@@ -63,7 +63,7 @@ class Session:
         if not sources:
             raise OptionError("stream", "needs at least one source", "none")
         name = name or f"stream{next(self._numbers)}"
-        uris = tuple(self._named(name, s, time) for s in sources)
+        uris = tuple(self._named(name, i, s, time) for i, s in enumerate(sources))
         schema = self._schema(name, uris, time)
         definition = StreamDef(
             name, uris, time, duration_us(disorder), duration_us(idle) if idle else None, schema
@@ -85,7 +85,8 @@ class Session:
             given[name] = stream.node.stream
         return Stream(bind(script, streams_of(script, given)), self._launch, self._describe)
 
-    def _named(self, stream: str, source: Any, time: str) -> str:
+    def _named(self, stream: str, number: int, source: Any, time: str) -> str:
+        """What a source is called in the plan; what has no URI is kept here under that name."""
         if isinstance(source, str):
             return source
         if isinstance(source, MemorySource):
@@ -100,7 +101,8 @@ class Session:
             from tidegate.runtime.spark_frame import FrameConnector
 
             uri = f"frame:{stream}/{len(self._connectors)}"
-            self._connectors[uri] = FrameConnector(source, uri, time)
+            # In checkpoints it goes by its place in the stream, which the next run has too.
+            self._connectors[uri] = FrameConnector(source, f"{stream}/{number}", time)
             return uri
         raise OptionError(
             f"stream {stream}",

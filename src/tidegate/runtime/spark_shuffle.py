@@ -108,6 +108,9 @@ class ShuffleExecutor:
                 if store.files.exists(name):
                     found += pickle.loads(store.read(name))
                     store.delete(name)  # a replay of the batch writes it again
+        for parcel in found:
+            if parcel.kind == _ERROR:
+                raise pickle.loads(parcel.data)
         if found:
             outcomes[0] = replace(outcomes[0], side=(*outcomes[0].side, *found))
         return outcomes
@@ -137,9 +140,14 @@ def _read_task(job: Job, splits: Sequence[int], schema: pa.Schema) -> Callable[[
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 split = job.splits[splits[number]]
-                tuples, side = read_split(job, split, schema.names[len(_ORDER) :])
+                try:
+                    tuples, side = read_split(job, split, schema.names[len(_ORDER) :])
+                except TidegateError as error:
+                    tuples, side = None, [_failed(error)]
                 if side:
                     job.store.open().write(side_name(job, split.index), pickle.dumps(side))
+                if tuples is None:
+                    continue
                 numbers = pa.array([split.index] * tuples.num_rows, pa.int64())
                 table = pa.table([numbers, *tuples.columns], schema=schema)
                 yield from table.to_batches(max_chunksize=65_536)
@@ -158,7 +166,11 @@ def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
         for split in table.column(0).unique().to_pylist():
             mine = table.filter(pc.equal(table.column(0), split)).drop_columns(_ORDER[0])
             tuples = mine.rename_columns([TS, SRC, SEQ, *names])
-            yield _packed(deal(job, split, tuples.combine_chunks()))
+            try:
+                parcels = deal(job, split, tuples.combine_chunks())
+            except TidegateError as error:
+                parcels = [_failed(error)]
+            yield _packed(parcels)
 
     return run
 

@@ -259,6 +259,11 @@ class TidegateGenerator(SparkGenerator):
 class Tidegate(Spark):
     """Spark's SQL with streams; registered with sqlglot as "tidegate"."""
 
+    class Tokenizer(Spark.Tokenizer):
+        """Spark 4 reads a doubled quote inside a string as one quote."""
+
+        STRING_ESCAPES = ("\\", "'")
+
     Parser = TidegateParser
     Generator = TidegateGenerator
 

@@ -4,6 +4,7 @@ from tidegate.testing.clock import ManualClock
 from tidegate.testing.fault import (
     PHASES,
     STEPS,
+    VICTIMS,
     FailAtChange,
     KillAt,
     KillAtChange,
@@ -14,6 +15,7 @@ from tidegate.testing.fault import (
 __all__ = [
     "PHASES",
     "STEPS",
+    "VICTIMS",
     "FailAtChange",
     "KillAt",
     "KillAtChange",

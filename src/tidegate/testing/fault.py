@@ -8,6 +8,8 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from tidegate.runtime.job import Executor, Job, Outcome
@@ -26,6 +28,9 @@ STEPS = (
 
 PHASES = ("read", "state")
 """What tasks do, in order: map tasks read their splits, instances open the state."""
+
+VICTIMS = ("driver", "worker", "daemon", "jvm")
+"""Who can be killed from inside a task of Spark; without Spark it is the driver."""
 
 
 @dataclass(frozen=True)
@@ -100,23 +105,74 @@ def _writes(flags: object) -> bool:
     return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
 
 
+@dataclass(frozen=True)
+class Trap:
+    """Ends a process of this host from inside a task, the first `times` times it is sprung.
+
+    The victim is the driver, or in Spark's tasks the worker that runs the task, the daemon that
+    forked it, or their JVM. `tally` is a folder where each kill leaves a file, so that a task that
+    is tried again knows.
+    """
+
+    victim: str
+    driver: int
+    times: int
+    tally: str
+
+    def spring(self) -> None:
+        """Kill the victim, if it is one of ours and not enough have died."""
+        pid = self._pid()
+        if pid is None or not self._counted():
+            return
+        kill(pid)
+        if self.victim == "daemon":
+            kill(os.getpid())
+
+    def _pid(self) -> int | None:
+        if self.victim == "driver":
+            return self.driver
+        if os.getpid() == self.driver:
+            return None
+        daemon = os.getppid()
+        pid = {"worker": os.getpid(), "daemon": daemon, "jvm": _parent(daemon)}[self.victim]
+        looks_like = b"java" if self.victim == "jvm" else b"pyspark"
+        return pid if looks_like in Path(f"/proc/{pid}/cmdline").read_bytes() else None
+
+    def _counted(self) -> bool:
+        folder = Path(self.tally)
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in range(self.times):
+            try:
+                (folder / f"{self.victim}-{number}").touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            return True
+        return False
+
+
 class KillInOperate:
-    """An executor around another that ends a process while the tasks of one batch run.
+    """An executor around another that ends processes while the tasks of one batch run.
 
     In the phase `read` that is when the map task of split number `place` begins to read; in the
-    phase `state` when the state is opened after `place` instances of the same process have done
-    so. Put it in place of `Loop.executor`. Tasks on this host, Spark's too, kill the process
-    `pid`, by default the one that makes this: the driver.
+    phase `state` when an instance opens the state, after `place` others in the same process have
+    done so. Put it in place of `Loop.executor`.
     """
 
     def __init__(
-        self, executor: Executor, batch: int, phase: str, place: int = 0, pid: int | None = None
+        self,
+        executor: Executor,
+        batch: int,
+        phase: str,
+        tally: str,
+        place: int = 0,
+        victim: str = "driver",
+        times: int = 1,
     ) -> None:
         self._executor = executor
         self._batch = batch
         self._phase = phase
         self._place = place
-        self._pid = os.getpid() if pid is None else pid
+        self._trap = Trap(victim, os.getpid(), times, tally)
 
     def run(self, job: Job) -> list[Outcome]:
         if job.batch == self._batch:
@@ -129,22 +185,22 @@ class KillInOperate:
     def _rigged(self, job: Job) -> Job:
         if self._phase == "state":
             after = self._place % job.mapping.instances
-            handle = _LethalHandle(job.store.location, None, None, job.store, self._pid, after)
+            handle = _RiggedHandle(job.store.location, None, None, job.store, self._trap, after)
             return replace(job, store=handle)
         place = self._place % max(len(job.splits), 1)
         splits = tuple(
-            replace(s, reader=_LethalReader(s.reader, self._pid)) if s.index == place else s
+            replace(s, reader=_RiggedReader(s.reader, self._trap)) if s.index == place else s
             for s in job.splits
         )
         return replace(job, splits=splits)
 
 
 @dataclass(frozen=True)
-class _LethalReader:
-    """Kills when it is read."""
+class _RiggedReader:
+    """Springs the trap when it is read."""
 
     reader: Reader
-    pid: int
+    trap: Trap
 
     @property
     def start(self) -> int:
@@ -155,25 +211,39 @@ class _LethalReader:
         return self.reader.stop
 
     def read(self, columns: Sequence[str]) -> Rows:
-        kill(self.pid)
+        self.trap.spring()
         return self.reader.read(columns)
 
 
 @dataclass(frozen=True)
-class _LethalHandle(StoreHandle):
-    """Opens the store `after` times in one process, and kills when it is asked once more."""
+class _RiggedHandle(StoreHandle):
+    """Springs the trap when instances have opened the state `after` times in one process."""
 
     inner: StoreHandle | None = None
-    pid: int = 0
+    trap: Trap | None = None
     after: int = 0
     opened: list[int] = field(default_factory=list)
 
     def open(self) -> Store:
         assert self.inner is not None
-        if len(self.opened) == self.after:
-            kill(self.pid)
-        self.opened.append(os.getpid())
+        assert self.trap is not None
+        if _called_by("run_instance"):
+            self.opened.append(os.getpid())
+            if len(self.opened) > self.after:
+                self.trap.spring()
         return self.inner.open()
+
+
+def _called_by(function: str) -> bool:
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name != function:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _parent(pid: int) -> int:
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    return int(stat.rpartition(")")[2].split()[1])
 
 
 def kill(pid: int) -> None:

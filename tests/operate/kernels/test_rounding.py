@@ -15,7 +15,7 @@ EXACT = Context(prec=900)
 NEAR_TIES = st.integers(-(10**9), 10**9).map(lambda n: n / 1000)
 
 
-@given(st.floats() | NEAR_TIES, st.integers(-30, 30))
+@given(st.floats() | NEAR_TIES, st.integers(-30, 30) | st.integers(-340, 340))
 @example(2.675, 2)
 @example(1.005, 2)
 @example(0.5, 0)

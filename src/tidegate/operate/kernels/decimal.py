@@ -39,7 +39,7 @@ def _room(value: Any, digits: int) -> pa.DataType:
 
 
 def cut(value: Any, scale: int) -> Any:
-    """The digits up to a scale (below zero: before the point), the others dropped."""
+    """The digits up to a scale, the others dropped."""
     wide = value.cast(_room(value, 0))
     make = pa.decimal128 if wide.type.bit_width == 128 else pa.decimal256
     while wide.type.scale > scale:
@@ -52,14 +52,17 @@ def round_half_up(value: Any, scale: int) -> Any:
     """Rounded half away from zero at a scale, which is the scale of the result if not below 0."""
     if value.type.scale <= scale:
         return value
+    if scale < 0:
+        # Arrow has no arithmetic below scale 0: the point is moved there and back again.
+        whole = cut(value, 0).cast(pa.decimal256(WIDEST, 0))
+        moved = round_half_up(whole.view(pa.decimal256(WIDEST, -scale)), 0)
+        return moved.cast(pa.decimal256(WIDEST, -scale)).view(pa.decimal256(WIDEST, 0))
     near = cut(value, scale + 1)
     # Half a unit is added to the size, so that one more cut rounds.
     narrow = near.type.precision == NARROW
     type_ = (pa.decimal128 if narrow else pa.decimal256)(near.type.precision - 1, scale + 1)
     half = pa.scalar(Decimal(5).scaleb(-scale - 1), type_)
     size = cut(pc.add(pc.abs(near).cast(type_), half), scale)
-    if scale < 0:
-        size = size.cast(pa.decimal256(WIDEST, 0))
     negative = pc.less(near, pa.scalar(Decimal(0), near.type))
     return pc.if_else(negative, pc.negate(size), size)
 

@@ -17,6 +17,8 @@ from tidegate.operate.kernels.vector import join, split
 _EXACT = Context(prec=800, rounding=ROUND_HALF_UP)
 _FAST_LIMIT = 2.0**49
 """Below it a scaled double still has the bits behind the point that tell a tie."""
+_EXACT_POWERS = 22
+"""Up to it a power of ten is exact as a double."""
 _ERROR = 2.0**-50
 """More than what scaling a double, and reading it by its shortest digits, can be off by."""
 
@@ -39,14 +41,14 @@ def scale_half_up(
     Spark rounds the digits a double prints as. Scaling in binary gives the same except near a tie
     and for large numbers; those are marked, for the caller to treat by their digits.
     """
+    if abs(digits) > _EXACT_POWERS:
+        return np.zeros_like(numbers), numbers != 0.0
     with np.errstate(all="ignore"):
         scaled = numbers * 10.0**digits if digits >= 0 else numbers / 10.0**-digits
         rounded = np.rint(scaled)
         size = np.abs(scaled)
         doubtful = np.abs(np.abs(scaled - rounded) - 0.5) <= size * _ERROR
         doubtful |= size >= _FAST_LIMIT
-    if abs(digits) > 22:  # beyond it the power of ten is not exact
-        doubtful = numbers != 0.0
     return rounded, doubtful
 
 
@@ -55,8 +57,9 @@ def _round_floats(type_: pa.DataType, value: Any, digits: int) -> Any:
     numbers = raw.astype(np.float64)
     finite = np.isfinite(numbers)
     rounded, doubtful = scale_half_up(np.where(finite, numbers, 0.0), digits)
+    power = 10.0 ** min(abs(digits), _EXACT_POWERS)
     with np.errstate(all="ignore"):
-        result = rounded / 10.0**digits if digits >= 0 else rounded * 10.0**-digits
+        result = rounded / power if digits >= 0 else rounded * power
         result = np.where(finite, result + 0.0, numbers)
     if digits >= 0:
         large = np.abs(numbers) >= 1e17  # all digits are before the point
@@ -70,7 +73,7 @@ def _round_floats(type_: pa.DataType, value: Any, digits: int) -> Any:
 
 
 def _round_exactly(number: float, digits: int) -> float:
-    step = Decimal(1).scaleb(-digits, _EXACT)
+    step = Decimal(1).scaleb(-max(-400, min(digits, 400)), _EXACT)
     return float(Decimal(repr(number)).quantize(step, ROUND_HALF_UP, _EXACT)) + 0.0
 
 

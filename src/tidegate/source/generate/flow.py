@@ -1,0 +1,115 @@
+"""What all generated streams have in common, between the parameters of a URI and their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.errors import SourceError
+from tidegate.source.parameter import Parameters
+
+UNBOUNDED = 2**53
+"""The rows of a stream without an end; positions up to here are exact as floats."""
+
+_ROWS = 100_000
+_LATEST_US = 2**62
+
+
+@dataclass(frozen=True)
+class Flow:
+    """How many rows, when they happen, and which keys they are about.
+
+    `rate` rows happen in a second of event time on average. Keys follow a Zipf law with exponent
+    `skew`; `drift` times a second of event time a new key becomes the most frequent one and all
+    others move one rank down. With `burst` the rate changes all the time: the logarithms of the
+    gaps vary by it. Every row is early by up to `disorder_us`, which never makes it late under a
+    DISORDER of as much.
+    """
+
+    rows: int
+    rate: float
+    seed: int
+    start_us: int
+    keys: int = 1
+    skew: float = 0.0
+    drift: float = 0.0
+    burst: float = 0.0
+    disorder_us: int = 0
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What a stream's keys are, how many there are and how skewed, where nothing else is said."""
+
+    what: str
+    count: int
+    skew: float
+    low: int = 1
+    high: int = 1_000_000
+
+
+def read_flow(
+    parameters: Parameters,
+    rate: float,
+    start: str,
+    keys: Keys | None = None,
+    burst: float | None = 0.0,
+) -> Flow:
+    """Take the common parameters, with a stream's own defaults.
+
+    Without `keys` there are no parameters about them, and with None for `burst` the rate is even.
+    """
+    pace = parameters.pace()
+    endless = pace > 0 and not parameters.given("rows")
+    rows = parameters.whole(
+        "rows",
+        UNBOUNDED if endless else _ROWS,
+        0,
+        UNBOUNDED,
+        meaning="how many; without an end where only pace is given",
+    )
+    every = parameters.number(
+        "rate",
+        pace or rate,
+        0.0,
+        strict=True,
+        meaning="rows per second of event time, on average (default with pace: the pace)",
+    )
+    start_us = parameters.moment_us("start", start, meaning="the event time it begins at")
+    seed = parameters.whole("seed", 0, 0, meaning="another seed, other rows")
+    count, skew, drift = 1, 0.0, 0.0
+    if keys is not None:
+        count = parameters.whole("keys", keys.count, keys.low, keys.high, meaning=keys.what)
+        skew = parameters.number(
+            "skew", keys.skew, 0.0, meaning="exponent of the keys' Zipf law; 0: all alike"
+        )
+        drift = parameters.number(
+            "drift",
+            0.0,
+            0.0,
+            meaning="how often in a second of event time a new key becomes the most frequent",
+        )
+    bursts = 0.0
+    if burst is not None:
+        bursts = parameters.number(
+            "burst", burst, 0.0, meaning="how much the rate changes over time; 0: even", high=4.0
+        )
+    disorder_s = parameters.number(
+        "disorder", 0.0, 0.0, meaning="rows are out of order by at most so many seconds"
+    )
+    flow = Flow(
+        rows, every, seed, start_us, count, skew, drift, bursts, round(disorder_s * 1_000_000)
+    )
+    _check_end(parameters, flow)
+    return flow
+
+
+def _check_end(parameters: Parameters, flow: Flow) -> None:
+    """Refuse event times that 64 bits cannot hold."""
+    last_us = abs(flow.start_us) + flow.rows / flow.rate * 1e6 + flow.disorder_us
+    if flow.rows < UNBOUNDED and last_us > _LATEST_US:
+        raise SourceError(
+            parameters.where,
+            "rows / rate must end before the year 140000",
+            f"rows={flow.rows}, rate={flow.rate:g}",
+            "Take fewer rows or a higher rate.",
+        )

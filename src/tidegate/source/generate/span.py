@@ -1,0 +1,114 @@
+"""A range of positions of a generated stream, between draws and the columns of a kind of rows."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.schema import TIME
+from tidegate.source.generate.draw import Floats, Words, bells, stream, words
+from tidegate.source.generate.flow import Flow
+from tidegate.source.generate.zipf import ranks, zipf
+from tidegate.source.protocol import Int64s
+
+STREAMS = 16
+"""Streams of draws that each family has; the first and the last ones are used here."""
+
+_ARRIVAL = 0
+_DISORDER = 15
+_WARP = 14
+_STRETCHES = 1024
+_STRETCH_ROWS = 1024
+
+
+class Span:
+    """Positions [start, stop) of a stream.
+
+    A subclass has one attribute per column, computed when first asked for (`cached_property`), and
+    a family number of its own, so that streams with the same seed are independent.
+    """
+
+    FAMILY: ClassVar[int]
+    SCHEMA: ClassVar[pa.Schema]
+    TIME: ClassVar[str]
+
+    def __init__(self, flow: Flow, start: int, stop: int) -> None:
+        self.flow = flow
+        self.start = start
+        self.stop = stop
+
+    def uniform(self, number: int) -> Floats:
+        """Numbers in [0, 1), one per position."""
+        draws = stream(self.flow.seed, self._stream(number), self.start)
+        return draws.random(self.stop - self.start)
+
+    def words(self, number: int) -> Words:
+        """64 random bits per position."""
+        return words(self.flow.seed, self._stream(number), self.start, self.stop)
+
+    @cached_property
+    def since_us(self) -> Int64s:
+        """Event times after the start, before rows are put out of order; they never decrease.
+
+        Each row happens within its own slot of 1 / rate seconds, or of its stretch's width.
+        """
+        slots = np.arange(self.start, self.stop, dtype=np.float64) + self.uniform(_ARRIVAL)
+        if self.flow.burst:
+            slots = _warped(slots, _knots(self.flow.seed, self._stream(_WARP), self.flow.burst))
+        return np.floor(slots * (1_000_000 / self.flow.rate)).astype(np.int64)
+
+    @cached_property
+    def time_us(self) -> Int64s:
+        """Event times of the rows in microseconds UTC."""
+        times: Int64s = self.since_us + self.flow.start_us
+        if self.flow.disorder_us:
+            early = self.uniform(_DISORDER) * (self.flow.disorder_us + 1)
+            times -= early.astype(np.int64)
+        return times
+
+    def ranked(self, number: int) -> NDArray[np.int32]:
+        """Keys, drawn by the Zipf law from the ranks that they have at each row's event time."""
+        flow = self.flow
+        found = ranks(zipf(flow.keys, flow.skew), self.uniform(number))
+        if flow.drift:
+            turns = np.floor(self.since_us * (flow.drift / 1_000_000))
+            found = (found - turns.astype(np.int64)) % flow.keys
+            return found.astype(np.int32)
+        return found
+
+    def _stream(self, number: int) -> int:
+        return self.FAMILY * STREAMS + number
+
+
+def times(us: Int64s) -> pa.Array:
+    """Microseconds as a column of event times."""
+    return pa.array(us).cast(TIME)
+
+
+@lru_cache(maxsize=8)
+def _knots(seed: int, number: int, burst: float) -> Floats:
+    """Where stretches begin, in slots of an even rate; the last one ends where an even one would.
+
+    Whole multiples of 2**-20, so that adding parts of a stretch to its beginning is exact enough
+    never to pass its end.
+    """
+    order = np.argsort(stream(seed, number).random(_STRETCHES), kind="stable")
+    gaps = np.array([math.exp(burst * z) for z in bells(_STRETCHES).tolist()])[order]
+    ends = np.cumsum(gaps) / gaps.sum() * (_STRETCHES * _STRETCH_ROWS)
+    ends[-1] = _STRETCHES * _STRETCH_ROWS
+    return np.floor(np.concatenate([[0.0], ends]) * 2**20) / 2**20
+
+
+def _warped(slots: Floats, knots: Floats) -> Floats:
+    """Slots of an even rate moved into stretches of different widths; a cycle keeps its length."""
+    whole = np.floor(slots / (_STRETCHES * _STRETCH_ROWS)) * (_STRETCHES * _STRETCH_ROWS)
+    place = (slots - whole) / _STRETCH_ROWS
+    stretch = place.astype(np.int64)
+    width = np.diff(knots)[stretch]
+    moved: Floats = whole + (knots[stretch] + (place - stretch) * width)
+    return moved

@@ -1,0 +1,166 @@
+"""Taxi rides like those of the DEBS 2015 challenge."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from statistics import NormalDist
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tidegate.schema import TIME
+from tidegate.source.generate.draw import quantiles, stream
+from tidegate.source.generate.flow import Keys, read_flow
+from tidegate.source.generate.label import Labels
+from tidegate.source.generate.span import Span, times
+from tidegate.source.generate.workload import Workload
+from tidegate.source.parameter import Parameters
+from tidegate.source.protocol import Int64s
+
+_TAXI, _ROUTE, _DISTANCE, _PAYMENT, _TIP, _SPEED, _CITY = range(1, 8)
+_TAXIS = 13_000
+_CELLS = 600
+_ROUTES = 20_000
+_DISTANCE_BITS = 12
+_PAYMENTS = ("CRD", "CSH", "UNK")
+_PAYMENT_SHARES = (0.54, 0.99)
+
+SCHEMA = pa.schema(
+    [
+        ("medallion", pa.string()),
+        ("pickup_time", TIME),
+        ("dropoff_time", TIME),
+        ("pickup_cell", pa.string()),
+        ("dropoff_cell", pa.string()),
+        ("route", pa.string()),
+        ("distance", pa.float64()),
+        ("fare", pa.float64()),
+        ("tip", pa.float64()),
+        ("payment", pa.string()),
+    ]
+)
+
+
+def taxi(parameters: Parameters) -> Workload:
+    """Rides that end one after the other; distances in miles, money in dollars and whole cents."""
+    routes = Keys("routes", _ROUTES, 1.0, high=_CELLS**2)
+    return Workload(Rides, read_flow(parameters, 10.0, "2013-01-01T00:00:00Z", routes))
+
+
+class Rides(Span):
+    """The columns of a range of rides."""
+
+    FAMILY = 0
+    SCHEMA = SCHEMA
+    TIME = "dropoff_time"
+
+    @cached_property
+    def medallion(self) -> pa.Array:
+        return _medallions(self.flow.seed).take(self._below(_TAXI, _TAXIS))
+
+    @cached_property
+    def dropoff_time(self) -> pa.Array:
+        return times(self.time_us)
+
+    @cached_property
+    def pickup_time(self) -> pa.Array:
+        miles_per_hour = 8 + self._below(_SPEED, 17)
+        ride_us = 60_000_000 + self._hundredths * 36_000_000 // miles_per_hour
+        return times(self.time_us - ride_us)
+
+    @cached_property
+    def pickup_cell(self) -> pa.Array:
+        return self._city.pickups.take(self._routes)
+
+    @cached_property
+    def dropoff_cell(self) -> pa.Array:
+        return self._city.dropoffs.take(self._routes)
+
+    @cached_property
+    def route(self) -> pa.Array:
+        return self._city.routes.take(self._routes)
+
+    @cached_property
+    def distance(self) -> pa.Array:
+        return pa.array(self._hundredths / 100)
+
+    @cached_property
+    def fare(self) -> pa.Array:
+        return pa.array(self._fare_cents / 100)
+
+    @cached_property
+    def tip(self) -> pa.Array:
+        cents = self._fare_cents * (10 + self._below(_TIP, 16)) // 100
+        return pa.array(np.where(self._payments == 0, cents, 0) / 100)
+
+    @cached_property
+    def payment(self) -> pa.Array:
+        return pa.array(_PAYMENTS).take(pa.array(self._payments))
+
+    @cached_property
+    def _city(self) -> _City:
+        return _city(self.flow.seed, self.flow.keys)
+
+    @cached_property
+    def _routes(self) -> pa.Array:
+        return pa.array(self.ranked(_ROUTE))
+
+    @cached_property
+    def _hundredths(self) -> Int64s:
+        return _distances()[self._below(_DISTANCE, 1 << _DISTANCE_BITS)]
+
+    @cached_property
+    def _fare_cents(self) -> Int64s:
+        fifths = -(-self._hundredths // 20)
+        cents: Int64s = 250 + 50 * fifths
+        return cents
+
+    @cached_property
+    def _payments(self) -> NDArray[np.int8]:
+        draw = self.uniform(_PAYMENT)
+        card, cash = _PAYMENT_SHARES
+        return (draw >= card).astype(np.int8) + (draw >= cash).astype(np.int8)
+
+    def _below(self, number: int, count: int) -> Int64s:
+        return (self.uniform(number) * count).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _City:
+    """The routes of a city, the most frequent first."""
+
+    pickups: pa.Array
+    dropoffs: pa.Array
+    routes: pa.Array
+
+
+@lru_cache(maxsize=4)
+def _city(seed: int, routes: int) -> _City:
+    """A city's routes; one with more of them has the same ones first."""
+    draw = stream(seed, _CITY)
+    spread = draw.random((_CELLS * 2, 2)) + draw.random((_CELLS * 2, 2))
+    cells = [f"{120 + int(x * 40)}.{100 + int(y * 40)}" for x, y in spread]
+    cells = list(dict.fromkeys(cells))[:_CELLS]
+    pairs = np.argsort(draw.random(len(cells) ** 2), kind="stable")[:routes]
+    ends = [(cells[p // len(cells)], cells[p % len(cells)]) for p in pairs]
+    return _City(
+        pa.array([a for a, _ in ends]),
+        pa.array([b for _, b in ends]),
+        pa.array([f"{a}-{b}" for a, b in ends]),
+    )
+
+
+@lru_cache(maxsize=4)
+def _medallions(seed: int) -> Labels:
+    digits = stream(seed, _CITY, 2**32).bytes(16 * _TAXIS).hex().upper()
+    return Labels.of(np.frombuffer(digits.encode("ascii"), np.uint8).reshape(_TAXIS, 32))
+
+
+@lru_cache(maxsize=1)
+def _distances() -> Int64s:
+    """Quantiles of a log-normal distance around 1.9 miles, in hundredths of a mile."""
+    bell = NormalDist(math.log(1.9), 0.8)
+    return quantiles(_DISTANCE_BITS, lambda share: 100 * math.exp(bell.inv_cdf(share)))

@@ -1,0 +1,91 @@
+"""One scene in folders of its own, between a test that kills it and a run never killed."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.crash.folder import contents, difference, facts, published, results
+from tests.crash.process import KILLED, Nursery
+from tests.crash.scene import SCENES
+
+
+@dataclass(frozen=True)
+class Golden:
+    """What an undisturbed run leaves: the files of its results, and what its checkpoint says."""
+
+    files: dict[str, bytes]
+    facts: dict[str, Any]
+    batches: int
+
+
+class Site:
+    """One scene in folders of its own, run again and again until it is done."""
+
+    def __init__(self, nursery: Nursery, request: dict[str, Any], golden: Golden | None) -> None:
+        self.nursery = nursery
+        self.request = request
+        self.golden = golden
+        self.out = Path(request["out"])
+        self.checkpoint = Path(request["checkpoint"])
+        self.log = Path(request["log"])
+
+    def run(self, **fault: Any) -> bool:
+        """Run with a fault, or without; whether it was killed. Every other failure fails."""
+        request = {**self.request, "fault": fault or None}
+        if fault.get("kind") == "operate":
+            trap = {k: v for k, v in fault.items() if k != "kind"}
+            request |= {"fault": None, "traps": [trap]}
+        status = self.nursery.run(request)
+        assert status in (0, KILLED), f"exit {status} with {fault}: {self.log.read_text()}"
+        return status == KILLED
+
+    def check_now(self) -> None:
+        """After a kill: what can be seen is a part of the whole, and no batch is half there."""
+        assert self.golden is not None
+        seen, whole = results(published(self.out)), results(self.golden.files)
+        assert {n: whole.get(n) for n in seen} == seen
+        assert sorted(seen) == sorted(whole)[: len(seen)]
+
+    def copy(self) -> Site:
+        """The same folders once more, beside the first ones."""
+        number = len(list(self.out.parent.parent.iterdir()))
+        folder = self.out.parent.with_name(f"copy-{number}")
+        shutil.copytree(self.out.parent, folder)
+        places = {k: str(folder / Path(self.request[k]).name) for k in ("out", "checkpoint", "log")}
+        return Site(self.nursery, {**self.request, **places}, self.golden)
+
+    def finish(self) -> None:
+        """Run to the end undisturbed, and compare everything with a run that was never killed."""
+        assert self.golden is not None
+        assert not self.run()
+        assert difference(contents(self.out), self.golden.files) == []
+        after = facts(self.checkpoint)
+        assert after["unreferenced"] == []
+        assert after["verified"]["problems"] == []
+        assert after["state"] == self.golden.facts["state"]
+
+
+def undisturbed(nursery: Nursery, request: dict[str, Any]) -> Golden:
+    """Run to the end without a fault, and keep what there is then."""
+    site = Site(nursery, request, None)
+    assert not site.run()
+    found = facts(site.checkpoint)
+    return Golden(contents(site.out), found, found["state"]["batch"] + 1)
+
+
+def request_for(
+    scene: str, folder: Path, inputs: Path, format_: str | None = None
+) -> dict[str, Any]:
+    """What to ask of the driver for a run in a folder of its own."""
+    folder.mkdir()
+    return {
+        "scene": scene,
+        "inputs": str(inputs),
+        "out": str(folder / "out"),
+        "checkpoint": str(folder / "checkpoint"),
+        "log": str(folder / "log"),
+        "format": format_ or SCENES[scene].format,
+    }

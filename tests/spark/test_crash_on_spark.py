@@ -1,0 +1,176 @@
+"""kill -9 on Spark: of the driver at any step, of Python workers, their daemon and the JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.folder import contents, difference, facts, published, results
+from tests.crash.process import DRIVER, ENVIRONMENT, KILLED, Nursery, gone, wait_for
+from tests.crash.scene import write_inputs
+from tests.crash.site import Golden, request_for, undisturbed
+from tidegate.runtime.java import ensure_java
+from tidegate.testing import PHASES, STEPS, kill
+
+MARK = "TIDEGATE_CRASH_TEST"
+# Short-lived JVMs: no optimising compiler, no collector threads.
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx512m"
+
+
+@dataclass
+class Cluster:
+    """Drivers with a Spark of their own, and all processes that come from them."""
+
+    folder: Path
+    inputs: Path
+    golden: Golden
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def request(self, scene: str) -> dict[str, Any]:
+        folder = Path(tempfile.mkdtemp(prefix=f"{scene}-", dir=self.folder))
+        return request_for(scene, folder / "run", self.inputs) | {"master": "local[2]"}
+
+    def run(self, request: dict[str, Any], **more: Any) -> tuple[int, str]:
+        """Run a driver to its end; its exit code, and what it wrote to standard error."""
+        done = subprocess.run(
+            [sys.executable, str(DRIVER), json.dumps(request | more)],
+            check=False,
+            env=ENVIRONMENT | {MARK: self.mark, "JDK_JAVA_OPTIONS": QUICK_JVM},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=240,
+        )
+        return done.returncode, done.stderr
+
+    def killed(self, request: dict[str, Any], **more: Any) -> None:
+        """Run a driver that is killed; what can be seen then is a part of the whole."""
+        code, told = self.run(request, **more)
+        assert code == KILLED, told
+        seen, whole = results(published(Path(request["out"]))), results(self.golden.files)
+        assert {n: whole.get(n) for n in seen} == seen
+
+    def failed(self, request: dict[str, Any], batch: int, **more: Any) -> None:
+        """Run a driver that gives up: one line that says at which batch and what to do."""
+        code, told = self.run(request, **more)
+        assert code == 1, told
+        lines = [line for line in told.splitlines() if line.startswith(f"batch {batch}: ")]
+        assert len(lines) == 1, told
+        assert "Nothing of the batch was committed; run again to continue." in lines[0]
+        assert "Traceback" not in told
+
+    def finish(self, request: dict[str, Any], **more: Any) -> None:
+        """Run to the end, and compare everything with a run without Spark that was never killed."""
+        code, told = self.run(request, **more)
+        assert code == 0, told
+        assert difference(contents(Path(request["out"])), self.golden.files) == []
+        after = facts(Path(request["checkpoint"]))
+        assert after["unreferenced"] == []
+        assert after["verified"]["problems"] == []
+        assert after["state"]["counters"] == self.golden.facts["state"]["counters"]
+        assert {p.name for p in Path(request["checkpoint"]).iterdir()} <= {
+            *("meta.json", "manifest", "segment", "gate", "staged")
+        }
+
+    def processes(self) -> list[int]:
+        """Whoever was started by these drivers and is still there: the mark is inherited."""
+        found = []
+        for folder in Path("/proc").iterdir():
+            try:
+                marked = f"{MARK}={self.mark}".encode() in (folder / "environ").read_bytes()
+            except (OSError, ValueError):
+                continue
+            if folder.name.isdigit() and marked and not gone(int(folder.name)):
+                found.append(int(folder.name))
+        return found
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    ensure_java()
+    memory = "/dev/shm"
+    place = memory if os.access(memory, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="tidegate-crash-", dir=place))
+    inputs = write_inputs(folder / "inputs")
+    nursery = Nursery()
+    golden = undisturbed(nursery, request_for("aggregate", folder / "golden", inputs))
+    nursery.close()
+    made = Cluster(folder, inputs, golden)
+    yield made
+    for pid in made.processes():
+        kill(pid)
+    shutil.rmtree(folder)
+
+
+def step(name: str, batch: int) -> dict[str, Any]:
+    """The driver dies at a step of a batch."""
+    return {"fault": {"kind": "step", "step": name, "batch": batch}}
+
+
+def trap(victim: str, batch: int, phase: str, times: int = 1) -> dict[str, Any]:
+    """A process dies when a task of a batch reads its split, or when an instance has its turn."""
+    return {"victim": victim, "batch": batch, "phase": phase, "times": times}
+
+
+def test_processes_of_spark_die_one_after_the_other(cluster: Cluster) -> None:
+    """Tasks are tried again when a worker dies; where that is not enough a restart goes on."""
+    request = cluster.request("aggregate")
+    worker, daemon = trap("worker", 1, "read"), trap("daemon", 2, "state")
+    cluster.killed(request, traps=[worker, daemon, trap("driver", 3, "state")])
+    assert facts(Path(request["checkpoint"]))["state"]["batch"] == 2
+    cluster.failed(request, 4, traps=[trap("worker", 4, "state", times=4)])
+    cluster.failed(request, 5, traps=[trap("jvm", 5, "read")], exchange="shuffle")
+    cluster.killed(request, **step("after commit", 7))
+    worker, daemon = trap("worker", 8, "state", times=2), trap("daemon", 9, "read")
+    cluster.finish(request, traps=[worker, daemon], exchange="shuffle")
+    died = sorted(p.name for p in Path(request["checkpoint"] + "-traps").rglob("*-?"))
+    victims = [name.partition("-")[0] for name in died if name[0].isalpha()]
+    assert {v: victims.count(v) for v in set(victims)} == {
+        "worker": 7,
+        "daemon": 2,
+        "jvm": 1,
+        "driver": 1,
+    }
+
+
+def test_a_driver_killed_while_spark_sql_has_a_part(cluster: Cluster) -> None:
+    """Side outputs then take another way, through files of the batch."""
+    request = cluster.request("through-sql")
+    cluster.killed(request, traps=[trap("driver", 2, "state")])
+    cluster.killed(request, **step("before commit", 5))
+    cluster.killed(request, **step("after operate", 8))
+    cluster.finish(request)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(10))
+def test_drivers_killed_at_random(seed: int, cluster: Cluster) -> None:
+    """Five kills in each run."""
+    chance = random.Random(f"spark {seed}")
+    request = cluster.request(chance.choice(["aggregate", "through-sql"]))
+    for batch in sorted(chance.sample(range(cluster.golden.batches), 5)):
+        exchange = {"exchange": chance.choice(["auto", "shuffle"])}
+        moment = chance.choice([*STEPS, *PHASES])
+        if moment in PHASES:
+            cluster.killed(request, traps=[trap("driver", batch, moment)], **exchange)
+        else:
+            cluster.killed(request, **step(moment, batch), **exchange)
+    cluster.finish(request)
+
+
+def test_nothing_outlives_a_driver(cluster: Cluster) -> None:
+    """The JVMs of killed drivers see that they are alone, and end with their workers."""
+    wait_for(lambda: not cluster.processes(), "all processes of killed drivers end")
