@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import types
+
+import pytest
 
 import tidegate
+from tidegate.query.aggregate import sum_
+from tidegate.runtime.session import Session
 
 
 def test_every_public_name_is_there() -> None:
@@ -16,13 +19,16 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_nothing_else_is_public() -> None:
-    """Submodules are attributes of a package once they are imported; they are not for users."""
-    names = {
-        n
-        for n, v in vars(tidegate).items()
-        if not n.startswith("_") and not isinstance(v, types.ModuleType) and n != "annotations"
-    }
-    assert names <= set(tidegate.__all__)
+    assert dir(tidegate) == sorted(tidegate.__all__)
+    with pytest.raises(AttributeError, match="module 'tidegate' has no attribute 'nothing'"):
+        _ = tidegate.nothing
+
+
+def test_names_are_what_they_are_where_they_live() -> None:
+    """Names are loaded when they are first used."""
+    assert tidegate.sum is sum_
+    assert tidegate.Session is Session
+    assert tidegate.Aggregator.__module__ == "tidegate.operate.user"
 
 
 def test_the_names_are_these() -> None:

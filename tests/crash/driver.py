@@ -31,15 +31,7 @@ BUCKETS = 16
 def run(request: dict[str, Any]) -> None:
     """Run a scene to its end, or to the fault's."""
     scene = SCENES[request["scene"]]
-    fault = dict(request.get("fault") or {})
-    kind = fault.pop("kind", None)
-    observer = None
-    if kind == "step":
-        observer = KillAt(**fault)
-    elif kind in ("change", "failure"):
-        observer = (KillAtChange if kind == "change" else FailAtChange)(**fault)
-        if observer.step is None:
-            observer.arm()
+    observer = observer_of(request.get("fault"))
     place = Place(request.get("master", "none"), exchange=request.get("exchange", "auto"))
     script = read_script(scene.script(Path(request["inputs"])))
     plan = plan_for(bind(script, streams_of(script)), place)
@@ -57,6 +49,17 @@ def run(request: dict[str, Any]) -> None:
     loop.run()
     if isinstance(observer, KillAtChange):
         print(json.dumps({"changes": observer.count}))
+
+
+def observer_of(fault: dict[str, Any] | None) -> KillAt | KillAtChange | None:
+    """The fault of a request: at a step, or at a change to a file from the start or a step on."""
+    if fault is None:
+        return None
+    kinds = {"step": KillAt, "change": KillAtChange, "failure": FailAtChange}
+    observer = kinds[fault["kind"]](**{k: v for k, v in fault.items() if k != "kind"})
+    if isinstance(observer, KillAtChange) and observer.step is None:
+        observer.arm()
+    return observer
 
 
 def main(request: dict[str, Any]) -> int:

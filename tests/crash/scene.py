@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -93,6 +94,39 @@ THROUGH_SQL = replace(
 
 LOCAL = (AGGREGATE, STATELESS, TOP)
 SCENES = {s.name: s for s in (*LOCAL, THROUGH_SQL)}
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A query whose rows do not depend on the cut, over files that follow each other in time."""
+
+    query: str
+    columns: str
+    files: int
+
+
+IN_ORDER = Ordered(
+    """
+    SELECT route, COUNT(*) AS n, SUM(seats) AS seats, MAX(fare) AS fare
+    FROM rides [RANGE 60 SECONDS SLIDE 20 SECONDS]
+    GROUP BY route
+    """,
+    "at timestamp, route string, fare double, seats long",
+    files=8,
+)
+
+
+def write_in_order(folder: Path) -> Path:
+    """Files for `IN_ORDER`, in the order that Spark and the engine take them: the same rows."""
+    folder.mkdir(parents=True)
+    rides = _rides(np.random.default_rng(7), START_US)
+    rides = rides.filter(rides["at"].is_valid()).sort_by("at")
+    rows = -(-rides.num_rows // IN_ORDER.files)
+    for number in range(IN_ORDER.files):
+        path = folder / f"{number}.parquet"
+        pq.write_table(rides.slice(number * rows, rows), path)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    return folder
 
 
 def write_inputs(folder: Path) -> Path:

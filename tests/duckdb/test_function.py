@@ -65,6 +65,10 @@ def test_arguments_that_are_expressions(seed: int) -> None:
     items += [f"COUNT({p}) AS c{n}" for n, p in enumerate(data.PREDICATES)]
     items += ["MIN(upper(s)) AS u", "SUM(i) + COUNT(*) * 2 AS e", "MAX(f) - MIN(f) AS range"]
     items += ["COUNT(*) FILTER (WHERE i > 0) AS positive", "SUM(f) FILTER (WHERE t) AS some"]
+    items += [
+        "COUNT(DISTINCT i % 3) FILTER (WHERE t) AS few",
+        "MEDIAN(i) FILTER (WHERE k = 1) AS q",
+    ]
     text = f"SELECT {', '.join(items)} FROM s [RANGE 1 MINUTE SLIDE 30 SECONDS]"
     check(text, {"s": rows}, batch_rows=60)
 

@@ -60,6 +60,21 @@ def test_awkward_times(times: list[int], window: str) -> None:
     check(f"SELECT {ALL} FROM s {window}", {"s": at(times)}, batch_rows=2, instances=2)
 
 
+@pytest.mark.parametrize("window", ["[RANGE 365 DAYS]", "[RANGE 365 DAYS SLIDE 100 DAYS]"])
+def test_the_first_and_the_last_year_of_the_calendar(window: str) -> None:
+    rows = at([-62_135_596_800_000_000, -62_135_596_799_999_999, 0, 253_402_300_799_999_999])
+    text = f"SELECT {ALL}, MIN(ts) AS early, MAX(ts) AS late FROM s {window}"
+    check(text, {"s": rows}, batch_rows=1, instances=2)
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7])
+def test_small_batches_and_many_switches(batch_rows: int) -> None:
+    rows = data.rows(np.random.default_rng(16), 3 * batch_rows + 5)
+    text = f"SELECT k, {ALL} FROM s [RANGE 1 MINUTE SLIDE 25 SECONDS] GROUP BY k"
+    switches = {1: 3, 2: 1, 3: 2, 5: 4}
+    check(text, {"s": rows}, batch_rows=batch_rows, buckets=4, switches=switches)
+
+
 def test_one_group_with_all_tuples() -> None:
     rows = data.rows(np.random.default_rng(12), 300, span_s=1)
     text = f"SELECT coalesce(NULL, 'one') AS one, {ALL} FROM s [RANGE 1 MINUTE] GROUP BY one"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.gate import PlainSource, plain_frontier
@@ -70,6 +70,7 @@ def consumed(cut, sources):
 source_values = st.lists(st.integers(0, 30), max_size=12)
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(st.lists(source_values, min_size=1, max_size=4), st.integers(0, 5), st.data())
 def test_any_interleaving_and_cut_gives_the_same_total_order(columns, disorder, data):
     """The concatenation of what batches consume is the sorted list of tuples in time."""

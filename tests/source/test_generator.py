@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tidegate.errors import SourceError
 from tidegate.schema import TIME
 from tidegate.source import generator
+from tidegate.source.generate.taxi import SCHEMA
 from tidegate.source.generator import GeneratorSource, open_generator
 from tidegate.source.parameter import Parameters
-from tidegate.source.taxi import SCHEMA
 
 
 def rides(query: str = "rows=100000&seed=7", time: str | None = None) -> GeneratorSource:
@@ -108,7 +108,7 @@ def test_another_time_column_may_be_chosen() -> None:
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
-        ("generator:taxis", "the generator must be known; got taxis. Did you mean taxi?"),
+        ("generator:taxis", "the generator must be known; got taxis. Did you mean taxi or tasks?"),
         ("generator:taxi?rowz=1", "parameter rowz. Did you mean rows?"),
         ("generator:taxi?rows=-1", "rows must be a whole number from 0 on; got '-1'"),
         ("generator:taxi?rows=many", "rows must be a whole number from 0 on; got 'many'"),

@@ -9,6 +9,7 @@ import click
 
 from tidegate.cli.demo import demo
 from tidegate.cli.explain import explain
+from tidegate.cli.generate import generate
 from tidegate.cli.run import run
 from tidegate.cli.state import state
 from tidegate.errors import TidegateError, UserError
@@ -28,7 +29,7 @@ def commands() -> None:
     """
 
 
-for command in (run, explain, demo, state):
+for command in (run, explain, demo, generate, state):
     commands.add_command(command)
 
 

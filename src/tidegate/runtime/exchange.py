@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import IO
 
 import pyarrow as pa
 
 from tidegate.batch import from_bytes, to_bytes
+from tidegate.errors import StateError
 from tidegate.runtime.job import Job, Outcome, Parcel
+from tidegate.state.files import reason
 
 FOLDER = "exchange"
 _ALIGNMENT = 64
@@ -41,7 +45,7 @@ def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
     """Write a task's parcels into one file; a second try of the task replaces the first."""
     path = _path(job, task)
     index, offset = [], 0
-    with open(f"{path}.part", "wb") as file:
+    with _whole(path) as file:
         for parcel in parcels:
             size = len(parcel.data)
             head = (parcel.instance, parcel.split, parcel.kind, parcel.label)
@@ -50,7 +54,6 @@ def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
             gap = -size % _ALIGNMENT
             file.write(b"\0" * gap)
             offset += size + gap
-    os.replace(f"{path}.part", path)
     return Shipment(path, tuple(index))
 
 
@@ -72,7 +75,7 @@ def store_rows(job: Job, outcome: Outcome) -> Outcome | Stored:
     if outcome.rows.nbytes < _INLINE_BYTES:
         return outcome
     path = _path(job, f"outcome-{outcome.instance}")
-    with open(path, "wb") as file:
+    with _whole(path) as file:
         file.write(to_bytes(outcome.rows))
     return Stored(outcome.without_rows(), path)
 
@@ -87,12 +90,36 @@ def load_rows(answer: Outcome | Stored) -> Outcome:
 def begin(job: Job) -> None:
     """Make the folder of a batch, empty; also removes what a crash left of other batches."""
     end(job)
-    os.makedirs(_folder(job))
+    try:
+        os.makedirs(_folder(job))
+    except OSError as error:
+        raise _unwritten(_folder(job), error) from error
 
 
 def end(job: Job) -> None:
     """Remove the folder of a batch; what is mapped stays readable until it is let go."""
     shutil.rmtree(os.path.dirname(_folder(job)), ignore_errors=True)
+
+
+@contextmanager
+def _whole(path: str) -> Iterator[IO[bytes]]:
+    """A file that appears when it is complete, also where two tries of a task write it at once."""
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as file:
+            yield file
+        os.replace(part, path)
+    except OSError as error:
+        raise _unwritten(path, error) from error
+
+
+def _unwritten(path: str, error: OSError) -> StateError:
+    return StateError(
+        path,
+        "must be writable",
+        reason(error),
+        "Make room or give access, and restart: the run continues after its last committed batch.",
+    )
 
 
 def _mapped(path: str) -> pa.Buffer:

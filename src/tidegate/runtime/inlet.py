@@ -13,7 +13,6 @@ from tidegate.source.protocol import Connector
 from tidegate.source.uri import open_uri
 from tidegate.state.store import Store
 
-
 IN_PROGRAM = ("memory:", "frame:")
 """How the names of sources begin that are objects of the program and not places."""
 

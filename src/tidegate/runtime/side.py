@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tidegate.batch import to_bytes
 from tidegate.runtime.job import LATE, REJECTED, Job, Parcel, Split
+from tidegate.sink.json import objects
 
 
 def side_parcels(job: Job, split: Split, is_late: NDArray[np.bool_]) -> list[Parcel]:
@@ -24,27 +25,36 @@ def side_parcels(job: Job, split: Split, is_late: NDArray[np.bool_]) -> list[Par
     parcels = []
     if late.any():
         table = rows.table.filter(pa.array(late))
-        table = table.append_column("_source", pa.array([split.source] * table.num_rows))
+        table = table.append_column("_source", pa.repeat(split.source, table.num_rows))
         table = table.append_column("_seq", pa.array(rows.seq[late]))
         reason = "below the newest event time of its source, or below the frontier it joined at"
-        table = table.append_column("_reason", pa.array([reason] * table.num_rows))
+        table = table.append_column("_reason", pa.repeat(reason, table.num_rows))
         parcels.append(Parcel(target, split.index, LATE, to_bytes(table), stream.name))
-    bad = [(r.seq, r.reason, r.raw) for r in rows.rejects if r.seq >= split.new_from]
-    if timeless.any():
-        found = rows.table.filter(pa.array(timeless)).to_pylist()
-        reason = f"{stream.time} is NULL"
-        raw = [json.dumps(row, default=str) for row in found]
-        bad += [(int(s), reason, r) for s, r in zip(rows.seq[timeless], raw, strict=True)]
+    tables = []
+    bad = [r for r in rows.rejects if r.seq >= split.new_from]
     if bad:
-        bad.sort()
-        table = pa.table(
-            {
-                "_stream": pa.array([stream.name] * len(bad), pa.string()),
-                "_source": pa.array([split.source] * len(bad), pa.string()),
-                "_seq": pa.array([b[0] for b in bad], pa.int64()),
-                "_reason": pa.array([b[1] for b in bad], pa.string()),
-                "_raw": pa.array([b[2] for b in bad], pa.string()),
-            }
-        )
+        reasons, raw = pa.array([r.reason for r in bad]), pa.array([r.raw for r in bad])
+        tables.append(_rejected(split, stream.name, [r.seq for r in bad], reasons, raw))
+    if timeless.any():
+        found = rows.table.filter(pa.array(timeless)).combine_chunks().to_batches()[0]
+        reasons = pa.repeat(f"{stream.time} is NULL", found.num_rows)
+        seq = rows.seq[timeless]
+        tables.append(_rejected(split, stream.name, seq, reasons, objects(found)))
+    if tables:
+        table = pa.concat_tables(tables).sort_by("_seq")
         parcels.append(Parcel(target, split.index, REJECTED, to_bytes(table), stream.name))
     return parcels
+
+
+def _rejected(
+    split: Split, stream: str, seq: Sequence[int], reasons: pa.Array, raw: pa.Array
+) -> pa.Table:
+    return pa.table(
+        {
+            "_stream": pa.repeat(stream, len(seq)),
+            "_source": pa.repeat(split.source, len(seq)),
+            "_seq": pa.array(seq, pa.int64()),
+            "_reason": reasons,
+            "_raw": raw,
+        }
+    )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -21,7 +22,7 @@ from tidegate.errors import OptionError, QueryError
 from tidegate.plan.physical import SPARK
 from tidegate.runtime.java import ensure_java
 from tidegate.runtime.job import Job, Outcome
-from tidegate.runtime.spark_failure import first_line
+from tidegate.runtime.spark_failure import first_line, spark_gone
 from tidegate.runtime.spark_shared import SharedExecutor
 from tidegate.runtime.spark_shuffle import ShuffleExecutor
 
@@ -117,7 +118,10 @@ class SparkExecutor:
                 "Use --exchange auto; explain says where the prefix runs.",
             )
         shared = possible and self._exchange != "shuffle"
-        return (self._shared if shared else self._shuffle).run(job)
+        try:
+            return (self._shared if shared else self._shuffle).run(job)
+        except (Py4JError, ConnectionError, EOFError) as error:
+            raise spark_gone(job, error) from error
 
     def close(self) -> None:
         """Nothing is held open; the Spark context is the caller's."""

@@ -16,6 +16,16 @@ def tasks_failed(job: Job, error: BaseException) -> RunError:
     )
 
 
+def spark_gone(job: Job, error: BaseException) -> RunError:
+    """The error for a batch during which the JVM ended, or the connection to it."""
+    return RunError(
+        f"batch {job.batch}",
+        "Spark must be there until its tasks have finished",
+        first_line(error),
+        "Nothing of the batch was committed; run again to continue.",
+    )
+
+
 def first_line(error: BaseException) -> str:
     """What an error of Spark or Py4J is about, without its stack."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]

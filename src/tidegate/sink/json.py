@@ -22,18 +22,24 @@ def write_json(table: pa.Table, path: Path) -> None:
     with path.open("wb") as out:
         for batch in table.combine_chunks().to_batches(max_chunksize=65536):
             if batch.num_rows:
-                out.write(_lines(batch))
+                out.write(lines(batch))
 
 
-def _lines(batch: pa.RecordBatch) -> pa.Buffer:
+def lines(batch: pa.RecordBatch) -> pa.Buffer:
+    """A batch that is not empty as bytes of JSON lines."""
+    texts = objects(batch, "\n")
+    whole = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "")
+    return whole[0].as_buffer()
+
+
+def objects(batch: pa.RecordBatch, end: str = "") -> pa.Array:
+    """One JSON object per row, as texts that close with `end`; there must be a column."""
     cells = []
     for number, name in enumerate(batch.schema.names):
         label = ("{" if number == 0 else ", ") + json.dumps(name) + ": "
         text = pc.fill_null(encoded(batch.column(number)), "null")
         cells.append(pc.binary_join_element_wise(label, text, ""))
-    lines = pc.binary_join_element_wise(*cells, "}\n", "")
-    whole = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")
-    return whole[0].as_buffer()
+    return pc.binary_join_element_wise(*cells, "}" + end, "")
 
 
 def encoded(column: pa.Array) -> pa.Array:

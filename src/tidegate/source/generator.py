@@ -9,11 +9,12 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from tidegate.clock import Clock, SystemClock
 from tidegate.errors import SourceError, near
 from tidegate.source.event_time import check_time, to_us
-from tidegate.source.parameter import Parameters
+from tidegate.source.generate.catalog import CATALOG
+from tidegate.source.parameter import Parameter, Parameters
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
-from tidegate.source.taxi import taxi
 
 
 class Generator(Protocol):
@@ -36,65 +37,127 @@ class Generator(Protocol):
 
 Make = Callable[[Parameters], Generator]
 
-_REGISTRY: dict[str, Make] = {"taxi": taxi}
+
+@dataclass(frozen=True)
+class Described:
+    """What there is to know of a generator before it is used."""
+
+    name: str
+    summary: str
+    schema: pa.Schema
+    time: str
+    parameters: tuple[Parameter, ...]
 
 
-def register(name: str, make: Make) -> None:
+_REGISTRY: dict[str, tuple[str, Make]] = {i.name: (i.summary, i.make) for i in CATALOG}
+
+
+def register(name: str, make: Make, summary: str = "") -> None:
     """Let `generator:NAME` stand for a generator; `make` takes its parameters from the URI."""
-    _REGISTRY[name] = make
+    _REGISTRY[name] = (summary, make)
+
+
+def names() -> list[str]:
+    """All generators, those of this package first."""
+    return list(_REGISTRY)
+
+
+def described(name: str, where: str) -> Described:
+    """What a generator makes, and what it can be told."""
+    parameters = Parameters("", where)
+    generator = make_generator(name, parameters)
+    parameters.pace()
+    own = [p for p in parameters.taken if p.name != "pace"]
+    pace = [p for p in parameters.taken if p.name == "pace"]
+    summary, _ = _REGISTRY[name]
+    return Described(name, summary, generator.schema, generator.time, (*own, *pace))
+
+
+def make_generator(name: str, parameters: Parameters) -> Generator:
+    """The generator of a name; what it takes of the parameters is up to it."""
+    if name not in _REGISTRY:
+        raise SourceError(
+            parameters.where, "the generator must be known", name or "no name", near(name, names())
+        )
+    _, make = _REGISTRY[name]
+    return make(parameters)
 
 
 @dataclass(frozen=True)
 class GeneratorReader:
     """Positions [start, stop), computed where they are read."""
 
+    id: str
     generator: Generator
     start: int
     stop: int
 
     def read(self, columns: Sequence[str]) -> Rows:
-        check_columns(columns, self.generator.schema, type(self.generator).__name__)
+        check_columns(columns, self.generator.schema, self.id)
         table = self.generator.read(columns, self.start, self.stop)
         return Rows(table, np.arange(self.start, self.stop, dtype=np.int64))
 
 
 class GeneratorSource:
-    """A generator's rows: source and connector in one."""
+    """A generator's rows: source and connector in one.
 
-    def __init__(self, id: str, generator: Generator, time: str | None) -> None:
+    With a `pace` it is a live stream: so many rows become known in each second of wall time. What
+    is asked for first is known at once, because a restart asks for where it was: a live stream
+    goes on from there, and begins with its first row otherwise. The rows stay the same.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        generator: Generator,
+        time: str | None,
+        pace: float = 0.0,
+        clock: Clock | None = None,
+    ) -> None:
         self.id = id
         self.schema = generator.schema
         self._generator = generator
         self._time = generator.time if time is None else time
+        self._pace = pace
+        self._clock = clock or SystemClock()
+        self._begun_at: float | None = None
+        self._first = 0
+        self._known = 0 if pace else generator.rows
         check_time(self.schema, self._time, id)
 
     def discover(self) -> Sequence[GeneratorSource]:
         return [self]
 
     def live(self) -> bool:
-        return False
+        return not self.ended()
 
     def extend(self, rows: int) -> int:
-        return self._generator.rows
+        if self._pace:
+            now = self._clock.now()
+            if self._begun_at is None:
+                self._begun_at, self._first = now, rows
+            come = self._first + int((now - self._begun_at) * self._pace)
+            self._known = max(self._known, min(come, self._generator.rows))
+        return self._known
 
     def ended(self) -> bool:
-        return True
+        return self._known == self._generator.rows
 
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         return to_us(self._generator.read([self._time], start, stop).column(0))
 
     def reader(self, start: int, stop: int) -> GeneratorReader:
-        return GeneratorReader(self._generator, start, stop)
+        return GeneratorReader(self.id, self._generator, start, stop)
 
 
-def open_generator(uri: str, where: str, time: str | None) -> GeneratorSource:
+def open_generator(
+    uri: str, where: str, time: str | None, clock: Clock | None = None
+) -> GeneratorSource:
     """The source that `generator:NAME?parameter=value&...` stands for."""
     name, _, query = uri.removeprefix("generator:").partition("?")
-    if name not in _REGISTRY:
-        raise SourceError(
-            where, "the generator must be known", name or uri, near(name, sorted(_REGISTRY))
-        )
-    parameters = Parameters(query, f"{where}, generator {name}")
-    generator = _REGISTRY[name](parameters)
+    known = f"{where}, generator {name}" if name in _REGISTRY else where
+    parameters = Parameters(query, known)
+    generator = make_generator(name, parameters)
+    pace = parameters.pace()
     parameters.done()
-    return GeneratorSource(uri, generator, time)
+    return GeneratorSource(uri, generator, time, pace, clock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import parse_qsl
@@ -13,33 +14,85 @@ from tidegate.errors import SourceError, near
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Parameter:
+    """What a parameter may be: for lists of what there is."""
+
+    name: str
+    wanted: str
+    default: str
+    meaning: str
+
+
 class Parameters:
     """The values after the `?`; each is taken once by name, then `done` refuses what is left."""
 
     def __init__(self, query: str, where: str) -> None:
         self.where = where
-        self._given = dict(parse_qsl(query, keep_blank_values=True))
-        self._taken: list[str] = []
+        self._given: dict[str, str] = {}
+        self._taken: dict[str, Parameter] = {}
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            if name in self._given:
+                raise SourceError(
+                    where, "a parameter can be given once", f"{name} twice", f"Keep one {name}."
+                )
+            self._given[name] = value
 
-    def whole(self, name: str, default: int, low: int) -> int:
-        """A whole number of at least `low`; underscores may group its digits."""
-        return self._take(name, default, int, lambda v: v >= low, f"a whole number from {low} on")
+    @property
+    def taken(self) -> tuple[Parameter, ...]:
+        """Those that were asked for, in that order."""
+        return tuple(self._taken.values())
 
-    def number(self, name: str, default: float, low: float, strict: bool = False) -> float:
-        """A number of at least `low`, or above it where `strict`."""
-        wanted = f"a number {'above' if strict else 'from'} {low:g}{'' if strict else ' on'}"
+    def given(self, name: str) -> bool:
+        return name in self._given
+
+    def whole(
+        self, name: str, default: int, low: int, high: int | None = None, meaning: str = ""
+    ) -> int:
+        """A whole number of at least `low` and at most `high`; underscores may group its digits."""
+        wanted = f"a whole number from {low} {'on' if high is None else f'to {high}'}"
         return self._take(
-            name,
+            Parameter(name, wanted, str(default), meaning),
             default,
-            float,
-            lambda v: math.isfinite(v) and (v > low if strict else v >= low),
-            wanted,
+            int,
+            lambda v: v >= low and (high is None or v <= high),
         )
 
-    def moment_us(self, name: str, default: str) -> int:
+    def number(
+        self,
+        name: str,
+        default: float,
+        low: float,
+        strict: bool = False,
+        meaning: str = "",
+        high: float = math.inf,
+    ) -> float:
+        """A number of at least `low`, or above it where `strict`, and at most `high`."""
+        limit = "" if math.isinf(high) else f" to {high:g}"
+        wanted = f"a number {'above' if strict else 'from'} {low:g}{limit}"
+        wanted += "" if strict or limit else " on"
+        return self._take(
+            Parameter(name, wanted, f"{default:g}", meaning),
+            default,
+            float,
+            lambda v: math.isfinite(v) and (v > low if strict else v >= low) and v <= high,
+        )
+
+    def moment_us(self, name: str, default: str, meaning: str = "") -> int:
         """A time in ISO 8601, in UTC unless it says otherwise, as microseconds."""
-        fallback = _moment_us(default)
-        return self._take(name, fallback, _moment_us, lambda v: True, "a time in ISO 8601")
+        parameter = Parameter(name, "a time in ISO 8601", default, meaning)
+        return self._take(parameter, _moment_us(default), _moment_us, lambda v: True)
+
+    def pace(self) -> float:
+        """How many rows become known in a second of wall time; 0 where all are known at once."""
+        wanted = "a number above 0"
+        meaning = "rows per second of wall time, as a live stream (default: all at once)"
+        return self._take(
+            Parameter("pace", wanted, "", meaning),
+            0.0,
+            float,
+            lambda v: math.isfinite(v) and v > 0,
+        )
 
     def done(self) -> None:
         """Refuse parameters that nobody took."""
@@ -54,27 +107,28 @@ class Parameters:
 
     def _take(
         self,
-        name: str,
+        parameter: Parameter,
         default: T,
         read: Callable[[str], T],
         fits: Callable[[T], bool],
-        wanted: str,
     ) -> T:
-        self._taken.append(name)
+        name = parameter.name
+        self._taken[name] = parameter
         if name not in self._given:
             return default
         text = self._given[name]
         try:
             value = read(text)
         except ValueError as error:
-            raise self._misfit(name, wanted, text) from error
+            raise self._misfit(parameter, text) from error
         if not fits(value):
-            raise self._misfit(name, wanted, text)
+            raise self._misfit(parameter, text)
         return value
 
-    def _misfit(self, name: str, wanted: str, text: str) -> SourceError:
+    def _misfit(self, parameter: Parameter, text: str) -> SourceError:
+        name = parameter.name
         remedy = f"Change {name} or leave it out."
-        return SourceError(self.where, f"{name} must be {wanted}", repr(text), remedy)
+        return SourceError(self.where, f"{name} must be {parameter.wanted}", repr(text), remedy)
 
 
 def _moment_us(text: str) -> int:

@@ -88,7 +88,7 @@ class Calls(Span):
 
     @cached_property
     def _caller(self) -> Int64s:
-        return self.ranked(_CALLER).astype(np.int64)
+        return self.ranked(_CALLER)
 
     @cached_property
     def _call(self) -> Words:
@@ -113,8 +113,8 @@ class Calls(Span):
 
     def _offset(self, shift: int) -> Floats:
         """Within about five kilometres of the district's centre."""
-        offset: Floats = field(self._place, shift, 16) * (0.1 / 65_536) - 0.05
-        return offset
+        share = field(self._place, shift, 16).astype(np.float64)
+        return share * (0.1 / 65_536) - 0.05
 
 
 @lru_cache(maxsize=4)

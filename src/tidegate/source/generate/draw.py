@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 _STEP = 0x9E3779B97F4A7C15
+_SEED_STEP = 0xD1342543DE82EF95
 _ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _LAST_SHIFT = 31
 
@@ -49,8 +50,8 @@ def below(of: Words, shift: int, bits: int, count: int) -> Int64s:
 
 def mixed(numbers: Int64s, seed: int) -> Words:
     """A fixed, well spread word for each number: what belongs to a key whatever its position."""
-    word = numbers.astype(np.uint64) + np.uint64(seed % 2**32 + 1)
-    word *= np.uint64(_STEP)
+    word = numbers.astype(np.uint64) * np.uint64(_STEP)
+    word += np.uint64((seed + 1) * _SEED_STEP % 2**64)
     for shift, factor in _ROUNDS:
         word ^= word >> np.uint64(shift)
         word *= np.uint64(factor)

@@ -64,7 +64,6 @@ def read_flow(
         "rows",
         UNBOUNDED if endless else _ROWS,
         0,
-        UNBOUNDED,
         meaning="how many; without an end where only pace is given",
     )
     every = parameters.number(
@@ -106,7 +105,7 @@ def read_flow(
 def _check_end(parameters: Parameters, flow: Flow) -> None:
     """Refuse event times that 64 bits cannot hold."""
     last_us = abs(flow.start_us) + flow.rows / flow.rate * 1e6 + flow.disorder_us
-    if flow.rows < UNBOUNDED and last_us > _LATEST_US:
+    if flow.rows != UNBOUNDED and last_us > _LATEST_US:
         raise SourceError(
             parameters.where,
             "rows / rate must end before the year 140000",

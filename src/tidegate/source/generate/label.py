@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tidegate.source.protocol import Int64s
 
 _SCATTER = 61_803_399
-"""Coprime to 2, 5 and 13: multiplying by it permutes numbers below powers of 10 and of 26."""
+"""Coprime to 2, 5 and 13: multiplying permutes the numbers below powers of 2, 10 and 26."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Labels:
         width = texts.shape[1]
         return Labels(np.ascontiguousarray(texts).view(np.dtype((np.void, width))).ravel())
 
-    def take(self, numbers: Int64s | NDArray[np.int32]) -> pa.Array:
+    def take(self, numbers: Int64s) -> pa.Array:
         width = self.table.dtype.itemsize
         data = self.table.take(numbers)
         offsets = np.arange(0, (len(numbers) + 1) * width, width, dtype=np.int32)
@@ -44,7 +44,7 @@ def digits(numbers: Int64s, width: int, base: int = 10, zero: str = "0") -> NDAr
 
 
 def scattered(count: int, below: int, seed: int) -> Int64s:
-    """`count` distinct numbers in [0, below) in no apparent order; `below` a power of 10 or 26."""
+    """`count` distinct numbers in [0, below) in no apparent order; `below` a power of 2, 10, 26."""
     return (np.arange(count, dtype=np.int64) * _SCATTER + seed % below) % below
 
 
@@ -54,13 +54,13 @@ def fixed(texts: Sequence[str]) -> Labels:
     return Labels.of(np.frombuffer("".join(texts).encode("ascii"), np.uint8).reshape(-1, width))
 
 
-def joined(pieces: pa.Array, numbers: Int64s) -> pa.Array:
-    """One text per row of `numbers` (rows, places): the pieces it names, one after the other."""
-    rows, places = numbers.shape
-    taken = pieces.take(pa.array(numbers.ravel()))
+def joined(pieces: pa.Array, numbers: Int64s, ends: Int64s) -> pa.Array:
+    """One text per row: the pieces named from the row before's end on, up to its own."""
+    taken = pieces.take(pa.array(numbers))
     _, offsets, data = taken.buffers()
-    ends = np.frombuffer(offsets, np.int32, rows * places + 1)[::places]
-    return pa.StringArray.from_buffers(rows, pa.py_buffer(np.ascontiguousarray(ends)), data)
+    bounds = np.zeros(len(ends) + 1, np.int32)
+    bounds[1:] = np.frombuffer(offsets, np.int32, len(numbers) + 1)[ends]
+    return pa.StringArray.from_buffers(len(ends), pa.py_buffer(bounds), data)
 
 
 def decimals(hundredths: Int64s) -> pa.Array:

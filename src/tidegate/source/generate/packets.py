@@ -10,14 +10,14 @@ import pyarrow as pa
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Words, below, field, shares
 from tidegate.source.generate.flow import Keys, read_flow
-from tidegate.source.generate.label import scattered
+from tidegate.source.generate.label import fixed, scattered
 from tidegate.source.generate.span import Span, times
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
 from tidegate.source.protocol import Int64s
 
 _SOURCE, _PACKET = range(1, 3)
-_PROTOCOLS = ("tcp", "udp")
+_PROTOCOLS = fixed(("tcp", "udp"))
 _PORTS = (80, 25, 119, 20, 53, 23, 513, 6000)
 """Services that packets go to, one draw of eight each."""
 _EPHEMERAL = 1_024
@@ -78,7 +78,7 @@ class Packets(Span):
     @cached_property
     def protocol(self) -> pa.Array:
         """One in sixteen is UDP."""
-        return pa.array(_PROTOCOLS).take(pa.array(field(self._packet, 43, 4) == 0).cast(pa.int8()))
+        return _PROTOCOLS.take((field(self._packet, 43, 4) == 0).astype(np.int64))
 
     @cached_property
     def size(self) -> pa.Array:
@@ -86,7 +86,7 @@ class Packets(Span):
 
     @cached_property
     def _sender(self) -> Int64s:
-        return self.ranked(_SOURCE).astype(np.int64)
+        return self.ranked(_SOURCE)
 
     @cached_property
     def _packet(self) -> Words:

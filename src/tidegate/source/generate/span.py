@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Floats, Words, bells, stream, words
@@ -71,14 +70,15 @@ class Span:
             times -= early.astype(np.int64)
         return times
 
-    def ranked(self, number: int) -> NDArray[np.int32]:
-        """Keys, drawn by the Zipf law from the ranks that they have at each row's event time."""
+    def ranked(self, number: int, rows: Int64s | None = None) -> Int64s:
+        """Keys of all rows or some, drawn by the Zipf law from the ranks at their event times."""
         flow = self.flow
-        found = ranks(zipf(flow.keys, flow.skew), self.uniform(number))
+        draw = self.uniform(number)
+        found = ranks(zipf(flow.keys, flow.skew), draw if rows is None else draw[rows])
         if flow.drift:
-            turns = np.floor(self.since_us * (flow.drift / 1_000_000))
-            found = (found - turns.astype(np.int64)) % flow.keys
-            return found.astype(np.int32)
+            since = self.since_us if rows is None else self.since_us[rows]
+            found -= np.floor(since * (flow.drift / 1_000_000)).astype(np.int64)
+            found %= flow.keys
         return found
 
     def _stream(self, number: int) -> int:
@@ -99,9 +99,10 @@ def _knots(seed: int, number: int, burst: float) -> Floats:
     """
     order = np.argsort(stream(seed, number).random(_STRETCHES), kind="stable")
     gaps = np.array([math.exp(burst * z) for z in bells(_STRETCHES).tolist()])[order]
-    ends = np.cumsum(gaps) / gaps.sum() * (_STRETCHES * _STRETCH_ROWS)
+    ends = np.cumsum(gaps) / math.fsum(gaps.tolist()) * (_STRETCHES * _STRETCH_ROWS)
     ends[-1] = _STRETCHES * _STRETCH_ROWS
-    return np.floor(np.concatenate([[0.0], ends]) * 2**20) / 2**20
+    knots: Floats = np.floor(np.concatenate([[0.0], ends]) * 2**20) / 2**20
+    return knots
 
 
 def _warped(slots: Floats, knots: Floats) -> Floats:

@@ -112,7 +112,7 @@ class Tasks(Span):
 
     @cached_property
     def _jobs(self) -> Int64s:
-        return self.ranked(_JOB).astype(np.int64)
+        return self.ranked(_JOB)
 
     @cached_property
     def _traits(self) -> Words:

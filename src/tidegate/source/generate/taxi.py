@@ -9,12 +9,11 @@ from statistics import NormalDist
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from tidegate.schema import TIME
-from tidegate.source.generate.draw import quantiles, stream
+from tidegate.source.generate.draw import Floats, quantiles, stream
 from tidegate.source.generate.flow import Keys, read_flow
-from tidegate.source.generate.label import Labels
+from tidegate.source.generate.label import Labels, fixed
 from tidegate.source.generate.span import Span, times
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
@@ -24,8 +23,10 @@ _TAXI, _ROUTE, _DISTANCE, _PAYMENT, _TIP, _SPEED, _CITY = range(1, 8)
 _TAXIS = 13_000
 _CELLS = 600
 _ROUTES = 20_000
-_DISTANCE_BITS = 12
-_PAYMENTS = ("CRD", "CSH", "UNK")
+_LENGTH_BITS = 12
+_SPEEDS = 17
+_TIPS = 16
+_PAYMENTS = fixed(("CRD", "CSH", "UNK"))
 _PAYMENT_SHARES = (0.54, 0.99)
 
 SCHEMA = pa.schema(
@@ -67,9 +68,8 @@ class Rides(Span):
 
     @cached_property
     def pickup_time(self) -> pa.Array:
-        miles_per_hour = 8 + self._below(_SPEED, 17)
-        ride_us = 60_000_000 + self._hundredths * 36_000_000 // miles_per_hour
-        return times(self.time_us - ride_us)
+        speed = self._below(_SPEED, _SPEEDS)
+        return times(self.time_us - _tables().ride_us[(speed << _LENGTH_BITS) + self._length])
 
     @cached_property
     def pickup_cell(self) -> pa.Array:
@@ -85,44 +85,41 @@ class Rides(Span):
 
     @cached_property
     def distance(self) -> pa.Array:
-        return pa.array(self._hundredths / 100)
+        return pa.array(_tables().distance[self._length])
 
     @cached_property
     def fare(self) -> pa.Array:
-        return pa.array(self._fare_cents / 100)
+        return pa.array(_tables().fare[self._length])
 
     @cached_property
     def tip(self) -> pa.Array:
-        cents = self._fare_cents * (10 + self._below(_TIP, 16)) // 100
-        return pa.array(np.where(self._payments == 0, cents, 0) / 100)
+        """Of those who pay by card."""
+        share = self._below(_TIP, _TIPS)
+        tips = _tables().tip[(share << _LENGTH_BITS) + self._length]
+        return pa.array(tips * (self._payments == 0))
 
     @cached_property
     def payment(self) -> pa.Array:
-        return pa.array(_PAYMENTS).take(pa.array(self._payments))
+        return _PAYMENTS.take(self._payments)
 
     @cached_property
     def _city(self) -> _City:
         return _city(self.flow.seed, self.flow.keys)
 
     @cached_property
-    def _routes(self) -> pa.Array:
-        return pa.array(self.ranked(_ROUTE))
+    def _routes(self) -> Int64s:
+        return self.ranked(_ROUTE)
 
     @cached_property
-    def _hundredths(self) -> Int64s:
-        return _distances()[self._below(_DISTANCE, 1 << _DISTANCE_BITS)]
+    def _length(self) -> Int64s:
+        """Which of the lengths in the tables a ride has."""
+        return self._below(_DISTANCE, 1 << _LENGTH_BITS)
 
     @cached_property
-    def _fare_cents(self) -> Int64s:
-        fifths = -(-self._hundredths // 20)
-        cents: Int64s = 250 + 50 * fifths
-        return cents
-
-    @cached_property
-    def _payments(self) -> NDArray[np.int8]:
+    def _payments(self) -> Int64s:
         draw = self.uniform(_PAYMENT)
         card, cash = _PAYMENT_SHARES
-        return (draw >= card).astype(np.int8) + (draw >= cash).astype(np.int8)
+        return (draw >= card).astype(np.int64) + (draw >= cash)
 
     def _below(self, number: int, count: int) -> Int64s:
         return (self.uniform(number) * count).astype(np.int64)
@@ -132,9 +129,9 @@ class Rides(Span):
 class _City:
     """The routes of a city, the most frequent first."""
 
-    pickups: pa.Array
-    dropoffs: pa.Array
-    routes: pa.Array
+    pickups: Labels
+    dropoffs: Labels
+    routes: Labels
 
 
 @lru_cache(maxsize=4)
@@ -147,9 +144,9 @@ def _city(seed: int, routes: int) -> _City:
     pairs = np.argsort(draw.random(len(cells) ** 2), kind="stable")[:routes]
     ends = [(cells[p // len(cells)], cells[p % len(cells)]) for p in pairs]
     return _City(
-        pa.array([a for a, _ in ends]),
-        pa.array([b for _, b in ends]),
-        pa.array([f"{a}-{b}" for a, b in ends]),
+        fixed([a for a, _ in ends]),
+        fixed([b for _, b in ends]),
+        fixed([f"{a}-{b}" for a, b in ends]),
     )
 
 
@@ -159,8 +156,29 @@ def _medallions(seed: int) -> Labels:
     return Labels.of(np.frombuffer(digits.encode("ascii"), np.uint8).reshape(_TAXIS, 32))
 
 
+@dataclass(frozen=True)
+class _Tables:
+    """What follows from a ride's length and, for the last two, from its speed or its tip."""
+
+    distance: Floats
+    fare: Floats
+    ride_us: Int64s
+    tip: Floats
+
+
 @lru_cache(maxsize=1)
-def _distances() -> Int64s:
-    """Quantiles of a log-normal distance around 1.9 miles, in hundredths of a mile."""
+def _tables() -> _Tables:
+    """Lengths are quantiles of a log-normal distance around 1.9 miles; each fifth of a mile costs
+    50 cents.
+    """
     bell = NormalDist(math.log(1.9), 0.8)
-    return quantiles(_DISTANCE_BITS, lambda share: 100 * math.exp(bell.inv_cdf(share)))
+    hundredths = quantiles(_LENGTH_BITS, lambda share: 100 * math.exp(bell.inv_cdf(share)))
+    fare_cents = 250 + 50 * -(-hundredths // 20)
+    miles_per_hour = 8 + np.arange(_SPEEDS)[:, None]
+    percent = 10 + np.arange(_TIPS)[:, None]
+    return _Tables(
+        hundredths / 100,
+        fare_cents / 100,
+        (60_000_000 + hundredths * 36_000_000 // miles_per_hour).ravel(),
+        (fare_cents * percent // 100 / 100).ravel(),
+    )

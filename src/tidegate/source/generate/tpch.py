@@ -34,7 +34,7 @@ _GROUP_ORDERS = 7
 _GROUP_LINES = 28
 """Orders have one to seven lines; each group of seven orders has one of each length."""
 _VARIANT_BITS = 6
-_FLAGS, _STATUSES = "ARNN", "FFFO"
+_FLAGS, _STATUSES = fixed("ARNN"), fixed("FFFO")
 _FLAG_SHARES = (0.247, 0.247, 0.006, 0.5)
 
 ORDERS_SCHEMA = pa.schema(
@@ -104,7 +104,7 @@ class Orders(Span):
 
     @cached_property
     def _customers(self) -> Int64s:
-        return self.ranked(_CUSTOMER).astype(np.int64)
+        return self.ranked(_CUSTOMER)
 
 
 class Lineitem(Span):
@@ -144,11 +144,11 @@ class Lineitem(Span):
 
     @cached_property
     def l_returnflag(self) -> pa.Array:
-        return fixed(_FLAGS).take(self._status)
+        return _FLAGS.take(self._status)
 
     @cached_property
     def l_linestatus(self) -> pa.Array:
-        return fixed(_STATUSES).take(self._status)
+        return _STATUSES.take(self._status)
 
     @cached_property
     def l_shipdate(self) -> pa.Array:

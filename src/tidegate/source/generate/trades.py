@@ -74,7 +74,7 @@ class Trades(Span):
 
     @cached_property
     def _company(self) -> Int64s:
-        return self.ranked(_COMPANY).astype(np.int64)
+        return self.ranked(_COMPANY)
 
     @cached_property
     def _traits(self) -> Words:

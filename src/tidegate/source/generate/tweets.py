@@ -65,49 +65,62 @@ class Tweets(Span):
 
     @cached_property
     def text(self) -> pa.Array:
-        first_tag = 1 << _PHRASE_BITS
-        pieces = np.empty((self.stop - self.start, 1 + _TAGS), np.int64)
-        pieces[:, 0] = field(self._message, 40, _PHRASE_BITS)
-        pieces[:, 1:] = self._tags
-        pieces[:, 1:] += first_tag
-        return joined(_text_pieces(self.flow.seed, self.flow.keys), pieces)
+        """A phrase, then the hashtags."""
+        ends = np.cumsum(1 + self._counts)
+        pieces = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
+        first = ends - (1 + self._counts)
+        pieces[first] = field(self._message, 40, _PHRASE_BITS)
+        for place, (rows, tags) in enumerate(self._tags):
+            pieces[first[rows] + 1 + place] = tags + (1 << _PHRASE_BITS)
+        return joined(_text_pieces(self.flow.seed, self.flow.keys), pieces, ends)
 
     @cached_property
     def hashtags(self) -> pa.Array:
-        """Pieces that follow another begin with a space."""
+        """Pieces after the first of a row begin with a space."""
         keys = self.flow.keys
-        pieces = self._tags.copy()
-        pieces[:, 1:] += keys + 1
-        return joined(_tag_pieces(keys), pieces)
+        ends = np.cumsum(self._counts)
+        pieces = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
+        first = ends - self._counts
+        for place, (rows, tags) in enumerate(self._tags):
+            pieces[first[rows] + place] = tags + (keys if place else 0)
+        return joined(_tag_pieces(keys), pieces, ends)
 
     @cached_property
     def _message(self) -> Words:
         return self.words(_MESSAGE)
 
     @cached_property
-    def _tags(self) -> Int64s:
-        """Hashtags by number, shape (rows, 3), different in a row; the number `keys` is none."""
-        keys = self.flow.keys
-        counts = _counts()[field(self._message, 52, 10)]
-        tags = np.empty((self.stop - self.start, _TAGS), np.int64)
-        first, second, third = (self.ranked(_FIRST_TAG + i) for i in range(_TAGS))
-        second = _next(second, second == first, keys)
-        for _ in range(2):
-            third = _next(third, (third == first) | (third == second), keys)
-        for place, tag in enumerate((first, second, third)):
-            tags[:, place] = np.where(counts > place, tag, keys)
-        return tags
+    def _counts(self) -> Int64s:
+        """How many hashtags each message has."""
+        return _tag_counts()[field(self._message, 52, 10)]
+
+    @cached_property
+    def _tags(self) -> list[tuple[Int64s, Int64s]]:
+        """For each place in a message: the rows that have a hashtag there, and the hashtags."""
+        counts, rows = self._counts, np.arange(self.stop - self.start)
+        before: list[Int64s] = []
+        found = []
+        for place in range(_TAGS):
+            more = np.flatnonzero(counts > place)
+            counts, rows, before = counts[more], rows[more], [tags[more] for tags in before]
+            tags = self.ranked(_FIRST_TAG + place, rows)
+            for _ in before:
+                tags = _moved(tags, before, self.flow.keys)
+            before.append(tags)
+            found.append((rows, tags))
+        return found
 
 
-def _next(tags: Int64s, where: Int64s, keys: int) -> Int64s:
-    """The tags, and the ones after them where they are taken."""
-    moved = tags + where
+def _moved(tags: Int64s, before: list[Int64s], keys: int) -> Int64s:
+    """The tags, and the next ones where a message has them already."""
+    taken = np.logical_or.reduce([tags == other for other in before])
+    moved: Int64s = tags + taken
     moved[moved == keys] = 0
     return moved
 
 
 @lru_cache(maxsize=1)
-def _counts() -> Int64s:
+def _tag_counts() -> Int64s:
     return shares(10, _TAG_SHARES)
 
 
@@ -117,7 +130,7 @@ def _names(keys: int) -> list[str]:
     names = []
     for key in range(keys):
         turn, pair = divmod(key, count * count)
-        name = _WORDS[pair * 31 % count] + _WORDS[(pair // count + pair) % count]
+        name = _WORDS[pair * 31 % count] + _WORDS[(pair // count + pair) % count].title()
         names.append(name if turn == 0 else f"{name}{turn}")
     return names
 
@@ -125,12 +138,12 @@ def _names(keys: int) -> list[str]:
 @lru_cache(maxsize=4)
 def _tag_pieces(keys: int) -> pa.Array:
     names = _names(keys)
-    return pa.array([*names, "", *(f" {name}" for name in names), ""])
+    return pa.array([*names, *(f" {name}" for name in names)])
 
 
 @lru_cache(maxsize=4)
 def _text_pieces(seed: int, keys: int) -> pa.Array:
-    """Phrases of three to ten words, then hashtags, then nothing."""
+    """Phrases of three to ten words, then hashtags."""
     draws = stream(seed, Tweets.FAMILY * STREAMS + _PHRASES)
     lengths = 3 + (draws.random(1 << _PHRASE_BITS) * 8).astype(np.int64)
     picks = (draws.random(int(lengths.sum())) * len(_WORDS)).astype(np.int64).tolist()
@@ -138,4 +151,4 @@ def _text_pieces(seed: int, keys: int) -> pa.Array:
     for length in lengths.tolist():
         phrases.append(" ".join(_WORDS[pick] for pick in picks[used : used + length]))
         used += length
-    return pa.array([*phrases, *(f" #{name}" for name in _names(keys)), ""])
+    return pa.array([*phrases, *(f" #{name}" for name in _names(keys))])

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidegate.source.generate.flow import Flow
 from tidegate.source.generate.span import Span
 
-_BLOCK_ROWS = 2**18
+_BLOCK_ROWS = 2**17
 """Rows computed together: few enough for the caches and for 32-bit offsets of texts."""
 
 

@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.source.generate.draw import Floats
+from tidegate.source.protocol import Int64s
 
-_LEAST_GUIDE = 2**18
-_MOST_GUIDE = 2**22
+_LEAST_CELLS = 2**18
+_MOST_CELLS = 2**22
 
 
 @dataclass(frozen=True)
 class Zipf:
-    """`shares[k]`: of the first k + 1 ranks; `guide[i]`: the rank at the i-th of even steps."""
+    """`shares[k]`: of the first k + 1 ranks. `guide` divides [0, 1) into even cells: each has the
+    rank of all numbers in it or, where there are several, ~ the first of them (below 0).
+    """
 
     shares: Floats
     guide: NDArray[np.int32]
@@ -29,19 +32,22 @@ def zipf(keys: int, skew: float) -> Zipf:
     weights = np.array([math.pow(rank, -skew) for rank in range(1, keys + 1)])
     shares = np.cumsum(weights) / weights.sum()
     shares[-1] = 1.0
-    size = min(max(_LEAST_GUIDE, 1 << (4 * keys - 1).bit_length()), _MOST_GUIDE)
-    steps = np.arange(size, dtype=np.float64) / size
-    return Zipf(shares, np.searchsorted(shares, steps, "right").astype(np.int32))
+    cells = min(max(_LEAST_CELLS, 1 << (4 * keys - 1).bit_length()), _MOST_CELLS)
+    edges = np.arange(cells + 1, dtype=np.float64) / cells
+    first = np.searchsorted(shares, edges, "right")
+    guide = np.where(first[1:] == first[:-1], first[:-1], ~first[:-1])
+    return Zipf(shares, guide.astype(np.int32))
 
 
-def ranks(law: Zipf, draw: Floats) -> NDArray[np.int32]:
+def ranks(law: Zipf, draw: Floats) -> Int64s:
     """The first rank whose share exceeds each number: a search that starts next to its answer.
 
     The guide changes only the cost, never the answer.
     """
-    found = law.guide[(draw * len(law.guide)).astype(np.int32)]
-    short = np.flatnonzero(law.shares[found] <= draw)
-    while len(short):
-        found[short] += 1
-        short = short[law.shares[found[short]] <= draw[short]]
+    found = law.guide[(draw * len(law.guide)).astype(np.int64)].astype(np.int64)
+    unsure = np.flatnonzero(found < 0)
+    found[unsure] = ~found[unsure]
+    while len(unsure):
+        unsure = unsure[law.shares[found[unsure]] <= draw[unsure]]
+        found[unsure] += 1
     return found

@@ -1,0 +1,133 @@
+"""`tidegate generate`: rows of a generator as a file, and the list of generators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlencode
+
+import click
+
+from tidegate.cli.option import pairs
+from tidegate.clock import SystemClock
+from tidegate.errors import OptionError
+from tidegate.schema import type_name
+from tidegate.sink.file import whole_file
+from tidegate.source.generator import Described, described, make_generator, names
+from tidegate.source.listing import FORMATS
+from tidegate.source.parameter import Parameters
+
+CHUNK_ROWS = 2**18
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option(
+    "--rows", type=int, default=100_000, show_default=True, metavar="N", help="How many rows."
+)
+@click.option("--out", metavar="FILE", help="The file to write; replaced whole if it is there.")
+@click.option(
+    "--format",
+    "format_",
+    metavar="parquet|csv|jsonl",
+    help="Format of the file (default: by its extension).",
+)
+@click.option(
+    "--param",
+    "parameters",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A parameter of the generator, as after the ? of generator:NAME. Repeat for several.",
+)
+@click.option("--list", "listed", is_flag=True, help="Show generators, columns and parameters.")
+def generate(
+    name: str | None,
+    rows: int,
+    out: str | None,
+    format_: str | None,
+    parameters: tuple[str, ...],
+    listed: bool,
+) -> None:
+    """Write rows of the generator NAME to a file; the same parameters give the same rows.
+
+    A query can also read a generator directly: FROM 'generator:NAME?KEY=VALUE&...'.
+    """
+    if listed:
+        click.echo(_catalog([name] if name else names()))
+        return
+    if name is None:
+        raise OptionError(
+            "generate", "needs the name of a generator", "none", f"There are: {', '.join(names())}."
+        )
+    if rows < 0:
+        raise OptionError("--rows", "must not be negative", str(rows))
+    given = Parameters(_query(rows, parameters), f"generate {name}")
+    generator = make_generator(name, given)
+    given.done()
+    if out is None:
+        raise OptionError(
+            "--out", "needs a file to write", "none", f"Give one, as --out {name}.parquet."
+        )
+    clock = SystemClock()
+    started = clock.now()
+    path = Path(out)
+    with whole_file(path, _format(path, format_), generator.schema) as file:
+        for start in range(0, rows, CHUNK_ROWS):
+            stop = min(start + CHUNK_ROWS, rows)
+            file.write(generator.read(generator.schema.names, start, stop))
+    seconds = clock.now() - started
+    click.echo(
+        f"{rows:,} rows of {name} in {out} ({path.stat().st_size / 1e6:,.1f} MB) "
+        f"after {seconds:.1f} s; its time column is {generator.time}",
+        err=True,
+    )
+
+
+def _query(rows: int, parameters: Sequence[str]) -> str:
+    """The parameters as the text of a URI."""
+    found = pairs("--param", parameters, "KEY=VALUE, for example seed=7")
+    for pair in found:
+        if pair.name == "rows":
+            raise OptionError("--param", "cannot be rows", pair.value, "Use --rows.")
+        if pair.name == "pace":
+            raise OptionError(
+                "--param",
+                "cannot be pace, which is for streams that are read live",
+                f"pace={pair.value}",
+                "Leave it out.",
+            )
+    return urlencode([("rows", rows), *((p.name, p.value) for p in found)])
+
+
+def _format(path: Path, asked: str | None) -> str:
+    """The format that is asked for, or that the file's extension stands for."""
+    extensions = f".{asked.lower()}" if asked is not None else path.suffix.lower()
+    if extensions in FORMATS:
+        return FORMATS[extensions]
+    if asked is not None:
+        raise OptionError(
+            "--format", "must be a known format", asked, "There are: parquet, csv, jsonl."
+        )
+    raise OptionError(
+        str(path),
+        "the extension must say the format",
+        path.suffix or "none",
+        f"Use one of {', '.join(FORMATS)}, or --format.",
+    )
+
+
+def _catalog(chosen: Sequence[str]) -> str:
+    return "\n\n".join(_entry(described(name, f"generate {name}")) for name in chosen)
+
+
+def _entry(generator: Described) -> str:
+    """A generator with its columns and parameters, one per line."""
+    lines = [f"{generator.name}: {generator.summary}", "  columns"]
+    for field in generator.schema:
+        note = "  event time" if field.name == generator.time else ""
+        lines.append(f"    {field.name:<18}{type_name(field.type)}{note}")
+    lines.append("  parameters")
+    for parameter in generator.parameters:
+        shown = f"{parameter.name}={parameter.default}"
+        lines.append(f"    {shown:<31}{parameter.meaning}".rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,117 @@
+"""One file written in pieces and moved into place whole, between tables and a path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from tidegate.errors import OptionError, SinkError, near
+from tidegate.sink.csv import csv_text
+from tidegate.sink.json import objects
+
+
+class Writer(Protocol):
+    """Takes the rows of a file, piece by piece."""
+
+    def write(self, table: pa.Table) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@contextmanager
+def whole_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
+    """A writer of a file that appears, or replaces one, when the block ends without an error.
+
+    Memory is that of a piece. Raises OptionError before anything is written where it could not be,
+    and SinkError where writing fails on the way; neither leaves anything behind.
+    """
+    if format not in _WRITERS:
+        raise OptionError("--format", "must be a known format", format, near(format, _WRITERS))
+    _check_target(path)
+    aside = path.with_name(f".{path.name}.part-{os.getpid()}")
+    try:
+        with aside.open("wb") as out:
+            writer = _WRITERS[format](out, schema)
+            yield writer
+            writer.close()
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(aside, path)
+    except (OSError, pa.ArrowException) as error:
+        raise SinkError(
+            str(path),
+            "the file must be written to its end",
+            getattr(error, "strerror", None) or str(error),
+            "Nothing was left behind: make room or mend the folder, then run again.",
+        ) from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _check_target(path: Path) -> None:
+    """Refuse a path that cannot become a file."""
+    folder = path.absolute().parent
+    trouble = None
+    if path.is_dir():
+        trouble = "a folder"
+    elif not folder.is_dir():
+        trouble = f"no folder {folder}"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        trouble = f"no permission to write in {folder}"
+    if trouble is not None:
+        raise OptionError(
+            str(path), "must be a file that can be written", trouble, "Choose another --out."
+        )
+
+
+class _Parquet:
+    """A row group per piece."""
+
+    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+        self._writer = pyarrow.parquet.ParquetWriter(out, schema, compression="zstd")
+
+    def write(self, table: pa.Table) -> None:
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _Csv:
+    """A header, then lines."""
+
+    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+        self._out = out
+        self._out.write(csv_text(schema.empty_table(), header=True).encode())
+
+    def write(self, table: pa.Table) -> None:
+        self._out.write(csv_text(table, header=False).encode())
+
+    def close(self) -> None:
+        """Nothing: every piece is complete."""
+
+
+class _Json:
+    """An object per line."""
+
+    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+        self._out = out
+
+    def write(self, table: pa.Table) -> None:
+        for batch in table.combine_chunks().to_batches(max_chunksize=65_536):
+            lines = objects(batch, "\n")
+            whole = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")
+            self._out.write(whole[0].as_buffer())
+
+    def close(self) -> None:
+        """Nothing: every piece is complete."""
+
+
+_WRITERS = {"parquet": _Parquet, "csv": _Csv, "json": _Json}
