@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -114,4 +114,8 @@ class _Json:
         """Nothing: every piece is complete."""
 
 
-_WRITERS = {"parquet": _Parquet, "csv": _Csv, "json": _Json}
+_WRITERS: dict[str, Callable[[BinaryIO, pa.Schema], Writer]] = {
+    "parquet": _Parquet,
+    "csv": _Csv,
+    "json": _Json,
+}

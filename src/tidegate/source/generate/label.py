@@ -54,13 +54,13 @@ def fixed(texts: Sequence[str]) -> Labels:
     return Labels.of(np.frombuffer("".join(texts).encode("ascii"), np.uint8).reshape(-1, width))
 
 
-def joined(pieces: pa.Array, numbers: Int64s, ends: Int64s) -> pa.Array:
-    """One text per row: the pieces named from the row before's end on, up to its own."""
-    taken = pieces.take(pa.array(numbers))
+def joined(pieces: pa.Array, numbers: Int64s) -> pa.Array:
+    """One text per row of `numbers` (rows, places): the pieces it names, one after the other."""
+    rows, places = numbers.shape
+    taken = pieces.take(pa.array(numbers.ravel()))
     _, offsets, data = taken.buffers()
-    bounds = np.zeros(len(ends) + 1, np.int32)
-    bounds[1:] = np.frombuffer(offsets, np.int32, len(numbers) + 1)[ends]
-    return pa.StringArray.from_buffers(len(ends), pa.py_buffer(bounds), data)
+    bounds = np.frombuffer(offsets, np.int32, rows * places + 1)[::places]
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(np.ascontiguousarray(bounds)), data)
 
 
 def decimals(hundredths: Int64s) -> pa.Array:

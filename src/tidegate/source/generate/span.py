@@ -70,14 +70,12 @@ class Span:
             times -= early.astype(np.int64)
         return times
 
-    def ranked(self, number: int, rows: Int64s | None = None) -> Int64s:
-        """Keys of all rows or some, drawn by the Zipf law from the ranks at their event times."""
+    def ranked(self, number: int) -> Int64s:
+        """Keys, drawn by the Zipf law from the ranks that they have at each row's event time."""
         flow = self.flow
-        draw = self.uniform(number)
-        found = ranks(zipf(flow.keys, flow.skew), draw if rows is None else draw[rows])
+        found = ranks(zipf(flow.keys, flow.skew), self.uniform(number))
         if flow.drift:
-            since = self.since_us if rows is None else self.since_us[rows]
-            found -= np.floor(since * (flow.drift / 1_000_000)).astype(np.int64)
+            found -= np.floor(self.since_us * (flow.drift / 1_000_000)).astype(np.int64)
             found %= flow.keys
         return found
 

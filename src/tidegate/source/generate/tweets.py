@@ -6,9 +6,10 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.schema import TIME
-from tidegate.source.generate.draw import Words, field, shares, stream
+from tidegate.source.generate.draw import Words, field, mixed, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import joined
 from tidegate.source.generate.span import STREAMS, Span, times
@@ -16,10 +17,11 @@ from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
 from tidegate.source.protocol import Int64s
 
-_MESSAGE, _PHRASES, _FIRST_TAG = 1, 2, 3
-_TAGS = 3
-_TAG_SHARES = (0.15, 0.5, 0.25, 0.1)
-"""How often a message has none, one, two and three hashtags."""
+_MESSAGE, _PHRASES, _TAG = range(1, 4)
+_LEAST_TAGS = 3
+_SETS = 8
+"""Sets of hashtags per first hashtag: none at all, it alone, four with another, two with two."""
+_SET_OF_16 = np.array([0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7], np.int64)
 _PHRASE_BITS = 12
 _USER_BITS = 20
 _WORDS = (
@@ -41,7 +43,7 @@ SCHEMA = pa.schema(
 
 def tweets(parameters: Parameters) -> Workload:
     """Messages; `hashtags` are those of the text, different ones, with a space between them."""
-    tags = Keys("hashtags", 5_000, 1.0, low=_TAGS)
+    tags = Keys("hashtags", 5_000, 1.0, low=_LEAST_TAGS, high=100_000)
     return Workload(Tweets, read_flow(parameters, 50.0, "2018-10-01T00:00:00Z", tags))
 
 
@@ -66,62 +68,24 @@ class Tweets(Span):
     @cached_property
     def text(self) -> pa.Array:
         """A phrase, then the hashtags."""
-        ends = np.cumsum(1 + self._counts)
-        pieces = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
-        first = ends - (1 + self._counts)
-        pieces[first] = field(self._message, 40, _PHRASE_BITS)
-        for place, (rows, tags) in enumerate(self._tags):
-            pieces[first[rows] + 1 + place] = tags + (1 << _PHRASE_BITS)
-        return joined(_text_pieces(self.flow.seed, self.flow.keys), pieces, ends)
+        pieces = np.empty((self.stop - self.start, 2), np.int64)
+        pieces[:, 0] = field(self._message, 40, _PHRASE_BITS)
+        pieces[:, 1] = self._set + (1 << _PHRASE_BITS)
+        return joined(_text_pieces(self.flow.seed, self.flow.keys), pieces)
 
     @cached_property
     def hashtags(self) -> pa.Array:
-        """Pieces after the first of a row begin with a space."""
-        keys = self.flow.keys
-        ends = np.cumsum(self._counts)
-        pieces = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
-        first = ends - self._counts
-        for place, (rows, tags) in enumerate(self._tags):
-            pieces[first[rows] + place] = tags + (keys if place else 0)
-        return joined(_tag_pieces(keys), pieces, ends)
+        return _sets(self.flow.keys).take(pa.array(self._set))
 
     @cached_property
     def _message(self) -> Words:
         return self.words(_MESSAGE)
 
     @cached_property
-    def _counts(self) -> Int64s:
-        """How many hashtags each message has."""
-        return _tag_counts()[field(self._message, 52, 10)]
-
-    @cached_property
-    def _tags(self) -> list[tuple[Int64s, Int64s]]:
-        """For each place in a message: the rows that have a hashtag there, and the hashtags."""
-        counts, rows = self._counts, np.arange(self.stop - self.start)
-        before: list[Int64s] = []
-        found = []
-        for place in range(_TAGS):
-            more = np.flatnonzero(counts > place)
-            counts, rows, before = counts[more], rows[more], [tags[more] for tags in before]
-            tags = self.ranked(_FIRST_TAG + place, rows)
-            for _ in before:
-                tags = _moved(tags, before, self.flow.keys)
-            before.append(tags)
-            found.append((rows, tags))
-        return found
-
-
-def _moved(tags: Int64s, before: list[Int64s], keys: int) -> Int64s:
-    """The tags, and the next ones where a message has them already."""
-    taken = np.logical_or.reduce([tags == other for other in before])
-    moved: Int64s = tags + taken
-    moved[moved == keys] = 0
-    return moved
-
-
-@lru_cache(maxsize=1)
-def _tag_counts() -> Int64s:
-    return shares(10, _TAG_SHARES)
+    def _set(self) -> Int64s:
+        """Which set of hashtags a message has: its first one follows the Zipf law."""
+        sets: Int64s = self.ranked(_TAG) * _SETS + _SET_OF_16[field(self._message, 52, 4)]
+        return sets
 
 
 def _names(keys: int) -> list[str]:
@@ -136,14 +100,31 @@ def _names(keys: int) -> list[str]:
 
 
 @lru_cache(maxsize=4)
-def _tag_pieces(keys: int) -> pa.Array:
+def _sets(keys: int) -> pa.Array:
+    """The sets of all hashtags, one hashtag after the other: those that go together stay the same.
+
+    Low numbers, which are frequent without drift, are also more often among the others.
+    """
     names = _names(keys)
-    return pa.array([*names, *(f" {name}" for name in names)])
+    others = np.arange(keys * _SETS * 2, dtype=np.int64)
+    near = field(mixed(others, 0), 0, 20) * field(mixed(others, 1), 0, 20) >> 20
+    second, third = (near * keys >> 20).reshape(2, keys, _SETS).tolist()
+    texts = []
+    for key, name in enumerate(names):
+        texts += ["", name]
+        for place in range(2, _SETS):
+            tags = [key]
+            for other in (second[key][place], third[key][place])[: 1 if place < 6 else 2]:
+                while other in tags:
+                    other = (other + 1) % keys
+                tags.append(other)
+            texts.append(" ".join(names[tag] for tag in tags))
+    return pa.array(texts)
 
 
 @lru_cache(maxsize=4)
 def _text_pieces(seed: int, keys: int) -> pa.Array:
-    """Phrases of three to ten words, then hashtags."""
+    """Phrases of three to ten words, then sets of hashtags."""
     draws = stream(seed, Tweets.FAMILY * STREAMS + _PHRASES)
     lengths = 3 + (draws.random(1 << _PHRASE_BITS) * 8).astype(np.int64)
     picks = (draws.random(int(lengths.sum())) * len(_WORDS)).astype(np.int64).tolist()
@@ -151,4 +132,5 @@ def _text_pieces(seed: int, keys: int) -> pa.Array:
     for length in lengths.tolist():
         phrases.append(" ".join(_WORDS[pick] for pick in picks[used : used + length]))
         used += length
-    return pa.array([*phrases, *(f" #{name}" for name in _names(keys))])
+    tags = pc.replace_substring_regex(_sets(keys), "([^ ]+)", r" #\1")
+    return pa.concat_arrays([pa.array(phrases), pc.replace_substring(tags, "  ", " ")])
