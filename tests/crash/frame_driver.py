@@ -1,6 +1,6 @@
 """A process to be killed whose input is a streaming DataFrame, spooled into the checkpoint.
 
-    python tests/crash/frame_driver.py '{"inputs": ..., "out": ..., "checkpoint": ...}'
+python tests/crash/frame_driver.py '{"inputs": ..., "out": ..., "checkpoint": ...}'
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a query says: streams, windows, expressions, aggregates, and the logical nodes they build."""
+"""What a query says: streams, windows, expressions, aggregates, and the nodes they build."""

@@ -262,7 +262,7 @@ class Tidegate(Spark):
     class Tokenizer(Spark.Tokenizer):
         """Spark 4 reads a doubled quote inside a string as one quote."""
 
-        STRING_ESCAPES = ("\\", "'")
+        STRING_ESCAPES = ["\\", "'"]
 
     Parser = TidegateParser
     Generator = TidegateGenerator
