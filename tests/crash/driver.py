@@ -12,9 +12,11 @@ import json
 import os
 import sys
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.crash.process import wait_for
 from tests.crash.scene import SCENES
 from tidegate.errors import TidegateError, UserError
 from tidegate.runtime.launch import Place, plan_for, prepare
@@ -51,11 +53,25 @@ def run(request: dict[str, Any]) -> None:
         print(json.dumps({"changes": observer.count}))
 
 
-def observer_of(fault: dict[str, Any] | None) -> KillAt | KillAtChange | None:
+@dataclass(frozen=True)
+class Pause:
+    """Says by a file `NAME.reached` that a step is reached, and goes on when NAME is there."""
+
+    step: str
+    batch: int
+    file: str
+
+    def __call__(self, step: str, batch: int) -> None:
+        if (step, batch) == (self.step, self.batch):
+            Path(f"{self.file}.reached").touch()
+            wait_for(Path(self.file).exists, "the test lets the driver go on")
+
+
+def observer_of(fault: dict[str, Any] | None) -> KillAt | KillAtChange | Pause | None:
     """The fault of a request: at a step, or at a change to a file from the start or a step on."""
     if fault is None:
         return None
-    kinds = {"step": KillAt, "change": KillAtChange, "failure": FailAtChange}
+    kinds = {"step": KillAt, "change": KillAtChange, "failure": FailAtChange, "pause": Pause}
     observer = kinds[fault["kind"]](**{k: v for k, v in fault.items() if k != "kind"})
     if isinstance(observer, KillAtChange) and observer.step is None:
         observer.arm()

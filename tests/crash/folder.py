@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.state.inspect import inspect
+from tidegate.state.lock import LOCK
 from tidegate.state.store import Store
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder by its name, and every empty folder."""
+    """Every file below a folder by its name, and every empty folder; not who has it claimed."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
+        if name == LOCK:
+            continue
         if path.is_file():
             found[name] = path.read_bytes()
         elif not any(path.iterdir()):

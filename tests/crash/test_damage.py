@@ -11,7 +11,8 @@ import pytest
 
 from tests.crash.command import Command, Scenery
 from tests.crash.folder import contents, difference
-from tests.crash.site import Golden
+from tests.crash.process import wait_for
+from tests.crash.site import Golden, Site
 
 Halfway = Callable[..., Scenery]
 Damage = Callable[[Path], None]
@@ -161,6 +162,28 @@ def test_another_number_of_buckets(halfway: Halfway, golden: Callable[..., Golde
     assert "was made with 16 buckets" in message
     assert "Use --buckets 16, or another --checkpoint." in message
     goes_on(scenery, golden)
+
+
+@pytest.mark.parametrize("step", ["after operate", "after commit"])
+def test_two_runs_at_once(
+    step: str, command: Command, make_site: Callable[..., Site], golden: Callable[..., Golden]
+) -> None:
+    """The second must not take what the first has not committed yet for left-overs of a crash."""
+    site = make_site("aggregate")
+    go = site.out.parent / "go"
+    fault = {"kind": "pause", "step": step, "batch": 5, "file": str(go)}
+    pid = site.nursery.start({**site.request, "fault": fault})
+    wait_for(site.out.with_name("go.reached").exists, "the first run is in batch 5")
+    scenery = Scenery(command, "aggregate", site.out.parent, Path(site.request["inputs"]))
+    try:
+        message = refused(scenery, 2)
+    finally:
+        go.touch()
+        status = site.nursery.wait()
+    assert message.startswith(f"tidegate: {site.checkpoint}: must be used by one run at a time")
+    assert f"got one that process {pid} uses. Wait until it has ended, or stop it" in message
+    assert status == 0, site.log.read_text()
+    assert difference(contents(site.out), golden("aggregate").files) == []
 
 
 def test_a_new_run_into_the_results_of_another(

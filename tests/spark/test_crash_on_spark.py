@@ -85,7 +85,7 @@ class Cluster:
         assert after["verified"]["problems"] == []
         assert after["state"]["counters"] == self.golden.facts["state"]["counters"]
         assert {p.name for p in Path(request["checkpoint"]).iterdir()} <= {
-            *("meta.json", "manifest", "segment", "gate", "staged")
+            *("meta.json", "lock", "manifest", "segment", "gate", "staged")
         }
 
     def processes(self) -> list[int]:
@@ -193,12 +193,15 @@ def test_a_driver_whose_input_is_a_streaming_frame(seed: int, cluster: Cluster) 
     assert invoke([*expected, "--out", str(folder / "expected")]) == 0
     request = {"inputs": str(inputs), "out": str(folder / "out"), "checkpoint": str(folder / "c")}
     driver, chance = DRIVER.with_name("frame_driver.py"), random.Random(f"frame {seed}")
-    for kills in range(4):
+    killed = 0
+    for turn in range(4):
         fault: dict[str, Any] = {"kind": "change", "change": int(chance.expovariate(1 / 30)) + 5}
-        if kills % 2:
-            fault = step(chance.choice(STEPS), 2 * kills)["fault"]
+        if turn % 2:
+            fault = step(chance.choice(STEPS), 2 * turn)["fault"]
         code, told = cluster.run(request, driver, fault=fault)
         assert code in (0, KILLED), told
+        killed += code == KILLED
+    assert killed >= 2
     code, told = cluster.run(request, driver)
     assert code == 0, told
     found, whole = (_lines(folder / name) for name in ("out", "expected"))

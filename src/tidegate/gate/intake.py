@@ -165,6 +165,12 @@ class Intake:
             elif isinstance(inlet.connector, Absent) and source_id in self._ids(inlet):
                 self._remove_absent(inlet, source_id)
 
+    def look_ahead(self, limit_rows: int) -> None:
+        """Read the event times that the next cut will want; changes no position."""
+        tracks = [t for i in self.inlets for t in in_order(i) if not t.exhausted()]
+        if tracks:
+            cut(tracks, limit_rows)
+
     def next_cut(self, limit_rows: int, now: float) -> Cut | None:
         """The next batch of at most `limit_rows` new tuples; None where nothing would change."""
         entries = [(i, t) for i in self.inlets for t in in_order(i) if not t.exhausted()]

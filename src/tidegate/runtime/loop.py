@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from tidegate.runtime.options import RunOptions
 from tidegate.runtime.splits import splits_of, time_cuts
 from tidegate.sink.protocol import Output, Sink
 from tidegate.source.uri import open_uri
+from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
@@ -69,6 +71,7 @@ class Loop:
         self._gate = threading.Lock()
         """Held where the intake is used: by the loop between batches, by who announces."""
         self._closing: list[Callable[[], None]] = []
+        self._lock = Lock(store)
         self._intake = Intake(hold=plan.aggregate is None)
         self._compactor = Compactor(store, plan.aggregate.spec if plan.aggregate else None)
         try:
@@ -92,12 +95,13 @@ class Loop:
         return self.summary
 
     def close(self) -> None:
-        """Let go of threads, the sink and the executor."""
+        """Let go of threads, the sink, the executor and the checkpoint."""
         self._compactor.close()
         self.sink.close()
         self.executor.close()
         for action in self._closing:
             action()
+        self._lock.release()
 
     def on_close(self, action: Callable[[], None]) -> None:
         """Something to do when the loop is closed."""
@@ -152,7 +156,8 @@ class Loop:
         mapping, epochs = self._switch(batch)
         segments = self._compactor.apply(self._manifest.operators.get(OPERATOR, ()))
         job = self._job(batch, cut, mapping, segments)
-        outcomes = _checked(job, self.executor.run(job))
+        with self._ahead():
+            outcomes = _checked(job, self.executor.run(job))
         self._observe("after operate", batch)
         spans.mark("operate")
         output = gather(self.plan, outcomes)
@@ -176,9 +181,30 @@ class Loop:
             self._compactor.consider(manifest.batch, held, cut.frontier_us)
         return self._report(previous, manifest, outcomes, self._clock.now() - started, spans)
 
+    @contextmanager
+    def _ahead(self) -> Iterator[None]:
+        """Read the next batch's event times while the tasks of this one run.
+
+        What fails here fails again, and is told, when the next batch is cut.
+        """
+
+        def look() -> None:
+            with self._gate, suppress(Exception):
+                self._intake.look_ahead(self.options.batch_rows)
+
+        thread = threading.Thread(target=look, name="tidegate-ahead")
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.join()
+
     def _recover(self) -> Manifest:
         """The state to continue from; checks that the checkpoint is this query's."""
-        meta, manifest = self.store.meta(), self.store.latest()
+        meta = self.store.meta()
+        if meta is not None:
+            self._lock.take()
+        manifest = self.store.latest()
         wanted = {"fingerprint": self.plan.fingerprint, "buckets": self.options.buckets}
         if meta is None:
             if manifest is not None:
@@ -190,6 +216,7 @@ class Loop:
                 )
             self.sink.open(self.plan.schema, self.store, fresh=True)
             self.store.create({**wanted, "version": __version__, "schema": str(self.plan.schema)})
+            self._lock.take()
         else:
             _check_meta(self.store.location, meta, wanted)
             self.sink.open(self.plan.schema, self.store, fresh=manifest is None)
