@@ -11,6 +11,9 @@ from tests.crash.driver import BUCKETS
 from tests.crash.scene import SCENES
 from tidegate.cli.main import invoke
 
+HALF = 9
+"""The batch before which runs are killed that the command line is to continue."""
+
 
 class Command:
     """`tidegate` in this process; keeps the exit code and what was written to standard error."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.command import Command, Scenery
+from tests.crash.command import HALF, Command, MakeScenery, Scenery
 from tests.crash.process import Nursery
 from tests.crash.scene import SCENES, write_inputs
 from tests.crash.site import Golden, Site, request_for, undisturbed
@@ -59,20 +59,41 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(capsys)
 
 
-@pytest.fixture
-def halfway(command: Command, make_site: Callable[..., Site]) -> Callable[..., Scenery]:
-    """A scene whose run was killed before batch 7; to be continued by the command line.
+@pytest.fixture(scope="session")
+def killed_halfway(
+    nursery: Nursery, inputs: Path, scratch: Path, golden: Callable[..., Golden]
+) -> Callable[[str], Site]:
+    """A scene whose run was killed before batch HALF, done once; not to be gone on with.
 
     What the kill left behind is removed, so that a refused run can be seen to change nothing.
     """
+    known: dict[str, Site] = {}
 
-    def of(name: str = "aggregate") -> Scenery:
-        site = make_site(name)
-        assert site.run(kind="step", step="before gate", batch=7)
-        Store.open(str(site.checkpoint)).clean()
-        return Scenery(command, name, site.out.parent, Path(site.request["inputs"]))
+    def of(name: str) -> Site:
+        if name not in known:
+            folder = scratch / f"halfway-{name}"
+            folder.mkdir()
+            known[name] = Site(nursery, request_for(name, folder / "run", inputs), golden(name))
+            assert known[name].run(kind="step", step="before gate", batch=HALF)
+            Store.open(str(known[name].checkpoint)).clean()
+        return known[name]
 
     return of
+
+
+@pytest.fixture
+def halfway(command: Command, killed_halfway: Callable[[str], Site]) -> Iterator[MakeScenery]:
+    """A scene that was killed halfway; to be continued by the command line."""
+    made: list[Path] = []
+
+    def of(name: str = "aggregate") -> Scenery:
+        site = killed_halfway(name).copy()
+        made.append(site.out.parent)
+        return Scenery(command, name, site.out.parent, Path(site.request["inputs"]))
+
+    yield of
+    for folder in made:
+        shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,8 @@ class Site:
 
     def copy(self) -> Site:
         """The same folders once more, beside the first ones."""
-        number = len(list(self.out.parent.parent.iterdir()))
-        folder = self.out.parent.with_name(f"copy-{number}")
-        shutil.copytree(self.out.parent, folder)
+        folder = Path(tempfile.mkdtemp(prefix="copy-", dir=self.out.parent.parent))
+        shutil.copytree(self.out.parent, folder, dirs_exist_ok=True)
         places = {k: str(folder / Path(self.request[k]).name) for k in ("out", "checkpoint", "log")}
         return Site(self.nursery, {**self.request, **places}, self.golden)
 

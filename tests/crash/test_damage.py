@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.command import Command, Scenery
+from tests.crash.command import HALF, Command, Scenery
 from tests.crash.folder import contents, difference
 from tests.crash.process import wait_for
 from tests.crash.site import Golden, Site
 
 Halfway = Callable[..., Scenery]
 Damage = Callable[[Path], None]
+
+NEWEST = f"batch={HALF - 1:08d}"
 
 
 def flip(path: Path) -> None:
@@ -61,7 +63,7 @@ def test_a_damaged_segment(
     damage: Damage, halfway: Halfway, golden: Callable[..., Golden], command: Command
 ) -> None:
     scenery = halfway()
-    manifest = json.loads((scenery.checkpoint / "manifest" / "00000006.json").read_text())
+    manifest = json.loads((scenery.checkpoint / "manifest" / f"{HALF - 1:08d}.json").read_text())
     name = manifest["operators"]["aggregate"][0]["name"]
     segment = scenery.checkpoint / "segment" / f"{name}.arrow"
     whole = segment.read_bytes()
@@ -95,7 +97,7 @@ def test_the_newest_manifest_damaged(
     damage: Damage, halfway: Halfway, golden: Callable[..., Golden], command: Command
 ) -> None:
     scenery = halfway()
-    newest = scenery.checkpoint / "manifest" / "00000006.json"
+    newest = scenery.checkpoint / "manifest" / f"{HALF - 1:08d}.json"
     whole = newest.read_bytes()
     damage(newest)
     message = refused(scenery, 1)
@@ -111,7 +113,7 @@ def test_the_newest_manifest_damaged(
 def test_the_manifest_before_it_damaged(halfway: Halfway, golden: Callable[..., Golden]) -> None:
     """The newer one is enough, and the message says so."""
     scenery = halfway()
-    older = scenery.checkpoint / "manifest" / "00000005.json"
+    older = scenery.checkpoint / "manifest" / f"{HALF - 2:08d}.json"
     flip(older)
     message = refused(scenery, 1)
     assert message.startswith(f"tidegate: {older}: ")
@@ -171,9 +173,9 @@ def test_two_runs_at_once(
     """The second must not take what the first has not committed yet for left-overs of a crash."""
     site = make_site("aggregate")
     go = site.out.parent / "go"
-    fault = {"kind": "pause", "step": step, "batch": 5, "file": str(go)}
+    fault = {"kind": "pause", "step": step, "batch": HALF, "file": str(go)}
     pid = site.nursery.start({**site.request, "fault": fault})
-    wait_for(site.out.with_name("go.reached").exists, "the first run is in batch 5")
+    wait_for(site.out.with_name("go.reached").exists, "the first run is in its batch")
     scenery = Scenery(command, "aggregate", site.out.parent, Path(site.request["inputs"]))
     try:
         message = refused(scenery, 2)
@@ -207,7 +209,7 @@ def test_a_continued_run_into_another_folder(
     """Half of the results here and half there would be read as the whole."""
     scenery = halfway()
     message = refused(scenery, 2, out=tmp_path / "elsewhere")
-    assert "must have the results of this checkpoint, up to batch=00000006; got no " in message
+    assert f"must have the results of this checkpoint, up to {NEWEST}; got no " in message
     assert "Continue with the --out of the earlier run" in message
     goes_on(scenery, golden)
 
@@ -231,12 +233,12 @@ def test_results_that_were_moved_away_on_purpose(
     scenery = halfway()
     for batch in scenery.out.glob("batch=*"):
         shutil.rmtree(batch)
-    assert "make an empty folder batch=00000006" in refused(scenery, 2)
-    (scenery.out / "batch=00000006").mkdir()
+    assert f"make an empty folder {NEWEST}" in refused(scenery, 2)
+    (scenery.out / NEWEST).mkdir()
     code, message = scenery.run()
     assert code == 0, message
     expected = golden("aggregate").files
-    later = {k: v for k, v in expected.items() if k.startswith("batch=") and k >= "batch=00000007"}
+    later = {k: v for k, v in expected.items() if k.startswith("batch=") and k > NEWEST + "~"}
     found = {k: v for k, v in contents(scenery.out).items() if k.startswith("batch=")}
     assert {k: v for k, v in found.items() if k in later} == later
 
@@ -248,7 +250,7 @@ def test_results_that_wait_to_be_shown_are_not_lost_to_another_folder(
     tmp_path: Path,
 ) -> None:
     site = make_site("aggregate")
-    assert site.run(kind="step", step="after commit", batch=7)
+    assert site.run(kind="step", step="after commit", batch=HALF)
     scenery = Scenery(command, "aggregate", site.out.parent, Path(site.request["inputs"]))
-    assert "up to batch=00000007; got no" in refused(scenery, 2, out=tmp_path / "elsewhere")
+    assert f"up to batch={HALF:08d}; got no" in refused(scenery, 2, out=tmp_path / "elsewhere")
     goes_on(scenery, golden)

@@ -53,7 +53,7 @@ def test_killed_at_every_step_of_batches_in_turn(
 ) -> None:
     """One run that dies five times in a batch, and each time goes one step further."""
     site = make_site(name)
-    for batch in range(0, golden(name).batches, 1 if LONG else 3):
+    for batch in range(0, golden(name).batches, 1 if LONG else 4):
         for step in (*STEPS[:4], LAST_STEPS[(batch + turn) % 2]):
             assert site.run(kind="step", step=step, batch=batch), (step, batch)
             site.check_now()
@@ -92,7 +92,7 @@ def test_killed_before_any_change_to_a_file(name: str, make_site: MakeSite) -> N
     assert changes > 150
     numbers = list(range(1, changes + 1))
     if not LONG:
-        numbers = sorted(random.Random(f"changes of {name}").sample(numbers, 4))
+        numbers = sorted(random.Random(f"changes of {name}").sample(numbers, 2))
     for number in numbers:
         site = make_site(name)
         if site.run(kind="change", change=number):
@@ -109,8 +109,10 @@ def test_killed_while_a_batch_is_published(
 ) -> None:
     """Between the commit and the last rename that shows the batch, elsewhere in each batch."""
     site = make_site(name)
-    for batch in range(1, golden(name).batches):
-        site.run(kind="change", change=1 + (batch + shift) % 9, step="after commit", batch=batch)
+    for batch in range(1, golden(name).batches, 1 if LONG else 2):
+        site.run(
+            kind="change", change=1 + (batch // 2 + shift) % 9, step="after commit", batch=batch
+        )
         site.check_now()
     site.finish()
 
@@ -120,7 +122,7 @@ def test_killed_at_each_change_of_one_batch(name: str, make_site: MakeSite) -> N
     """All changes of one batch, from the gate on: no window of time is left out."""
     before = make_site(name)
     assert before.run(kind="step", step="before gate", batch=9)
-    for change in range(1, 40, 1 if LONG else 6):
+    for change in range(1, 40, 1 if LONG else 9):
         site = before.copy()
         site.run(kind="change", change=change, step="before gate", batch=9)
         site.check_now()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.crash.command import Command, Scenery
+from tests.crash.command import HALF, Command, Scenery
 from tests.crash.folder import contents, difference
 from tests.crash.scene import TIME
 from tests.crash.site import Golden, Site
@@ -31,14 +31,14 @@ from tidegate.state.store import Store
 def own_inputs(
     command: Command, make_site: Callable[..., Site], tmp_path: Path
 ) -> Callable[[str], tuple[Scenery, Path]]:
-    """A scene killed before batch 7 whose inputs belong to the test."""
+    """A scene killed halfway whose inputs belong to the test."""
 
     def of(name: str) -> tuple[Scenery, Path]:
         site = make_site(name)
         inputs = tmp_path / "inputs"
         shutil.copytree(site.request["inputs"], inputs)
         site.request["inputs"] = str(inputs)
-        assert site.run(kind="step", step="before gate", batch=7)
+        assert site.run(kind="step", step="before gate", batch=HALF)
         Store.open(str(site.checkpoint)).clean()
         return Scenery(command, name, site.out.parent, inputs), inputs
 
@@ -59,7 +59,7 @@ def test_a_file_is_gone(scene: str, name: str, own_inputs, golden: Callable[...,
 def test_a_file_of_a_folder_is_gone(own_inputs, golden: Callable[..., Golden]) -> None:
     """One that was being read; of those that were read to the end nothing is needed any more."""
     scenery, inputs = own_inputs("top")
-    reading = inputs / "many" / "1-0.parquet"
+    reading = inputs / "many" / "1-1.parquet"
     reading.rename(inputs / "away")
     message = refused(scenery, 2)
     assert message.startswith(f"tidegate: {reading}: was read up to row ")

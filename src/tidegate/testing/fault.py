@@ -135,8 +135,10 @@ class Trap:
             return None
         daemon = os.getppid()
         pid = {"worker": os.getpid(), "daemon": daemon, "jvm": _parent(daemon)}[self.victim]
-        looks_like = b"java" if self.victim == "jvm" else b"pyspark"
-        return pid if looks_like in Path(f"/proc/{pid}/cmdline").read_bytes() else None
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        java = os.path.basename(words[0]) == b"java"
+        is_spark = java if self.victim == "jvm" else b"pyspark.daemon" in words
+        return pid if is_spark else None
 
     def _counted(self) -> bool:
         folder = Path(self.tally)
