@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.batch import MIN_US, BatchId
 from tidegate.clock import Clock, SystemClock
-from tidegate.errors import CheckpointError, OptionError, RunError
+from tidegate.errors import OptionError, RunError
 from tidegate.gate.intake import Cut, Intake
 from tidegate.plan.physical import Plan
 from tidegate.route.mapping import Mapping, even, restored, switched
@@ -21,6 +21,7 @@ from tidegate.runtime.inlet import Inlet, Spooling
 from tidegate.runtime.job import Executor, Job, Outcome
 from tidegate.runtime.metrics import BatchReport, Spans, Summary, imbalance
 from tidegate.runtime.options import RunOptions
+from tidegate.runtime.recovery import enter
 from tidegate.runtime.splits import splits_of, time_cuts
 from tidegate.sink.protocol import Output, Sink
 from tidegate.source.uri import open_uri
@@ -28,7 +29,6 @@ from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
-from tidegate.version import __version__
 
 _log = logging.getLogger(__name__)
 
@@ -200,27 +200,8 @@ class Loop:
             thread.join()
 
     def _recover(self) -> Manifest:
-        """The state to continue from; checks that the checkpoint is this query's."""
-        meta = self.store.meta()
-        if meta is not None:
-            self._lock.take()
-        manifest = self.store.latest()
-        wanted = {"fingerprint": self.plan.fingerprint, "buckets": self.options.buckets}
-        if meta is None:
-            if manifest is not None:
-                raise CheckpointError(
-                    self.store.location,
-                    "must have its meta.json",
-                    "manifests without it",
-                    "Restore the file, or start from an empty checkpoint.",
-                )
-            self.sink.open(self.plan.schema, self.store, fresh=True)
-            self.store.create({**wanted, "version": __version__, "schema": str(self.plan.schema)})
-            self._lock.take()
-        else:
-            _check_meta(self.store.location, meta, wanted)
-            self.sink.open(self.plan.schema, self.store, fresh=manifest is None)
-        self.store.clean()
+        """The state to continue from, with the newest batch published (again)."""
+        manifest = enter(self.store, self._lock, self.sink, self.plan, self.options.buckets)
         if manifest is None:
             mapping = even(self.options.buckets, self.options.first_instances)
             return Manifest(-1, 0, mapping.instances, mapping.owners, MIN_US)
@@ -384,23 +365,6 @@ class Loop:
         )
         self._on_batch(report)
         return report
-
-
-def _check_meta(location: str, meta: dict[str, Any], wanted: dict[str, Any]) -> None:
-    if meta.get("fingerprint") != wanted["fingerprint"]:
-        raise CheckpointError(
-            location,
-            "must be the checkpoint of this query",
-            "one of another or of a changed query",
-            "Use another --checkpoint, or the query it was made with.",
-        )
-    if meta.get("buckets") != wanted["buckets"]:
-        raise CheckpointError(
-            location,
-            f"was made with {meta.get('buckets')} buckets, which are fixed for its life",
-            f"--buckets {wanted['buckets']}",
-            f"Use --buckets {meta.get('buckets')}, or another --checkpoint.",
-        )
 
 
 def _checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
