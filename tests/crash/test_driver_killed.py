@@ -135,7 +135,7 @@ def test_killed_again_and_again(seed: int, make_site: MakeSite) -> None:
     chance = random.Random(f"again {seed}")
     site = make_site(NAMES[seed % 3], FORMATS[(seed + seed // 3) % 3])
     kills = 0
-    while kills < 12 and site.run(kind="change", change=int(chance.expovariate(1 / 25)) + 1):
+    while kills < 12 and site.run(kind="change", change=int(chance.expovariate(1 / 15)) + 1):
         kills += 1
         site.check_now()
     assert kills >= 4

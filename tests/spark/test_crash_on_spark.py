@@ -25,6 +25,8 @@ from tidegate.cli.main import invoke
 from tidegate.runtime.java import ensure_java
 from tidegate.testing import PHASES, STEPS, kill
 
+pytestmark = pytest.mark.timeout(1200)  # many JVMs, on machines that have other things to do
+
 MARK = "TIDEGATE_CRASH_TEST"
 # Short-lived JVMs: no optimising compiler, no collector threads.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx512m"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -69,7 +70,10 @@ class Job:
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
-        read = [(s.source, s.order, s.start, s.new_from, s.stop, s.late) for s in self.splits]
+        read = [
+            (s.source, s.order, s.start, s.new_from, s.stop, zlib.crc32(s.late or b""))
+            for s in self.splits
+        ]
         bounds = [int(us) for us in (self.previous_us, self.frontier_us, *self.cuts_us)]
         facts = (read, self.mapping.owners, bounds)
         digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:8]

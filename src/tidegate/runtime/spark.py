@@ -44,9 +44,8 @@ def connect(master: str, name: str = "tidegate") -> SparkSession:
 
     What the JVM says goes to a file that the error names when it does not start.
     """
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
+    if SparkContext._active_spark_context is not None:  # of any thread, unlike getActiveSession
+        return SparkSession.builder.getOrCreate()
     ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
