@@ -99,7 +99,8 @@ class ParquetSource:
 
     def reader(self, start: int, stop: int) -> ParquetReader:
         groups = self._within(start, stop)
-        return ParquetReader(self.path, self._version, self.schema, start, stop, groups)
+        path = os.path.abspath(self.path)  # a worker may have been started elsewhere
+        return ParquetReader(path, self._version, self.schema, start, stop, groups)
 
     def _within(self, start: int, stop: int) -> tuple[Group, ...]:
         if start >= stop:

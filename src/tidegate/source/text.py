@@ -238,7 +238,8 @@ class TextSource:
 
     def reader(self, start: int, stop: int) -> TextReader:
         blocks = self._index.within(start, stop)
-        return TextReader(self.path, self._version, self._format, self.schema, start, stop, blocks)
+        path = os.path.abspath(self.path)  # a worker may have been started elsewhere
+        return TextReader(path, self._version, self._format, self.schema, start, stop, blocks)
 
     def _block_times(self, block: Block) -> tuple[Int64s, Bools]:
         if block.offset not in self._times:
