@@ -58,7 +58,9 @@ class Nursery:
 
     def _answer(self) -> dict[str, Any]:
         assert self._server.stdout is not None
-        answer: dict[str, Any] = json.loads(self._server.stdout.readline())
+        line = self._server.stdout.readline()
+        assert line, f"the process that forks drivers has ended itself: {self._server.wait()}"
+        answer: dict[str, Any] = json.loads(line)
         return answer
 
 
