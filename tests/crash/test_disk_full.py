@@ -31,7 +31,7 @@ def fail(site: Site, **fault: Any) -> tuple[int, str]:
     return status, site.log.read_text().strip()
 
 
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO] if LONG else [errno.ENOSPC])
 @pytest.mark.parametrize("name", [s.name for s in LOCAL])
 def test_any_change_that_fails(name: str, error: int, make_site: MakeSite) -> None:
     numbers = list(range(1 + error % 3, 300, 3))
@@ -50,6 +50,7 @@ def test_any_change_that_fails(name: str, error: int, make_site: MakeSite) -> No
         site.finish()
 
 
+@pytest.mark.long
 def test_what_is_said_of_each_kind_of_file(make_site: MakeSite) -> None:
     """The changes of one batch: segments, staged results, the manifest, the move into place."""
     before = make_site("aggregate")
@@ -85,7 +86,7 @@ def _may_mount() -> bool:
 
 
 @pytest.mark.skipif(not _may_mount(), reason="needs a mount namespace of its own")
-@pytest.mark.parametrize("what", ["out", "checkpoint"])
+@pytest.mark.parametrize("what", ["out", "checkpoint"] if LONG else ["checkpoint"])
 @pytest.mark.parametrize("format_", ["parquet", "csv", "json"] if LONG else ["parquet"])
 def test_a_file_system_that_is_really_full(
     what: str, format_: str, tmp_path: Path, inputs: Path, golden: Callable[..., Golden]

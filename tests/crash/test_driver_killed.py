@@ -74,7 +74,7 @@ def test_killed_once_at_a_step(
 
 
 @pytest.mark.parametrize("turn", range(3 if LONG else 1))
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES if LONG else NAMES[:1])
 def test_killed_inside_the_tasks(name: str, turn: int, make_site: MakeSite) -> None:
     """While a split is read, and when some instances have written their state and others not."""
     site = make_site(name, FORMATS[(NAMES.index(name) + 1 + turn) % 3])
@@ -85,6 +85,7 @@ def test_killed_inside_the_tasks(name: str, turn: int, make_site: MakeSite) -> N
     site.finish()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_killed_before_any_change_to_a_file(name: str, make_site: MakeSite) -> None:
     """From the first folder made to the last file removed; all of them in the long mode."""
@@ -103,7 +104,7 @@ def test_killed_before_any_change_to_a_file(name: str, make_site: MakeSite) -> N
 
 
 @pytest.mark.parametrize("shift", range(9 if LONG else 1))
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES if LONG else NAMES[:1])
 def test_killed_while_a_batch_is_published(
     name: str, shift: int, make_site: MakeSite, golden: MakeGolden
 ) -> None:
@@ -117,6 +118,7 @@ def test_killed_while_a_batch_is_published(
     site.finish()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_killed_at_each_change_of_one_batch(name: str, make_site: MakeSite) -> None:
     """All changes of one batch, from the gate on: no window of time is left out."""
@@ -129,7 +131,7 @@ def test_killed_at_each_change_of_one_batch(name: str, make_site: MakeSite) -> N
         site.finish()
 
 
-@pytest.mark.parametrize("seed", range(50 if LONG else 3))
+@pytest.mark.parametrize("seed", range(50 if LONG else 1))
 def test_killed_again_and_again(seed: int, make_site: MakeSite) -> None:
     """Any number of changes after each start, so that recovery is killed as well."""
     chance = random.Random(f"again {seed}")
@@ -174,7 +176,7 @@ def test_tasks_of_a_killed_driver_that_write_late(make_site: MakeSite) -> None:
     assert difference(contents(site.out), site.golden.files) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES if LONG else NAMES[:1])
 def test_a_finished_run_that_is_started_again_changes_nothing(
     name: str, make_site: MakeSite, golden: MakeGolden
 ) -> None:
