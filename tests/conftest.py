@@ -17,7 +17,7 @@ NEEDS_JVM = ("spark", "cluster")
 settings.register_profile(
     "ci",
     derandomize=True,
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     database=None,
     print_blob=True,
