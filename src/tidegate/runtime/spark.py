@@ -22,7 +22,7 @@ from tidegate.errors import OptionError, QueryError
 from tidegate.plan.physical import SPARK
 from tidegate.runtime.java import ensure_java
 from tidegate.runtime.job import Job, Outcome
-from tidegate.runtime.spark_failure import first_line, spark_gone
+from tidegate.runtime.spark_failure import first_line, spark_gone, without_stacks
 from tidegate.runtime.spark_shared import SharedExecutor
 from tidegate.runtime.spark_shuffle import ShuffleExecutor
 
@@ -118,7 +118,8 @@ class SparkExecutor:
             )
         shared = possible and self._exchange != "shuffle"
         try:
-            return (self._shared if shared else self._shuffle).run(job)
+            with without_stacks():
+                return (self._shared if shared else self._shuffle).run(job)
         except (Py4JError, ConnectionError, EOFError) as error:
             raise spark_gone(job, error) from error
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tidegate.errors import RunError
 from tidegate.runtime.job import Job
 
@@ -32,3 +36,21 @@ def first_line(error: BaseException) -> str:
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
         lines = lines[1:]
     return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def without_stacks() -> Iterator[None]:
+    """Keep Py4J from logging stacks of a lost connection: one line of ours says what happened.
+
+    Py4J logs them on the root logger, where a level of its own cannot be set.
+    """
+    root = logging.getLogger()
+    root.addFilter(_not_py4j)
+    try:
+        yield
+    finally:
+        root.removeFilter(_not_py4j)
+
+
+def _not_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname or logging.getLogger().isEnabledFor(logging.DEBUG)
