@@ -45,6 +45,10 @@ def run(request: dict[str, Any]) -> None:
     )
     sink = FileSink(request["out"], request.get("format", scene.format))
     loop = prepare(plan, place.connected(), sink, options, request["checkpoint"], observer=observer)
+    if request.get("two_jobs"):
+        from tidegate.runtime import spark_shared
+
+        spark_shared.SMALL_ROWS = 0
     for number, more in enumerate(request.get("traps", ())):
         tally = f"{request['checkpoint']}-traps/{os.getpid()}-{number}"
         loop.executor = KillInOperate(loop.executor, tally=tally, **more)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from tests.runtime.scene import table
 from tidegate.batch import MAX_US, MIN_US
@@ -14,7 +18,9 @@ from tidegate.gate.intake import Cut, Intake, Taken
 from tidegate.gate.track import Slice
 from tidegate.runtime import splits
 from tidegate.runtime.splits import splits_of, time_cuts
+from tidegate.schema import TIME
 from tidegate.source.memory import MemorySource
+from tidegate.source.uri import open_uri
 
 
 def cut_of(*sources: MemorySource, hold: bool = False, limit: int = 100) -> Cut:
@@ -47,6 +53,35 @@ def test_a_source_is_cut_into_splits_of_bounded_size(monkeypatch: pytest.MonkeyP
     assert late(made[1]) == [False, True, False]
     read = [v for s in made[:3] for v in s.reader.read(["v"]).table.column("v").to_pylist()]
     assert read == [1, 2, 3, 4, 1, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("stop", "breaks", "bounds"),
+    [
+        (10, None, [0, 4, 8, 10]),
+        (10, [], [0, 4, 10]),  # one row group: the task that decodes it reads up to twice as many
+        (8, [], [0, 8]),
+        (12, [6], [0, 6, 12]),
+        (12, [2, 4, 6, 8, 10], [0, 4, 8, 12]),
+        (12, [3, 6, 9], [0, 3, 6, 9, 12]),
+        (30, [2, 28], [0, 2, 6, 10, 14, 18, 22, 28, 30]),
+    ],
+)
+def test_splits_begin_where_decoding_may_begin(
+    stop: int, breaks: list[int] | None, bounds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splits, "SPLIT_ROWS", 4)
+    assert splits._bounds(0, stop, breaks) == bounds
+
+
+def test_row_groups_and_blocks_are_read_by_one_task(tmp_path: Path) -> None:
+    rows = pa.table({"ts": pa.array(range(10), TIME), "v": range(10)})
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=4)
+    csv.write_csv(rows, tmp_path / "a.csv")
+    for name, breaks in (("a.parquet", [4, 8]), ("a.csv", [])):
+        source = open_uri(str(tmp_path / name), "s", "ts", follow=False).discover()[0]
+        assert source.extend(10) == 10
+        assert source.breaks(0, 10) == breaks
 
 
 def test_tuples_that_waited_are_in_the_split_but_are_not_new(

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cases.case import CASES, Case
 from tests.cases.run import Run, outputs_of
+from tidegate.runtime import spark_shared
 from tidegate.runtime.launch import Place, prepare
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Output
@@ -17,22 +18,27 @@ from tidegate.sink.protocol import Output
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ONE_JOB = spark_shared.SMALL_ROWS
 WAYS = {
-    "one instance": ("auto", Run(1, 1000)),
-    "two instances, shuffled": ("shuffle", Run(2, 1000)),
-    "three instances": ("auto", Run(3, 8)),
-    "switched": ("auto", Run(2, 6, {1: 3, 2: 1})),
-    "switched, shuffled": ("shuffle", Run(3, 6, {1: 1, 2: 2})),
+    "one instance": ("auto", 0, Run(1, 1000)),
+    "two instances, shuffled": ("shuffle", 0, Run(2, 1000)),
+    "three instances": ("auto", 0, Run(3, 8)),
+    "three instances, one job": ("auto", ONE_JOB, Run(3, 8)),
+    "switched": ("auto", ONE_JOB, Run(2, 6, {1: 3, 2: 1})),
+    "switched, shuffled": ("shuffle", 0, Run(3, 6, {1: 1, 2: 2})),
 }
-"""How tasks exchange tuples, and how many of them there are."""
+"""How tasks exchange tuples, how small a batch must be for one job, how many instances."""
 
 WITH_FLOATS = ("quantiles", "sliding_by_key")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_run_on_spark_gives_the_golden(case: Case, way: str, spark: SparkSession) -> None:
-    exchange, run = WAYS[way]
+def test_a_run_on_spark_gives_the_golden(
+    case: Case, way: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange, small, run = WAYS[way]
+    monkeypatch.setattr(spark_shared, "SMALL_ROWS", small)
     case.check(outputs_of(case, Place(session=spark, exchange=exchange), run))
 
 

@@ -136,9 +136,9 @@ def test_processes_of_spark_die_one_after_the_other(cluster: Cluster) -> None:
     """
     request = cluster.request("aggregate")
     worker, daemon = trap("worker", 1, "read"), trap("daemon", 2, "state")
-    cluster.killed(request, traps=[worker, daemon, trap("driver", 3, "state")])
+    cluster.killed(request, traps=[worker, daemon, trap("driver", 3, "state")], two_jobs=True)
     assert facts(Path(request["checkpoint"]))["state"]["batch"] == 2
-    cluster.failed(request, 4, traps=[trap("worker", 4, "read", times=4)])
+    cluster.failed(request, 4, traps=[trap("worker", 4, "read", times=4)], two_jobs=True)
     cluster.failed(request, 5, traps=[trap("jvm", 5, "read")], exchange="shuffle")
     cluster.killed(request, **step("after commit", 7))
     worker, daemon = trap("worker", 8, "state", times=2), trap("daemon", 9, "read")

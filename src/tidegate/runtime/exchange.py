@@ -87,6 +87,19 @@ def load_rows(answer: Outcome | Stored) -> Outcome:
     return answer.outcome.with_rows(from_bytes(_mapped(answer.path)))
 
 
+def leave(job: Job, name: str, data: bytes) -> str:
+    """Leave bytes for the tasks of a batch; where they are."""
+    path = _path(job, name)
+    with _whole(path) as file:
+        file.write(data)
+    return path
+
+
+def taken(path: str) -> pa.Buffer:
+    """What was left for a task."""
+    return _mapped(path)
+
+
 def begin(job: Job) -> None:
     """Make the folder of a batch, empty; also removes what a crash left of other batches."""
     end(job)

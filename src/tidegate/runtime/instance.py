@@ -14,13 +14,14 @@ from tidegate.operate.kernels.expression import evaluate
 from tidegate.order import Direction, sort_indices
 from tidegate.plan.physical import AggregatePlan
 from tidegate.runtime.job import SEQ, SRC, TS, Job, out_name
+from tidegate.runtime.metrics import Spans
 from tidegate.schema import TIME
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 
 def run_stateless(
-    job: Job, instance: int, tables: Sequence[pa.Table]
+    job: Job, instance: int, tables: Sequence[pa.Table], spans: Spans
 ) -> tuple[pa.Table, Segment | None]:
     """Put the ready tuples of one range of event times into the total order."""
     if not tables:
@@ -30,11 +31,13 @@ def run_stateless(
     tuples = tuples.take(order)
     columns = [tuples.column(TS).cast(TIME)]
     columns += [tuples.column(out_name(name)) for name in job.plan.schema.names[1:]]
-    return pa.table(columns, schema=job.plan.schema), None
+    rows = pa.table(columns, schema=job.plan.schema)
+    spans.mark("instance order")
+    return rows, None
 
 
 def run_aggregate(
-    job: Job, instance: int, tables: Sequence[pa.Table]
+    job: Job, instance: int, tables: Sequence[pa.Table], spans: Spans
 ) -> tuple[pa.Table, Segment | None]:
     """Fold the batch's partials into the state of this instance's buckets; close windows.
 
@@ -46,12 +49,14 @@ def run_aggregate(
     spec = plan.spec
     sealed, needed = sealed_before(spec, job.frontier_us), needed_from(spec, job.frontier_us)
     news = merge(spec, tables)
+    spans.mark("instance merge")
     results = close(spec, news.slice(0, 0), job.previous_us, job.frontier_us)
     keep = news
     store = job.store.open()
     if sealed > sealed_before(spec, job.previous_us):
         complete = news.filter(pc.less(news.column("pane"), sealed))
         waiting, panes = _state(store, job, instance, spec)
+        spans.mark("instance read state")
         finished = merge(spec, [*waiting, complete])
         held = pa.concat_tables([*panes, finished])
         results = close(spec, held, job.previous_us, job.frontier_us)
@@ -59,11 +64,15 @@ def run_aggregate(
         keep = pa.concat_tables(
             [finished.filter(pc.greater_equal(finished.column("pane"), needed)), later]
         )
+        spans.mark("instance close")
     segment = None
     if keep.num_rows:
         name = f"{job.name}-{instance:04d}"
         segment = write_segment(store, name, _by_bucket(keep), order="pane", sealed=sealed)
-    return finish(plan, results), segment
+    spans.mark("instance write")
+    rows = finish(plan, results)
+    spans.mark("instance finish")
+    return rows, segment
 
 
 def _state(

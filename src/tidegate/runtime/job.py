@@ -23,6 +23,10 @@ REJECTED = 2
 """A parcel of tuples without a readable time, or unreadable as a whole."""
 START = 3
 """An empty parcel, so that an instance without tuples runs too."""
+SPANS = 4
+"""What a map task spent its time on, as JSON; any instance passes it on."""
+ERROR = 5
+"""Why a map task failed, pickled, where it cannot answer the driver itself."""
 
 TS, SRC, SEQ = "ts", "src", "seq"
 """The columns that place a tuple in the total order, all int64: event time, source, position."""
@@ -69,6 +73,11 @@ class Job:
     cuts_us: tuple[int, ...] = ()
     name: str = field(init=False)
 
+    @property
+    def rows(self) -> int:
+        """The positions that the map tasks read."""
+        return sum(s.stop - s.start for s in self.splits)
+
     def __post_init__(self) -> None:
         read = [
             (s.source, s.order, s.start, s.new_from, s.stop, zlib.crc32(s.late or b""))
@@ -96,7 +105,8 @@ class Outcome:
     """What one instance reports to the driver.
 
     `rows` is its part of the output, in order, with hidden columns for the merge; `side` are the
-    parcels of the side outputs passing through.
+    parcels of the side outputs passing through. `spans_ms` is what it spent its time on, and what
+    the map tasks did whose parcels said so.
     """
 
     instance: int
@@ -108,10 +118,13 @@ class Outcome:
     spans_ms: dict[str, float] = field(default_factory=dict)
 
     def without_rows(self) -> Outcome:
-        return replace(self, rows=self.rows.slice(0, 0))
+        return replace(self, rows=self.rows.schema.empty_table())  # a slice pickles it all
 
     def with_rows(self, rows: pa.Table) -> Outcome:
         return replace(self, rows=rows)
+
+    def with_spans(self, spans_ms: dict[str, float]) -> Outcome:
+        return replace(self, spans_ms=spans_ms)
 
 
 class Executor(Protocol):

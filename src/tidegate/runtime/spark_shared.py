@@ -1,36 +1,34 @@
-"""Batches on Spark on one host: two small jobs, with files that every task can map between them.
+"""Batches on Spark on one host: small jobs of plain tasks, with files that every task can map.
 
 No row passes through the JVM. A job of plain tasks starts in a fraction of the time that a planned
-query with a shuffle needs (docs/performance.md has the numbers).
+query with a shuffle needs (docs/performance.md has the numbers). What a batch asks is in a file
+too: the jobs are built once, and a task is told by a property of its job which file is meant.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark import RDD
+from pyspark import RDD, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tidegate.clock import SystemClock
 from tidegate.errors import TidegateError
-from tidegate.runtime.exchange import (
-    Shipment,
-    Stored,
-    begin,
-    end,
-    load_rows,
-    receive,
-    ship,
-    store_rows,
-)
+from tidegate.runtime.exchange import begin, end, leave, load_rows, taken
 from tidegate.runtime.job import Job, Outcome
+from tidegate.runtime.metrics import Spans, added
+from tidegate.runtime.shared_task import instance_task, map_task, whole_task
 from tidegate.runtime.spark_failure import tasks_failed
-from tidegate.runtime.task import map_split, run_instance
 
-Answer = TypeVar("Answer")
+SMALL_ROWS = 131_072
+"""Up to so many rows, counted once per instance, every instance reads the whole batch by itself:
+that costs less than a job of map tasks before it."""
+
+_WORK = "tidegate.work"
 
 
 class SharedExecutor:
@@ -38,57 +36,57 @@ class SharedExecutor:
 
     def __init__(self, session: SparkSession) -> None:
         self._context = session.sparkContext
-        self._numbers: dict[int, RDD[int]] = {}
+        self._jobs: dict[tuple[Callable[[Any, int], Any], int], RDD[Any]] = {}
 
     def run(self, job: Job) -> list[Outcome]:
+        spans = Spans(SystemClock())
         begin(job)
-        work = pickle.dumps(job)
-        shipments = self._each(job, len(job.splits), _map_task(work))
-        answers = self._each(job, job.mapping.instances, _instance_task(work, shipments))
+        work = leave(job, "job", pickle.dumps(job))
+        spans.mark("spark prepare")
+        if job.rows * job.mapping.instances <= SMALL_ROWS:
+            answers = self._each(job, job.mapping.instances, whole_task, work)
+        else:
+            shipments = self._each(job, len(job.splits), map_task, work)
+            spans.mark("spark map job")
+            work = leave(job, "shipments", pickle.dumps((work, shipments)))
+            answers = self._each(job, job.mapping.instances, instance_task, work)
+        spans.mark("spark instance job")
         outcomes = [load_rows(a) for a in answers]
         end(job)
-        return outcomes
+        spans.mark("spark finish")
+        first = outcomes[0]
+        return [first.with_spans(added([first.spans_ms, spans.spans_ms])), *outcomes[1:]]
 
     def close(self) -> None:
         """Nothing is held open; the Spark context is the caller's."""
 
-    def _each(self, job: Job, count: int, task: Callable[[int], Answer]) -> list[Answer]:
+    def _each(self, job: Job, count: int, task: Callable[[Any, int], Any], work: str) -> list[Any]:
         """Run one task per number below `count`, and give their answers in that order."""
-        if not count:
-            return []
-        numbers = self._numbers.get(count)
-        if numbers is None:
-            numbers = self._numbers[count] = self._context.parallelize(range(count), count)
-
-        def run(partition: int, _: Iterable[int]) -> Iterator[Answer | TidegateError]:
-            try:
-                yield task(partition)
-            except TidegateError as error:
-                yield error
-
+        if (task, count) not in self._jobs:
+            numbers = self._context.parallelize(range(count), count)
+            self._jobs[task, count] = numbers.mapPartitionsWithIndex(_tried(task))
+        self._context.setLocalProperty(_WORK, work)
         try:
-            answers: list[Answer | TidegateError] = numbers.mapPartitionsWithIndex(run).collect()
+            answers: list[Any] = self._jobs[task, count].collect()
         except (PySparkException, Py4JJavaError) as error:
             raise tasks_failed(job, error) from error
-        good: list[Answer] = []
         for answer in answers:
             if isinstance(answer, TidegateError):
                 raise answer
-            good.append(answer)
-        return good
+        return answers
 
 
-def _map_task(work: bytes) -> Callable[[int], Shipment]:
-    def run(number: int) -> Shipment:
-        job: Job = pickle.loads(work)
-        return ship(job, f"split-{number}", map_split(job, job.splits[number]))
-
-    return run
-
-
-def _instance_task(work: bytes, shipments: list[Shipment]) -> Callable[[int], Outcome | Stored]:
-    def run(number: int) -> Outcome | Stored:
-        job: Job = pickle.loads(work)
-        return store_rows(job, run_instance(job, number, receive(shipments, number)))
+def _tried(
+    task: Callable[[Any, int], Any],
+) -> Callable[[int, Iterable[int]], Iterator[Any]]:
+    def run(partition: int, _: Iterable[int]) -> Iterator[Any]:
+        context = TaskContext.get()
+        assert context is not None
+        path = context.getLocalProperty(_WORK)
+        assert path is not None
+        try:
+            yield task(pickle.loads(taken(path)), partition)
+        except TidegateError as error:
+            yield error
 
     return run

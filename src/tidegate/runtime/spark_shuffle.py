@@ -21,9 +21,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tidegate.errors import TidegateError
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.runtime.job import (
+    ERROR,
     SEQ,
     SRC,
-    START,
     TS,
     Job,
     Outcome,
@@ -47,7 +47,6 @@ _PARCEL = pa.schema(
 )
 _OUTCOME = pa.schema([("outcome", pa.binary())])
 _ORDER = ("__split", "__ts", "__src", "__seq")
-_ERROR = START + 1
 
 
 class ShuffleExecutor:
@@ -109,7 +108,7 @@ class ShuffleExecutor:
                     found += pickle.loads(store.read(name))
                     store.delete(name)  # a replay of the batch writes it again
         for parcel in found:
-            if parcel.kind == _ERROR:
+            if parcel.kind == ERROR:
                 raise pickle.loads(parcel.data)
         if found:
             outcomes[0] = replace(outcomes[0], side=(*outcomes[0].side, *found))
@@ -180,7 +179,7 @@ def _instance_task(job: Job) -> Callable[[Batches], Batches]:
         parcels = [p for batch in batches for p in _unpacked(batch)]
         if not parcels:
             return
-        failed = [p for p in parcels if p.kind == _ERROR]
+        failed = [p for p in parcels if p.kind == ERROR]
         answer: Outcome | TidegateError
         if failed:
             answer = pickle.loads(failed[0].data)
@@ -195,7 +194,7 @@ def _instance_task(job: Job) -> Callable[[Batches], Batches]:
 
 
 def _failed(error: TidegateError) -> Parcel:
-    return Parcel(0, -1, _ERROR, pickle.dumps(error))
+    return Parcel(0, -1, ERROR, pickle.dumps(error))
 
 
 def _packed(parcels: Sequence[Parcel]) -> pa.RecordBatch:

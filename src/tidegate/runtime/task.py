@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from tidegate.runtime.job import (
     PARTIAL,
     REJECTED,
     SEQ,
+    SPANS,
     SRC,
     START,
     TS,
@@ -29,6 +31,7 @@ from tidegate.runtime.job import (
     out_name,
     raw_name,
 )
+from tidegate.runtime.metrics import Spans, added
 from tidegate.runtime.side import side_parcels
 from tidegate.source.event_time import to_us
 
@@ -42,10 +45,16 @@ def start_parcels(job: Job) -> list[Parcel]:
 
 def map_split(job: Job, split: Split) -> list[Parcel]:
     """Read a split, evaluate the prefix, and make the parcels for the instances."""
+    spans = Spans(SystemClock())
     prefix = job.plan.prefixes[split.stream]
     tuples, side = read_split(job, split, prefix.columns)
-    parcels = deal(job, split.index, apply_prefix(prefix, tuples))
-    return parcels + side
+    spans.mark("map read")
+    tuples = apply_prefix(prefix, tuples)
+    spans.mark("map evaluate")
+    parcels = deal(job, split.index, tuples)
+    spans.mark("map fold")
+    said = Parcel(0, split.index, SPANS, json.dumps(spans.spans_ms).encode())
+    return [*parcels, *side, said]
 
 
 def read_split(job: Job, split: Split, columns: Sequence[str]) -> tuple[pa.Table, list[Parcel]]:
@@ -126,11 +135,13 @@ def deal(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     """Merge what the map tasks sent, close what the frontier passed, write one segment."""
     clock = SystemClock()
-    started = clock.now()
+    started, spans = clock.now(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     tables = [from_bytes(p.data) for p in ordered if p.kind == PARTIAL]
     run = run_stateless if job.plan.aggregate is None else run_aggregate
-    rows, segment = run(job, instance, tables)
+    rows, segment = run(job, instance, tables, spans)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
     tuples = sum(t.num_rows for t in tables)
-    return Outcome(instance, rows, segment, side, tuples, clock.now() - started)
+    told = [json.loads(bytes(p.data)) for p in ordered if p.kind == SPANS]
+    spent = added([*told, spans.spans_ms])
+    return Outcome(instance, rows, segment, side, tuples, clock.now() - started, spent)

@@ -149,6 +149,9 @@ class GeneratorSource:
     def reader(self, start: int, stop: int) -> GeneratorReader:
         return GeneratorReader(self.id, self._generator, start, stop)
 
+    def breaks(self, start: int, stop: int) -> None:
+        """Any position: nothing is decoded."""
+
 
 def open_generator(
     uri: str, where: str, time: str | None, clock: Clock | None = None

@@ -122,6 +122,9 @@ class MemorySource:
     def reader(self, start: int, stop: int) -> MemoryReader:
         return MemoryReader(self.id, start, stop, self._slice(start, stop))
 
+    def breaks(self, start: int, stop: int) -> None:
+        """Any position: nothing is decoded."""
+
     def _slice(self, start: int, stop: int) -> pa.Table:
         schema = self.schema
         with self._lock:

@@ -102,6 +102,9 @@ class ParquetSource:
         path = os.path.abspath(self.path)  # a worker may have been started elsewhere
         return ParquetReader(path, self._version, self.schema, start, stop, groups)
 
+    def breaks(self, start: int, stop: int) -> list[int]:
+        return [g.first for g in self._within(start, stop) if g.first > start]
+
     def _within(self, start: int, stop: int) -> tuple[Group, ...]:
         if start >= stop:
             return ()

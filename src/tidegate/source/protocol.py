@@ -91,6 +91,12 @@ class Source(Protocol):
     def reader(self, start: int, stop: int) -> Reader:
         """A reader of the known positions [start, stop)."""
 
+    def breaks(self, start: int, stop: int) -> Sequence[int] | None:
+        """The positions inside (start, stop) where a reader may begin and none decodes twice.
+
+        None where that is any position.
+        """
+
 
 class Connector(Protocol):
     """All sources that one URI stands for."""

@@ -47,6 +47,9 @@ class RunSource:
     def reader(self, start: int, stop: int) -> Reader:
         return RunReader(start, stop, self._handle, self._run, self.schema)
 
+    def breaks(self, start: int, stop: int) -> None:
+        """Any position: nothing is decoded."""
+
 
 @dataclass(frozen=True)
 class RunReader:

@@ -241,6 +241,9 @@ class TextSource:
         path = os.path.abspath(self.path)  # a worker may have been started elsewhere
         return TextReader(path, self._version, self._format, self.schema, start, stop, blocks)
 
+    def breaks(self, start: int, stop: int) -> list[int]:
+        return [b.first for b in self._index.within(start, stop) if b.first > start]
+
     def _block_times(self, block: Block) -> tuple[Int64s, Bools]:
         if block.offset not in self._times:
             assert self._time is not None, f"{self.id} was opened without a time column"
