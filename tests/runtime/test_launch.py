@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,6 +54,27 @@ def test_as_many_instances_as_tasks_run_at_once(master: str, instances: int) -> 
 def test_a_master_that_cannot_be_is_refused(master: str) -> None:
     with pytest.raises(OptionError, match="--master: must be none, local"):
         Place(master)
+
+
+def test_starting_spark_keeps_a_handler_of_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(master: str) -> str:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a Spark context sets its own
+        return master
+
+    spark = SimpleNamespace(connect=connect)
+    monkeypatch.setitem(sys.modules, "tidegate.runtime.spark", spark)
+
+    def mine(number: int, frame: FrameType | None) -> None: ...
+
+    before = signal.signal(signal.SIGINT, mine)
+    try:
+        assert Place("local[1]").connected().session == "local[1]"
+        assert signal.getsignal(signal.SIGINT) is mine
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        Place("local[1]").connected()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_without_a_checkpoint_the_state_goes_with_the_loop(temporary: Path) -> None:

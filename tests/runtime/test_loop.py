@@ -48,7 +48,9 @@ def test_one_step_is_one_batch_with_its_report(tmp_path: Path) -> None:
     assert first is not None
     assert (first.batch, first.rows_in, first.rows_out) == (0, 3, 2)
     assert (first.frontier_us, first.instances, first.epoch) == (11_000_000, 2, 0)
+    assert first.newest_us == 11_000_000
     assert set(first.spans_ms) == {"gate", "operate", "collect", "commit", "publish"}
+    assert {"map read", "map fold", "instance merge", "instance close"} <= set(first.tasks_ms)
     assert rows_of(sink) == EXPECTED[:2]
     second = loop.step()
     assert second is not None

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
+import sys
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from tidegate.cli.option import query_options, read_query, refuse_later, switches
+from tidegate.cli.watch import LogHandler, run_until_signal, view_of
 from tidegate.errors import OptionError
 from tidegate.runtime.launch import Place, plan_for, prepare
-from tidegate.runtime.loop import Loop
 from tidegate.runtime.metrics import Summary
 from tidegate.runtime.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink
-from tidegate.sink.protocol import Sink
+from tidegate.sink.terminal import drawable
 
 
 @click.command()
@@ -26,7 +25,8 @@ from tidegate.sink.protocol import Sink
 @click.option(
     "--out",
     metavar="DIR",
-    help="Write results below DIR, one folder per batch (default: the terminal).",
+    help="Write results below DIR, one folder per batch (default: the newest window in the live "
+    "view, or all rows as CSV when standard output is no terminal).",
 )
 @click.option(
     "--format",
@@ -116,9 +116,16 @@ def run(
 ) -> None:
     """Run the query in QUERY.sql over its streams.
 
-    Without --follow the run takes all there is, finishes every window and ends.
+    Without --follow the run takes all there is, finishes every window and ends; Ctrl-C ends it
+    after the running batch. While it runs, a live view shows rates, lag, batch times, state,
+    instances and the newest window, if standard output is a terminal. A summary follows on
+    standard error.
     """
-    logging.basicConfig(level=log.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.basicConfig(
+        level=log.upper(),
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        handlers=[LogHandler()],
+    )
     refuse_later(method=method, routing=routing, partitioner=partitioner, policy=policy)
     if dashboard is not None:
         raise OptionError(
@@ -132,25 +139,19 @@ def run(
         switches=switches(switch),
     )
     place = Place(master, exchange=exchange)
-    sink: Sink = FileSink(out, format_) if out else ConsoleSink(title=Path(query).stem)
+    files = FileSink(out, format_) if out else None
     check_summary(summary)
     plan = plan_for(read_query(query, streams, times), place)
-    loop = prepare(plan, place, sink, options, checkpoint)
-    report(run_until_signal(loop), summary)
-
-
-def run_until_signal(loop: Loop) -> Summary:
-    """Run a loop; the first interrupt or termination signal ends it after the running batch."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        loop.stop()
-
-    before = {s: signal.signal(s, end) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        return loop.run()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    view = view_of(drawable(sys.stdout), Path(query).stem, plan, place, files)
+    loop = prepare(
+        plan,
+        place,
+        view or files or ConsoleSink(),
+        options,
+        checkpoint,
+        on_batch=view.batch if view else None,
+    )
+    report(run_until_signal(loop, view), summary)
 
 
 def check_summary(path: str | None) -> None:

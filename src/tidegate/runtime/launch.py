@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import tempfile
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike, cpu_count
 from typing import TYPE_CHECKING, Any
@@ -76,7 +79,8 @@ class Place:
             return self
         from tidegate.runtime.spark import connect
 
-        return replace(self, session=connect(self.master))
+        with _interrupts_kept():
+            return replace(self, session=connect(self.master))
 
     def executor(self) -> Executor:
         """What runs tasks here; starts Spark where it is not running yet."""
@@ -156,6 +160,18 @@ def prepare(
         raise
     loop.on_close(lambda: _discard(temporary))
     return loop
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keep a handler of interrupts that was set on purpose; a Spark context sets its own."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        chosen = before not in (None, signal.default_int_handler)
+        if chosen and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _discard(folder: str | None) -> None:

@@ -19,7 +19,7 @@ from tidegate.runtime.compactor import Compactor
 from tidegate.runtime.gather import gather
 from tidegate.runtime.inlet import Inlet, Spooling
 from tidegate.runtime.job import Executor, Job, Outcome
-from tidegate.runtime.metrics import BatchReport, Spans, Summary, imbalance
+from tidegate.runtime.metrics import BatchReport, Spans, Summary, added, imbalance
 from tidegate.runtime.options import RunOptions
 from tidegate.runtime.recovery import enter
 from tidegate.runtime.splits import splits_of, time_cuts
@@ -304,14 +304,14 @@ class Loop:
         counters = dict(self._manifest.counters)
         with self._gate:
             sources = self._intake.saved()
-        added = {
+        news = {
             "rows_in": cut.rows,
             "rows_out": output.rows.num_rows,
             "rows_late": sum(t.num_rows for t in output.late.values()),
             "rows_rejected": output.rejected.num_rows if output.rejected is not None else 0,
             "batches": 1,
         }
-        for name, count in added.items():
+        for name, count in news.items():
             counters[name] = counters.get(name, 0) + count
         return replace(
             self._manifest,
@@ -335,16 +335,16 @@ class Loop:
         seconds: float,
         spans: Spans,
     ) -> BatchReport:
-        def added(name: str) -> int:
+        def more(name: str) -> int:
             return manifest.counters[name] - previous.counters.get(name, 0)
 
         self._count(manifest)
         report = BatchReport(
             manifest.batch,
-            added("rows_in"),
-            added("rows_out"),
-            added("rows_late"),
-            added("rows_rejected"),
+            more("rows_in"),
+            more("rows_out"),
+            more("rows_late"),
+            more("rows_rejected"),
             manifest.instances,
             manifest.epoch,
             manifest.frontier_us,
@@ -353,15 +353,18 @@ class Loop:
             imbalance([o.tuples for o in outcomes]),
             self.summary.state_rows,
             self.summary.state_bytes,
+            added(o.spans_ms for o in outcomes),
+            max((s["floor_us"] for s in manifest.sources), default=MIN_US),
         )
         self.summary.add(report)
         _log.debug(
-            "batch %d: %d rows in, %d out, %.1f ms, %s",
+            "batch %d: %d rows in, %d out, %.1f ms %s, tasks %s",
             report.batch,
             report.rows_in,
             report.rows_out,
             seconds * 1e3,
-            dict(spans.spans_ms),
+            spans.spans_ms,
+            report.tasks_ms,
         )
         self._on_batch(report)
         return report

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from tidegate.batch import MIN_US
 from tidegate.clock import Clock
 
 KEPT_REPORTS = 10_000
@@ -32,6 +33,10 @@ class BatchReport:
     imbalance: float
     state_rows: int
     state_bytes: int
+    tasks_ms: Mapping[str, float] = field(default_factory=dict)
+    """Time of all tasks together, by what they did; they run side by side inside `operate`."""
+    newest_us: int = MIN_US
+    """The newest event time that any source has brought so far; -inf before there is one."""
 
 
 @dataclass
@@ -62,7 +67,6 @@ class Summary:
         """The summary as JSON-ready data; the shape of `--summary FILE`."""
         reports = list(self.reports)
         latency = [r.seconds * 1e3 for r in reports]
-        names = sorted({n for r in reports for n in r.spans_ms})
         return {
             "rows_in": self.counters.get("rows_in", 0),
             "rows_out": self.counters.get("rows_out", 0),
@@ -75,9 +79,8 @@ class Summary:
             "seconds": round(self.seconds, 6),
             "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
             "latency_ms": {p: _percentile(latency, int(p[1:])) for p in ("p50", "p95", "p99")},
-            "spans_ms": {
-                n: _percentile([r.spans_ms.get(n, 0.0) for r in reports], 50) for n in names
-            },
+            "spans_ms": _medians([r.spans_ms for r in reports]),
+            "tasks_ms": _medians([r.tasks_ms for r in reports]),
             "comparisons": self.counters.get("comparisons", 0),
             "epochs": [dict(e) for e in self.epochs],
             "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)
@@ -129,6 +132,20 @@ class Spans:
 
 def _percentile(values: Sequence[float], percent: int) -> float:
     return round(float(np.percentile(values, percent)), 3) if len(values) else 0.0
+
+
+def _medians(spans: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = sorted({n for s in spans for n in s})
+    return {n: _percentile([s.get(n, 0.0) for s in spans], 50) for n in names}
+
+
+def added(spans: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The sum of several spans by name."""
+    total: dict[str, float] = {}
+    for one in spans:
+        for name, value in one.items():
+            total[name] = round(total.get(name, 0.0) + value, 3)
+    return total
 
 
 def imbalance(loads: Sequence[int]) -> float:

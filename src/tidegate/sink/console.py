@@ -5,19 +5,17 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
-import numpy as np
 import pyarrow as pa
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from tidegate.batch import BatchId
 from tidegate.sink.csv import csv_text
+from tidegate.sink.excerpt import Excerpt
 from tidegate.sink.protocol import Output
+from tidegate.sink.terminal import drawable
 from tidegate.state.store import Store
-
-_SHOWN_ROWS = 20
 
 
 class ConsoleSink:
@@ -31,8 +29,9 @@ class ConsoleSink:
         self._header = True
 
     def open(self, schema: pa.Schema, store: Store, fresh: bool) -> None:
-        if self._stream.isatty():
-            self._live = Live(console=Console(file=self._stream), auto_refresh=False)
+        console = drawable(self._stream)
+        if console is not None:
+            self._live = Live(console=console, auto_refresh=False)
             self._live.start()
 
     def stage(self, batch: BatchId, output: Output) -> None:
@@ -45,7 +44,7 @@ class ConsoleSink:
         if self._live is None:
             self._print(output.rows)
         else:
-            self._live.update(self._picture(batch, output.rows), refresh=True)
+            self._live.update(self._picture(batch, output.rows, self._live.console), refresh=True)
 
     def close(self) -> None:
         if self._live is not None:
@@ -57,25 +56,8 @@ class ConsoleSink:
         self._stream.flush()
         self._header = False
 
-    def _picture(self, batch: int, rows: pa.Table) -> Table:
-        shown = rows.slice(max(0, rows.num_rows - _SHOWN_ROWS))
-        if "window_end" in rows.schema.names:
-            ends = rows.column("window_end").cast(pa.int64()).to_numpy()
-            shown = rows.slice(int(np.searchsorted(ends, ends[-1])), _SHOWN_ROWS)
+    def _picture(self, batch: int, rows: pa.Table, console: Console) -> Group:
         # As Text, because in a plain string rich would take [brackets] for markup.
-        picture = Table(title=Text(f"{self._title} batch {batch}".strip()))
-        for name in shown.schema.names:
-            picture.add_column(Text(name))
-        for row in shown.to_pylist():
-            picture.add_row(*(Text(_cell(v)) for v in row.values()))
-        return picture
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, float):
-        return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.1f}"
-    if hasattr(value, "strftime"):
-        return str(value)[:19]
-    return str(value)
+        excerpt = Excerpt.of(rows)
+        title = Text(f"{self._title} batch {batch}: {excerpt.title}".strip(), "bold", no_wrap=True)
+        return Group(title, excerpt.picture(console.width))

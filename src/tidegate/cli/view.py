@@ -1,0 +1,123 @@
+"""The live view of a running query, between the loop's batches and a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+
+import pyarrow as pa
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from tidegate.batch import BatchId
+from tidegate.cli.panel import Scene, picture
+from tidegate.cli.status import Status
+from tidegate.clock import Clock, SystemClock
+from tidegate.runtime.metrics import BatchReport
+from tidegate.sink.excerpt import Excerpt
+from tidegate.sink.protocol import Output, Sink
+from tidegate.state.store import Store
+
+REFRESHES_PER_SECOND = 4
+
+
+class LiveView:
+    """Stands before a sink, if there is one, and shows what goes into it and how the run does.
+
+    The loop only leaves numbers and at most twenty rows of text here; a thread of its own draws
+    them, a few times a second, while the view is entered. On leaving it draws the last state and
+    gives the terminal back, whatever happened. Without entering, it is just the sink.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        title: str,
+        start: str = "starting",
+        sink: Sink | None = None,
+        clock: Clock | None = None,
+        windows: bool = True,
+    ) -> None:
+        self._console = console
+        self._title = title
+        self._start = start
+        self._sink = sink
+        self._clock = clock or SystemClock()
+        self._windows = windows
+        self._status = Status(self._clock.now())
+        self._staged: dict[int, pa.Table] = {}
+        self._excerpt: Excerpt | None = None
+        self._end: str | None = None
+        self._live: Live | None = None
+
+    def __enter__(self) -> LiveView:
+        # What others print goes above the picture, unless it goes elsewhere than this terminal.
+        self._live = Live(
+            console=self._console,
+            get_renderable=self.picture,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            redirect_stderr=sys.stderr.isatty(),
+        )
+        self._live.start(refresh=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+            self._console.line()
+
+    def continue_from(self, counters: Mapping[str, int]) -> None:
+        """Count on from what a checkpoint has; called before the first batch."""
+        self._status = Status(self._clock.now(), counters)
+
+    def batch(self, report: BatchReport) -> None:
+        """Called by the loop after each batch, with what it did."""
+        self._status.add(report, self._clock.now())
+
+    def ending(self, state: str) -> None:
+        """Say how the run ends or has ended; safe in a signal handler."""
+        self._end = state
+
+    def picture(self) -> RenderableType:
+        """What the terminal shows now."""
+        now = self._clock.now()
+        scene = Scene(
+            self._title, self._state(now), self._status, self._excerpt, self._windows, now
+        )
+        return picture(scene, self._console.width, self._console.height)
+
+    def open(self, schema: pa.Schema, store: Store, fresh: bool) -> None:
+        if self._sink is not None:
+            self._sink.open(schema, store, fresh)
+
+    def stage(self, batch: BatchId, output: Output) -> None:
+        self._staged = {batch: output.rows}
+        if self._sink is not None:
+            self._sink.stage(batch, output)
+
+    def publish(self, batch: BatchId) -> None:
+        if self._sink is not None:
+            self._sink.publish(batch)
+        rows = self._staged.pop(batch, None)
+        if rows is not None and rows.num_rows:
+            self._excerpt = Excerpt.of(rows)
+
+    def close(self) -> None:
+        if self._sink is not None:
+            self._sink.close()
+
+    def _state(self, now: float) -> str:
+        if self._end is not None:
+            return self._end
+        if self._status.newest is None:
+            return self._start
+        return "waiting for input" if self._status.quiet(now) else "running"

@@ -1,0 +1,67 @@
+"""Running a loop before a person: signals, the live view and the log on one terminal."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from types import FrameType
+from typing import TextIO
+
+from rich.console import Console
+
+from tidegate.cli.view import LiveView
+from tidegate.clock import Clock
+from tidegate.plan.physical import Plan
+from tidegate.runtime.launch import Place
+from tidegate.runtime.loop import Loop
+from tidegate.runtime.metrics import Summary
+from tidegate.sink.protocol import Sink
+
+
+def view_of(
+    console: Console | None,
+    title: str,
+    plan: Plan,
+    place: Place,
+    sink: Sink | None = None,
+    clock: Clock | None = None,
+) -> LiveView | None:
+    """The view of a plan's run before a sink; None where there is no terminal to draw on."""
+    if console is None:
+        return None
+    start = "starting Spark" if place.on_spark else "starting"
+    return LiveView(console, title, start, sink, clock, windows=plan.aggregate is not None)
+
+
+def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
+    """Run a loop; the first interrupt or termination signal ends it after the running batch."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        loop.stop()
+        if view is not None:
+            view.ending("stopping after this batch")
+
+    before = {s: signal.signal(s, end) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        if view is None or loop.manifest.finished:
+            return loop.run()
+        view.continue_from(loop.summary.counters)
+        with view:
+            summary = loop.run()
+            view.ending("finished" if summary.finished else "stopped")
+        return summary
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class LogHandler(logging.StreamHandler[TextIO]):
+    """Logs to standard error as it is at the time, because a live view puts itself before it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        return sys.stderr

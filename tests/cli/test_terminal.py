@@ -1,0 +1,190 @@
+"""The commands on a real terminal and without one: what is drawn, what stays quiet, how it ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from tests.cli.scene import console
+from tests.cli.terminal import HIDE, SHOW, Terminal
+from tidegate.cli import demo
+from tidegate.cli.main import invoke
+from tidegate.runtime.launch import Place
+from tidegate.testing import ManualClock
+
+SQL = """
+CREATE STREAM rides FROM 'rides.csv' TIME ts;
+SELECT route, SUM(fare) AS fare, COUNT(*) AS n
+FROM rides [RANGE 10 SECONDS] GROUP BY route
+"""
+RUN = ["run", "q.sql", "--master", "none", "--batch-rows", "50"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = [f"2024-01-01T00:{i // 60:02d}:{i % 60:02d}Z,route{i % 3},{i}.5" for i in range(300)]
+    (tmp_path / "rides.csv").write_text("\n".join(["ts,route,fare", *rows]) + "\n")
+    (tmp_path / "q.sql").write_text(SQL)
+    return tmp_path
+
+
+def test_a_run_draws_and_gives_the_terminal_back(folder: Path) -> None:
+    seen = Terminal([*RUN, "--instances", "2", "--switch", "3=4"], folder).finish()
+    assert seen.code == 0
+    assert seen.drawn.count(HIDE) == seen.drawn.count(SHOW) == 1
+    assert seen.drawn.index(HIDE) < seen.drawn.index(SHOW)
+    screen = seen.screen
+    assert screen[0].startswith("q  ")
+    assert "finished" in screen[0]
+    assert screen[0].endswith("batch 5")
+    for part in ("rows in        300", "rows out       90", "instances      4 ■■■■  epoch 1"):
+        assert any(part in line for line in screen)
+    assert "switches       2 → 4 at batch 3" in screen
+    first = screen.index("newest window 2024-01-01 00:04:50 to 00:05:00")
+    assert screen[first + 1 : first + 5] == [
+        "route      fare  n",
+        "route0    883.5  3",
+        "route1    886.5  3",
+        "route2  1,180.0  4",
+    ]
+    assert screen[first + 5] == ""
+    assert screen[first + 6].startswith("finished: 300 rows in, 90 out")
+    assert '"window_start"' not in seen.plain
+
+
+def test_results_in_files_are_the_same_with_a_view(folder: Path) -> None:
+    seen = Terminal([*RUN, "--out", "seen"], folder).finish()
+    assert "newest window 2024-01-01 00:04:50 to 00:05:00" in seen.screen
+    quiet = piped([*RUN, "--out", "quiet"], folder)
+    assert quiet.stdout == ""
+    assert quiet.stderr.startswith("finished: 300 rows in, 90 out")
+
+    def rows(out: str) -> list[object]:
+        files = sorted((folder / out).rglob("*.parquet"))
+        return [pyarrow.parquet.ParquetFile(f).read().to_pylist() for f in files]
+
+    assert rows("seen") == rows("quiet")
+    assert len(rows("seen")) == 6
+
+
+def test_the_summary_goes_to_standard_error(folder: Path) -> None:
+    seen = Terminal(RUN, folder, both=False).finish()
+    assert seen.piped.startswith("finished: 300 rows in")
+    assert "finished: " not in seen.plain
+    assert "finished  0:0" in seen.plain
+
+
+def test_a_dumb_terminal_gets_plain_rows(folder: Path) -> None:
+    seen = Terminal(RUN, folder, TERM="dumb").finish()
+    assert "\x1b" not in seen.drawn
+    assert seen.plain.startswith('"window_start","window_end","route","fare","n"\n')
+
+
+def test_without_colour_the_view_stays(folder: Path) -> None:
+    coloured = Terminal(RUN, folder).finish()
+    plain = Terminal(RUN, folder, NO_COLOR="1").finish()
+    assert "\x1b[1;36m" in coloured.drawn
+    assert "\x1b[1;36m" not in plain.drawn
+    assert "newest window 2024-01-01 00:04:50 to 00:05:00" in plain.screen
+
+
+def test_a_narrow_terminal(folder: Path) -> None:
+    seen = Terminal(RUN, folder, width=60, height=24).finish()
+    end = next(i for i, line in enumerate(seen.screen) if line.startswith("finished: "))
+    assert max(len(line) for line in seen.screen[:end]) == 60
+    assert end < 24
+
+
+def test_an_interrupt_ends_it_with_a_summary(folder: Path) -> None:
+    running = Terminal([*RUN, "--follow"], folder)
+    running.read_until("batch 5")
+    running.signal(signal.SIGINT)
+    seen = running.finish()
+    assert seen.code == 0
+    assert "stopped  0:" in seen.plain
+    assert seen.drawn.count(HIDE) == seen.drawn.count(SHOW) == 1
+    assert any(line.startswith("stopped: 300 rows in") for line in seen.screen)
+
+
+def test_a_failure_is_one_line_below_the_view(folder: Path) -> None:
+    ruined = (folder / "rides.csv").read_text().replace("route2,299.5", "route2,0")
+    (folder / "rides.csv").write_text(ruined)
+    (folder / "q.sql").write_text(SQL.replace("SUM(fare)", "SUM(1 / fare)"))
+    seen = Terminal(RUN, folder).finish()
+    assert seen.code == 1
+    assert "failed  0:" in seen.plain
+    assert seen.drawn.count(HIDE) == seen.drawn.count(SHOW) == 1
+    assert seen.drawn.index(SHOW) < seen.drawn.index("tidegate: ")
+    assert "Traceback" not in seen.plain
+
+
+def test_a_mistake_draws_nothing(folder: Path) -> None:
+    (folder / "file").write_text("")
+    seen = Terminal([*RUN, "--out", "file"], folder).finish()
+    assert seen.code == 2
+    assert HIDE not in seen.drawn
+    assert seen.plain.startswith("tidegate: file: the output must be a folder")
+
+
+def test_a_finished_run_started_again_draws_nothing(folder: Path) -> None:
+    again = [*RUN, "--out", "o", "--checkpoint", "c"]
+    assert piped(again, folder).returncode == 0
+    seen = Terminal(again, folder).finish()
+    assert HIDE not in seen.drawn
+    assert seen.plain.startswith("finished: 300 rows in")
+
+
+def test_log_lines_stand_above_the_view(folder: Path) -> None:
+    seen = Terminal([*RUN, "--log", "debug"], folder, width=200).finish()
+    logged = [i for i, line in enumerate(seen.screen) if "DEBUG tidegate.runtime.loop" in line]
+    assert len(logged) == 6
+    assert max(logged) < seen.screen.index("─" * 200)
+
+
+def test_a_piped_run_says_rows_and_summary_only(folder: Path) -> None:
+    done = piped(RUN, folder)
+    assert done.stdout.startswith('"window_start","window_end","route","fare","n"\n')
+    assert done.stdout.count("\n") == 91
+    assert "\x1b" not in done.stdout + done.stderr
+    assert done.stderr.startswith("finished: 300 rows in")
+
+
+def test_the_demo_runs_through_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["demo", "taxi", "--master", "none"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("CREATE STREAM rides")
+    assert said.out.count("Z,2013-01-01 ") == 220
+    assert "What to try next" in said.out
+    assert "epoch 1: 4 instances from batch 12" in said.err
+    assert "epoch 2: 1 instances from batch 26" in said.err
+    assert "\x1b" not in said.out + said.err
+
+
+def test_the_demo_takes_its_time_before_a_person() -> None:
+    clock, terminal = ManualClock(), console(100, 40)
+    summary = demo.show_taxi(Place("none"), terminal, clock)
+    assert summary.finished
+    assert 15 <= clock.now() <= 25
+    drawn = terminal.file.getvalue()
+    assert "2 → 4 at batch 12" in drawn
+    assert "4 → 1 at batch 26" in drawn
+    assert "finished" in drawn
+
+
+def test_the_query_of_the_demo_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["demo", "taxi", "--sql"]) == 0
+    monkeypatch.chdir(tmp_path)
+    Path("taxi.sql").write_text(capsys.readouterr().out)
+    assert invoke(["explain", "taxi.sql", "--master", "none"]) == 0
+
+
+def piped(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from tidegate.cli.main import main; main()", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

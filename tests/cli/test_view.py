@@ -1,0 +1,287 @@
+"""The live view: what it shows at each stage of a run, in any width, and how it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from tests.cli.scene import console, lines, report, times, windows
+from tests.sink.output import commit, started
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.cli.panel import bytes_text, clock_text, duration_text
+from tidegate.cli.status import Status
+from tidegate.cli.view import LiveView
+from tidegate.sink.files import FileSink
+from tidegate.testing import ManualClock
+
+HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"
+
+
+class Run:
+    """A view before a terminal of a fixed size, and the batches it is told of."""
+
+    def __init__(self, path: Path, width: int = 80, height: int = 40, windows: bool = True) -> None:
+        self.clock = ManualClock(100.0)
+        self.width = width
+        self.console: Console = console(width, height)
+        self.view = LiveView(self.console, "taxi", clock=self.clock, windows=windows)
+        self.store = started(path)
+
+    def batch(self, batch: int, rows: pa.Table | None = None, **changes: object) -> None:
+        if rows is not None:
+            commit(self.view, self.store, batch, rows)
+        self.clock.advance(0.1)
+        self.view.batch(report(batch, **changes))
+
+    def lines(self) -> list[str]:
+        return lines(self.view.picture(), self.width)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
+
+
+def test_before_the_first_batch(run: Run) -> None:
+    run.clock.advance(7)
+    assert run.lines() == [
+        "taxi" + " " * 62 + "starting  0:07",
+        "─" * 80,
+        "rows in        0                        frontier       none yet",
+        "",
+        "no window is complete yet",
+    ]
+
+
+def test_a_batch_without_a_window(run: Run) -> None:
+    run.batch(0, windows(), rows_out=0, frontier_us=MIN_US)
+    assert run.lines() == [
+        "taxi" + " " * 54 + "running  0:00  batch 0",
+        "─" * 80,
+        "input          20,000 rows/s            newest event   2024-01-01 00:00:10",
+        "rows in        1,000                    frontier       none yet",
+        "rows out       0                        lag            not known yet",
+        "batch time     50 ms  median 50 ms      instances      2 ■■  epoch 0",
+        "state          12,345 rows  679 kB",
+        "",
+        "no window is complete yet",
+    ]
+
+
+def test_the_whole_picture(run: Run) -> None:
+    run.batch(0)
+    run.batch(1, seconds=0.07)
+    run.batch(2, windows((10, "old", 1.0), (20, "north", 9.2), (20, None, 11.0)), seconds=0.06)
+    assert run.lines() == [
+        "taxi" + " " * 54 + "running  0:00  batch 2",
+        "─" * 80,
+        "input          12,000 rows/s            newest event   2024-01-01 00:00:30",
+        "rows in        3,000                    frontier       2024-01-01 00:00:27.500",
+        "rows out       9                        lag            2.5 s",
+        "batch time     60 ms  median 60 ms      instances      2 ■■  epoch 0",
+        "state          12,345 rows  679 kB",
+        "",
+        "newest window 2024-01-01 00:00:10 to 00:00:20",
+        "route   fare",
+        "north   9.20",
+        "NULL   11.00",
+    ]
+
+
+def test_a_narrow_terminal_has_one_column(tmp_path: Path) -> None:
+    run = Run(tmp_path, width=60)
+    run.batch(0, windows((20, "日本語" * 20, 9.2)), rows_late=4)
+    said = run.lines()
+    assert said[2:12] == [
+        "input          20,000 rows/s",
+        "rows in        1,000",
+        "rows out       3",
+        "batch time     50 ms  median 50 ms",
+        "state          12,345 rows  679 kB",
+        "newest event   2024-01-01 00:00:10",
+        "frontier       2024-01-01 00:00:07.500",
+        "lag            2.5 s",
+        "instances      2 ■■  epoch 0",
+        "late           4",
+    ]
+    assert all(cell_len(line) <= 60 for line in said)
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 75, 76, 80, 200])
+@pytest.mark.parametrize("height", [10, 24, 50])
+def test_it_fits_the_terminal(tmp_path: Path, width: int, height: int) -> None:
+    run = Run(tmp_path, width, height)
+    rows = windows(*((10, f"route {i}", float(i)) for i in range(100)))
+    run.batch(0, rows)
+    run.batch(1, rows, instances=100, epoch=1, rows_late=1, rows_rejected=1)
+    said = run.lines()
+    assert all(cell_len(line) <= width for line in said)
+    assert len(said) < height or len([line for line in said if line.startswith("route ")]) == 4
+
+
+def test_late_and_rejected_rows_are_shown_when_there_are_any(run: Run) -> None:
+    run.batch(0)
+    assert not any("late" in line or "rejected" in line for line in run.lines())
+    run.batch(1, rows_late=3)
+    run.batch(2, rows_late=2, rows_rejected=1)
+    assert any(line.endswith("late           5") for line in run.lines())
+    assert any(line.endswith("rejected       1") for line in run.lines())
+
+
+def test_a_change_of_instances_stands_out_and_stays_in_the_list(run: Run) -> None:
+    run.batch(0)
+    run.batch(1, instances=5, epoch=1)
+    said = "\n".join(run.lines())
+    assert "instances      5 ■■■■■  epoch 1  was 2" in said
+    assert "switches       2 → 5 at batch 1" in said
+    run.clock.advance(4)
+    run.batch(2, instances=5, epoch=1)
+    assert "was 2" not in "\n".join(run.lines())
+    run.batch(3, instances=1, epoch=2)
+    said = "\n".join(run.lines())
+    assert "instances      1 ■  epoch 2  was 5" in said
+    assert "switches       2 → 5 at batch 1, 5 → 1 at batch 3" in said
+
+
+def test_many_instances_are_not_drawn_one_by_one(run: Run) -> None:
+    run.batch(0, instances=200)
+    assert any(f"200 {'■' * 12}…" in line for line in run.lines())
+
+
+def test_an_empty_batch_keeps_the_newest_window(run: Run) -> None:
+    run.batch(0, windows((10, "a", 1.0)))
+    run.batch(1, windows())
+    assert "newest window 2024-01-01 00:00:00 to 00:00:10" in run.lines()
+
+
+def test_a_stateless_query_shows_its_newest_rows(tmp_path: Path) -> None:
+    run = Run(tmp_path, windows=False)
+    run.batch(0, state_rows=0, rows_out=0)
+    assert "no row has come out yet" in run.lines()
+    run.batch(1, pa.table({"ts": times(1, 2), "k": ["a", "b"]}), state_rows=0)
+    said = run.lines()
+    assert said[-4:] == [
+        "newest rows",
+        "ts                   k",
+        "2024-01-01 00:00:01  a",
+        "2024-01-01 00:00:02  b",
+    ]
+    assert not any(line.startswith("state") for line in said)
+
+
+def test_a_continued_run_counts_on(run: Run) -> None:
+    run.view.continue_from({"rows_in": 5000, "rows_out": 50, "rows_late": 1, "batches": 5})
+    assert "no further window is complete yet" in run.lines()
+    run.batch(5)
+    said = "\n".join(run.lines())
+    assert "rows in        6,000" in said
+    assert "rows out       53" in said
+
+
+def test_the_end_of_the_input(run: Run) -> None:
+    run.batch(0, windows((10, "a", 1.0)), frontier_us=MAX_US, state_rows=0)
+    run.view.ending("finished")
+    said = "\n".join(run.lines())
+    assert "finished  0:00  batch 0" in said
+    assert "frontier       end of the input" in said
+    assert "lag            none" in said
+    assert "state          none" in said
+
+
+def test_a_title_too_long_is_cut() -> None:
+    view = LiveView(console(40), "a very long name of a query, really", clock=ManualClock())
+    assert lines(view.picture(), 40)[0] == "a very long name of a q…  starting  0:00"
+
+
+def test_the_rate_counts_waiting_and_falls_to_nothing() -> None:
+    status = Status(0.0)
+    assert status.rows_per_second(1.0) == 0.0
+    for batch in range(10):
+        status.add(report(batch), now=float(batch + 1))
+    assert status.rows_per_second(10.0) == pytest.approx(1000)
+    assert not status.quiet(11.9)
+    assert status.quiet(12.1)
+    assert 0 < status.rows_per_second(12.1) < 1000
+    assert status.rows_per_second(20.0) == 0.0
+
+
+def test_the_rate_during_a_long_batch_is_that_of_the_last() -> None:
+    status = Status(0.0)
+    status.add(report(0, seconds=20.0, rows_in=2000), now=20.0)
+    assert status.rows_per_second(50.0) == pytest.approx(100)
+    assert not status.quiet(50.0)
+
+
+def test_a_query_that_waits_says_so(run: Run) -> None:
+    run.batch(0)
+    run.clock.advance(10)
+    assert "waiting for input  0:10  batch 0" in run.lines()[0]
+    assert run.lines()[2].startswith("input          0 rows/s")
+
+
+def test_results_go_on_to_the_sink(tmp_path: Path) -> None:
+    view = LiveView(console(), "taxi", sink=FileSink(tmp_path / "out", "csv"), clock=ManualClock())
+    store = started(tmp_path / "state")
+    rows = windows((10, "a", 1.0))
+    view.open(rows.schema, store, fresh=True)
+    commit(view, store, 0, rows)
+    view.close()
+    assert (tmp_path / "out/batch=00000000/part-00000.csv").read_text().count("\n") == 2
+    assert "newest window 2024-01-01 00:00:00 to 00:00:10" in lines(view.picture())
+
+
+def test_the_terminal_is_given_back(run: Run) -> None:
+    with run.view:
+        run.batch(0, windows((10, "last row", 1.0)))
+        run.view.ending("stopped")
+    drawn = run.console.file.getvalue()
+    assert drawn.count(HIDDEN) == drawn.count(VISIBLE) == 1
+    after = drawn[drawn.rindex("last row") :]
+    assert after.index("\n") < after.index(VISIBLE)
+    assert after.endswith(VISIBLE + "\n")
+
+
+def test_the_terminal_is_given_back_after_a_failure(run: Run) -> None:
+    run.batch(0)
+    with pytest.raises(ValueError), run.view:
+        raise ValueError("no")
+    drawn = run.console.file.getvalue()
+    assert "failed" in drawn
+    assert drawn.endswith(VISIBLE + "\n")
+
+
+@pytest.mark.parametrize(
+    ("time_us", "text"),
+    [
+        (0, "0 us"),
+        (999, "999 us"),
+        (1_500, "1.5 ms"),
+        (54_321, "54 ms"),
+        (999_400, "999 ms"),
+        (999_600, "1.0 s"),
+        (59_900_000, "59.9 s"),
+        (59_960_000, "1 min 0 s"),
+        (200_000_000, "3 min 20 s"),
+        (7_500_000_000, "2 h 5 min"),
+        (190_000_000_000, "2 d 4 h"),
+    ],
+)
+def test_lengths_of_time(time_us: int, text: str) -> None:
+    assert duration_text(time_us) == text
+
+
+def test_sizes_and_stop_watch() -> None:
+    sizes = [0, 999, 1_000, 1_500_000, 123_456_789, 10**13]
+    assert [bytes_text(n) for n in sizes] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "1.5 MB",
+        "123 MB",
+        "10,000 GB",
+    ]
+    assert [clock_text(s) for s in (0.9, 61, 3723)] == ["0:00", "1:01", "1:02:03"]
