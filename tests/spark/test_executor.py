@@ -101,6 +101,19 @@ def test_an_aggregate_of_the_users_that_raises(spark: SparkSession, method: str)
     assert query.status()["batch"] == -1
 
 
+def test_an_aggregate_whose_class_is_in_no_module(spark: SparkSession) -> None:
+    """As in a script or a notebook: workers cannot import it, so it travels with the job."""
+
+    class Local(Broken):
+        pass
+
+    stream = tg.Session(spark).stream(memory(*ROWS, end=True), time="ts")
+    made = stream.window("10 seconds").agg(x=tg.aggregate(Local("none"), "v"))
+    sink = tg.sink.memory()
+    made.start(sink=sink).wait()
+    assert [row[2] for row in rows_of(sink)] == [45, 145, 110]
+
+
 def test_spark_sql_takes_part_where_kernels_cannot(spark: SparkSession, tmp_path: Path) -> None:
     """Late and rejected tuples are found there too, and nothing is left in the checkpoint."""
     rows: list[Row] = [*ROWS, (5, "late", 0), (None, "timeless", 0), (31, "a", 31)]

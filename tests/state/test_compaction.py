@@ -45,9 +45,20 @@ class TestChoose:
 
     def test_half_dead_ones_alone(self) -> None:
         assert chosen([9000, 500, 40], live=[6000, 400, 40]) == [["s0"]]
-        assert chosen([100], live=[75]) == []
-        assert chosen([100], live=[74]) == [["s0"]]
+        assert chosen([100], live=[80]) == []
+        assert chosen([100], live=[79]) == [["s0"]]
         assert chosen([100], live=[0]) == [["s0"]]
+
+    def test_only_what_dies_together_is_merged(self) -> None:
+        bounds = [(0, 9), (3, 4), (7, 9), (8, 9), (8, 12), (10, 12), (10, 11), (13, 13), (19, 19)]
+        segments = [
+            Segment(f"s{i}", 100, 0, 0, (0,), low, high, 0) for i, (low, high) in enumerate(bounds)
+        ]
+        groups = choose(segments, [100] * len(segments), cell=10)
+        assert [[s.name for s in g] for g in groups] == [
+            ["s0", "s1", "s2", "s3"],
+            ["s5", "s6", "s7", "s8"],
+        ]
 
     def test_size_is_that_of_live_rows(self) -> None:
         assert chosen([100, 100, 9000, 100], live=[100, 100, 100, 100]) == [

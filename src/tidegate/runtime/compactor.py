@@ -133,7 +133,7 @@ class Compactor:
             counts.append(int(horizon.live(rows, segment).sum()))
         done: list[Rewrite] = []
         try:
-            for number, group in enumerate(choose(segments, counts)):
+            for number, group in enumerate(choose(segments, counts, cell=_cell(self._spec))):
                 name = f"{batch:08d}-compact-{number:02d}"
                 made = compact(self._store, group, name, horizon.live, "pane", horizon.sealed)
                 done.append((group, made))
@@ -141,3 +141,9 @@ class Compactor:
             self._remove(made for _, made in done)
             raise
         return done
+
+
+def _cell(spec: AggregateSpec | None) -> int:
+    """An eighth of a window in panes: what dies within that may be merged."""
+    assert spec is not None
+    return max(spec.range_us // spec.pane_us // 8, 1)

@@ -19,13 +19,16 @@ from tidegate.schema import TIME
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
+_APART_ROWS = 2_048
+"""Parts with fewer rows share a segment: a file costs more than their dead rows."""
+
 
 def run_stateless(
     job: Job, instance: int, tables: Sequence[pa.Table], spans: Spans
-) -> tuple[pa.Table, Segment | None]:
+) -> tuple[pa.Table, tuple[Segment, ...]]:
     """Put the ready tuples of one range of event times into the total order."""
     if not tables:
-        return job.plan.schema.empty_table(), None
+        return job.plan.schema.empty_table(), ()
     tuples = pa.concat_tables(tables).combine_chunks()
     order = sort_indices([tuples.column(c).combine_chunks() for c in (TS, SRC, SEQ)])
     tuples = tuples.take(order)
@@ -33,16 +36,16 @@ def run_stateless(
     columns += [tuples.column(out_name(name)) for name in job.plan.schema.names[1:]]
     rows = pa.table(columns, schema=job.plan.schema)
     spans.mark("instance order")
-    return rows, None
+    return rows, ()
 
 
 def run_aggregate(
     job: Job, instance: int, tables: Sequence[pa.Table], spans: Spans
-) -> tuple[pa.Table, Segment | None]:
+) -> tuple[pa.Table, tuple[Segment, ...]]:
     """Fold the batch's partials into the state of this instance's buckets; close windows.
 
     Reads state only when the frontier has passed the end of a pane. What is left for later, the
-    partials of open panes and the sealed panes that open windows still need, goes into one segment.
+    partials of open panes and the sealed panes that open windows still need, goes into segments.
     """
     plan = job.plan.aggregate
     assert plan is not None
@@ -51,7 +54,7 @@ def run_aggregate(
     news = merge(spec, tables)
     spans.mark("instance merge")
     results = close(spec, news.slice(0, 0), job.previous_us, job.frontier_us)
-    keep = news
+    keep = [news]
     store = job.store.open()
     if sealed > sealed_before(spec, job.previous_us):
         complete = news.filter(pc.less(news.column("pane"), sealed))
@@ -61,18 +64,30 @@ def run_aggregate(
         held = pa.concat_tables([*panes, finished])
         results = close(spec, held, job.previous_us, job.frontier_us)
         later = news.filter(pc.greater_equal(news.column("pane"), sealed))
-        keep = pa.concat_tables(
-            [finished.filter(pc.greater_equal(finished.column("pane"), needed)), later]
-        )
+        keep = [finished.filter(pc.greater_equal(finished.column("pane"), needed)), later]
         spans.mark("instance close")
-    segment = None
-    if keep.num_rows:
-        name = f"{job.name}-{instance:04d}"
-        segment = write_segment(store, name, _by_bucket(keep), order="pane", sealed=sealed)
+    segments = _written(store, f"{job.name}-{instance:04d}", keep, sealed)
     spans.mark("instance write")
     rows = finish(plan, results)
     spans.mark("instance finish")
-    return rows, segment
+    return rows, segments
+
+
+def _written(
+    store: Store, name: str, parts: Sequence[pa.Table], sealed: int
+) -> tuple[Segment, ...]:
+    """Sealed panes and partials as segments: two where both are large.
+
+    Partials are dead as soon as their pane is sealed. In a segment of their own they leave as a
+    whole; beside sealed panes they would have to be compacted away.
+    """
+    if any(part.num_rows < _APART_ROWS for part in parts):
+        parts = [pa.concat_tables(parts)]
+    return tuple(
+        write_segment(store, f"{name}-{i}", _by_bucket(part), order="pane", sealed=sealed)
+        for i, part in enumerate(parts)
+        if part.num_rows
+    )
 
 
 def _state(

@@ -111,7 +111,7 @@ class Outcome:
 
     instance: int
     rows: pa.Table
-    segment: Segment | None
+    segments: tuple[Segment, ...]
     side: tuple[Parcel, ...] = ()
     tuples: int = 0
     seconds: float = 0.0

@@ -300,7 +300,7 @@ class Loop:
         output: Output,
     ) -> Manifest:
         live = self._compactor.live(segments, cut.frontier_us)
-        written = [o.segment for o in outcomes if o.segment is not None]
+        written = [s for o in outcomes for s in o.segments]
         counters = dict(self._manifest.counters)
         with self._gate:
             sources = self._intake.saved()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark import RDD, TaskContext
+from pyspark import RDD, TaskContext, cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -41,7 +41,7 @@ class SharedExecutor:
     def run(self, job: Job) -> list[Outcome]:
         spans = Spans(SystemClock())
         begin(job)
-        work = leave(job, "job", pickle.dumps(job))
+        work = leave(job, "job", cloudpickle.dumps(job))  # may hold classes of a script
         spans.mark("spark prepare")
         if job.rows * job.mapping.instances <= SMALL_ROWS:
             answers = self._each(job, job.mapping.instances, whole_task, work)

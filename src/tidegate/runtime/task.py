@@ -133,15 +133,15 @@ def deal(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
 
 
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
-    """Merge what the map tasks sent, close what the frontier passed, write one segment."""
+    """Merge what the map tasks sent, close what the frontier passed, write the state."""
     clock = SystemClock()
     started, spans = clock.now(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     tables = [from_bytes(p.data) for p in ordered if p.kind == PARTIAL]
     run = run_stateless if job.plan.aggregate is None else run_aggregate
-    rows, segment = run(job, instance, tables, spans)
+    rows, segments = run(job, instance, tables, spans)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
     tuples = sum(t.num_rows for t in tables)
     told = [json.loads(bytes(p.data)) for p in ordered if p.kind == SPANS]
     spent = added([*told, spans.spans_ms])
-    return Outcome(instance, rows, segment, side, tuples, clock.now() - started, spent)
+    return Outcome(instance, rows, segments, side, tuples, clock.now() - started, spent)

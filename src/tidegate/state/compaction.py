@@ -6,7 +6,7 @@ operator's segments are a list, oldest first; a compacted segment takes the plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from tidegate.state.store import Store
 FANIN = 4
 """How many neighbours of similar size make a run worth merging; also the ratio between tiers."""
 
-DEAD_SHARE = 0.25
+DEAD_SHARE = 0.2
 """A segment with a greater share of dead rows is rewritten by itself."""
 
 Live = Callable[[pa.Table, Segment], npt.NDArray[np.bool_] | pa.Array]
@@ -30,6 +30,7 @@ def choose(
     segments: Sequence[Segment],
     live_rows: Sequence[int],
     *,
+    cell: int | None = None,
     most_rows: int = 4_000_000,
     most_groups: int = 4,
     most_segments: int = 64,
@@ -39,10 +40,12 @@ def choose(
     `live_rows[i]` is how many rows of `segments[i]` are still needed (an estimate will do). A run
     is worth merging when at least four of its segments are of one size (a power of four in live
     rows) and the others between them are smaller, so that each row is rewritten a number of times
-    that is logarithmic in the rows. When there are more than `most_segments` and no such run,
-    the four neighbours with the fewest rows are merged. Single segments with more than a quarter
-    of dead rows follow, the worst first. All groups of a call together read at most `most_rows`
-    rows; a group that does not fit waits until its segments are dead.
+    that is logarithmic in the rows. With `cell`, only segments whose order column lies within one
+    cell of that size are merged: rows that die together stay together. When there are more than
+    `most_segments` and no such run, the four neighbours with the fewest rows are merged. Single
+    segments with more than a fifth of dead rows follow, the worst first. All groups of a call
+    together read at most `most_rows` rows; a group that does not fit waits until its segments are
+    dead.
     """
     if len(segments) != len(live_rows):
         raise ValueError(f"{len(segments)} segments but {len(live_rows)} counts of live rows")
@@ -57,8 +60,10 @@ def choose(
             budget -= rows
             taken.append((start, stop))
 
-    for start, stop in _runs([_tier(live) for live in live_rows]):
-        take(start, _fitting(segments, start, stop, budget))
+    tiers = [_tier(live) for live in live_rows]
+    for first, last in _stretches(segments, cell):
+        for start, stop in _runs(tiers[first:last]):
+            take(first + start, _fitting(segments, first + start, first + stop, budget))
     if not taken and len(segments) > most_segments:
         totals = [sum(live_rows[i : i + FANIN]) for i in range(len(segments) - FANIN + 1)]
         cheapest = int(np.argmin(totals))
@@ -109,6 +114,20 @@ def _sorted(table: pa.Table, order: str) -> pa.Table:
 
 def _tier(rows: int) -> int:
     return max(rows, 1).bit_length() // 2  # FANIN is 4: two bits per tier
+
+
+def _stretches(segments: Sequence[Segment], cell: int | None) -> Iterator[tuple[int, int]]:
+    """Neighbours that may be merged: all, or those of one cell."""
+    if cell is None:
+        yield 0, len(segments)
+        return
+    start = 0
+    cells = [(s.low // cell, s.high // cell) for s in segments]
+    for index in range(1, len(segments) + 1):
+        if index == len(segments) or cells[index] != cells[start]:
+            if cells[start][0] == cells[start][1]:
+                yield start, index
+            start = index
 
 
 def _runs(tiers: Sequence[int]) -> list[tuple[int, int]]:

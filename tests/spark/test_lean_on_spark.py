@@ -1,0 +1,63 @@
+"""Three hundred batches in the same Python workers: their memory stays where it was."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.runtime.test_lean import CALLS, MEAN
+from tidegate.runtime.launch import Place, plan_for, prepare
+from tidegate.runtime.metrics import BatchReport
+from tidegate.runtime.options import RunOptions
+from tidegate.runtime.script import streams_of
+from tidegate.sink.memory import CallSink
+from tidegate.sql.bind import bind
+from tidegate.sql.script import read_script
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.timeout(600)
+def test_memory_of_workers_does_not_grow(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(session=spark)
+    script = read_script(CALLS.format(rows=300_000, rate=2_000) + MEAN)
+    options = RunOptions(instances=2, batch_rows=1_000)
+    plan = plan_for(bind(script, streams_of(script)), place)
+    sink = CallSink(lambda rows, batch: None)
+    loop = prepare(plan, place, sink, options, str(tmp_path))
+    workers: dict[int, list[int]] = {}
+
+    def look(report: BatchReport) -> None:
+        if report.batch % 100 == 99:
+            for pid in _workers():
+                workers.setdefault(pid, []).append(_resident_bytes(pid))
+
+    loop._on_batch = look
+    assert loop.run().batches == 300
+    steady = [sizes for sizes in workers.values() if len(sizes) == 3]
+    assert steady, workers
+    for first, _, last in steady:
+        assert last < first + 32 * 2**20
+
+
+def _workers() -> list[int]:
+    """The processes that Spark's Python daemon has forked."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                command = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue  # it has ended
+            if b"pyspark.daemon" in command:
+                found.append(int(folder.name))
+    return found
+
+
+def _resident_bytes(pid: int) -> int:
+    pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGESIZE")
