@@ -142,6 +142,7 @@ def test_a_constant_that_cannot_be_read_is_found_at_once() -> None:
         ("RAND()", "the same value whenever a batch is replayed"),
         ("CURRENT_TIMESTAMP()", "the same value whenever a batch is replayed"),
         ("DATE_TRUNC('fortnight', ts)", "the unit to truncate to must be known; got FORTNIGHT"),
+        ("TRUNC(ts, 'day')", "got DAY. Use week, month, quarter, year."),
         ("s LIKE 'a!b' ESCAPE '!'", "after the escape"),
         ("i + INTERVAL 1 DAY", "must be added to a date or a timestamp"),
         ("ts + INTERVAL 1 PARSEC", "unit must be known"),
@@ -156,7 +157,15 @@ def test_mistakes_say_what_is_wrong(text: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["CAST(d AS STRING)", "SHA2(s, 256)", "s RLIKE 'a'", "CAST(i AS INTERVAL DAY)", "xs = xs"],
+    [
+        "CAST(d AS STRING)",
+        "CAST(p AS STRING)",
+        "CAST(xs AS STRING)",
+        "SHA2(s, 256)",
+        "s RLIKE 'a'",
+        "CAST(i AS INTERVAL DAY)",
+        "xs = xs",
+    ],
 )
 def test_what_needs_spark_is_another_error(text: str) -> None:
     with pytest.raises(UnknownKernel):

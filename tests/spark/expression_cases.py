@@ -176,6 +176,12 @@ l ^ i
 ~i
 ~y
 y & 1
+i | j & 6
+i ^ j & 3
+i | j ^ 5
+i & j << 1
+i - j || s
+s || j * 2
 shiftleft(i, 3)
 shiftleft(y, 33)
 shiftright(l, 2)

@@ -18,6 +18,7 @@ from tidegate.errors import QueryError, TaskError
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME
+from tidegate.sql.dialect import Tidegate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,7 +90,7 @@ def arrow_type(spark_type: Any) -> pa.DataType:
 
 
 def parse(text: str) -> exp.Expr:
-    return sqlglot.parse_one(text, read="spark")
+    return sqlglot.parse_one(text, read=Tidegate)
 
 
 def kernel_answer(text: str) -> tuple[Any, list[object]]:

@@ -35,6 +35,34 @@ ROUND_TRIPS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("5 | 3 & 1", "5 | (3 & 1)"),
+        ("1 ^ 3 & 2", "1 ^ (3 & 2)"),
+        ("1 | 3 ^ 2", "1 | (3 ^ 2)"),
+        ("6 & 3 << 1", "6 & (3 << 1)"),
+        ("8 >> 1 >> 1 & 3", "((8 >> 1) >> 1) & 3"),
+        ("1 << 1 + 1", "1 << (1 + 1)"),
+        ("5 & 3 = 1", "(5 & 3) = 1"),
+        ("s || 1 + 2", "(s || 1) + 2"),
+        ("5 - 3 || s", "(5 - 3) || s"),
+        ("s || 2 * 3", "s || (2 * 3)"),
+        ("NOT a = b AND c OR d", "((NOT (a = b)) AND c) OR d"),
+    ],
+)
+def test_operators_bind_as_in_spark(written: str, meant: str) -> None:
+    """What Spark 4.3 gives for them is in tests/spark/expression_cases.py."""
+
+    def bare(text: str) -> exp.Expr:
+        (tree,) = parse(f"SELECT {text} AS x FROM y")
+        for paren in list(tree.find_all(exp.Paren)):
+            paren.replace(paren.this)
+        return tree
+
+    assert bare(written) == bare(meant)
+
+
 @pytest.mark.parametrize("text", ROUND_TRIPS)
 def test_what_is_parsed_is_printed_again(text: str) -> None:
     (tree,) = parse(text)

@@ -29,7 +29,7 @@ def filled(store: Store) -> Store:
             instances=2,
             mapping=(0, 1, 1, 0, 1, 1, 1, 0),
             frontier_us=1_700_000_000_500_000,
-            sources=({"id": "rides.parquet", "position": 42},),
+            sources=({"id": "rides.parquet", "position": 42, "floor_us": 1_000_000},),
             operators={"aggregate": (first, second)},
             counters={"rows_in": 42},
             policy={"kind": "fixed"},
@@ -64,7 +64,7 @@ def test_the_text(filled: Store) -> None:
         "epoch 1: 2 instances, 8 buckets",
         "  instance 1: 5 buckets",
         "frontier 2023-11-14 22:13:20.500000 UTC",
-        "  id rides.parquet, position 42",
+        "  id rides.parquet, floor 1970-01-01 00:00:01 UTC, position 42",
         "  rows_in: 42",
         "  kind: fixed",
         "  epoch 1, batch 1",
@@ -75,6 +75,12 @@ def test_the_text(filled: Store) -> None:
     assert "operator aggregate: 2 segments, 3 rows, " in text
     assert "2 segments, " in text
     assert text.endswith("checked: all are whole")
+
+
+def test_a_fact_of_several_lines_is_one_line(tmp_path: Path) -> None:
+    store = Store.open(str(tmp_path))
+    store.create({"schema": "route: string\nn: int64"})
+    assert "  schema: route: string, n: int64" in describe(store).splitlines()
 
 
 def test_inspecting_changes_nothing(filled: Store) -> None:

@@ -40,6 +40,10 @@ _UNITS = {
 }
 
 
+_COARSE = ("week", "month", "quarter", "year")
+"""The units that a date, which has no time of day, can be truncated to."""
+
+
 def field_of(op: str, type_: pa.DataType) -> Build:
     """A field of a date or timestamp; text is read as the type the field belongs to."""
 
@@ -62,8 +66,9 @@ def truncate(op: str, type_: pa.DataType, coarse: bool) -> Build:
     def build(args: list[Expr], where: str) -> Expr:
         name = constant(args[0], STRING, where, "the unit to truncate to").value
         unit = _UNITS.get(str(name).lower())
-        if unit is None or (coarse and unit not in ("week", "month", "quarter", "year")):
-            names = ", ".join(sorted(set(_UNITS.values())))
+        known = _COARSE if coarse else tuple(sorted(set(_UNITS.values())))
+        if unit not in known:
+            names = ", ".join(known)
             raise QueryError(
                 where, "the unit to truncate to must be known", str(name), f"Use {names}."
             )

@@ -46,6 +46,32 @@ class TidegateParser(SparkParser):
         "STDDEV_SAMP": exp.Stddev.from_arg_list,
     }
 
+    TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
+
+    def _parse_bitwise(self) -> exp.Expr | None:
+        """Operators below + and ||, where sqlglot has one level and Spark four: shifts, &, ^, |."""
+        return self._parse_bits(TokenType.PIPE, TokenType.CARET, TokenType.AMP)
+
+    def _parse_bits(self, token: TokenType, *tighter: TokenType) -> exp.Expr | None:
+        def operand() -> exp.Expr | None:
+            return self._parse_bits(*tighter) if tighter else self._parse_shift()
+
+        this = operand()
+        while self._match(token):
+            this = self.expression(self.BITWISE[token](this=this, expression=operand()))
+        return this
+
+    def _parse_shift(self) -> exp.Expr | None:
+        this = self._parse_term()
+        while True:
+            if self._match_pair(TokenType.LT, TokenType.LT):
+                kind: type[exp.Binary] = exp.BitwiseLeftShift
+            elif self._match_pair(TokenType.GT, TokenType.GT):
+                kind = exp.BitwiseRightShift
+            else:
+                return this
+            this = self.expression(kind(this=this, expression=self._parse_term()))
+
     def _parse_statement(self) -> exp.Expr | None:
         return self._parse_options(super()._parse_statement())
 

@@ -156,11 +156,17 @@ def _verified_lines(verified: Mapping[str, Any]) -> list[str]:
 def _line(values: Mapping[str, Any], first: str) -> str:
     """Members in one line, in the order of the file but for the one that says which it is."""
     names = sorted(values, key=lambda name: name != first)
-    return "  " + ", ".join(f"{name} {values[name]}" for name in names)
+    return "  " + ", ".join(_member(name, values[name]) for name in names)
+
+
+def _member(name: str, value: Any) -> str:
+    if name.endswith("_us") and isinstance(value, int):
+        return f"{name.removesuffix('_us')} {frontier_text(value)}"
+    return f"{name} {value}"
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:
-    return [f"  {name}: {value}" for name, value in values.items()]
+    return [f"  {name}: {', '.join(str(value).splitlines())}" for name, value in values.items()]
 
 
 def size_text(size: int) -> str:

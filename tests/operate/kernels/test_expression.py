@@ -221,6 +221,8 @@ def test_what_may_fail_is_known() -> None:
 
 def test_a_tree_reads_as_it_was_written() -> None:
     assert describe(Call("and", (NOT_ZERO, NOT_ZERO), pa.bool_())) == "(b <> 0) AND (b <> 0)"
+    inside = Call("cast", (Call("subtract", (A, A), pa.int64()),), pa.float64())
+    assert describe(Call("divide", (inside, inside), pa.float64())) == "(a - a) / (a - a)"
     assert describe(Call("cast", (A,), pa.int8())) == "CAST(a AS tinyint)"
     case = Call("case", (NOT_ZERO, A, Literal(None, pa.int64())), pa.int64())
     assert describe(case) == "CASE WHEN b <> 0 THEN a ELSE NULL END"

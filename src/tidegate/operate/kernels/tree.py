@@ -113,12 +113,12 @@ def describe(expr: Expr) -> str:
     args = [describe(arg) for arg in expr.args]
     if expr.op in SIGNS:
         inner = (
-            f"({text})" if isinstance(arg, Call) and arg.op in SIGNS else text
+            f"({text})" if _is_signed(arg) else text
             for arg, text in zip(expr.args, args, strict=True)
         )
         return f" {SIGNS[expr.op]} ".join(inner)
-    if expr.op == "cast" and _is_widening(expr.args[0].type, expr.type):
-        return args[0]  # the coercion of an operand, which the user did not write
+    if _is_hidden(expr):
+        return args[0]
     if expr.op in ("cast", "try_cast"):
         return f"{expr.op.upper()}({args[0]} AS {type_name(expr.type)})"
     if expr.op == "case":
@@ -126,6 +126,18 @@ def describe(expr: Expr) -> str:
         arms = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
         return f"CASE {arms} ELSE {args[-1]} END"
     return f"{expr.op.upper()}({', '.join(args)})"
+
+
+def _is_hidden(expr: Call) -> bool:
+    """Whether this is the coercion of an operand, which the user did not write."""
+    return expr.op == "cast" and _is_widening(expr.args[0].type, expr.type)
+
+
+def _is_signed(expr: Expr) -> bool:
+    """Whether an expression is written with an operator, so that beside another it needs ()."""
+    while isinstance(expr, Call) and _is_hidden(expr):
+        expr = expr.args[0]
+    return isinstance(expr, Call) and expr.op in SIGNS
 
 
 def show(value: object) -> str:

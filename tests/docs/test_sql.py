@@ -1,0 +1,160 @@
+"""The page about SQL: its queries bind, its functions are those there are, its examples hold."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+import sqlglot
+
+from tests.docs.block import ROOT
+from tidegate.errors import QueryError, UnavailableError
+from tidegate.operate.kernels.expression import evaluate
+from tidegate.plan.lower import lower
+from tidegate.query.definition import StreamDef
+from tidegate.query.form import ALIASES, EXTRACTS
+from tidegate.query.function import FUNCTIONS
+from tidegate.query.node import Node
+from tidegate.query.typing import bind
+from tidegate.schema import TIME
+from tidegate.source.uri import open_uri
+from tidegate.sql.bind import bind as bind_script
+from tidegate.sql.dialect import Tidegate
+from tidegate.sql.function import NAMES
+from tidegate.sql.script import read_script
+
+PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(
+    r"(?:^<!-- ([\w ]+) -->\n\n)?^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
+)
+STREAMS = {"rides": "taxi", "yellow": "taxi", "green": "taxi", "packets": "packets"}
+COLUMNS = {
+    **dict.fromkeys("xy", pa.float64()),
+    **dict.fromkeys("ij", pa.int32()),
+    "s": pa.string(),
+    "t": TIME,
+    "d": pa.date32(),
+    "p": pa.bool_(),
+}
+
+
+def section(title: str) -> str:
+    """The text from one heading of the second level to the next."""
+    (text,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return text
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of all tables, without their heads."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    cells = [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    rules = [i for i, row in enumerate(cells) if set("".join(row)) == {"-"}]
+    return [row for i, row in enumerate(cells) if i not in rules and i + 1 not in rules]
+
+
+def code(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def queries(block: str) -> list[str]:
+    """The queries of a block, each with the streams that the block creates before it."""
+    creates: list[str] = []
+    found = []
+    for statement in sqlglot.parse(block, read=Tidegate):
+        assert statement is not None
+        text = statement.sql(dialect=Tidegate, comments=False)
+        if text.startswith("CREATE"):
+            creates.append(text)
+        else:
+            found.append(";\n".join([*creates, text]))
+            creates = []
+    return found
+
+
+def stream(name: str) -> StreamDef:
+    connector = open_uri(f"generator:{STREAMS.get(name, name)}", name, None, False)
+    time = "dropoff_time" if STREAMS.get(name) == "taxi" else "ts"
+    return StreamDef(name, (), time, 0, None, connector.schema)
+
+
+def bound(text: str) -> Node:
+    """A query bound to streams like those the page speaks of."""
+    script = read_script(text)
+    for create in script.creates:
+        if create.name == "rides":
+            assert create.time == "dropoff_time"
+    return bind_script(script, {name: stream(name) for name in [*STREAMS, "calls"]})
+
+
+@pytest.mark.parametrize("query", [q for mark, b in BLOCKS if not mark for q in queries(b)])
+def test_its_queries_can_run(query: str) -> None:
+    assert lower(bound(query)).schema.names
+
+
+@pytest.mark.parametrize("query", [q for mark, b in BLOCKS if mark for q in queries(b)])
+def test_what_comes_later_says_so(query: str) -> None:
+    with pytest.raises(UnavailableError, match="not available yet"):
+        bound(query)
+
+
+def test_there_are_both_kinds_of_blocks() -> None:
+    assert len(BLOCKS) >= 8
+    assert [mark for mark, _ in BLOCKS].count("not run yet") == 1
+
+
+CALLS = [call for row in rows(section("Functions")) for call in code(row[0])]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_function_can_be_called_as_shown(call: str) -> None:
+    bind(sqlglot.parse_one(call.replace(", ...", ""), read=Tidegate), COLUMNS, "page")
+
+
+def test_the_functions_are_those_there_are() -> None:
+    listed = {re.split(r"\W", call)[0] for call in CALLS}
+    assert {*FUNCTIONS, *ALIASES} - {"extract(second)"} - listed == set(), "missing on the page"
+    by_cast = "extract date_sub to_date to_timestamp date timestamp int float double boolean string"
+    assert listed - {*FUNCTIONS, *ALIASES} == {*by_cast.split()}, "on the page only"
+
+
+def test_the_fields_of_extract_are_those_there_are() -> None:
+    (row,) = [r for r in rows(section("Functions")) if r[0].startswith("`extract")]
+    assert code(row[2]) == list(EXTRACTS)
+
+
+def test_the_aggregates_are_those_there_are() -> None:
+    listed = [re.split(r"\W", c)[0] for r in rows(section("Aggregates")) for c in code(r[0])]
+    assert sorted({*listed}) == sorted(NAMES)
+
+
+EXAMPLES = re.findall(r"`([^`]+)` → `([^`]+)`", PAGE)
+
+
+@pytest.mark.parametrize(("expression", "value"), EXAMPLES)
+def test_an_example_gives_what_it_says(expression: str, value: str) -> None:
+    tree = bind(sqlglot.parse_one(expression, read=Tidegate), {}, "page")
+    (found,) = evaluate(tree, pa.table({"row": [0]})).to_pylist()
+    assert shown(found) == value
+
+
+def shown(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "NULL", True: "true", False: "false"}[value]
+    return value.isoformat() if isinstance(value, date | datetime) else str(value)
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) > 25
+    assert shown(Decimal("3")) == "3"
+
+
+@pytest.mark.parametrize(("query", "message"), rows(section("Errors")))
+def test_a_mistake_is_told_as_shown(query: str, message: str) -> None:
+    with pytest.raises(QueryError) as error:
+        bound(query.strip("`"))
+    start = message.removesuffix(" ...")
+    assert str(error.value).startswith(start)
+    assert start != message or str(error.value) == message
