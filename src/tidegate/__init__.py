@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         UnavailableError,
         UserError,
     )
+    from tidegate.gate.gate import Gate
     from tidegate.operate.user import Aggregator
     from tidegate.query.aggregate import (
         aggregate,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregator",
     "CheckpointError",
+    "Gate",
     "GateError",
     "MemorySource",
     "OptionError",
@@ -103,6 +105,7 @@ _HOMES = {
     "TidegateError": ("tidegate.errors", "TidegateError"),
     "UnavailableError": ("tidegate.errors", "UnavailableError"),
     "UserError": ("tidegate.errors", "UserError"),
+    "Gate": ("tidegate.gate.gate", "Gate"),
     "Aggregator": ("tidegate.operate.user", "Aggregator"),
     "aggregate": ("tidegate.query.aggregate", "aggregate"),
     "count": ("tidegate.query.aggregate", "count"),

@@ -60,7 +60,7 @@ line = st.one_of(
 ends = st.sampled_from(["\n", "\r\n"])
 
 
-@settings(max_examples=100)
+@settings(max_examples=max(50, settings().max_examples))
 @given(st.data(), st.lists(line, max_size=12), ends, st.booleans(), st.integers(1, 200))
 def test_any_range_equals_the_rows_read_one_at_a_time(
     folder: Path,

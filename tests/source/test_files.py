@@ -124,7 +124,7 @@ def test_text_files_that_disagree_are_named(tmp_path: Path, second: str, message
         (["a.csv"], "sub/b.csv", "There is no folder"),
         ([], "", "the folder must hold a file at least"),
         (["_a.csv"], "", "the folder must hold a file at least"),
-        (["a.csv"], "*.parquet", "the glob must hold a file at least"),
+        (["a.csv"], "*.parquet", "the glob must match a file at least"),
         (["a.txt"], "a.txt", "a file's name must end in .parquet, .csv"),
         (["a.csv", "b.txt"], "", "b.txt. Rename it to say its format"),
         (["a.csv.gz"], "a.csv.gz", "Unpack it first"),

@@ -59,7 +59,7 @@ def times_us(name: str, query: str = PLAIN, start: int = 0, stop: int = 50_000) 
     return numbers
 
 
-@settings(max_examples=150)
+@settings(max_examples=max(75, settings().max_examples))
 @given(st.data(), st.sampled_from(NAMES), st.sampled_from([0, 2**17 - 1500, 10**6 + 17]))
 def test_any_range_of_any_columns_is_a_slice_of_the_whole(
     data: st.DataObject, name: str, base: int

@@ -34,7 +34,7 @@ line = st.one_of(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=max(50, settings().max_examples))
 @given(st.data(), st.lists(line, max_size=12), st.booleans(), st.integers(1, 200))
 def test_any_range_equals_the_rows_read_one_at_a_time(
     folder: Path,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.errors import GateError
 
 
 @dataclass(frozen=True)
@@ -70,3 +71,14 @@ def frontier(previous_us: int, feeds: Iterable[Feed]) -> int:
     if lowest == MAX_US and idle:
         lowest = max(idle)
     return max(previous_us, lowest)
+
+
+def check_promise(where: str, promised_us: int, frontier_us: int) -> None:
+    """Refuse a joining source that may bring tuples below the frontier; readers have passed it."""
+    if promised_us < frontier_us:
+        raise GateError(
+            where,
+            f"a joining source must promise event times from {frontier_us} us on",
+            f"a promise of {promised_us} us",
+            "Readers have consumed what lies before; announce it with a later time.",
+        )

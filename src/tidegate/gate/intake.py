@@ -9,7 +9,7 @@ from typing import Any
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, SourceError, near
 from tidegate.gate.cut import cut
-from tidegate.gate.frontier import Feed, Progress, frontier
+from tidegate.gate.frontier import Feed, Progress, check_promise, frontier
 from tidegate.gate.inlet import (
     Absent,
     Forgetting,
@@ -250,13 +250,8 @@ class Intake:
                 )
 
     def _check_promise(self, where: str, promised_us: int) -> None:
-        if promised_us != MIN_US and promised_us < self.frontier_us:
-            raise GateError(
-                where,
-                f"a joining source must promise event times from {self.frontier_us} us on",
-                f"a promise of {promised_us} us",
-                "Readers have consumed what lies before; announce it with a later time.",
-            )
+        if promised_us != MIN_US:
+            check_promise(where, promised_us, self.frontier_us)
 
     def _joined(self, stream: int, connector: Joining, uri: str | None) -> Inlet | None:
         """The inlet that this connector is, or that it was in an earlier run."""

@@ -213,6 +213,14 @@ def _names(header: bytes, where: str) -> tuple[str, ...]:
             fields,
             "Write the file as comma-separated UTF-8 with a header.",
         )
+    other = next((c for c in ";\t|" if len(fields) == 1 and c in fields[0]), None)
+    if other is not None:
+        raise SourceError(
+            where,
+            "columns must be separated by commas",
+            f"{other!r} in the header {fields[0]!r}",
+            "Write the file as comma-separated UTF-8 with a header.",
+        )
     names = [name or f"_c{i}" for i, name in enumerate(fields)]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:

@@ -1,16 +1,13 @@
-"""The time column of a source, between what files hold and microseconds for the gate."""
+"""The times that texts hold, between what files have in them and the engine's type."""
 
 from __future__ import annotations
 
 import re
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.errors import SourceError, near
-from tidegate.schema import TIME, type_name
-from tidegate.source.protocol import Bools, Int64s
+from tidegate.schema import TIME
 
 _ZONED = re.compile(r"^.{10}[T ].*(Z|[+-]\d\d:?(\d\d)?)$")
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -24,34 +21,6 @@ _LOOKS = {
 }
 """What texts of a type look like at least; what Arrow casts is always among them."""
 _DIGITS_BELOW_US = r"(\.\d{6})\d+"
-
-
-def check_time(schema: pa.Schema, time: str, where: str) -> None:
-    """Refuse a time column that is not there or that holds no times."""
-    fit = [f.name for f in schema if _is_time(f.type)]
-    listed = f"Columns with times are: {', '.join(fit)}." if fit else "No column holds times."
-    if time not in schema.names:
-        remedy = listed if fit else f"{listed} {near(time, schema.names)}"
-        raise SourceError(where, "the time column must be there", f"column {time}", remedy)
-    type_ = schema.field(time).type
-    if not _is_time(type_):
-        raise SourceError(
-            where,
-            f"time column {time} must be a timestamp or a date",
-            type_name(type_),
-            f"Write it as a timestamp (in text: ISO 8601, as 2024-01-31T12:00:00Z). {listed}",
-        )
-
-
-def to_us(column: pa.ChunkedArray | pa.Array) -> tuple[Int64s, Bools]:
-    """Microseconds UTC and validity; dates count from midnight UTC, invalid entries are 0."""
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("us"))
-    valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
-    if valid is None:
-        valid = np.ones(len(column), np.bool_)
-    numbers = column.cast(TIME, safe=False).cast(pa.int64()).fill_null(0)
-    return numbers.to_numpy(zero_copy_only=False), valid
 
 
 def parse_time(text: pa.Array) -> pa.Array:
@@ -109,7 +78,3 @@ def _halves(text: pa.Array, type_: pa.DataType) -> list[pa.Array]:
             return [pa.nulls(1, type_)]
         half = len(text) // 2
         return _halves(text[:half], type_) + _halves(text[half:], type_)
-
-
-def _is_time(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(type_) or pa.types.is_date(type_))

@@ -10,9 +10,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidegate.errors import SourceError
+from tidegate.schema import check_time
 from tidegate.source import csv, json
 from tidegate.source.block import BLOCK_BYTES
-from tidegate.source.event_time import check_time
 from tidegate.source.listing import Found, list_files, list_more
 from tidegate.source.parquet import probe_parquet
 from tidegate.source.protocol import Source

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidegate.clock import Clock, SystemClock
 from tidegate.errors import SourceError, near
-from tidegate.source.event_time import check_time, to_us
+from tidegate.schema import check_time, to_us
 from tidegate.source.generate.catalog import CATALOG
 from tidegate.source.parameter import Parameter, Parameters
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from urllib.parse import unquote, urlparse
 
-from tidegate.errors import SourceError
+from tidegate.errors import SourceError, likely
 
 FORMATS = {
     ".parquet": "parquet",
@@ -52,18 +52,19 @@ def list_files(path: str, where: str, follow: bool) -> list[Found]:
         return [Found(path, format_of(path, where))]
     if os.path.isdir(path):
         paths = _walk(path)
-        kind = "folder"
+        kind, verb = "folder", "hold"
     elif glob.has_magic(path):
         paths = _match(path)
-        kind = "glob"
+        kind, verb = "glob", "match"
     else:
-        raise SourceError(where, "the file or folder must be there", path, _neighbours(path))
+        got = f"nothing at {path}"
+        raise SourceError(where, "the file or folder must be there", got, _neighbours(path))
     if not paths:
         raise SourceError(
             where,
-            f"the {kind} must hold a file at least",
-            f"none in {path}",
-            "Names that begin with . or _ do not count.",
+            f"the {kind} must {verb} a file at least",
+            f"none in {path}" if kind == "folder" else f"none for {path}",
+            f"Names must end in {', '.join(FORMATS)}, and not begin with . or _.",
         )
     return _of_one_format(paths, where, follow)
 
@@ -136,6 +137,9 @@ def _neighbours(path: str) -> str:
     parent = os.path.dirname(path) or "."
     if not os.path.isdir(parent):
         return f"There is no folder {parent}."
+    folder = "The current folder" if parent == "." else f"The folder {parent}"
     names = sorted(n for n in os.listdir(parent) if _counts(n))
-    listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-    return f"{parent} holds: {listed}." if names else f"{parent} is empty."
+    if not names:
+        return f"{folder} is empty."
+    listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else ".")
+    return f"{likely(os.path.basename(path), names)} {folder} holds {listed}".lstrip()

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import SourceError
-from tidegate.schema import cast_table, normal_schema
-from tidegate.source.event_time import check_time, to_us
+from tidegate.schema import check_time, fit_rows, normal_schema, to_us
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
 
 
@@ -136,44 +135,10 @@ class MemorySource:
         return pa.concat_tables(tables).slice(start - first, stop - start)
 
     def _table(self, rows: pa.Table | Sequence[Mapping[str, object]]) -> pa.Table:
-        try:
-            if not isinstance(rows, pa.Table):
-                if not rows and self._schema is not None:
-                    return self._schema.empty_table()
-                rows = pa.Table.from_pylist([dict(r) for r in rows], self._row_schema(rows))
-            if self._schema is None:
-                self._schema = self._checked(normal_schema(rows.schema))
-            absent = [n for n in self._schema.names if n not in rows.column_names]
-            if absent:
-                raise SourceError(
-                    self.id,
-                    f"rows must have the columns {', '.join(self._schema.names)}",
-                    f"rows without {', '.join(absent)}",
-                    "Write NULL where there is no value.",
-                )
-            return cast_table(rows, self._schema)
-        except (pa.ArrowException, TypeError) as error:
-            raise SourceError(
-                self.id,
-                "rows must fit the columns of the first ones",
-                str(error),
-                "Give schema= to say which types the columns have.",
-            ) from error
-
-    def _row_schema(self, rows: Sequence[Mapping[str, object]]) -> pa.Schema | None:
-        """The known columns; new ones of later rows are refused, lacking ones are NULL."""
+        table = fit_rows(rows, self._schema, self.id)
         if self._schema is None:
-            return None
-        known = set(self._schema.names)
-        extra = [k for row in rows for k in row if k not in known]
-        if extra:
-            raise SourceError(
-                self.id,
-                f"rows must have the columns {', '.join(self._schema.names)}",
-                f"column {extra[0]}",
-                "Give schema= with all columns.",
-            )
-        return self._schema
+            self._schema = self._checked(table.schema)
+        return table
 
     def _checked(self, schema: pa.Schema) -> pa.Schema:
         check_time(schema, self.time, self.id)

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.errors import GateError, SourceError
-from tidegate.schema import cast_table, normal_type
+from tidegate.schema import cast_table, normal_type, to_us
 from tidegate.source.cache import PIECES
-from tidegate.source.event_time import to_us
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
 
 Version = tuple[int, int]

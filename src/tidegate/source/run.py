@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.schema import cast_table
+from tidegate.schema import cast_table, to_us
 from tidegate.source.cache import PIECES
-from tidegate.source.event_time import to_us
 from tidegate.source.protocol import Bools, Int64s, Reader, Rows, check_columns
 from tidegate.state.store import Store, StoreHandle
 

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import GateError
-from tidegate.schema import TIME
+from tidegate.schema import TIME, to_us
 from tidegate.source.block import Block, BlockIndex, Records, read_bytes
 from tidegate.source.cache import PIECES
-from tidegate.source.event_time import parse_time, to_us
+from tidegate.source.event_time import parse_time
 from tidegate.source.protocol import Bools, Int64s, Reject, Rows, check_columns
 
 Version = tuple[int, int]

@@ -1,0 +1,78 @@
+"""Which of the appended rows may wait for their turn, between a program's rows and sorted runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.gate.frontier import lowered
+from tidegate.gate.lateness import Bools, Int64s, in_order, late_mask, running_newest
+from tidegate.gate.merge import Run
+from tidegate.schema import to_us
+
+
+@dataclass(frozen=True)
+class Appended:
+    """What became of the rows of one `append`; the caller owns what was given back.
+
+    `late` came too late for the total order, `rejected` have no event time.
+    """
+
+    rows: int
+    late: pa.Table
+    rejected: pa.Table
+
+
+@dataclass(frozen=True)
+class Admission:
+    """One append, decided: the run that waits, what is given back, and the newest time after it."""
+
+    run: Run | None
+    appended: Appended
+    newest_us: int
+
+
+def admit(
+    table: pa.Table, time: str, newest_us: int, disorder_us: int, promised_us: int
+) -> Admission:
+    """Decide on rows that follow, in their source's sequence, tuples up to `newest_us`.
+
+    Costs one look at the times where they are in order, and a filter and a stable sort otherwise.
+    """
+    times, valid = _event_times(table, time)
+    nothing = table.slice(0, 0)
+    bound_us = max(lowered(newest_us, disorder_us), promised_us)
+    if in_order(times, valid, max(newest_us, promised_us)):
+        run = Run.of(times, table, bound_us) if len(times) else None
+        newest_us = int(times[-1]) if len(times) else newest_us
+        return Admission(run, Appended(len(times), nothing, nothing), newest_us)
+    late = late_mask(times, valid, newest_us, disorder_us, promised_us)
+    kept = valid & ~late
+    run = _sorted_run(times[kept], table.filter(pa.array(kept)), bound_us)
+    appended = Appended(
+        int(kept.sum()),
+        table.filter(pa.array(late)) if late.any() else nothing,
+        nothing if valid.all() else table.filter(pa.array(~valid)),
+    )
+    return Admission(run, appended, int(running_newest(times, valid, newest_us)[-1]))
+
+
+def _event_times(table: pa.Table, time: str) -> tuple[Int64s, Bools]:
+    """Times and which of them are readable; the infinities of 64 bits are no times."""
+    times, valid = to_us(table.column(time))
+    if len(times) and (times.min() == MIN_US or times.max() == MAX_US):
+        valid = valid & (times != MIN_US) & (times != MAX_US)
+    return times, valid
+
+
+def _sorted_run(times: Int64s, table: pa.Table, bound_us: int) -> Run | None:
+    """Tuples by time, those of one time in their sequence."""
+    if not len(times):
+        return None
+    if (times[1:] < times[:-1]).any():
+        order = np.argsort(times, kind="stable")
+        times, table = times[order], table.take(pa.array(order))
+    return Run.of(times, table, bound_us)

@@ -1,0 +1,90 @@
+"""The merge itself, between sorted runs of the sources and one table in the total order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import MAX_US
+from tidegate.gate.lateness import Int64s
+
+
+@dataclass(frozen=True)
+class Run:
+    """Tuples [start, stop) of one source, sorted by time, those of one time by sequence.
+
+    `times_us` and `table` belong to the whole run and are shared by its parts, so that splitting
+    moves numbers only. No tuple of this run or of a later one of its source is below `bound_us`.
+    """
+
+    times_us: Int64s
+    table: pa.Table
+    start: int
+    stop: int
+    bound_us: int
+
+    @staticmethod
+    def of(times_us: Int64s, table: pa.Table, bound_us: int) -> Run:
+        return Run(times_us, table, 0, len(times_us), bound_us)
+
+    @property
+    def rows(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def newest_us(self) -> int:
+        return int(self.times_us[self.stop - 1])
+
+    def split(self, frontier_us: int) -> tuple[Run | None, Run | None]:
+        """What is below the frontier and what waits; all of it is below +inf."""
+        if frontier_us == MAX_US or self.times_us[self.stop - 1] < frontier_us:
+            return self, None
+        if self.times_us[self.start] >= frontier_us:
+            return None, self
+        ready = int(np.searchsorted(self.times_us[self.start : self.stop], frontier_us, "left"))
+        middle = self.start + ready
+        return (
+            Run(self.times_us, self.table, self.start, middle, self.bound_us),
+            Run(self.times_us, self.table, middle, self.stop, self.bound_us),
+        )
+
+
+class Section:
+    """Consecutive ready tuples, merged when a reader first wants them; shared by all readers.
+
+    The number of its rows is known before, so that readers' positions can move past it. Whoever
+    comes first merges, others who come meanwhile wait for that and get the same table.
+    """
+
+    def __init__(self, start: int, parts: Sequence[Run]) -> None:
+        self.start = start
+        self.stop = start + sum(part.rows for part in parts)
+        self._parts = tuple(parts)
+        self._merging = threading.Lock()
+        self._merged: pa.Table | None = None
+
+    def rows(self, start: int, stop: int) -> pa.Table:
+        """The tuples at [start, stop) of the whole sequence, where they lie in this section."""
+        with self._merging:
+            if self._merged is None:
+                self._merged = merge_ready(self._parts)
+                self._parts = ()
+        low, high = max(start, self.start), min(stop, self.stop)
+        return self._merged.slice(low - self.start, high - low)
+
+
+def merge_ready(parts: Sequence[Run]) -> pa.Table:
+    """The tuples of all parts by (time, place of the part, place in it).
+
+    Parts come in the order of their sources and, of one source, of their sequence; a stable sort
+    by time alone is then the total order. Its merge sort takes the runs as they are.
+    """
+    table = pa.concat_tables([p.table.slice(p.start, p.rows) for p in parts]).combine_chunks()
+    times = np.concatenate([p.times_us[p.start : p.stop] for p in parts])
+    if len(parts) == 1 or bool((times[1:] >= times[:-1]).all()):
+        return table
+    return table.take(pa.array(np.argsort(times, kind="stable")))

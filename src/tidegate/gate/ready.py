@@ -1,0 +1,117 @@
+"""The sequence of ready tuples, between the merge and readers that each go through it once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.errors import GateError, near
+from tidegate.gate.merge import Run, Section
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one reader takes: positions [start, stop), and the sections that hold them."""
+
+    start: int
+    stop: int
+    sections: tuple[Section, ...]
+
+    def table(self) -> pa.Table:
+        """The tuples; merges what nobody has merged yet, so call it without the gate's lock."""
+        return pa.concat_tables([s.rows(self.start, self.stop) for s in self.sections])
+
+
+class ReadySequence:
+    """Ready tuples in the total order, from the oldest that some reader still needs.
+
+    Positions count from the first tuple that was ever ready. Not safe under threads by itself: the
+    gate calls it with its lock held. Every call moves numbers and references, no tuples.
+    """
+
+    def __init__(self, readers: Sequence[str]) -> None:
+        self.stop = 0
+        self._sections: list[Section] = []
+        self._starts: list[int] = []
+        self._oldest = 0
+        self._positions: dict[str, int] = {}
+        self.join(readers)
+
+    def extend(self, parts: Sequence[Run]) -> None:
+        """Add tuples that have become ready; all come after those that are here."""
+        section = Section(self.stop, parts)
+        self._sections.append(section)
+        self._starts.append(section.start)
+        self.stop = section.stop
+
+    def take(self, reader: str, most: int | None) -> Reading:
+        """Move a reader past its next tuples; free what all readers have passed."""
+        start = self.position(reader)
+        stop = self.stop if most is None else min(self.stop, start + most)
+        if start == stop:
+            return Reading(start, stop, ())
+        first = bisect_right(self._starts, start) - 1
+        last = bisect_right(self._starts, stop - 1)
+        reading = Reading(start, stop, tuple(self._sections[first:last]))
+        self._positions[reader] = stop
+        self._free()
+        return reading
+
+    def give_back(self, reader: str, reading: Reading) -> None:
+        """Undo a `take` whose merge broke off, unless the reader has left or gone on since."""
+        if self._positions.get(reader) != reading.stop:
+            return
+        kept_from = self._starts[0] if self._starts else self.stop
+        freed = [s for s in reading.sections if s.start < kept_from]
+        self._sections[:0] = freed
+        self._starts[:0] = [s.start for s in freed]
+        self._positions[reader] = reading.start
+        self._oldest = min(self._oldest, reading.start)
+
+    def position(self, reader: str) -> int:
+        self._check_known(reader)
+        return self._positions[reader]
+
+    def join(self, readers: Sequence[str], at: str | None = None) -> None:
+        """Let readers start where the reader `at` is, or at the oldest tuple that is kept."""
+        start = self._oldest if at is None else self.position(at)
+        for place, reader in enumerate(readers):
+            if reader in self._positions or reader in readers[:place]:
+                raise GateError(
+                    f"reader {reader}",
+                    "must not be here yet",
+                    "an announcement of it",
+                    "Give each reader a name of its own, or remove the other one before.",
+                )
+        self._positions.update(dict.fromkeys(readers, start))
+
+    def leave(self, readers: Sequence[str]) -> None:
+        """Let readers go; what only they needed is freed, unless they were the last."""
+        for reader in readers:
+            self._check_known(reader)
+        for reader in readers:
+            self._positions.pop(reader, None)
+        self._free()
+
+    def positions(self) -> Mapping[str, int]:
+        return dict(self._positions)
+
+    def kept_rows(self) -> int:
+        """Rows in sections that are still in memory."""
+        return self.stop - self._starts[0] if self._starts else 0
+
+    def _free(self) -> None:
+        self._oldest = min(self._positions.values(), default=self._oldest)
+        passed = 0
+        while passed < len(self._sections) and self._sections[passed].stop <= self._oldest:
+            passed += 1
+        if passed:
+            del self._sections[:passed], self._starts[:passed]
+
+    def _check_known(self, reader: str) -> None:
+        if reader not in self._positions:
+            remedy = near(reader, self._positions)
+            raise GateError(f"reader {reader}", "must be known", "no such reader", remedy)
