@@ -1,7 +1,7 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-long lint types layers docs check format bench lock \
+.PHONY: help setup demo newcomer test test-fast test-long lint types layers docs check format bench lock \
         clean clean-venv
 
 BIN := .venv/bin
@@ -20,6 +20,9 @@ $(STAMP): requirements.lock pyproject.toml tools/setup.sh
 
 demo: setup ## watch a continuous query over taxi rides; ends by itself
 	$(BIN)/tidegate demo taxi
+
+newcomer: ## make demo from a fresh clone of the commit, in an empty home
+	@tools/newcomer.sh
 
 test: setup ## all tests, with and without Spark (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)

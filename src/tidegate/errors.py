@@ -88,12 +88,17 @@ class GateError(RunError):
     """A source broke a promise it made when it joined."""
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def near(name: str, known: Iterable[str], alike: float = 0.6) -> str:
     """Say which known names are meant by a misspelt one; the remedy of every unknown-name error."""
     names = list(known)
-    lowered = {n.lower(): n for n in names}
-    close = difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=0.6)
-    listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-    if close:
-        return f"Did you mean {' or '.join(lowered[c] for c in close)}? There are: {listed}."
-    return f"There are: {listed}." if names else "There are none."
+    if not names:
+        return "There are none."
+    listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else ".")
+    return f"{likely(name, names, alike)} There are: {listed}".lstrip()
+
+
+def likely(name: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """The question after the names most like a misspelt one; empty where none is `alike` enough."""
+    lowered = {n.lower(): n for n in known}
+    close = difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=alike)
+    return f"Did you mean {' or '.join(lowered[c] for c in close)}?" if close else ""

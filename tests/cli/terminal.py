@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import fcntl
+import multiprocessing
 import os
 import pty
 import re
 import struct
-import subprocess
 import sys
+import tempfile
 import termios
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 _CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_COMMAND = (sys.executable, "-c", "from tidegate.cli.main import main; main()")
+# Commands are forked from a process that has the imports behind it: they are most of a short run.
+_FORK = multiprocessing.get_context("forkserver")
+_FORK.set_forkserver_preload(["tidegate.cli.main", "tidegate.runtime.local"])
 
 
 @dataclass(frozen=True)
@@ -68,15 +72,18 @@ class Terminal:
         self._main, side = pty.openpty()
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         clean = {k: v for k, v in os.environ.items() if k not in _DECIDING}
-        self._process = subprocess.Popen(
-            [*_COMMAND, *arguments],
-            cwd=folder,
-            stdin=side,
-            stdout=side,
-            stderr=side if both else subprocess.PIPE,
-            env={**clean, "TERM": "xterm-256color", **environment},
-            start_new_session=True,
+        settings = {**clean, "TERM": "xterm-256color", **environment}
+        with tempfile.NamedTemporaryFile(delete=False) as elsewhere:
+            self._elsewhere = Path(elsewhere.name)
+        name = os.ttyname(side)
+        error = name if both else str(self._elsewhere)
+        started, tell = _FORK.Pipe(duplex=False)
+        self._process = _FORK.Process(
+            target=_command, args=(list(arguments), str(folder), settings, name, error, tell)
         )
+        self._process.start()
+        tell.close()
+        started.recv()  # the command has the terminal open, so that it stays when this side closes
         os.close(side)
         self._drawn = b""
 
@@ -86,15 +93,19 @@ class Terminal:
             assert self._read(), f"the command ended without {text!r}: {self._text()}"
 
     def signal(self, number: int) -> None:
-        self._process.send_signal(number)
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
 
     def finish(self) -> Seen:
         """Read to the end of the command."""
         while self._read():
             pass
         os.close(self._main)
-        error = self._process.stderr.read().decode() if self._process.stderr else ""
-        return Seen(self._process.wait(), self._text(), error)
+        self._process.join()
+        error = self._elsewhere.read_text(encoding="utf-8")
+        self._elsewhere.unlink()
+        assert self._process.exitcode is not None
+        return Seen(self._process.exitcode, self._text(), error)
 
     def _text(self) -> str:
         return self._drawn.decode(errors="replace")
@@ -109,3 +120,30 @@ class Terminal:
 
 
 _DECIDING = ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES")
+
+
+def _command(
+    arguments: list[str],
+    folder: str,
+    environment: Mapping[str, str],
+    terminal: str,
+    error: str,
+    tell: Connection,
+) -> None:
+    """Run the command line in a process of its own, as a shell would start it."""
+    os.setsid()
+    for number, name in enumerate((terminal, terminal, error)):
+        opened = os.open(name, os.O_RDWR | os.O_NOCTTY)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(number, mode, encoding="utf-8", buffering=1, closefd=False)
+        for number, mode in enumerate("rww")
+    )
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    tell.send(True)
+    from tidegate.cli.main import main
+
+    main(arguments)

@@ -143,7 +143,7 @@ def test_the_list_names_everything(capsys):
         (["taxi", "--out", "."], ".: the extension must say the format"),
         (["taxi", "--out", "d.csv"], "d.csv: must be a file that can be written; got a folder"),
         (["taxi", "--out", "a.csv", "--rows", "-1"], "--rows: must not be negative; got -1"),
-        (["taxi", "--out", "a.csv", "--rows", "many"], "'many' is not a valid integer"),
+        (["taxi", "--out", "a.csv", "--rows", "many"], "--rows: must be a whole number; got many."),
         (["taxi", "--out", "a.csv", "--param", "skew"], "--param: must look like KEY=VALUE"),
         (["taxi", "--out", "a.csv", "--param", "skw=1"], "got parameter skw. Did you mean skew?"),
         (["taxi", "--out", "a.csv", "--param", "skew=x"], "skew must be a number from 0 on"),

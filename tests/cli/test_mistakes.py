@@ -2,154 +2,136 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.cli.mistake import command, option, query, stream
+from tests.cli.mistake.kind import COUNT, RIDES, Mistake
 from tidegate.cli.main import invoke
+from tidegate.runtime import java
 
-RIDES = """\
+ROWS = """\
 ts,route,fare,note
 2024-01-01T00:00:01Z,a,5.0,x
 2024-01-01T00:00:02Z,b,7.5,y
 """
-FROM = "FROM rides [RANGE 10 SECONDS]"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    Path("rides.csv").write_text(RIDES)
-    Path("empty.csv").write_text("")
-    Path("bad.parquet").write_text("not parquet")
-    Path("notes.csv").write_text("a,b\n1,2\n")
-    Path("some").mkdir()
-    return tmp_path
-
-
-def run(capsys, sql: str, *options: str) -> tuple[int, str]:
-    Path("q.sql").write_text(sql)
-    before = sorted(p.name for p in Path().iterdir())
-    code = invoke(["run", "q.sql", "--master", "none", *options])
-    message = capsys.readouterr().err.strip()
-    after = sorted(p.name for p in Path().iterdir())
-    assert after == before, "a mistake must leave nothing behind"
-    assert "\n" not in message
-    assert "Traceback" not in message
-    return code, message
-
-
-STREAM = ("--stream", "rides=rides.csv")
-
+TABLES = (query, stream, option, command)
 MISTAKES = [
-    # the query
-    ("SELEC route", STREAM, "SQL"),
-    ("", STREAM, "a script needs exactly one SELECT; got none"),
-    (f"SELECT COUNT(*) AS n {FROM}; SELECT 1", STREAM, "a script needs exactly one SELECT; got 2"),
-    (f"SELECT rout, COUNT(*) AS n {FROM} GROUP BY rout", STREAM, "Did you mean route"),
-    ("SELECT COUNT(*) AS n FROM ride [RANGE 10 SECONDS]", STREAM, "Did you mean rides"),
-    ("SELECT COUNT(*) AS n FROM rides", STREAM, "needs a window"),
-    ("SELECT route FROM rides [RANGE 10 SECONDS]", STREAM, "window"),
-    (
-        "SELECT COUNT(*) AS n FROM rides [RANGE 5 SECONDS SLIDE 10 SECONDS]",
-        STREAM,
-        "SLIDE",
-    ),
-    ("SELECT COUNT(*) AS n FROM rides [RANGE 0 SECONDS]", STREAM, "RANGE"),
-    ("SELECT COUNT(*) AS n FROM rides [RANGE 10 PARSECS]", STREAM, "PARSECS"),
-    (f"SELECT route, COUNT(*) AS n {FROM}", STREAM, "route"),
-    (f"SELECT AVERAGE(fare) AS n {FROM}", STREAM, "AVERAGE"),
-    (f"SELECT COUNT(*) AS n {FROM} WHERE SUM(fare) > 1", STREAM, "WHERE"),
-    (f"SELECT COUNT(*) AS n {FROM} WHERE fare", STREAM, "boolean"),
-    (f"SELECT MEDIAN(SUM(fare)) AS n {FROM}", STREAM, "aggregate"),
-    (f"SELECT COUNT(*) AS n {FROM} ORDER BY n LIMIT many", STREAM, "LIMIT"),
-    ("SELECT route FROM rides ORDER BY route", STREAM, "ORDER BY"),
-    (f"SELECT COUNT(*) AS n {FROM} WHERE frobnicate(fare) > 1", STREAM, "frobnicate"),
-    (f"SELECT COUNT(*) AS n, SUM(fare) AS n {FROM}", STREAM, "n"),
-    (
-        f"SELECT COUNT(*) AS n {FROM} WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT",
-        STREAM,
-        "not available yet",
-    ),
-    (f"SELECT COUNT(*) AS n {FROM} WITH LATENCY 2 SECONDS", STREAM, "not available yet"),
-    (f"SELECT COUNT(*) AS n {FROM} WITH SHED 90 PERCENT BY UNIFORM", STREAM, "not available yet"),
-    ("SELECT COUNT(*) AS n FROM rides [ROWS 5]", STREAM, "not available yet"),
-    (
-        "SELECT l.route FROM rides [RANGE 5 SECONDS] l JOIN rides [RANGE 5 SECONDS] r "
-        "ON l.route = r.route",
-        STREAM,
-        "not available yet",
-    ),
-    ("DROP TABLE rides", STREAM, "a script holds CREATE STREAM statements and one SELECT"),
-    # the streams
-    (f"SELECT COUNT(*) AS n {FROM}", ("--stream", "rides=missing.csv"), "missing.csv"),
-    (f"SELECT COUNT(*) AS n {FROM}", ("--stream", "rides=some"), "some"),
-    (f"SELECT COUNT(*) AS n {FROM}", ("--stream", "rides=bad.parquet"), "bad.parquet"),
-    (f"SELECT COUNT(*) AS n {FROM}", ("--stream", "rides=empty.csv"), "empty.csv"),
-    (f"SELECT COUNT(*) AS n {FROM}", ("--stream", "rides=notes.csv"), "needs a time column"),
-    (f"SELECT COUNT(*) AS n {FROM}", ("--stream", "rides"), "must look like NAME=URI"),
-    (f"SELECT COUNT(*) AS n {FROM}", ("--stream", "rides=kafka://x/y"), "kafka"),
-    (f"SELECT COUNT(*) AS n {FROM}", ("--stream", "rides=generator:taxis"), "taxi"),
-    (f"SELECT COUNT(*) AS n {FROM}", (), "rides"),
-    (
-        f"SELECT COUNT(*) AS n {FROM}",
-        (*STREAM, "--stream", "rides=notes.csv", "--time", "rides=ts"),
-        "notes.csv",
-    ),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--time", "rides=tss"), "tss"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--time", "rides=fare"), "fare"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--time", "ride=ts"), "Did you mean rides"),
-    # the options
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--instances", "0"), "must be at least 1; got 0"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--instances", "two"), "--instances"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--buckets", "-1"), "--buckets"),
-    (
-        f"SELECT COUNT(*) AS n {FROM}",
-        (*STREAM, "--buckets", "4", "--instances", "5"),
-        "must not exceed the number of buckets (4); got 5",
-    ),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--batch-rows", "0"), "--batch-rows"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--switch", "3"), "must look like BATCH=N"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--switch", "x=y"), "must look like BATCH=N"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--switch", "1=0"), "must be at least 1"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--switch", "1=2", "--switch", "1=3"), "once"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--format", "xml", "--out", "o"), "parquet"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--out", "rides.csv"), "must be a folder"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--policy", "model"), "not available yet"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--partitioner", "pk"), "not available yet"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--dashboard"), "not available yet"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--summary", "no/such/place"), "--summary"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--colour", "red"), "--colour"),
-    (f"SELECT COUNT(*) AS n {FROM}", (*STREAM, "--checkpoint", "rides.csv"), "rides.csv"),
+    pytest.param(mistake, id=f"{table.__name__.rpartition('.')[2]}: {name}")
+    for table in TABLES
+    for name, mistake in table.MISTAKES.items()
 ]
 
 
-@pytest.mark.parametrize(("sql", "options", "expected"), MISTAKES)
-def test_a_mistake_is_one_clear_line(folder, capsys, sql, options, expected):
-    code, message = run(capsys, sql, *options)
-    assert code == 2, message
-    assert message.startswith("tidegate: ")
-    assert expected.lower() in message.lower()
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    put({"rides.csv": ROWS})
+    Path("empty").mkdir()
+    return tmp_path
 
 
-def test_a_wrong_master_is_refused(folder, capsys):
-    Path("q.sql").write_text(f"SELECT COUNT(*) AS n {FROM}")
-    assert invoke(["run", "q.sql", *STREAM, "--master", "lokal"]) == 2
-    assert "--master: must be none, local[N]" in capsys.readouterr().err
+def put(files: dict[str, str | bytes]) -> None:
+    for name, content in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def test_a_missing_query_file_is_named(folder, capsys):
-    assert invoke(["run", "nothing.sql", "--master", "none"]) == 2
-    assert "nothing.sql" in capsys.readouterr().err
+def contents() -> dict[str, bytes | None]:
+    return {str(p): p.read_bytes() if p.is_file() else None for p in sorted(Path().rglob("*"))}
 
 
-def test_state_of_what_is_no_checkpoint(folder, capsys):
-    assert invoke(["state", "some"]) == 2
-    assert "must be a Tidegate checkpoint" in capsys.readouterr().err
+def said(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit code and the one line, of a command that leaves everything as it was."""
+    before = contents()
+    code = invoke(arguments)
+    assert contents() == before, "a mistake must leave nothing behind"
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1, shown.err
+    assert shown.err.startswith("tidegate: ")
+    return code, shown.err.removeprefix("tidegate: ").rstrip("\n")
 
 
-def test_a_function_only_spark_knows_says_so_without_spark(folder, capsys):
-    sql = f"SELECT date_format(ts, 'HH') AS h, COUNT(*) AS n {FROM} GROUP BY date_format(ts, 'HH')"
-    code, message = run(capsys, sql, *STREAM)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_clear_line(
+    mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(dict(mistake.files))
+    if mistake.before is not None:
+        put({"q.sql": mistake.before.sql})
+        assert invoke(["run", "q.sql", "--master", "none", *mistake.before.options]) == 0
+        capsys.readouterr()
+    if mistake.command is None:
+        put({"q.sql": mistake.sql})
+    arguments = mistake.command or ("run", "q.sql", "--master", "none", *mistake.options)
+    code, message = said(arguments, capsys)
+    expected = re.escape(mistake.message.replace("{folder}", str(folder)))
+    assert re.fullmatch(expected.replace(re.escape("{words}"), ".+"), message), message
     assert code == 2
-    assert "Spark" in message
+
+
+def test_no_java(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(folder / "empty"))
+    nowhere = partial(java.ensure_java, roots=())
+    monkeypatch.setattr("tidegate.runtime.launch.ensure_java", nowhere)
+    put({"q.sql": COUNT})
+    places = ("--out", "results", "--checkpoint", "state")
+    code, message = said(["run", "q.sql", *RIDES, "--master", "local[2]", *places], capsys)
+    assert message == (
+        "Java: Tidegate on Spark needs Java 17 or newer; got none. Install Java 17 (Debian, "
+        "Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME, or run with "
+        "--master none."
+    )
+    assert code == 2
+
+
+def test_text_that_is_no_number_is_told_when_it_is_met(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in Spark, SUM reads text as numbers: only a row can be wrong, so it is a failed run."""
+    put({"q.sql": "SELECT SUM(route) AS n FROM rides [RANGE 10 SECONDS]"})
+    code, message = said(["run", "q.sql", "--master", "none", *RIDES], capsys)
+    assert message == (
+        "expression CAST(route AS double): the value must be convertible to double; got 'a'. "
+        "Use TRY_CAST to get NULL instead."
+    )
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        pytest.param("\ufeff" + COUNT, ROWS, id="byte order mark before the query"),
+        pytest.param(COUNT.replace(" FROM", "\r\nFROM") + ";\r\n", ROWS, id="Windows query"),
+        pytest.param(COUNT, "\ufeff" + ROWS, id="byte order mark before the rows"),
+        pytest.param(COUNT, ROWS.replace("\n", "\r\n"), id="Windows rows"),
+        pytest.param(COUNT, ROWS.replace("\n", ",\n"), id="comma at the end of lines"),
+        pytest.param(COUNT, ROWS + "\n\n", id="empty lines at the end"),
+        pytest.param(COUNT, ROWS.rstrip("\n"), id="last line not ended"),
+        pytest.param(
+            f"{COUNT}; CREATE STREAM rides FROM 'rides.csv'", ROWS, id="SELECT before CREATE STREAM"
+        ),
+        pytest.param(f"{COUNT} WHERE note <> '‘“'", ROWS, id="curly quotes inside a text"),
+    ],
+)
+def test_what_is_no_mistake(
+    sql: str, rows: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put({"q.sql": sql, "rides.csv": rows})
+    assert invoke(["run", "q.sql", "--master", "none", *RIDES]) == 0
+    window = "2024-01-01 00:00:00.000000Z,2024-01-01 00:00:10.000000Z,2"
+    assert capsys.readouterr().out.splitlines()[1:] == [window]
+
+
+def test_rows_that_are_only_a_header(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put({"q.sql": COUNT, "rides.csv": ROWS.splitlines()[0] + "\n"})
+    assert invoke(["run", "q.sql", "--master", "none", *RIDES]) == 0
+    assert "finished: 0 rows in, 0 out" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from tidegate.cli.option import read_query
 from tidegate.cli.run import report
+from tidegate.cli.value import OneOf
 from tidegate.cli.watch import run_until_signal, view_of
 from tidegate.clock import Clock, SystemClock
 from tidegate.errors import UnavailableError
@@ -63,7 +64,7 @@ class Pace:
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["taxi", "calls", "trades", "hashtags"]), default="taxi")
+@click.argument("name", type=OneOf(["taxi", "calls", "trades", "hashtags"]), default="taxi")
 @click.option(
     "--master",
     default=DEFAULT_MASTER,

@@ -6,6 +6,7 @@ import click
 
 from tidegate.cli.option import query_options, read_query, refuse_later
 from tidegate.plan.explain import explain as explained
+from tidegate.plan.method import JoinOptions
 from tidegate.runtime.launch import Place, plan_for
 
 
@@ -23,6 +24,7 @@ def explain(
     partitioner: str,
 ) -> None:
     """Print the plan of QUERY.sql, its subqueries and where each part runs."""
-    refuse_later(method=method, routing=routing, partitioner=partitioner)
+    refuse_later(partitioner=partitioner)
     node = read_query(query, streams, times)
-    click.echo(explained(node, plan_for(node, Place(master, exchange=exchange))))
+    plan = plan_for(node, Place(master, exchange=exchange), JoinOptions(method, routing))
+    click.echo(explained(node, plan))

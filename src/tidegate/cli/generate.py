@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import click
 
 from tidegate.cli.option import pairs
+from tidegate.cli.value import Whole
 from tidegate.clock import SystemClock
 from tidegate.errors import OptionError
 from tidegate.schema import type_name
@@ -23,7 +24,7 @@ CHUNK_ROWS = 2**18
 @click.command()
 @click.argument("name", required=False)
 @click.option(
-    "--rows", type=int, default=100_000, show_default=True, metavar="N", help="How many rows."
+    "--rows", type=Whole(), default=100_000, show_default=True, metavar="N", help="How many rows."
 )
 @click.option("--out", metavar="FILE", help="The file to write; replaced whole if it is there.")
 @click.option(

@@ -12,6 +12,7 @@ from tidegate.cli.explain import explain
 from tidegate.cli.generate import generate
 from tidegate.cli.run import run
 from tidegate.cli.state import state
+from tidegate.cli.value import in_shape
 from tidegate.errors import TidegateError, UserError
 from tidegate.version import __version__
 
@@ -47,8 +48,7 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     except TidegateError as failure:
         return _say(failure, EXIT_FAILED)
     except click.ClickException as mistake:
-        message = mistake.format_message().replace("\n", " ")
-        return _say(f"{message} (tidegate --help lists the options)", EXIT_MISTAKE)
+        return _say(in_shape(mistake), EXIT_MISTAKE)
     except (click.Abort, KeyboardInterrupt):
         return _say("interrupted; what was committed stays", EXIT_FAILED)
     except BrokenPipeError:

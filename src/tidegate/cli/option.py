@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from tidegate.errors import OptionError, UnavailableError
+from tidegate.cli.value import OneOf, Whole
+from tidegate.errors import OptionError, UnavailableError, likely
 from tidegate.query.node import Node
 from tidegate.runtime.launch import DEFAULT_MASTER
 from tidegate.runtime.script import streams_of
@@ -47,34 +48,34 @@ def query_options(command: Command) -> Command:
             ),
             click.option(
                 "--instances",
-                type=int,
+                type=Whole(),
                 metavar="N",
                 help="Parallel instances (default: the master's cores).",
             ),
             click.option(
                 "--method",
-                type=click.Choice(["auto", "scan"]),
+                type=OneOf(["auto", "scan"]),
                 default="auto",
                 show_default=True,
-                help="How joins compare.",
+                help="How joins compare: with an index where there is one, or every pair.",
             ),
             click.option(
                 "--exchange",
-                type=click.Choice(["auto", "shared", "shuffle"]),
+                type=OneOf(["auto", "shared", "shuffle"]),
                 default="auto",
                 show_default=True,
                 help="How tasks exchange tuples: files on one host, or a shuffle.",
             ),
             click.option(
                 "--routing",
-                type=click.Choice(["auto", "key", "deal"]),
+                type=OneOf(["auto", "key", "deal"]),
                 default="auto",
                 show_default=True,
-                help="How joins place tuples.",
+                help="How joins place tuples: by their key, or dealt out evenly in turn.",
             ),
             click.option(
                 "--partitioner",
-                type=click.Choice(["hash", "shuffle", "pk", "cm", "am", "cam", "lm", "auto"]),
+                type=OneOf(["hash", "shuffle", "pk", "cm", "am", "cam", "lm", "auto"]),
                 default="hash",
                 show_default=True,
                 help="How keyed tuples are partitioned.",
@@ -88,8 +89,6 @@ def query_options(command: Command) -> Command:
 def refuse_later(**chosen: str) -> None:
     """Options of later versions: known, checked, and refused unless left at what works today."""
     works = {
-        "method": ("auto",),
-        "routing": ("auto",),
         "partitioner": ("hash",),
         "policy": ("fixed",),
     }
@@ -133,24 +132,45 @@ def switches(values: Sequence[str]) -> dict[int, int]:
                 "--switch", "must look like BATCH=N, for example 3=4", f"{pair.name}={pair.value}"
             ) from None
         if batch in asked:
-            raise OptionError("--switch", "a batch can be named once", f"{batch} twice")
+            raise OptionError(
+                "--switch", "a batch can be named once", f"{batch} twice", f"Keep one {batch}=N."
+            )
         asked[batch] = instances
     return asked
 
 
 def read_query(query: str, streams: Sequence[str], times: Sequence[str]) -> Node:
     """The logical query of a script file with its stream options."""
-    path = Path(query)
-    if not path.is_file():
-        what = "a folder" if path.is_dir() else "no such file"
-        raise OptionError(query, "the query must be a file with SQL", what)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(query, "the query must be readable as UTF-8 text", str(error)) from None
-    script = read_script(text)
+    script = read_script(_text(query))
     uris: dict[str, list[str]] = {}
-    for pair in pairs("--stream", streams, "NAME=URI"):
+    for pair in pairs("--stream", streams, "NAME=URI, for example rides=rides.csv"):
         uris.setdefault(pair.name, []).append(pair.value)
-    columns = {p.name: p.value for p in pairs("--time", times, "NAME=COLUMN")}
+    columns = {p.name: p.value for p in pairs("--time", times, "NAME=COLUMN, for example rides=ts")}
     return bind(script, streams_of(script, uris=uris, times=columns))
+
+
+def _text(query: str) -> str:
+    """The text of a script; a byte order mark, as some editors write one, is no part of it."""
+    path = Path(query)
+    requirement = "the query must be a file with SQL"
+    if path.is_dir():
+        raise OptionError(query, requirement, "a folder", "Name a file in it.")
+    if any(c.isspace() for c in query) and not path.exists():
+        remedy = "Write the query into a file and give its name."
+        raise OptionError("QUERY.sql", requirement, query, remedy)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        scripts = sorted(p.name for p in path.parent.glob("*.sql"))
+        remedy = likely(path.name, scripts) or "Check the path."
+        raise OptionError(query, requirement, "no such file", remedy) from None
+    except UnicodeDecodeError as error:
+        raise OptionError(
+            query,
+            "the query must be UTF-8 text",
+            f"the byte {error.object[error.start]:#04x} at position {error.start}",
+            "Save it as UTF-8.",
+        ) from None
+    except OSError as error:
+        got = error.strerror or str(error)
+        raise OptionError(query, "the query must be readable", got, "Check the path.") from None

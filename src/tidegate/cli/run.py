@@ -10,13 +10,15 @@ from pathlib import Path
 import click
 
 from tidegate.cli.option import query_options, read_query, refuse_later, switches
+from tidegate.cli.value import OneOf, Whole
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
-from tidegate.errors import OptionError
+from tidegate.errors import OptionError, UnavailableError
+from tidegate.plan.method import JoinOptions
 from tidegate.runtime.launch import Place, plan_for, prepare
 from tidegate.runtime.metrics import Summary
 from tidegate.runtime.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.sink.console import ConsoleSink
-from tidegate.sink.files import FileSink
+from tidegate.sink.files import FileSink, check_format
 from tidegate.sink.terminal import drawable
 
 
@@ -43,7 +45,7 @@ from tidegate.sink.terminal import drawable
 )
 @click.option(
     "--buckets",
-    type=int,
+    type=Whole(),
     default=DEFAULT_BUCKETS,
     show_default=True,
     metavar="B",
@@ -51,7 +53,7 @@ from tidegate.sink.terminal import drawable
 )
 @click.option(
     "--batch-rows",
-    type=int,
+    type=Whole(),
     default=DEFAULT_BATCH_ROWS,
     show_default=True,
     metavar="N",
@@ -66,7 +68,7 @@ from tidegate.sink.terminal import drawable
 )
 @click.option(
     "--policy",
-    type=click.Choice(["fixed", "threshold", "model", "auto"]),
+    type=OneOf(["fixed", "threshold", "model", "auto"]),
     default="fixed",
     show_default=True,
     help="Who decides about instances.",
@@ -79,7 +81,7 @@ from tidegate.sink.terminal import drawable
     "--dashboard",
     is_flag=False,
     flag_value=0,
-    type=int,
+    type=Whole(),
     default=None,
     metavar="[PORT]",
     help="Serve a dashboard.",
@@ -87,7 +89,7 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--log",
     "log",
-    type=click.Choice(["debug", "info", "warning", "error"]),
+    type=OneOf(["debug", "info", "warning", "error"]),
     default="warning",
     show_default=True,
     help="What is logged to standard error.",
@@ -126,10 +128,13 @@ def run(
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         handlers=[LogHandler()],
     )
-    refuse_later(method=method, routing=routing, partitioner=partitioner, policy=policy)
+    refuse_later(partitioner=partitioner, policy=policy)
     if dashboard is not None:
-        raise OptionError(
-            "--dashboard", "cannot be used", "a version without it", "It is not available yet."
+        raise UnavailableError(
+            "--dashboard",
+            "is not available yet",
+            None,
+            "Leave it out; a terminal shows a live view.",
         )
     options = RunOptions(
         instances=instances,
@@ -139,9 +144,11 @@ def run(
         switches=switches(switch),
     )
     place = Place(master, exchange=exchange)
+    check_format(format_)
+    check_places(query, out, checkpoint, summary)
     files = FileSink(out, format_) if out else None
-    check_summary(summary)
-    plan = plan_for(read_query(query, streams, times), place)
+    join = JoinOptions(method, routing, options.buckets)
+    plan = plan_for(read_query(query, streams, times), place, join)
     view = view_of(drawable(sys.stdout), Path(query).stem, plan, place, files)
     loop = prepare(
         plan,
@@ -154,10 +161,27 @@ def run(
     report(run_until_signal(loop, view), summary)
 
 
-def check_summary(path: str | None) -> None:
-    """Refuse a summary file that cannot be written, before anything starts."""
-    if path is not None and (Path(path).is_dir() or not Path(path).absolute().parent.is_dir()):
-        raise OptionError("--summary", "must be a file in a folder that exists", path)
+def check_places(query: str, out: str | None, checkpoint: str | None, summary: str | None) -> None:
+    """Refuse what would be written over something else, or nowhere, before anything starts."""
+    if out and checkpoint and Path(out).resolve() == Path(checkpoint).resolve():
+        raise OptionError(
+            "--checkpoint",
+            "must be another folder than --out",
+            checkpoint,
+            "Choose one of its own.",
+        )
+    if summary is None:
+        return
+    place = Path(summary)
+    if place.is_dir():
+        raise OptionError("--summary", "must be a file", f"the folder {summary}", "Add a name.")
+    if not place.absolute().parent.is_dir():
+        got = f"no folder {place.parent}"
+        raise OptionError("--summary", "must be in a folder that exists", got, "Make it first.")
+    if place.resolve() == Path(query).resolve():
+        raise OptionError(
+            "--summary", "must be another file than the query", summary, "Choose another name."
+        )
 
 
 def report(summary: Summary, path: str | None) -> None:

@@ -16,6 +16,7 @@ from tidegate.cli.status import Status
 from tidegate.clock import Clock, SystemClock
 from tidegate.runtime.metrics import BatchReport
 from tidegate.sink.excerpt import Excerpt
+from tidegate.sink.part import PartWriter
 from tidegate.sink.protocol import Output, Sink
 from tidegate.state.store import Store
 
@@ -103,6 +104,9 @@ class LiveView:
         self._staged = {batch: output.rows}
         if self._sink is not None:
             self._sink.stage(batch, output)
+
+    def parts(self, batch: BatchId) -> PartWriter | None:
+        return self._sink.parts(batch) if self._sink is not None else None
 
     def publish(self, batch: BatchId) -> None:
         if self._sink is not None:

@@ -1,0 +1,74 @@
+"""Slips of the hand that a parser would blame on a later word, between a script's tokens and it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import Token, TokenType
+
+from tidegate.errors import QueryError, likely
+
+_CURLY = "‘’‚“”„´"
+_CLAUSES = {
+    TokenType.SELECT,
+    TokenType.FROM,
+    TokenType.JOIN,
+    TokenType.ON,
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.ORDER_BY,
+    TokenType.LIMIT,
+}
+_STREAMS = (TokenType.FROM, TokenType.JOIN)
+_MEASURES = (TokenType.RANGE, TokenType.ROWS)
+_AMOUNTS = (TokenType.NUMBER, TokenType.STRING)
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+
+
+def refuse_slips(tokens: Sequence[Token]) -> None:
+    """Say where a quote is curly, a statement begins with no known word, or a window is astray."""
+    clauses: list[TokenType | None] = [None]  # of the statement, then of each open bracket
+    bracketed = False
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None]):
+        kind = token.token_type
+        if kind not in _QUOTED and any(c in token.text for c in _CURLY):
+            raise _at(token, "quotes must be straight", "Write 'text' and `name`.")
+        if before is None or before.token_type is TokenType.SEMICOLON:
+            clauses = [None]
+            _check_first(token)
+        if kind in _CLAUSES:
+            clauses[-1] = kind
+        elif kind is TokenType.L_PAREN:
+            clauses.append(None)
+        elif kind is TokenType.R_PAREN and len(clauses) > 1:
+            clauses.pop()
+        elif kind in (TokenType.L_BRACKET, TokenType.R_BRACKET):
+            bracketed = kind is TokenType.L_BRACKET
+        elif kind in _MEASURES and after is not None and after.token_type in _AMOUNTS:
+            inside = next((c for c in reversed(clauses) if c), None)
+            _check_window(token, inside in _STREAMS, bracketed, after)
+
+
+def _check_first(token: Token) -> None:
+    if token.token_type is TokenType.HASH:
+        raise _at(token, "expected CREATE STREAM or SELECT", "Comments begin with --.")
+    if token.token_type in (TokenType.VAR, TokenType.NUMBER):
+        remedy = likely(token.text, ["CREATE", "SELECT", "WITH"])
+        raise _at(token, "expected CREATE STREAM or SELECT", remedy)
+
+
+def _check_window(token: Token, in_from: bool, bracketed: bool, amount: Token) -> None:
+    if in_from and not bracketed:
+        remedy = f"Write [{token.text} {amount.text} ...]."
+        raise _at(token, "a window must stand in square brackets", remedy)
+    if bracketed and not in_from:
+        remedy = "Move it into FROM, after the stream's name."
+        raise _at(token, "a window must stand right after its stream", remedy)
+
+
+def _at(token: Token, requirement: str, remedy: str) -> QueryError:
+    column = max(1, token.col - len(token.text) + 1)
+    return QueryError(
+        f"SQL line {token.line}, column {column}", requirement, token.text, remedy or None
+    )

@@ -1,0 +1,176 @@
+"""Mistakes in commands and their arguments, each with the whole line that is said."""
+
+from __future__ import annotations
+
+from tests.cli.mistake.kind import RIDES, Mistake
+
+MISTAKES = {
+    "query missing": Mistake(
+        message="nothing.sql: the query must be a file with SQL; got no such file. Check the path.",
+        command=("run", "nothing.sql", "--master", "none"),
+    ),
+    "query misspelt": Mistake(
+        message=(
+            "quer.sql: the query must be a file with SQL; got no such file. Did you mean query.sql?"
+        ),
+        command=("run", "quer.sql", "--master", "none"),
+        files={"query.sql": "SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]"},
+    ),
+    "query is a folder": Mistake(
+        message="empty: the query must be a file with SQL; got a folder. Name a file in it.",
+        command=("run", "empty", "--master", "none"),
+    ),
+    "query not text": Mistake(
+        message=(
+            "bad.sql: the query must be UTF-8 text; got the byte 0xff at position 7. Save it "
+            "as UTF-8."
+        ),
+        command=("run", "bad.sql", "--master", "none"),
+        files={"bad.sql": b"SELECT \xff\xfe"},
+    ),
+    "query in UTF-16": Mistake(
+        message=(
+            "bad.sql: the query must be UTF-8 text; got the byte 0xff at position 0. Save it "
+            "as UTF-8."
+        ),
+        command=("run", "bad.sql", "--master", "none"),
+        files={"bad.sql": b"\xff\xfeS\x00E\x00L\x00E\x00C\x00T\x00"},
+    ),
+    "byte order mark before the query": Mistake(
+        message=(
+            "WHERE: no column has this name; got far. Did you mean fare? There are: ts, route, "
+            "fare, note."
+        ),
+        command=("run", "bad.sql", *RIDES, "--master", "none"),
+        files={"bad.sql": "\ufeffSELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS] WHERE far > 1"},
+    ),
+    "SQL in place of a file": Mistake(
+        message=(
+            "QUERY.sql: the query must be a file with SQL; got SELECT COUNT(*) AS n FROM rides "
+            "[RANGE 10 SECONDS]. Write the query into a file and give its name."
+        ),
+        command=("run", "SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]", "--master", "none"),
+    ),
+    "query forgotten": Mistake(
+        message="run: needs QUERY.sql; got none. `tidegate run --help` lists what there is.",
+        command=("run", "--master", "none"),
+    ),
+    "column misspelt in explain": Mistake(
+        message=(
+            "SUM: no column has this name; got far. Did you mean fare? There are: ts, route, "
+            "fare, note."
+        ),
+        command=("explain", "q.sql", *RIDES, "--master", "none"),
+        files={"q.sql": "SELECT SUM(far) AS s FROM rides [RANGE 10 SECONDS]"},
+    ),
+    "command misspelt": Mistake(
+        message=(
+            "command line: no such command 'rum'. Did you mean 'run'? `tidegate --help` lists "
+            "what there is."
+        ),
+        command=("rum", "q.sql"),
+    ),
+    "demo misspelt": Mistake(
+        message=(
+            "demo: must be a known word; got taxy. Did you mean taxi? There are: taxi, calls, "
+            "trades, hashtags."
+        ),
+        command=("demo", "taxy"),
+    ),
+    "demo of a later version": Mistake(
+        message="demo calls: only taxi can be shown; got calls. The others are not available yet.",
+        command=("demo", "calls"),
+    ),
+    "generator misspelt in generate": Mistake(
+        message=(
+            "generate taxis: the generator must be known; got taxis. Did you mean taxi or "
+            "tasks? There are: taxi, calls, tasks, packets, trades, r, s, tweets, orders, "
+            "lineitem."
+        ),
+        command=("generate", "taxis", "--out", "a.csv"),
+    ),
+    "generate without a name": Mistake(
+        message=(
+            "generate: needs the name of a generator; got none. There are: taxi, calls, tasks, "
+            "packets, trades, r, s, tweets, orders, lineitem."
+        ),
+        command=("generate",),
+    ),
+    "generate without --out": Mistake(
+        message="--out: needs a file to write; got none. Give one, as --out taxi.parquet.",
+        command=("generate", "taxi"),
+    ),
+    "generate into an unknown extension": Mistake(
+        message=(
+            "a.xls: the extension must say the format; got .xls. Use one of .parquet, .csv, "
+            ".json, .jsonl, .ndjson, or --format."
+        ),
+        command=("generate", "taxi", "--out", "a.xls"),
+    ),
+    "generate in an unknown format": Mistake(
+        message="--format: must be a known format; got xml. There are: parquet, csv, jsonl.",
+        command=("generate", "taxi", "--out", "a.csv", "--format", "xml"),
+    ),
+    "generate a negative number of rows": Mistake(
+        message="--rows: must not be negative; got -1.",
+        command=("generate", "taxi", "--out", "a.csv", "--rows", "-1"),
+    ),
+    "generate with a parameter misspelt": Mistake(
+        message=(
+            "generate taxi: parameters must be known; got parameter seeds. Did you mean seed? "
+            "There are: pace, rows, rate, start, seed, keys, skew, drift, burst, disorder."
+        ),
+        command=("generate", "taxi", "--out", "a.csv", "--param", "seeds=1"),
+    ),
+    "generate with rows as a parameter": Mistake(
+        message="--param: cannot be rows; got 1. Use --rows.",
+        command=("generate", "taxi", "--out", "a.csv", "--param", "rows=1"),
+    ),
+    "generate with a parameter without =": Mistake(
+        message="--param: must look like KEY=VALUE, for example seed=7; got rate.",
+        command=("generate", "taxi", "--out", "a.csv", "--param", "rate"),
+    ),
+    "generate into a missing folder": Mistake(
+        message=(
+            "no/a.csv: must be a file that can be written; got no folder {folder}/no. Choose "
+            "another --out."
+        ),
+        command=("generate", "taxi", "--out", "no/a.csv"),
+    ),
+    "generate into a folder": Mistake(
+        message=(
+            "empty.csv: must be a file that can be written; got a folder. Choose another --out."
+        ),
+        command=("generate", "taxi", "--out", "empty.csv"),
+        files={"empty.csv/.keep": ""},
+    ),
+    "state of a folder that is no checkpoint": Mistake(
+        message=(
+            "{folder}/empty: must be a Tidegate checkpoint; got a folder without meta.json. "
+            "Give the folder that a run had as --checkpoint."
+        ),
+        command=("state", "empty"),
+    ),
+    "state of nothing": Mistake(
+        message=(
+            "{folder}/nothing: must be a Tidegate checkpoint; got no such folder. Give the "
+            "folder that a run had as --checkpoint."
+        ),
+        command=("state", "nothing"),
+    ),
+    "state of a file": Mistake(
+        message=(
+            "{folder}/rides.csv: the checkpoint must be a folder; got Not a directory. Choose "
+            "another --checkpoint."
+        ),
+        command=("state", "rides.csv"),
+    ),
+    "state without a folder": Mistake(
+        message="state: needs DIR; got none. `tidegate state --help` lists what there is.",
+        command=("state",),
+    ),
+    "generate rows that are no number": Mistake(
+        message="--rows: must be a whole number; got 1k.",
+        command=("generate", "taxi", "--rows", "1k", "--out", "a.csv"),
+    ),
+}

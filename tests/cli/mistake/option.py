@@ -1,0 +1,289 @@
+"""Mistakes in options, each with the whole line that is said."""
+
+from __future__ import annotations
+
+from tests.cli.mistake.kind import COUNT, RIDES, Good, Mistake
+
+MISTAKES = {
+    "--instances 0": Mistake(
+        message="--instances: must be at least 1; got 0.",
+        options=(*RIDES, "--instances", "0"),
+    ),
+    "--instances two": Mistake(
+        message="--instances: must be a whole number; got two.",
+        options=(*RIDES, "--instances", "two"),
+    ),
+    "--buckets -1": Mistake(
+        message="--buckets: must be at least 1; got -1.",
+        options=(*RIDES, "--buckets", "-1"),
+    ),
+    "--buckets 100000": Mistake(
+        message="--buckets: must be at most 65536; got 100000.",
+        options=(*RIDES, "--buckets", "100000"),
+    ),
+    "--batch-rows 0": Mistake(
+        message="--batch-rows: must be at least 1; got 0.",
+        options=(*RIDES, "--batch-rows", "0"),
+    ),
+    "--batch-rows 1e6": Mistake(
+        message="--batch-rows: must be a whole number; got 1e6.",
+        options=(*RIDES, "--batch-rows", "1e6"),
+    ),
+    "--switch without =": Mistake(
+        message="--switch: must look like BATCH=N, for example 3=4; got 3.",
+        options=(*RIDES, "--switch", "3"),
+    ),
+    "--switch nonsense": Mistake(
+        message="--switch: must look like BATCH=N, for example 3=4; got nonsense.",
+        options=(*RIDES, "--switch", "nonsense"),
+    ),
+    "--switch 3=0": Mistake(
+        message="--switch: the number of instances must be at least 1; got 3=0.",
+        options=(*RIDES, "--switch", "3=0"),
+    ),
+    "--switch -1=2": Mistake(
+        message="--switch: the batch must not be negative; got -1=2. Batches are numbered from 0.",
+        options=(*RIDES, "--switch", "-1=2"),
+    ),
+    "--switch 3=100": Mistake(
+        message=(
+            "--switch: must not exceed the number of buckets (64); got 100. Ask for fewer "
+            "instances or more --buckets."
+        ),
+        options=(*RIDES, "--switch", "3=100"),
+    ),
+    "--policy model": Mistake(
+        message="--policy: only fixed can be used; got model. The others are not available yet.",
+        options=(*RIDES, "--policy", "model"),
+    ),
+    "--policy fast": Mistake(
+        message=(
+            "--policy: must be a known word; got fast. There are: fixed, threshold, model, auto."
+        ),
+        options=(*RIDES, "--policy", "fast"),
+    ),
+    "--partitioner pk": Mistake(
+        message="--partitioner: only hash can be used; got pk. The others are not available yet.",
+        options=(*RIDES, "--partitioner", "pk"),
+    ),
+    "--method scan": Mistake(
+        message="--method: only auto can be used; got scan. The others are not available yet.",
+        options=(*RIDES, "--method", "scan"),
+    ),
+    "--routing deal": Mistake(
+        message="--routing: only auto can be used; got deal. The others are not available yet.",
+        options=(*RIDES, "--routing", "deal"),
+    ),
+    "--exchange pigeon": Mistake(
+        message="--exchange: must be a known word; got pigeon. There are: auto, shared, shuffle.",
+        options=(*RIDES, "--exchange", "pigeon"),
+    ),
+    "--log loud": Mistake(
+        message="--log: must be a known word; got loud. There are: debug, info, warning, error.",
+        options=(*RIDES, "--log", "loud"),
+    ),
+    "--dashboard 80": Mistake(
+        message="--dashboard: is not available yet. Leave it out; a terminal shows a live view.",
+        options=(*RIDES, "--dashboard", "80"),
+    ),
+    "--colour red": Mistake(
+        message=(
+            "--colour: no option of `tidegate run` has this name. There are: --stream, --time, "
+            "--master, --instances, --method, --exchange, --routing, --partitioner, --out, "
+            "--format, --checkpoint, --buckets, --batch-rows, --switch, --policy, --follow, "
+            "--summary, --dashboard, --log, --help."
+        ),
+        options=(*RIDES, "--colour", "red"),
+    ),
+    "--instance 2": Mistake(
+        message=(
+            "--instance: no option of `tidegate run` has this name. Did you mean --instances? "
+            "There are: --stream, --time, --master, --instances, --method, --exchange, "
+            "--routing, --partitioner, --out, --format, --checkpoint, --buckets, --batch-rows, "
+            "--switch, --policy, --follow, --summary, --dashboard, --log, --help."
+        ),
+        options=(*RIDES, "--instance", "2"),
+    ),
+    "--chekpoint d": Mistake(
+        message=(
+            "--chekpoint: no option of `tidegate run` has this name. Did you mean "
+            "--checkpoint? There are: --stream, --time, --master, --instances, --method, "
+            "--exchange, --routing, --partitioner, --out, --format, --checkpoint, --buckets, "
+            "--batch-rows, --switch, --policy, --follow, --summary, --dashboard, --log, "
+            "--help."
+        ),
+        options=(*RIDES, "--chekpoint", "d"),
+    ),
+    "--format xml": Mistake(
+        message="--format: must be a known format; got xml. There are: parquet, csv, json.",
+        options=(*RIDES, "--format", "xml"),
+    ),
+    "--switch of one batch twice": Mistake(
+        message="--switch: a batch can be named once; got 1 twice. Keep one 1=N.",
+        options=(*RIDES, "--switch", "1=2", "--switch", "1=3"),
+    ),
+    "--instances beyond --buckets": Mistake(
+        message=(
+            "--instances: must not exceed the number of buckets (4); got 5. Ask for fewer "
+            "instances or more --buckets."
+        ),
+        options=(*RIDES, "--buckets", "4", "--instances", "5"),
+    ),
+    "--out is a file": Mistake(
+        message="rides.csv: the output must be a folder; got a file. Choose another --out.",
+        options=(*RIDES, "--out", "rides.csv"),
+    ),
+    "--out below a file": Mistake(
+        message=(
+            "rides.csv/o: the output folder must be writable; got a file at "
+            "{folder}/rides.csv. Choose another --out or change its permissions."
+        ),
+        options=(*RIDES, "--out", "rides.csv/o"),
+    ),
+    "--out holds results": Mistake(
+        message=(
+            "old: a new run needs an output folder without results; got batches of an earlier "
+            "run (batch=00000000). Choose another --out, delete the folder, or continue with "
+            "its --checkpoint."
+        ),
+        options=(*RIDES, "--out", "old"),
+        before=Good(sql=COUNT, options=(*RIDES, "--out", "old")),
+    ),
+    "--out holds results of another query": Mistake(
+        message=(
+            "old: a new run needs an output folder without results; got batches of an earlier "
+            "run (batch=00000000). Choose another --out, delete the folder, or continue with "
+            "its --checkpoint."
+        ),
+        options=(*RIDES, "--out", "old", "--checkpoint", "new"),
+        before=Good(
+            sql="SELECT SUM(fare) AS n FROM rides [RANGE 10 SECONDS]",
+            options=(*RIDES, "--out", "old", "--checkpoint", "state"),
+        ),
+    ),
+    "--checkpoint of another query": Mistake(
+        message=(
+            "{folder}/state: must be the checkpoint of this query; got one of another or of a "
+            "changed query. Use another --checkpoint, or the query it was made with."
+        ),
+        options=(*RIDES, "--checkpoint", "state", "--out", "o"),
+        before=Good(
+            sql="SELECT SUM(fare) AS n FROM rides [RANGE 10 SECONDS]",
+            options=(*RIDES, "--checkpoint", "state", "--out", "o"),
+        ),
+    ),
+    "--checkpoint of changed SQL": Mistake(
+        message=(
+            "{folder}/state: must be the checkpoint of this query; got one of another or of a "
+            "changed query. Use another --checkpoint, or the query it was made with."
+        ),
+        sql=COUNT + " WHERE fare > 0",
+        options=(*RIDES, "--checkpoint", "state", "--out", "o"),
+        before=Good(sql=COUNT, options=(*RIDES, "--checkpoint", "state", "--out", "o")),
+    ),
+    "--checkpoint with other --buckets": Mistake(
+        message=(
+            "{folder}/state: was made with 64 buckets, which are fixed for its life; got "
+            "--buckets 8. Use --buckets 64, or another --checkpoint."
+        ),
+        options=(*RIDES, "--checkpoint", "state", "--buckets", "8", "--out", "o"),
+        before=Good(sql=COUNT, options=(*RIDES, "--checkpoint", "state", "--out", "o")),
+    ),
+    "--checkpoint with another --out": Mistake(
+        message=(
+            "o2: must have the results of this checkpoint, up to batch=00000000; got no "
+            "batch=00000000. Continue with the --out of the earlier run, or start from an "
+            "empty checkpoint; if the results were moved away on purpose, make an empty folder "
+            "batch=00000000."
+        ),
+        options=(*RIDES, "--checkpoint", "state", "--out", "o2"),
+        before=Good(sql=COUNT, options=(*RIDES, "--checkpoint", "state", "--out", "o")),
+    ),
+    "--checkpoint is a file": Mistake(
+        message=(
+            "{folder}/rides.csv: the checkpoint must be a folder; got Not a directory. Choose "
+            "another --checkpoint."
+        ),
+        options=(*RIDES, "--checkpoint", "rides.csv"),
+    ),
+    "--checkpoint is --out": Mistake(
+        message="--checkpoint: must be another folder than --out; got o. Choose one of its own.",
+        options=(*RIDES, "--checkpoint", "o", "--out", "o"),
+    ),
+    "--out with other format": Mistake(
+        message=(
+            "--format: must be that of the results in o, parquet; got csv. Use --format "
+            "parquet, or another --out and --checkpoint."
+        ),
+        options=(*RIDES, "--checkpoint", "state", "--out", "o", "--format", "csv"),
+        before=Good(sql=COUNT, options=(*RIDES, "--checkpoint", "state", "--out", "o")),
+    ),
+    "--summary in a missing folder": Mistake(
+        message="--summary: must be in a folder that exists; got no folder no/such. Make it first.",
+        options=(*RIDES, "--summary", "no/such/place.json"),
+    ),
+    "--summary is a folder": Mistake(
+        message="--summary: must be a file; got the folder empty. Add a name.",
+        options=(*RIDES, "--summary", "empty"),
+    ),
+    "--summary is query": Mistake(
+        message="--summary: must be another file than the query; got q.sql. Choose another name.",
+        options=(*RIDES, "--summary", "q.sql"),
+    ),
+    "--out without value": Mistake(
+        message="--out: requires an argument.",
+        options=(*RIDES, "--out"),
+    ),
+    "--master lokal": Mistake(
+        message=(
+            "--master: must be none, local[N], or the URL of a Spark master; got lokal. Use "
+            "for example local[2], spark://host:7077, or none to run without Spark."
+        ),
+        options=(*RIDES, "--master", "lokal"),
+    ),
+    "--master local[0]": Mistake(
+        message=(
+            "--master: must be none, local[N], or the URL of a Spark master; got local[0]. Use "
+            "for example local[2], spark://host:7077, or none to run without Spark."
+        ),
+        options=(*RIDES, "--master", "local[0]"),
+    ),
+    "--master local[": Mistake(
+        message=(
+            "--master: must be none, local[N], or the URL of a Spark master; got local[2. Use "
+            "for example local[2], spark://host:7077, or none to run without Spark."
+        ),
+        options=(*RIDES, "--master", "local[2"),
+    ),
+    "--follow=yes": Mistake(
+        message="--follow: does not take a value.",
+        options=(*RIDES, "--follow=yes"),
+    ),
+    "extra argument": Mistake(
+        message=(
+            "run: got unexpected extra argument (second.sql). `tidegate run --help` lists what "
+            "there is."
+        ),
+        options=(*RIDES, "second.sql"),
+    ),
+    "rows in place of a query": Mistake(
+        message="SQL line 1, column 1: expected CREATE STREAM or SELECT; got ts.",
+        sql="ts,route\n1,2\n",
+    ),
+    "--instances -2": Mistake(
+        message="--instances: must be at least 1; got -2.",
+        options=(*RIDES, "--instances", "-2"),
+    ),
+    "--instances 2.5": Mistake(
+        message="--instances: must be a whole number; got 2.5.",
+        options=(*RIDES, "--instances", "2.5"),
+    ),
+    "--buckets many": Mistake(
+        message="--buckets: must be a whole number; got many.",
+        options=(*RIDES, "--buckets", "many"),
+    ),
+    "--batch-rows -5": Mistake(
+        message="--batch-rows: must be at least 1; got -5.",
+        options=(*RIDES, "--batch-rows", "-5"),
+    ),
+}

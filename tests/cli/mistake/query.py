@@ -1,0 +1,540 @@
+"""Mistakes in the text of a query, each with the whole line that is said."""
+
+from __future__ import annotations
+
+from tests.cli.mistake.kind import COUNT, Mistake
+
+MISTAKES = {
+    "SELECT misspelt": Mistake(
+        message=(
+            "SQL line 1, column 1: expected CREATE STREAM or SELECT; got SELEC. Did you mean "
+            "SELECT?"
+        ),
+        sql="SELEC route FROM rides",
+    ),
+    "nothing in it": Mistake(
+        message="SQL: a script needs exactly one SELECT; got none. Add a SELECT statement.",
+        sql="",
+    ),
+    "only comments": Mistake(
+        message="SQL: a script needs exactly one SELECT; got none. Add a SELECT statement.",
+        sql="-- nothing yet\n/* to do */\n",
+    ),
+    "only CREATE STREAM": Mistake(
+        message="SQL: a script needs exactly one SELECT; got none. Add a SELECT statement.",
+        sql="CREATE STREAM rides FROM 'rides.csv';",
+    ),
+    "two queries": Mistake(
+        message=(
+            "SQL: a script needs exactly one SELECT; got 2. Put each query into a script of "
+            "its own."
+        ),
+        sql=COUNT + "; SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS];",
+    ),
+    "another statement": Mistake(
+        message=(
+            "SQL: a script holds CREATE STREAM statements and one SELECT; got DROP TABLE "
+            "rides. Leave it out; results go where --out says."
+        ),
+        sql="DROP TABLE rides",
+    ),
+    "INSERT": Mistake(
+        message=(
+            "SQL: a script holds CREATE STREAM statements and one SELECT; got INSERT INTO "
+            "totals SELECT COUNT(*) AS n FROM rides [RANGE 10 ... Leave it out; results go "
+            "where --out says."
+        ),
+        sql="INSERT INTO totals SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "no semicolon between statements": Mistake(
+        message=(
+            "SQL line 1, column 38: expected TIME, DISORDER, IDLE or ; at the end of the "
+            "statement; got SELECT."
+        ),
+        sql=(
+            "CREATE STREAM rides FROM 'rides.csv' SELECT COUNT(*) AS n FROM rides [RANGE 10 "
+            "SECONDS]"
+        ),
+        options=(),
+    ),
+    "window after WHERE": Mistake(
+        message=(
+            "SQL line 1, column 49: a window must stand right after its stream; got RANGE. "
+            "Move it into FROM, after the stream's name."
+        ),
+        sql="SELECT COUNT(*) AS n FROM rides WHERE fare > 1 [RANGE 10 SECONDS]",
+    ),
+    "window without brackets": Mistake(
+        message=(
+            "SQL line 1, column 33: a window must stand in square brackets; got RANGE. Write "
+            "[RANGE 10 ...]."
+        ),
+        sql="SELECT COUNT(*) AS n FROM rides RANGE 10 SECONDS",
+    ),
+    "window in round brackets": Mistake(
+        message=(
+            "SQL line 1, column 34: a window must stand in square brackets; got RANGE. Write "
+            "[RANGE 10 ...]."
+        ),
+        sql="SELECT COUNT(*) AS n FROM rides (RANGE 10 SECONDS)",
+    ),
+    "window without closing": Mistake(
+        message="SQL line 1, column 50: expected SLIDE or ]; got the end of the statement.",
+        sql="SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS",
+    ),
+    "SLIDE before RANGE": Mistake(
+        message="SQL line 1, column 34: expected RANGE or ROWS after [; got SLIDE.",
+        sql="SELECT COUNT(*) AS n FROM rides [SLIDE 5 SECONDS RANGE 10 SECONDS]",
+    ),
+    "window without a unit": Mistake(
+        message="SQL line 1, column 42: expected a unit of time such as MINUTES; got ].",
+        sql="SELECT COUNT(*) AS n FROM rides [RANGE 10]",
+    ),
+    "smart quotes": Mistake(
+        message="SQL line 1, column 66: quotes must be straight; got ‘a’. Write 'text' and `name`.",
+        sql=COUNT + " WHERE route = ‘a’",
+    ),
+    "quote not closed": Mistake(
+        message="SQL line 1: expected a closing '; got the end of the text.",
+        sql=COUNT + " WHERE route = 'a",
+    ),
+    "comma forgotten": Mistake(
+        message=(
+            "SQL line 1, column 19: expected another clause or the end of the statement; got "
+            "(. Is a comma, an operator or a keyword missing before it?"
+        ),
+        sql="SELECT route COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route",
+    ),
+    "bracket not closed": Mistake(
+        message="SQL line 1, column 16: expected ); got AS.",
+        sql="SELECT COUNT(* AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "== for =": Mistake(
+        message=(
+            "SQL line 1, column 71: expected another operand or argument; got the end of the "
+            "statement."
+        ),
+        sql=COUNT + " WHERE fare == 5 AND",
+    ),
+    "source without quotes": Mistake(
+        message="SQL line 1, column 26: expected the address of a source in quotes; got rides.",
+        sql=(
+            "CREATE STREAM rides FROM rides.csv; SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]"
+        ),
+        options=(),
+    ),
+    "CREATE TABLE": Mistake(
+        message="SQL line 1, column 8: expected STREAM after CREATE; got TABLE.",
+        sql=(
+            "CREATE TABLE rides FROM 'rides.csv'; SELECT COUNT(*) AS n FROM rides [RANGE 10 "
+            "SECONDS]"
+        ),
+        options=(),
+    ),
+    "CREATE STREAM without FROM": Mistake(
+        message="SQL line 1, column 21: expected FROM 'uri' or AS SELECT; got 'rides.csv'.",
+        sql=("CREATE STREAM rides 'rides.csv'; SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]"),
+        options=(),
+    ),
+    "clause of CREATE STREAM misspelt": Mistake(
+        message=(
+            "SQL line 1, column 38: expected TIME, DISORDER, IDLE or ; at the end of the "
+            "statement; got TIMES."
+        ),
+        sql=(
+            "CREATE STREAM rides FROM 'rides.csv' TIMES ts; SELECT COUNT(*) AS n FROM rides "
+            "[RANGE 10 SECONDS]"
+        ),
+        options=(),
+    ),
+    "negative DISORDER": Mistake(
+        message="CREATE STREAM rides: DISORDER must not be negative; got -5 seconds.",
+        sql=(
+            "CREATE STREAM rides FROM 'rides.csv' TIME ts DISORDER -5 SECONDS; SELECT COUNT(*) "
+            "AS n FROM rides [RANGE 10 SECONDS]"
+        ),
+        options=(),
+    ),
+    "stream twice": Mistake(
+        message=(
+            "CREATE STREAM: a name can be used once; got Rides twice. Give one of the streams "
+            "another name."
+        ),
+        sql=(
+            "CREATE STREAM rides FROM 'rides.csv'; CREATE STREAM Rides FROM 'rides.csv'; "
+            "SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]"
+        ),
+        options=(),
+    ),
+    "stream misspelt": Mistake(
+        message="FROM: no stream has this name; got ride. Did you mean rides? There are: rides.",
+        sql="SELECT COUNT(*) AS n FROM ride [RANGE 10 SECONDS]",
+    ),
+    "column misspelt": Mistake(
+        message=(
+            "GROUP BY: no column has this name; got rout. Did you mean route? There are: ts, "
+            "route, fare, note."
+        ),
+        sql="SELECT rout, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY rout",
+    ),
+    "column misspelt in WHERE": Mistake(
+        message=(
+            "WHERE: no column has this name; got far. Did you mean fare? There are: ts, route, "
+            "fare, note."
+        ),
+        sql=COUNT + " WHERE far > 1",
+    ),
+    "column of no likeness": Mistake(
+        message="SUM: no column has this name; got kilometres. There are: ts, route, fare, note.",
+        sql="SELECT SUM(kilometres) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "qualifier misspelt": Mistake(
+        message=(
+            "WHERE: a qualified column must begin with the name of a stream in FROM; got "
+            "s.fare. There are: r."
+        ),
+        sql="SELECT COUNT(*) AS n FROM rides AS r [RANGE 10 SECONDS] WHERE s.fare > 1",
+    ),
+    "aggregate misspelt": Mistake(
+        message=(
+            "SELECT: no aggregate has this name; got AVERAGE. Did you mean AVG? There are: "
+            "COUNT, SUM, AVG, MEAN, MIN, MAX, VAR, VARIANCE, VAR_SAMP, STDDEV, STDDEV_SAMP, "
+            "STD, MEDIAN, QUANTILE, PERCENTILE, FIRST, FIRST_VALUE, LAST, LAST_VALUE."
+        ),
+        sql="SELECT AVERAGE(fare) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "function misspelt": Mistake(
+        message=(
+            "SELECT: UPER needs Spark, it is not among the functions that run without it; got "
+            "UPER(route). Did you mean upper? Else run with a Spark master."
+        ),
+        sql=(
+            "SELECT uper(route) AS r, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY "
+            "uper(route)"
+        ),
+    ),
+    "function of no likeness": Mistake(
+        message=(
+            "WHERE: FROBNICATE needs Spark, it is not among the functions that run without it; "
+            "got FROBNICATE(fare). Run with a Spark master."
+        ),
+        sql=COUNT + " WHERE frobnicate(fare) > 1",
+    ),
+    "function that only Spark has": Mistake(
+        message=(
+            "SELECT: DATE_FORMAT needs Spark, it is not among the functions that run without "
+            "it; got DATE_FORMAT(ts, 'HH'). Run with a Spark master."
+        ),
+        sql=(
+            "SELECT date_format(ts, 'HH') AS h, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] "
+            "GROUP BY date_format(ts, 'HH')"
+        ),
+    ),
+    "aggregate without a window": Mistake(
+        message="SELECT: an aggregate needs a window: write FROM rides [RANGE ...].",
+        sql="SELECT COUNT(*) AS n FROM rides",
+    ),
+    "window without an aggregate": Mistake(
+        message=(
+            "[RANGE 10 seconds]: a window needs an aggregate in the select list, or GROUP BY; "
+            "got SELECT route FROM rides [RANGE 10 SECONDS]. Leave the window out, or add for "
+            "example COUNT(*)."
+        ),
+        sql="SELECT route FROM rides [RANGE 10 SECONDS]",
+    ),
+    "SLIDE longer than RANGE": Mistake(
+        message=(
+            "window: SLIDE must not be longer than RANGE; got RANGE 5 seconds SLIDE 10 "
+            "seconds. Tuples between the windows would be lost; filter them with WHERE "
+            "instead."
+        ),
+        sql="SELECT COUNT(*) AS n FROM rides [RANGE 5 SECONDS SLIDE 10 SECONDS]",
+    ),
+    "RANGE of zero": Mistake(
+        message="window: RANGE must be longer than zero; got 0 seconds.",
+        sql="SELECT COUNT(*) AS n FROM rides [RANGE 0 SECONDS]",
+    ),
+    "unknown unit": Mistake(
+        message="SQL line 1, column 43: expected a unit of time such as MINUTES; got PARSECS.",
+        sql="SELECT COUNT(*) AS n FROM rides [RANGE 10 PARSECS]",
+    ),
+    "unit misspelt": Mistake(
+        message="SQL line 1, column 43: expected a unit of time such as MINUTES; got SECOUNDS.",
+        sql="SELECT COUNT(*) AS n FROM rides [RANGE 10 SECOUNDS]",
+    ),
+    "GROUP BY missing": Mistake(
+        message=(
+            "SELECT: a column must be a key of GROUP BY or inside an aggregate; got route. "
+            "Write GROUP BY route."
+        ),
+        sql="SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "GROUP BY incomplete": Mistake(
+        message=(
+            "SELECT: a column must be a key of GROUP BY or inside an aggregate; got note. Add "
+            "note to GROUP BY route."
+        ),
+        sql="SELECT route, note, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route",
+    ),
+    "GROUP BY position": Mistake(
+        message="GROUP BY: a number must be a position from 1 to 2 in the select list; got 3.",
+        sql="SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY 3",
+    ),
+    "aggregate in WHERE": Mistake(
+        message="WHERE: an aggregate cannot stand here; got SUM. Write the condition in HAVING.",
+        sql=COUNT + " WHERE SUM(fare) > 1",
+    ),
+    "aggregate in GROUP BY": Mistake(
+        message="GROUP BY: a key cannot be an aggregate; got COUNT(*).",
+        sql=COUNT + " GROUP BY COUNT(*)",
+    ),
+    "aggregate in an aggregate": Mistake(
+        message=(
+            "MAX: an aggregate cannot be inside another; got SUM(fare). Aggregate in a "
+            "subquery first."
+        ),
+        sql="SELECT MAX(SUM(fare)) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "HAVING without an aggregate": Mistake(
+        message="HAVING: needs an aggregate; got fare > 3. Write the condition in WHERE.",
+        sql="SELECT fare FROM rides HAVING fare > 3",
+    ),
+    "HAVING over a plain column": Mistake(
+        message=(
+            "HAVING: a column must be a key of GROUP BY or inside an aggregate; got fare. Add "
+            "fare to GROUP BY route."
+        ),
+        sql=(
+            "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route HAVING "
+            "fare > 3"
+        ),
+    ),
+    "WHERE that is no condition": Mistake(
+        message=(
+            "WHERE: a condition must be boolean; got fare of type double. Compare it with "
+            "something."
+        ),
+        sql=COUNT + " WHERE fare",
+    ),
+    "ORDER BY unknown": Mistake(
+        message="ORDER BY: no column has this name; got m. There are: ts, route, fare, note, n.",
+        sql=("SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route ORDER BY m"),
+    ),
+    "ORDER BY without a window": Mistake(
+        message=(
+            "ORDER BY and LIMIT: an unbounded stream has no last tuple to wait for, so its "
+            "order cannot be changed. Give the stream a window and an aggregate, or leave "
+            "ORDER BY and LIMIT out."
+        ),
+        sql="SELECT route FROM rides ORDER BY route",
+    ),
+    "LIMIT that is no number": Mistake(
+        message="LIMIT: must be a whole number from 0 on; got many.",
+        sql=COUNT + " ORDER BY n LIMIT many",
+    ),
+    "LIMIT negative": Mistake(
+        message="LIMIT: must be a whole number from 0 on; got -1.",
+        sql=COUNT + " ORDER BY n LIMIT -1",
+    ),
+    "DISTINCT": Mistake(
+        message=(
+            "SELECT: DISTINCT is not possible on an unbounded stream; got DISTINCT. Give the "
+            "stream a window and write GROUP BY."
+        ),
+        sql="SELECT DISTINCT route FROM rides",
+    ),
+    "text plus number": Mistake(
+        message=(
+            "sum('a' + 1): a constant set beside a bigint must be readable as one; got 'a'. "
+            "Correct the constant, or CAST the other side."
+        ),
+        sql="SELECT SUM('a' + 1) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "text column plus number": Mistake(
+        message=(
+            "sum(route + TRUE): arithmetic must be over numbers; got string + boolean. Add a CAST."
+        ),
+        sql="SELECT SUM(route + true) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "AVG of a time": Mistake(
+        message=(
+            "mean(ts): the argument must be a number; got timestamp. CAST it to one, or use "
+            "COUNT, MIN or MAX."
+        ),
+        sql="SELECT AVG(ts) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "comparison of a time and a number": Mistake(
+        message=(
+            "WHERE: the two sides of a comparison must have one type; got timestamp and int. "
+            "Add a CAST."
+        ),
+        sql=COUNT + " WHERE ts > 5",
+    ),
+    "bad time in text": Mistake(
+        message=(
+            "WHERE: a constant set beside a timestamp must be readable as one; got "
+            "'2024-13-45'. Correct the constant, or CAST the other side."
+        ),
+        sql=COUNT + " WHERE ts > '2024-13-45'",
+    ),
+    "argument missing": Mistake(
+        message="SQL line 1, column 12: expected another operand or argument; got ).",
+        sql="SELECT SUM() AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "argument too many": Mistake(
+        message="SQL line 1, column 69: expected fewer arguments; got ).",
+        sql=COUNT + " WHERE abs(fare, 2) > 1",
+    ),
+    "fraction of a quantile": Mistake(
+        message="QUANTILE: the fraction must be between 0 and 1; got 95.0.",
+        sql="SELECT QUANTILE(fare, 95) AS p FROM rides [RANGE 10 SECONDS]",
+    ),
+    "output names equal": Mistake(
+        message=(
+            "SELECT: every column needs a name of its own; got n twice. Give one of them "
+            "another name with AS."
+        ),
+        sql="SELECT COUNT(*) AS n, SUM(fare) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "output named as the window": Mistake(
+        message=(
+            "SELECT: the name window_end belongs to the window; got count(1). Give the column "
+            "another name with AS."
+        ),
+        sql="SELECT COUNT(*) AS window_end FROM rides [RANGE 10 SECONDS]",
+    ),
+    "UNION": Mistake(
+        message=(
+            "UNION: only UNION ALL is possible on an unbounded stream; got UNION. Write UNION ALL."
+        ),
+        sql="SELECT route FROM rides UNION SELECT route FROM rides",
+    ),
+    "UNION ALL of other numbers of columns": Mistake(
+        message=(
+            "UNION ALL: every side must have the same number of columns; got 2 and 1. Add a "
+            "column, or leave one out."
+        ),
+        sql="SELECT route, fare FROM rides UNION ALL SELECT route FROM rides",
+    ),
+    "UNION ALL of other types": Mistake(
+        message=(
+            "UNION ALL: every side of column route must have one type; got string and double. "
+            "Add a CAST."
+        ),
+        sql="SELECT route FROM rides UNION ALL SELECT fare FROM rides",
+    ),
+    "subquery in WHERE": Mistake(
+        message=(
+            "WHERE: a subquery can stand in FROM only; got fare IN (SELECT fare FROM rides). "
+            "Write the values out, or filter in a subquery in FROM."
+        ),
+        sql="SELECT fare FROM rides WHERE fare IN (SELECT fare FROM rides)",
+    ),
+    "OVER": Mistake(
+        message=(
+            "SELECT: window functions with OVER are not supported; got SUM(fare) OVER "
+            "(PARTITION BY route). Give the stream a window: FROM name [RANGE ...]."
+        ),
+        sql="SELECT SUM(fare) OVER (PARTITION BY route) AS s FROM rides",
+    ),
+    "no FROM": Mistake(
+        message="SELECT: needs FROM and a stream.",
+        sql="SELECT 1 AS one",
+    ),
+    "tuple window": Mistake(
+        message=(
+            "[ROWS 5]: tuple windows are not available yet. Use a window of time, as [RANGE 10 "
+            "SECONDS]."
+        ),
+        sql="SELECT COUNT(*) AS n FROM rides [ROWS 5]",
+    ),
+    "join": Mistake(
+        message="JOIN: joins are not available yet. Query one stream, or several with UNION ALL.",
+        sql=(
+            "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANGE 5 "
+            "SECONDS] ON l.route = r.route"
+        ),
+    ),
+    "outer join": Mistake(
+        message="JOIN: only inner joins are possible; got LEFT JOIN.",
+        sql=(
+            "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] LEFT JOIN rides AS r [RANGE 5 "
+            "SECONDS] ON l.route = r.route"
+        ),
+    ),
+    "WITH ERROR": Mistake(
+        message=(
+            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: is not available yet. Leave the "
+            "clause out."
+        ),
+        sql=COUNT + " WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT",
+    ),
+    "WITH LATENCY": Mistake(
+        message="WITH LATENCY 2 seconds: is not available yet. Leave the clause out.",
+        sql=COUNT + " WITH LATENCY 2 SECONDS",
+    ),
+    "WITH SHED": Mistake(
+        message="WITH SHED 90 PERCENT BY UNIFORM: is not available yet. Leave the clause out.",
+        sql=COUNT + " WITH SHED 90 PERCENT BY UNIFORM",
+    ),
+    "WITH unknown": Mistake(
+        message="SQL line 1, column 57: expected ERROR, SHED or LATENCY after WITH; got ERRORS.",
+        sql=COUNT + " WITH ERRORS 10 PERCENT",
+    ),
+    "CREATE STREAM AS": Mistake(
+        message=(
+            "CREATE STREAM a: CREATE STREAM ... AS is not available yet. Write the query as a "
+            "subquery in FROM."
+        ),
+        sql=(
+            "CREATE STREAM a AS SELECT route FROM rides; SELECT COUNT(*) AS n FROM rides "
+            "[RANGE 10 SECONDS]"
+        ),
+    ),
+    "column misspelt, Windows line ends": Mistake(
+        message=(
+            "WHERE: no column has this name; got far. Did you mean fare? There are: ts, route, "
+            "fare, note."
+        ),
+        sql="SELECT COUNT(*) AS n\r\nFROM rides [RANGE 10 SECONDS]\r\nWHERE far > 1\r\n",
+    ),
+    "placeholder": Mistake(
+        message="WHERE: values must be written out; got ? for one.",
+        sql=COUNT + " WHERE fare > ?",
+    ),
+    "random number": Mistake(
+        message=(
+            "WHERE: an expression must give the same value whenever a batch is replayed; got "
+            "RAND(). Use the event time, or a column of the stream."
+        ),
+        sql=COUNT + " WHERE rand() > 0.5",
+    ),
+    "time of the clock": Mistake(
+        message=(
+            "WHERE: an expression must give the same value whenever a batch is replayed; got "
+            "NOW(). Use the event time, or a column of the stream."
+        ),
+        sql=COUNT + " WHERE ts > now()",
+    ),
+    "star with aggregate": Mistake(
+        message="SELECT: * cannot stand beside an aggregate; got *. Name the columns of GROUP BY.",
+        sql="SELECT *, COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "comment with #": Mistake(
+        message=(
+            "SQL line 1, column 1: expected CREATE STREAM or SELECT; got #. Comments begin with --."
+        ),
+        sql="# my query\nSELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "alias twice": Mistake(
+        message=(
+            "SELECT: every column needs a name of its own; got N twice. Give one of them "
+            "another name with AS."
+        ),
+        sql="SELECT COUNT(*) AS n, COUNT(*) AS N FROM rides [RANGE 10 SECONDS]",
+    ),
+    "field of what has none": Mistake(
+        message="WHERE: only a struct has fields; got .x of a string. Leave it out.",
+        sql=COUNT + " WHERE note.x = 1",
+    ),
+}

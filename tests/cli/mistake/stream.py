@@ -1,0 +1,312 @@
+"""Mistakes in what streams read, each with the whole line that is said."""
+
+from __future__ import annotations
+
+from tests.cli.mistake.kind import RIDES, Mistake
+
+MISTAKES = {
+    "file missing": Mistake(
+        message=(
+            "stream rides, missing.csv: the file or folder must be there; got nothing at "
+            "missing.csv. Did you mean rides.csv? The current folder holds empty, q.sql, "
+            "rides.csv."
+        ),
+        options=("--stream", "rides=missing.csv"),
+    ),
+    "file misspelt": Mistake(
+        message=(
+            "stream rides, ride.csv: the file or folder must be there; got nothing at "
+            "ride.csv. Did you mean rides.csv? The current folder holds empty, q.sql, "
+            "rides.csv."
+        ),
+        options=("--stream", "rides=ride.csv"),
+    ),
+    "folder missing": Mistake(
+        message=(
+            "stream rides, data/rides.csv: the file or folder must be there; got nothing at "
+            "data/rides.csv. There is no folder data."
+        ),
+        options=("--stream", "rides=data/rides.csv"),
+    ),
+    "folder empty": Mistake(
+        message=(
+            "stream rides, empty: the folder must hold a file at least; got none in empty. "
+            "Names must end in .parquet, .csv, .json, .jsonl, .ndjson, and not begin with . or "
+            "_."
+        ),
+        options=("--stream", "rides=empty"),
+    ),
+    "glob without match": Mistake(
+        message=(
+            "stream rides, *.parquet: the glob must match a file at least; got none for "
+            "*.parquet. Names must end in .parquet, .csv, .json, .jsonl, .ndjson, and not "
+            "begin with . or _."
+        ),
+        options=("--stream", "rides=*.parquet"),
+    ),
+    "folder of mixed formats": Mistake(
+        message=(
+            "stream rides, mixed: all files must be of one format; got mixed/a.csv and "
+            "mixed/b.json. Name the ones you mean with a glob, as *.json."
+        ),
+        options=("--stream", "rides=mixed"),
+        files={"mixed/a.csv": "ts,v\n2024-01-01,1\n", "mixed/b.json": "{}\n"},
+    ),
+    "file without extension": Mistake(
+        message=(
+            "stream rides, rides: a file's name must end in .parquet, .csv, .json, .jsonl, "
+            ".ndjson; got rides. Rename it to say its format."
+        ),
+        options=("--stream", "rides=rides"),
+        files={"rides": "x"},
+    ),
+    "file packed": Mistake(
+        message=(
+            "stream rides, rides.csv.gz: a file's name must end in .parquet, .csv, .json, "
+            ".jsonl, .ndjson; got rides.csv.gz. Unpack it first."
+        ),
+        options=("--stream", "rides=rides.csv.gz"),
+        files={"rides.csv.gz": "x"},
+    ),
+    "parquet damaged": Mistake(
+        message=(
+            "stream rides, bad.parquet: the file must be a whole, readable Parquet file; got "
+            "{words}. Write it again, or leave it out."
+        ),
+        options=("--stream", "rides=bad.parquet"),
+        files={"bad.parquet": "not parquet"},
+    ),
+    "json is an array": Mistake(
+        message=(
+            "stream rides, bad.json: each line must be one JSON object; got a JSON array. "
+            "Write one object per line, for an array with: jq -c '.[]' FILE."
+        ),
+        options=("--stream", "rides=bad.json"),
+        files={"bad.json": '[{"ts": 1}]\n'},
+    ),
+    "json empty": Mistake(
+        message=(
+            "stream rides, bad.json: a row must be there to tell the columns from; got an "
+            "empty file bad.json. Write a first row, then start."
+        ),
+        options=("--stream", "rides=bad.json"),
+        files={"bad.json": ""},
+    ),
+    "csv empty": Mistake(
+        message=(
+            "stream rides, none.csv: a header line must be there; got an empty file none.csv. "
+            "Write a first row, then start."
+        ),
+        options=("--stream", "rides=none.csv"),
+        files={"none.csv": ""},
+    ),
+    "csv no header": Mistake(
+        message=(
+            "stream rides, head.csv: the first line must be the header with the columns' "
+            "names; got 2024-01-01T00:00:01Z as a name. Write the columns' names above the "
+            "rows."
+        ),
+        options=("--stream", "rides=head.csv"),
+        files={"head.csv": "2024-01-01T00:00:01Z,a,5.0\n2024-01-01T00:00:02Z,a,5.0\n"},
+    ),
+    "CSV with bytes that are no text": Mistake(
+        message=(
+            "stream rides, bad.csv: time column ts must be a timestamp or a date; got string. "
+            "Write it as a timestamp (in text: ISO 8601, as 2024-01-31T12:00:00Z). No column "
+            "holds times."
+        ),
+        options=("--stream", "rides=bad.csv"),
+        files={"bad.csv": b"ts,route\n\xff\xfe\x00,a\n"},
+    ),
+    "CSV in UTF-16": Mistake(
+        message=(
+            "stream rides, bad.csv: the first line must be the header with the columns' names, "
+            "as UTF-8 text; got bytes that are not UTF-8. Write the file as comma-separated "
+            "UTF-8 with a header."
+        ),
+        options=("--stream", "rides=bad.csv"),
+        files={"bad.csv": b"\xff\xfet\x00s\x00\n\x00"},
+    ),
+    "csv semicolons": Mistake(
+        message=(
+            "stream rides, semi.csv: columns must be separated by commas; got ';' in the "
+            "header 'ts;route;fare'. Write the file as comma-separated UTF-8 with a header."
+        ),
+        options=("--stream", "rides=semi.csv"),
+        files={"semi.csv": "ts;route;fare\n2024-01-01T00:00:01Z;a;5,0\n"},
+    ),
+    "csv name twice": Mistake(
+        message=(
+            "stream rides, two.csv: column names must be distinct; got route more than once. "
+            "Rename the columns in the header."
+        ),
+        options=("--stream", "rides=two.csv"),
+        files={"two.csv": "ts,route,route\n2024-01-01T00:00:01Z,a,b\n"},
+    ),
+    "time column missing": Mistake(
+        message=(
+            "stream rides: needs a time column; got no TIME clause and no column named ts. "
+            "Write TIME column, or --time rides=COLUMN. Timestamp columns: none; the columns "
+            "are a, b."
+        ),
+        options=("--stream", "rides=notes.csv"),
+        files={"notes.csv": "a,b\n1,2\n"},
+    ),
+    "time column under another name": Mistake(
+        message=(
+            "stream rides: needs a time column; got no TIME clause and no column named ts. "
+            "Write TIME column, or --time rides=COLUMN. Timestamp columns: when."
+        ),
+        options=("--stream", "rides=when.csv"),
+        files={"when.csv": "when,b\n2024-01-01T00:00:01Z,2\n"},
+    ),
+    "time column misspelt": Mistake(
+        message=(
+            "stream rides, rides.csv: the time column must be there; got column tss. Columns "
+            "with times are: ts."
+        ),
+        options=(*RIDES, "--time", "rides=tss"),
+    ),
+    "time column of numbers": Mistake(
+        message=(
+            "stream rides, rides.csv: time column fare must be a timestamp or a date; got "
+            "double. Write it as a timestamp (in text: ISO 8601, as 2024-01-31T12:00:00Z). "
+            "Columns with times are: ts."
+        ),
+        options=(*RIDES, "--time", "rides=fare"),
+    ),
+    "time column of text": Mistake(
+        message=(
+            "stream rides, rides.csv: time column note must be a timestamp or a date; got "
+            "string. Write it as a timestamp (in text: ISO 8601, as 2024-01-31T12:00:00Z). "
+            "Columns with times are: ts."
+        ),
+        options=(*RIDES, "--time", "rides=note"),
+    ),
+    "ts of text": Mistake(
+        message=(
+            "stream rides, odd.csv: time column ts must be a timestamp or a date; got string. "
+            "Write it as a timestamp (in text: ISO 8601, as 2024-01-31T12:00:00Z). No column "
+            "holds times."
+        ),
+        options=("--stream", "rides=odd.csv"),
+        files={"odd.csv": "ts,b\nyesterday,2\ntoday,3\n"},
+    ),
+    "ts of unix numbers": Mistake(
+        message=(
+            "stream rides, odd.csv: time column ts must be a timestamp or a date; got bigint. "
+            "Write it as a timestamp (in text: ISO 8601, as 2024-01-31T12:00:00Z). No column "
+            "holds times."
+        ),
+        options=("--stream", "rides=odd.csv"),
+        files={"odd.csv": "ts,b\n1700000000,2\n"},
+    ),
+    "time of an unknown stream": Mistake(
+        message=(
+            "--time: must name a stream of the query; got ride. Did you mean rides? There are: "
+            "rides."
+        ),
+        options=(*RIDES, "--time", "ride=ts"),
+    ),
+    "time without =": Mistake(
+        message="--time: must look like NAME=COLUMN, for example rides=ts; got ts.",
+        options=(*RIDES, "--time", "ts"),
+    ),
+    "stream without =": Mistake(
+        message="--stream: must look like NAME=URI, for example rides=rides.csv; got rides.csv.",
+        options=("--stream", "rides.csv"),
+    ),
+    "no stream at all": Mistake(
+        message=(
+            "FROM: no stream has this name; got rides. There are none: write CREATE STREAM "
+            "rides FROM 'uri', or give --stream."
+        ),
+        options=(),
+    ),
+    "stream that the query does not name": Mistake(
+        message="FROM: no stream has this name; got rides. Did you mean ride? There are: ride.",
+        options=("--stream", "ride=rides.csv"),
+    ),
+    "sources of other columns": Mistake(
+        message=(
+            "stream rides: all sources must have the schema of rides.csv; got another one in "
+            "other.csv: no column route."
+        ),
+        options=(*RIDES, "--stream", "rides=other.csv"),
+        files={"other.csv": "ts,line\n2024-01-01T00:00:01Z,x\n"},
+    ),
+    "sources of other types": Mistake(
+        message=(
+            "stream rides: all sources must have the schema of rides.csv; got another one in "
+            "other.csv: column fare is string, not double."
+        ),
+        options=(*RIDES, "--stream", "rides=other.csv"),
+        files={"other.csv": "ts,route,fare,note\n2024-01-01T00:00:01Z,x,cheap,y\n"},
+    ),
+    "scheme unknown": Mistake(
+        message=(
+            "stream rides, kafka://host/topic: the scheme must be one that is read here; got "
+            "kafka:. Use a path, file:///path or generator:NAME; copy remote files to a local "
+            "folder."
+        ),
+        options=("--stream", "rides=kafka://host/topic"),
+    ),
+    "generator misspelt": Mistake(
+        message=(
+            "stream rides, generator:taxis: the generator must be known; got taxis. Did you "
+            "mean taxi or tasks? There are: taxi, calls, tasks, packets, trades, r, s, tweets, "
+            "orders, lineitem."
+        ),
+        options=("--stream", "rides=generator:taxis"),
+    ),
+    "generator without a name": Mistake(
+        message=(
+            "stream rides, generator:: the generator must be known; got no name. There are: "
+            "taxi, calls, tasks, packets, trades, r, s, tweets, orders, lineitem."
+        ),
+        options=("--stream", "rides=generator:"),
+    ),
+    "generator parameter misspelt": Mistake(
+        message=(
+            "stream rides, generator:taxi?row=5, generator taxi: parameters must be known; got "
+            "parameter row. Did you mean rows? There are: pace, rows, rate, start, seed, keys, "
+            "skew, drift, burst, disorder."
+        ),
+        options=("--stream", "rides=generator:taxi?row=5"),
+    ),
+    "generator parameter of no use": Mistake(
+        message=(
+            "stream rides, generator:taxi?rows=many, generator taxi: rows must be a whole "
+            "number from 0 on; got 'many'. Change rows or leave it out."
+        ),
+        options=("--stream", "rides=generator:taxi?rows=many"),
+    ),
+    "generator parameter twice": Mistake(
+        message=(
+            "stream rides, generator:taxi?rows=5&rows=6, generator taxi: a parameter can be "
+            "given once; got rows twice. Keep one rows."
+        ),
+        options=("--stream", "rides=generator:taxi?rows=5&rows=6"),
+    ),
+    "generator with slashes": Mistake(
+        message=(
+            "stream rides, generator://taxi: the generator must be known; got //taxi. Did you "
+            "mean taxi? There are: taxi, calls, tasks, packets, trades, r, s, tweets, orders, "
+            "lineitem."
+        ),
+        options=("--stream", "rides=generator://taxi"),
+    ),
+    "stream empty uri": Mistake(
+        message="--stream: must look like NAME=URI, for example rides=rides.csv; got rides=.",
+        options=("--stream", "rides="),
+    ),
+    "csv with a cut quote": Mistake(
+        message=(
+            "stream rides, cut.csv: the first line must be the header with the columns' names, "
+            "as UTF-8 text; got a quote is not closed. Write the file as comma-separated UTF-8 "
+            "with a header."
+        ),
+        options=("--stream", "rides=cut.csv"),
+        files={"cut.csv": 'ts,"route\n'},
+    ),
+}
