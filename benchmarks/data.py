@@ -1,4 +1,4 @@
-"""The input of the window benchmarks: events of Zipf-distributed keys in files of equal size."""
+"""The input of the benchmarks, as Parquet files that are written once and kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ START_US = 1_704_067_200_000_000
 def write_events(
     folder: Path, rows: int, file_rows: int, keys: int, per_second: int, seed: int = 7
 ) -> None:
-    """Write files in time order unless they are there already; the same bytes for the same call."""
+    """Events of Zipf-distributed keys in files of equal size, in time order.
+
+    Files that are there already stay; the same call writes the same bytes.
+    """
     done = folder / "_done"
     if done.exists():
         return
@@ -35,4 +38,51 @@ def write_events(
             }
         )
         pq.write_table(table, folder / f"part-{number:05d}.parquet")
+    done.touch()
+
+
+BAND_COLUMNS = {"r": ("ts", "x", "y"), "s": ("ts", "a", "b")}
+
+
+def write_band(folder: Path, rows: int, per_second: int, domain: int) -> None:
+    """The streams of ScaleJoin's benchmark, r.parquet and s.parquet: x, a whole, y, b real."""
+    from tidegate.source.generator import open_generator
+
+    done = folder / "_done"
+    if done.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, columns in BAND_COLUMNS.items():
+        uri = f"generator:{name}?rows={rows}&rate={per_second}&seed=4&domain={domain}"
+        source = open_generator(uri, name, "ts")
+        with pq.ParquetWriter(
+            folder / f"{name}.parquet",
+            pa.schema([source.schema.field(c) for c in columns]),
+            use_dictionary=False,
+        ) as writer:
+            for start in range(0, rows, 2**17):
+                stop = min(start + 2**17, rows)
+                writer.write_table(source.reader(start, stop).read(columns).table)
+    done.touch()
+
+
+def write_keyed(folder: Path, rows: int, file_rows: int, keys: int) -> None:
+    """Two folders of files, left and right: a row a millisecond, keys uniform, a value."""
+    done = folder / "_done"
+    if done.exists():
+        return
+    for side, name in enumerate(("left", "right")):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        generator = np.random.default_rng([11, side])
+        for number, first in enumerate(range(0, rows, file_rows)):
+            count = min(file_rows, rows - first)
+            ts = START_US + np.arange(first, first + count) * 1_000
+            table = pa.table(
+                {
+                    "ts": pa.array(ts, pa.timestamp("us", "UTC")),
+                    "key": generator.integers(0, keys, count),
+                    "value": generator.normal(100, 15, count),
+                }
+            )
+            pq.write_table(table, folder / name / f"part-{number:05d}.parquet")
     done.touch()

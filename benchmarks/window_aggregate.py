@@ -12,21 +12,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
-import subprocess
-import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
 from data import write_events
+from measure import (
+    MASTER,
+    Batch,
+    common_arguments,
+    give,
+    in_child,
+    progress_of,
+    spark_session,
+    speed,
+    write_report,
+)
 
 ENGINES = ("tidegate", "spark", "spark-rocksdb")
-HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,11 @@ CASES = {
 }
 
 
-def run_tidegate(case: Case, data: Path, work: Path) -> list[tuple[int, float]]:
-    """Rows and seconds of each batch."""
+def run_tidegate(case: Case, data: Path, work: Path) -> list[Batch]:
     import tidegate as tg
     from tidegate.query.aggregate import count, mean, median
 
-    session = tg.Session(master="local[2]")
+    session = tg.Session(master=MASTER)
     events = session.stream(str(data), time="ts")
     window = events.window(f"{case.range_s} seconds", slide=f"{case.slide_s} seconds")
     calls = {"m": median("value")} if case.median else {"mean": mean("value"), "n": count()}
@@ -75,27 +78,16 @@ def run_tidegate(case: Case, data: Path, work: Path) -> list[tuple[int, float]]:
         )
     )
     summary = query.wait()
-    return [(r.rows_in, r.seconds) for r in summary.reports]
+    return [{"rows": r.rows_in, "seconds": r.seconds} for r in summary.reports]
 
 
-def run_spark(case: Case, data: Path, work: Path, rocksdb: bool) -> list[tuple[int, float]]:
+def run_spark(case: Case, data: Path, work: Path, rocksdb: bool) -> list[Batch]:
     """The same query in Spark's own words, on the same master, with as many partitions as cores."""
-    from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.streaming.numRecentProgressUpdates", "10000")
-    )
-    if rocksdb:
-        provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        builder = builder.config("spark.sql.streaming.stateStore.providerClass", provider)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    settings = {"spark.sql.streaming.stateStore.providerClass": provider} if rocksdb else {}
+    spark = spark_session(settings)
     schema = spark.read.parquet(str(data / "part-00000.parquet")).schema
     files = max(case.batch_rows // case.file_rows, 1)
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", files).parquet(str(data))
@@ -115,42 +107,23 @@ def run_spark(case: Case, data: Path, work: Path, rocksdb: bool) -> list[tuple[i
         .start()
     )
     query.awaitTermination()
-    return [
-        (p["numInputRows"], p["durationMs"]["triggerExecution"] / 1e3)
-        for p in query.recentProgress
-        if p["numInputRows"]
-    ]
+    return progress_of(query)
 
 
 def child(arguments: argparse.Namespace) -> None:
-    """One run of one engine; prints its batches as JSON."""
-    case, work = CASES[arguments.case], Path(arguments.work)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    """One run of one engine, in the process made for it."""
+    case, data, work = CASES[arguments.case], Path(arguments.data), Path(arguments.work)
     if arguments.child == "tidegate":
-        batches = run_tidegate(case, Path(arguments.data), work)
+        give(run_tidegate(case, data, work))
     else:
-        batches = run_spark(case, Path(arguments.data), work, arguments.child == "spark-rocksdb")
-    print("BATCHES " + json.dumps(batches))
+        give(run_spark(case, data, work, arguments.child == "spark-rocksdb"))
 
 
 def measure(engine: str, name: str, data: Path) -> dict[str, float]:
-    """Run one engine in a process of its own and reduce its batches to rows a second."""
-    case = CASES[name]
-    with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as work:
-        command = [sys.executable, __file__, "--child", engine, "--case", name]
-        command += ["--data", str(data), "--work", work]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = [line for line in done.stdout.splitlines() if line.startswith("BATCHES ")]
-    if not found:
-        raise SystemExit(f"{engine} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    batches = json.loads(found[-1].removeprefix("BATCHES "))
-    warm = batches[min(case.warm_batches, len(batches) - 1) :]
-    rows, seconds = sum(b[0] for b in warm), sum(b[1] for b in warm)
-    return {
-        "rows_per_second": rows / seconds,
-        "batch_ms_median": statistics.median(b[1] for b in warm) * 1e3,
-        "batches": len(batches),
-    }
+    """Run one engine and reduce its batches to rows a second."""
+    batches = in_child(__file__, "--child", engine, "--case", name, "--data", str(data))
+    warm = batches[min(CASES[name].warm_batches, len(batches) - 1) :]
+    return {**speed(warm), "batches": len(batches)}
 
 
 def compare(name: str, rounds: int, engines: list[str], data: Path) -> dict[str, Any]:
@@ -188,37 +161,16 @@ def compare(name: str, rounds: int, engines: list[str], data: Path) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", default="sliding", choices=[*CASES, "all"])
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--engines", default=",".join(ENGINES))
-    parser.add_argument("--data", default=str(Path(tempfile.gettempdir()) / "tidegate-bench-data"))
-    parser.add_argument("--work")
-    parser.add_argument("--child")
+    common_arguments(parser, rounds=3)
     arguments = parser.parse_args()
     if arguments.child:
         child(arguments)
         return
-    import pyarrow
-    import pyspark
-
-    import tidegate
-
     names = list(CASES) if arguments.case == "all" else [arguments.case]
-    engines = arguments.engines.split(",")
-    report = {
-        "command": " ".join(["python", *sys.argv]),
-        "versions": {
-            "tidegate": tidegate.__version__,
-            "pyspark": pyspark.__version__,
-            "pyarrow": pyarrow.__version__,
-            "python": platform.python_version(),
-        },
-        "cores": os.cpu_count(),
-        "cases": [compare(n, arguments.rounds, engines, Path(arguments.data)) for n in names],
-    }
-    target = HERE / "results" / f"window_aggregate-{arguments.case}.json"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"written to {target}")
+    engines, data = arguments.engines.split(","), Path(arguments.data)
+    cases = [compare(n, arguments.rounds, engines, data) for n in names]
+    write_report(f"window_aggregate-{arguments.case}", {"cases": cases})
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 import tidegate as tg
 from tests.duckdb.batch import load, rewrite
+from tests.duckdb.join import is_join, rewrite_join
 from tidegate.sink.memory import MemorySink
 
 RELATIVE = 1e-9
@@ -56,6 +57,8 @@ def by_duckdb(text: str, streams: Mapping[str, Streamed]) -> pa.Table:
     connection = database()
     for name, stream in streams.items():
         load(connection, name, stream.sources, stream.time, stream.disorder_us)
+    if is_join(text):
+        return connection.sql(rewrite_join(text)).to_arrow_table()
     columns = {n for stream in streams.values() for n in stream.sources[0].column_names}
     return connection.sql(rewrite(text, columns)).to_arrow_table()
 

@@ -58,7 +58,7 @@ def table(rows: list[tuple[Any, ...]]) -> pa.Table:
     )
 
 
-@settings(max_examples=300 if LONG else 25)
+@settings(max_examples=300 if LONG else 16)
 @given(
     sources=st.lists(st.lists(TUPLE, max_size=12), min_size=1, max_size=3),
     window=WINDOW,

@@ -67,7 +67,7 @@ def place(spec: AggregateSpec, row: tuple[Any, ...]) -> tuple[Any, ...]:
     return (row[1], *map(sort_key, row[2 : 2 + len(spec.keys)]))
 
 
-@settings(max_examples=max(250, settings().max_examples))
+@settings(max_examples=max(100, settings().max_examples))
 @given(st.data())
 def test_any_course_gives_what_the_twin_gives(data: st.DataObject) -> None:
     spec = data.draw(specs())

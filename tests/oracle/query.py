@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.oracle.aggregate import sort_key, windows
 from tests.oracle.gate import PlainSource
+from tests.oracle.join import Joined, comparisons, join
 from tidegate.operate.aggregate import AggregateSpec
 
 Row = Mapping[str, Any]
@@ -68,17 +69,22 @@ class Windowed:
 
 @dataclass
 class Answer:
-    """The output in order, and the places of the tuples in the side outputs."""
+    """The output in order, the places of the tuples in the side outputs, the pairs compared."""
 
     rows: list[Cells] = field(default_factory=list)
     late: list[Place] = field(default_factory=list)
     rejected: list[Place] = field(default_factory=list)
+    comparisons: int = 0
 
 
-def interpret(query: Stateless | Windowed, streams: Sequence[PlainStream]) -> Answer:
+def interpret(query: Stateless | Windowed | Joined, streams: Sequence[PlainStream]) -> Answer:
     """What the query gives over these streams, which are its inputs by position."""
     answer = Answer()
     tuples = _in_total_order(streams, answer)
+    if isinstance(query, Joined):
+        rows = [row for _, row in tuples]
+        answer.rows, answer.comparisons = join(query, rows), comparisons(query, rows)
+        return answer
     passed = [(place, row) for place, row in tuples if query.where(row)]
     if isinstance(query, Stateless):
         answer.rows = [(row["ts"], *query.select(row)) for _, row in passed]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tests.oracle.join import Joined
 from tests.oracle.query import Order, Stateless, Windowed
 from tidegate.operate.aggregate import AggregateSpec, Function
 from tidegate.plan.lower import lower
@@ -36,7 +37,7 @@ class Query:
     """A query over the streams `names`, in SQL and plainly."""
 
     sql: str
-    plain: Stateless | Windowed
+    plain: Stateless | Windowed | Joined
     names: tuple[str, ...] = ("s",)
 
     def plan(self, sources: Sequence[int], disorder_us: int) -> Plan:
@@ -50,7 +51,7 @@ class Query:
     @property
     def float_sums(self) -> dict[int, Function]:
         """The output columns that add floats, by position: another cut may change their end."""
-        if isinstance(self.plain, Stateless):
+        if not isinstance(self.plain, Windowed):
             return {}
         spec = self.plain.spec
         columns = enumerate(spec.functions, 2 + len(spec.keys))

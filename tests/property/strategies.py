@@ -30,7 +30,7 @@ from tests.property.course import (
 from tests.property.queries import Query
 from tidegate.testing import STEPS
 
-MOST_SOURCES = 4
+MOST_SOURCES = 5
 MOST_ROWS = 16
 MOST_INSTANCES = 7
 

@@ -77,8 +77,18 @@ def test_text_is_read_as_numbers_where_numbers_are_wanted() -> None:
 @pytest.mark.parametrize(
     ("call", "type_", "message"),
     [
-        (agg.sum_("x"), pa.bool_(), "sum(`x`): the argument must be a number; got boolean."),
-        (agg.mean("x"), pa.date32(), "mean(`x`): the argument must be a number; got date."),
+        (
+            agg.sum_("x"),
+            pa.bool_(),
+            "sum(`x`): the argument must be a number; got boolean. "
+            "CAST it to one, or use COUNT, MIN or MAX.",
+        ),
+        (
+            agg.mean("x"),
+            pa.date32(),
+            "mean(`x`): the argument must be a number; got date. "
+            "CAST it to one, or use COUNT, MIN or MAX.",
+        ),
         (
             agg.max_("x"),
             pa.list_(pa.int64()),

@@ -14,8 +14,9 @@ from tests.runtime.scene import Row, drain, loop_of, memory, plan_of, rows_of, t
 from tests.state.faulty import Steps, faulty
 from tidegate.batch import MIN_US
 from tidegate.operate.aggregate import AggregateSpec, Function
-from tidegate.runtime.compactor import Compactor, Horizon
-from tidegate.runtime.loop import OPERATOR, Loop
+from tidegate.runtime.compactor import Compactor
+from tidegate.runtime.loop import Loop
+from tidegate.runtime.retention import AGGREGATE, PaneHorizon, PaneKeeper
 from tidegate.sink.memory import MemorySink
 from tidegate.state.segment import Segment, write_segment
 from tidegate.state.store import Store
@@ -30,8 +31,8 @@ ROWS: list[Row] = [(t, "abcde"[t % 5], t * 7 % 13) for t in range(180)]
 def step_and_compact(loop: Loop) -> list[Segment]:
     """One batch, with the compaction it starts done before the next."""
     assert loop.step() is not None
-    loop._compactor.wait()
-    return list(loop.manifest.operators[OPERATOR])
+    loop._compactors[AGGREGATE].wait()
+    return list(loop.manifest.operators[AGGREGATE])
 
 
 def test_many_small_batches_keep_few_segments_and_the_same_results() -> None:
@@ -72,7 +73,7 @@ def test_a_restart_on_compacted_state_gives_the_same_results() -> None:
         loop.close()
     source.end()
     last = loop_of(plan_of(LONG), [source], place, sink)
-    assert any("compact" in s.name for s in last.manifest.operators[OPERATOR])
+    assert any("compact" in s.name for s in last.manifest.operators[AGGREGATE])
     last.run()
     plain = MemorySink()
     loop_of(plan_of(LONG), [memory(*ROWS[:36], end=True)], (_MockFileSystem(), "x"), plain).run()
@@ -94,7 +95,7 @@ def test_state_goes_when_its_windows_have_closed() -> None:
     source.end()
     drain(loop)
     loop.close()
-    assert loop.manifest.operators[OPERATOR] == ()
+    assert loop.manifest.operators[AGGREGATE] == ()
     loop_of(plan_of(sql), [source], place).close()
     listed = {s.path for m in loop.store.kept() for s in m.segments()}
     assert {e.name for e in loop.store.files.list("segment")} == listed
@@ -119,7 +120,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_what_a_frontier_leaves_behind(store: Store) -> None:
-    horizon = Horizon.at(SPEC, 10_000_000)
+    horizon = PaneHorizon.at(SPEC, 10_000_000)
     assert (horizon.needed, horizon.sealed) == (7, 10)
     whole = partials(store, "a", [5, 6], sealed=8)
     assert horizon.passed(whole)
@@ -128,18 +129,18 @@ def test_what_a_frontier_leaves_behind(store: Store) -> None:
     assert not horizon.passed(partials(store, "d", [8, 10], sealed=8))
     between = partials(store, "e", [6, 9], sealed=8)
     assert not horizon.passed(between), "its bounds alone do not tell"
-    assert Horizon.at(SPEC, MIN_US).passed(whole) is False
+    assert PaneHorizon.at(SPEC, MIN_US).passed(whole) is False
 
 
 def test_rows_that_are_live(store: Store) -> None:
     segment = partials(store, "a", [5, 6, 7, 8, 9, 10, 11], sealed=9)
     rows = pa.table({"pane": [5, 6, 7, 8, 9, 10, 11]})
-    live = Horizon.at(SPEC, 10_000_000).live(rows, segment)
+    live = PaneHorizon.at(SPEC, 10_000_000).live(rows, segment)
     assert live.tolist() == [False, False, True, True, False, True, True]
 
 
 def test_one_piece_of_work_at_a_time_and_its_result_in_place(store: Store) -> None:
-    compactor = Compactor(store, SPEC)
+    compactor = Compactor(store, PaneKeeper(SPEC))
     segments = [partials(store, f"{i:08d}-0000", [20], 0) for i in range(4)]
     assert compactor.apply(segments) == tuple(segments)
     compactor.consider(3, segments, 0)
@@ -155,7 +156,7 @@ def test_one_piece_of_work_at_a_time_and_its_result_in_place(store: Store) -> No
 
 
 def test_a_rewrite_of_segments_that_were_purged_meanwhile_is_dropped(store: Store) -> None:
-    compactor = Compactor(store, SPEC)
+    compactor = Compactor(store, PaneKeeper(SPEC))
     segments = [partials(store, f"{i:08d}-0000", [20], 0) for i in range(4)]
     compactor.consider(3, segments, 0)
     compactor.wait()
@@ -165,7 +166,7 @@ def test_a_rewrite_of_segments_that_were_purged_meanwhile_is_dropped(store: Stor
 
 
 def test_a_rewrite_that_no_manifest_will_list_goes_at_the_end(store: Store) -> None:
-    compactor = Compactor(store, SPEC)
+    compactor = Compactor(store, PaneKeeper(SPEC))
     segments = [partials(store, f"{i:08d}-0000", [20], 0) for i in range(4)]
     compactor.consider(3, segments, 0)
     compactor.close()
@@ -174,7 +175,7 @@ def test_a_rewrite_that_no_manifest_will_list_goes_at_the_end(store: Store) -> N
 
 
 def test_a_failure_is_raised_by_the_next_batch(store: Store) -> None:
-    compactor = Compactor(store, SPEC)
+    compactor = Compactor(store, PaneKeeper(SPEC))
     segments = [partials(store, f"{i:08d}-0000", [20], 0) for i in range(4)]
     store.delete(segments[2].path)
     compactor.consider(3, segments, 0)
@@ -184,14 +185,4 @@ def test_a_failure_is_raised_by_the_next_batch(store: Store) -> None:
     compactor.consider(4, segments, 0)
     compactor.wait()
     assert compactor.apply(segments[3:]) == tuple(segments[3:])
-    compactor.close()
-
-
-def test_without_state_there_is_nothing_to_do(store: Store) -> None:
-    compactor = Compactor(store, None)
-    segments = [partials(store, "a", [1], 0)]
-    assert compactor.live(segments, 10**12) == segments
-    compactor.consider(0, segments, 0)
-    compactor.wait()
-    assert compactor.apply(segments) == tuple(segments)
     compactor.close()

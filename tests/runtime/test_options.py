@@ -20,7 +20,7 @@ from tidegate.runtime.options import MAX_BUCKETS, RunOptions
         ({"instances": -2}, "--instances: must be at least 1; got -2"),
         ({"instances": 9, "buckets": 8}, r"--instances: must not exceed .* \(8\); got 9"),
         ({"switches": {-1: 2}}, "--switch: the batch must not be negative; got -1=2"),
-        ({"switches": {1: 0}}, "--switch: must be at least 1; got 0"),
+        ({"switches": {1: 0}}, "--switch: the number of instances must be at least 1; got 1=0"),
         ({"switches": {1: 65}}, r"--switch: must not exceed .* \(64\); got 65"),
     ],
 )

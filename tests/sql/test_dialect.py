@@ -130,8 +130,8 @@ MISTAKES = {
     "statement.",
     "CREATE STREAM x FROM y": "line 1, column 22: expected the address of a source in quotes; "
     "got y.",
-    "CREATE STREAM x FROM 'y' TIM z": "line 1, column 26: expected TIME, DISORDER, IDLE or the "
-    "end of the statement; got TIM.",
+    "CREATE STREAM x FROM 'y' TIM z": "line 1, column 26: expected TIME, DISORDER, IDLE or ; at "
+    "the end of the statement; got TIM.",
     "CREATE STREAM x FROM 'y' TIME a TIME b": "line 1, column 33: expected TIME only once; "
     "got TIME.",
     "CREATE STREAM x FROM 'y' DISORDER five": "line 1, column 35: expected a duration such as "
@@ -156,7 +156,7 @@ MISTAKES = {
     "SELECT (a FROM x": "line 1, column 11: expected ); got FROM.",
     "SELECT a + FROM x": "line 1, column 12: expected another operand or argument; got FROM.",
     "SELECT a b c FROM x": "line 1, column 12: expected another clause or the end of the "
-    "statement; got c.",
+    "statement; got c. Is a comma, an operator or a keyword missing before it?",
     "SELECT a FROM x WITH FOO": "line 1, column 22: expected ERROR, SHED or LATENCY after WITH; "
     "got FOO.",
     "SELECT a FROM x WITH ERROR 10": "line 1, column 30: expected PERCENT; got the end of the "

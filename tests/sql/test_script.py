@@ -42,16 +42,18 @@ def test_a_script_is_its_streams_and_one_select() -> None:
         ),
         (
             "DROP TABLE x",
-            "SQL: a script holds CREATE STREAM statements and one SELECT; got DROP TABLE x.",
+            "SQL: a script holds CREATE STREAM statements and one SELECT; got DROP TABLE x. "
+            "Leave it out; results go where --out says.",
         ),
         (
             "INSERT INTO x SELECT 1",
             "SQL: a script holds CREATE STREAM statements and one SELECT; "
-            "got INSERT INTO x SELECT 1.",
+            "got INSERT INTO x SELECT 1. Leave it out; results go where --out says.",
         ),
         (
             "CREATE STREAM a FROM 'x'; CREATE STREAM A FROM 'y'; SELECT * FROM a",
-            "CREATE STREAM: a name can be used once; got A.",
+            "CREATE STREAM: a name can be used once; got A twice. "
+            "Give one of the streams another name.",
         ),
         (
             "CREATE STREAM a FROM 'x' DISORDER -1 SECONDS; SELECT * FROM a",
@@ -72,7 +74,10 @@ def test_scripts_that_cannot_be(text: str, message: str) -> None:
 def test_a_stream_made_of_a_query_is_not_available_yet() -> None:
     with pytest.raises(UnavailableError) as caught:
         read_script("CREATE STREAM x AS SELECT * FROM rides; SELECT * FROM x")
-    assert str(caught.value) == "CREATE STREAM x: CREATE STREAM ... AS is not available yet."
+    assert str(caught.value) == (
+        "CREATE STREAM x: CREATE STREAM ... AS is not available yet. "
+        "Write the query as a subquery in FROM."
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from tidegate.plan.physical import SPARK, AggregatePlan, Plan, Prefix
+from tidegate.operate.join import EQUAL, HASH, Extent
+from tidegate.plan.physical import SPARK, AggregatePlan, JoinPlan, Plan, Prefix
 from tidegate.query.aggregate import HOLISTIC
 from tidegate.query.node import (
     Aggregate,
     Branch,
     Filter,
     Input,
+    Join,
     Node,
     Project,
     StreamDef,
@@ -34,6 +36,8 @@ def explain(node: Node, plan: Plan) -> str:
         parts[-1] += _indent(_prefix(prefix, plan))
     if plan.aggregate is not None and aggregate is not None:
         parts[-1] += _indent(_aggregate(aggregate, plan.aggregate, len(plan.prefixes)))
+    if plan.join is not None:
+        parts[-1] += _indent(_join(next(_joins(node)), plan.join, len(plan.prefixes)))
     parts.append(["output", *_indent(f"{f.name}: {type_name(f.type)}" for f in plan.schema)])
     parts.append(["gate", *_indent(_gate(i, s) for i, s in enumerate(plan.streams))])
     parts.append([f"fingerprint {plan.fingerprint[:16]}"])
@@ -65,7 +69,20 @@ def _title(node: Node) -> str:
         keys = ", ".join(_named(n, _text(e)) for n, e in node.keys)
         calls = ", ".join(f"{n} = {c}" for n, c in node.aggregates)
         return f"aggregate [{node.window}] by {keys or 'nothing'}: {calls or 'groups only'}"
+    if isinstance(node, Join):
+        windows = zip(node.labels, (node.left_window, node.right_window), strict=True)
+        sides = " and ".join(f"{label} [{window}]" for label, window in windows)
+        return f"join {sides} on {_condition(node)}"
     return _top(node)
+
+
+def _condition(node: Join) -> str:
+    if node.predicate is None:
+        return "nothing"
+    if isinstance(node.predicate, exp.Expression):
+        return _text(node.predicate)
+    name = getattr(node.predicate, "__qualname__", type(node.predicate).__qualname__)
+    return f"the function {name}"
 
 
 def _top(node: Top) -> str:
@@ -87,13 +104,14 @@ def _prefix(prefix: Prefix, plan: Plan) -> list[str]:
         lines.append(f"  {name} = {text}")
     steps = ["filter"] if prefix.sql_where else []
     steps.append("panes" if plan.aggregate is not None else "project")
+    steps += ["sort"] if plan.join is not None else []
     if prefix.engine == SPARK:
         lines.append(f"  prefix: Spark SQL in the JVM ({prefix.reason})")
         if plan.aggregate is not None:
             lines.append("  panes: Arrow task, map side")
     else:
         lines.append(f"  {' + '.join(['read', *steps])}: Arrow task, map side")
-    if plan.aggregate is None:
+    if plan.aggregate is None and plan.join is None:
         lines.append("  order by ts: collect")
     return lines
 
@@ -119,6 +137,44 @@ def _aggregate(node: Aggregate, plan: AggregatePlan, before: int) -> list[str]:
     steps = ["order"] + (["limit"] if plan.limit is not None else [])
     lines.append(f"  {' + '.join(steps)}: collect")
     return lines
+
+
+def _join(node: Join, plan: JoinPlan, before: int) -> list[str]:
+    spec = plan.spec
+    lines = [f"{before + 1} join of {node.labels[0]} and {node.labels[1]}"]
+    for label, side in zip(node.labels, (spec.left, spec.right), strict=True):
+        lines.append(f"  keeps {_extent(side.extent, label)}")
+    lines.append(f"  method: {plan.reasons[0]}")
+    probed: list[str] = []
+    if spec.method == HASH:
+        probed = [i.text for i in spec.intervals if i.kind == EQUAL]
+    elif spec.index is not None:
+        probed = [spec.intervals[spec.index].text]
+    lines += [f"  index: {text}" for text in probed]
+    lines += [f"  then: {text}" for text in plan.conjuncts if not _is_among(text, probed, plan)]
+    if spec.function is not None:
+        lines.append(f"  then: {_condition(node)}")
+    lines.append(f"  routing: {plan.reasons[1]}")
+    lines.append("  pairs + select: one task per instance")
+    lines.append("  order by ts, later tuple, earlier tuple: collect")
+    return lines
+
+
+def _is_among(text: str, probed: list[str], plan: JoinPlan) -> bool:
+    """Whether a conjunct is one that the index answers, alone or as one end of a band."""
+    ends = {text, *(f"{text} AND {other}" for other in plan.conjuncts)}
+    ends |= {f"{other} AND {text}" for other in plan.conjuncts}
+    return any(index in ends for index in probed)
+
+
+def _extent(extent: Extent, label: str) -> str:
+    if extent.range_us is not None:
+        return f"{label} for {duration_text(extent.range_us)}"
+    return f"the last {extent.rows} tuples of {label}"
+
+
+def _joins(node: Node) -> Iterator[Join]:
+    return (n for n in _walk(node) if isinstance(n, Join))
 
 
 def _gate(position: int, stream: StreamDef) -> str:

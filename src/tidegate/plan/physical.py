@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.operate.aggregate import AggregateSpec
+from tidegate.operate.join import JoinSpec
 from tidegate.operate.kernels.expression import Expr
 from tidegate.query.definition import StreamDef
 
 ARROW = "arrow"
 SPARK = "spark"
+
+DEAL = "deal"
+KEY = "key"
 
 
 @dataclass(frozen=True)
@@ -63,12 +67,31 @@ class AggregatePlan:
 
 
 @dataclass(frozen=True)
+class JoinPlan:
+    """A join and what follows it, over what the prefixes put out: l0, l1, ... and r0, r1, ...
+
+    `sides` says by stream position which side a stream feeds: 0 left, 1 right. `outputs` are the
+    columns after ts, over l*, r* and ts (the event time of the pair). `routing` says where a tuple
+    is stored: "deal" in any bucket in turn, "key" in the bucket of its key. `conjuncts` are the
+    conditions of the predicate as the query writes them, `reasons` why this method and routing.
+    """
+
+    spec: JoinSpec
+    sides: tuple[int, ...]
+    outputs: tuple[tuple[str, Expr], ...]
+    routing: str
+    reasons: tuple[str, ...]
+    conjuncts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Plan:
     """A query ready to run.
 
-    `streams` and `prefixes` are indexed by stream position. `schema` is what the sink receives:
-    window_start, window_end, ... after an aggregate, ts, ... without one. `fingerprint` names the
-    meaning of the query (not its URIs, nor the number of instances): a checkpoint belongs to it.
+    `streams` and `prefixes` are indexed by stream position; at most one of `aggregate` and `join`
+    is there. `schema` is what the sink receives: window_start, window_end, ... after an aggregate,
+    ts, ... without one. `fingerprint` names the meaning of the query (not its URIs, nor the number
+    of instances, nor how a join is done): a checkpoint belongs to it.
     """
 
     streams: tuple[StreamDef, ...]
@@ -76,3 +99,4 @@ class Plan:
     aggregate: AggregatePlan | None
     schema: pa.Schema
     fingerprint: str
+    join: JoinPlan | None = None

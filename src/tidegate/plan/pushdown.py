@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.errors import QueryError
 from tidegate.query.check import union_type
 from tidegate.query.name import EVENT_TIME, column, conjuncts, substitute
 from tidegate.query.node import (
@@ -53,6 +54,21 @@ def push_down(node: Node, typing: Typing) -> tuple[Leaf, ...]:
     if isinstance(node, Union):
         return _union(node, typing)
     raise TypeError(f"not a stateless node: {node!r}")
+
+
+def streams_of(leaves: Sequence[Leaf]) -> tuple[StreamDef, ...]:
+    """The streams by position; one that is there several times must be the same each time."""
+    known: dict[str, StreamDef] = {}
+    for leaf in leaves:
+        stream = leaf.stream
+        if known.setdefault(stream.name, stream) != stream:
+            raise QueryError(
+                f"stream {stream.name}",
+                "a name must stand for one stream",
+                "two that differ",
+                "Give one of them another name.",
+            )
+    return tuple(leaf.stream for leaf in leaves)
 
 
 def _leaf(node: Input) -> Leaf:

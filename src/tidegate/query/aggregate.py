@@ -84,7 +84,12 @@ class AggregateCall:
                 or pa.types.is_floating(type_)
                 or pa.types.is_decimal(type_)
             ):
-                raise QueryError(str(self), "the argument must be a number", type_name(type_))
+                raise QueryError(
+                    str(self),
+                    "the argument must be a number",
+                    type_name(type_),
+                    "CAST it to one, or use COUNT, MIN or MAX.",
+                )
         if self.kind in _ORDERED and pa.types.is_nested(type_):
             raise QueryError(str(self), "the argument must have an order", type_name(type_))
         if pa.types.is_null(type_):

@@ -19,6 +19,18 @@ _OPERATORS = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Case, exp.Interval
 NamedExpr = tuple[str, exp.Expression]
 
 
+class SideName(str):
+    """The name of a column of one side of a join: the side's name, a point, the column's own."""
+
+    side: str
+    column: str
+
+    def __new__(cls, side: str, column: str) -> SideName:
+        name = super().__new__(cls, f"{side}.{column}")
+        name.side, name.column = side, column
+        return name
+
+
 def column(name: str) -> exp.Column:
     """A plain reference to a column; names are compared as they are, so nothing is quoted here."""
     return exp.Column(this=exp.Identifier(this=name, quoted=False))
@@ -38,10 +50,59 @@ def find_name(name: str, names: Sequence[str]) -> str | None:
 
 
 def resolve(name: str, names: Sequence[str], where: str) -> str:
-    """The column meant by a name; an unknown one is an error that lists the near ones."""
+    """The column meant by a name; an unknown one is an error that lists the near ones.
+
+    After a join the name alone will do for a column that only one side has.
+    """
     found = find_name(name, names)
     if found is None:
+        found = _of_either_side(name, names, where)
+    if found is None:
         raise QueryError(where, "no column has this name", name, near(name, names))
+    return found
+
+
+def _of_either_side(name: str, names: Sequence[str], where: str) -> str | None:
+    sides: dict[str, list[SideName]] = {}
+    for known in names:
+        if isinstance(known, SideName):
+            sides.setdefault(known.side, []).append(known)
+    held = [n for columns in sides.values() if (n := _column_of(columns, name))]
+    if len(held) > 1:
+        raise ambiguous(name, held, where)
+    return held[0] if held else None
+
+
+def _column_of(columns: Sequence[SideName], name: str) -> SideName | None:
+    found = find_name(name, [c.column for c in columns])
+    return next((c for c in columns if c.column == found), None)
+
+
+def ambiguous(name: str, held: Sequence[str], where: str) -> QueryError:
+    """What to say of a column that both sides of a join have."""
+    return QueryError(
+        where, "a column of both sides must be qualified", name, f"{' or '.join(held)}?"
+    )
+
+
+def resolve_qualified(side: str, name: str, names: Sequence[str], where: str) -> str:
+    """The column meant by a name of a side and a name in it, after a join."""
+    held = [n for n in names if isinstance(n, SideName)]
+    columns = [n for n in held if n.side.lower() == side.lower()]
+    if not held:
+        raise QueryError(
+            where,
+            "a qualified column needs a join",
+            f"{side}.{name}",
+            "Write the column's name alone.",
+        )
+    if not columns:
+        sides = list(dict.fromkeys(n.side for n in held))
+        raise QueryError(where, "no side of the join has this name", side, near(side, sides))
+    found = _column_of(columns, name)
+    if found is None:
+        own = [c.column for c in columns]
+        raise QueryError(where, f"{side} has no column of this name", name, near(name, own))
     return found
 
 
@@ -58,12 +119,7 @@ def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> e
         if not isinstance(node, exp.Column):
             return node
         if node.table:
-            raise QueryError(
-                where,
-                "a qualified column needs a join",
-                node.sql(dialect="spark"),
-                "Write the column's name alone.",
-            )
+            return column(resolve_qualified(node.table, node.name, names, where))
         return column(resolve(node.name, names, where))
 
     return _expression(expression.copy().transform(fix, copy=False))
@@ -111,11 +167,13 @@ def distinct_names(names: Iterable[str], where: str) -> None:
 
 
 def spark_name(node: exp.Expression) -> str:
-    """The name Spark gives a column that has none."""
+    """The name Spark gives a column that has none; the sides of a join are no part of it."""
     if isinstance(node, exp.Column):
-        return str(node.name)
+        return node.name.column if isinstance(node.name, SideName) else str(node.name)
 
     def plain(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and isinstance(part.name, SideName):
+            return column(part.name.column)
         if isinstance(part, exp.Count) and isinstance(part.this, exp.Star):
             return exp.Count(this=exp.Literal.number(1), big_int=True)
         return part

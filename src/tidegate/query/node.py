@@ -21,6 +21,7 @@ from tidegate.errors import QueryError, UnavailableError
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import bind_after, key_type, union_type
 from tidegate.query.definition import StreamDef
+from tidegate.query.join import Join, has_join
 from tidegate.query.name import (
     EVENT_TIME,
     WINDOW,
@@ -191,12 +192,15 @@ class Union:
         for child in self.inputs:
             if child.windowed:
                 raise UnavailableError("UNION ALL", "a union of windows is not available yet")
+            if has_join(child):
+                raise UnavailableError("UNION ALL", "a union of joins is not available yet")
         widths = [len(data_names(c)) for c in self.inputs]
         if len(set(widths)) > 1:
             raise QueryError(
                 "UNION ALL",
                 "every side must have the same number of columns",
                 " and ".join(str(w) for w in widths),
+                "Add a column, or leave one out.",
             )
         with suppress(UnknownKernel):
             _ = self.schema
@@ -244,10 +248,22 @@ class Aggregate:
             raise UnavailableError(
                 "window", "a window over the result of a window is not available yet"
             )
+        if has_join(self.child):
+            raise UnavailableError(
+                "window",
+                "a window over the result of a join is not available yet",
+                None,
+                "Write the pairs out, and aggregate them in a second query.",
+            )
         with suppress(UnknownKernel):
             _ = self.schema
         if isinstance(self.window, TupleWindow):
-            raise UnavailableError(f"[{self.window}]", "tuple windows are not available yet")
+            raise UnavailableError(
+                f"[{self.window}]",
+                "tuple windows are not available yet",
+                None,
+                "Use a window of time, as [RANGE 10 SECONDS].",
+            )
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -318,7 +334,7 @@ class Top(_SameColumns):
             check_type(self.child, key.expression, "ORDER BY", ordered=True)
 
 
-Node = Input | Filter | Branch | Project | Union | Aggregate | Top
+Node = Input | Filter | Branch | Project | Union | Join | Aggregate | Top
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
@@ -397,6 +413,7 @@ __all__ = [
     "Branch",
     "Filter",
     "Input",
+    "Join",
     "Node",
     "Order",
     "Project",

@@ -10,12 +10,14 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.expression import Expression, to_node
+from tidegate.query.expression import Expression, lit, to_node
+from tidegate.query.join import Function
 from tidegate.query.name import NamedExpr, canonical, column, find_name, resolve, spark_name
 from tidegate.query.node import (
     Aggregate,
     Branch,
     Filter,
+    Join,
     Node,
     Order,
     Top,
@@ -23,13 +25,13 @@ from tidegate.query.node import (
     project,
 )
 from tidegate.query.option import ErrorBound, Shed
-from tidegate.query.window import Duration, TimeWindow, duration_us
+from tidegate.query.window import Duration, TimeWindow, TupleWindow, Window, duration_us
 
 Launch = Callable[..., Any]
 """Starts a query: launch(node, **options) -> the running query."""
 
-Describe = Callable[[Node], str]
-"""Explains a query: describe(node) -> text."""
+Describe = Callable[..., str]
+"""Explains a query: describe(node, **options) -> text."""
 
 Column = str | Expression
 """The name of a column, or an expression."""
@@ -96,12 +98,24 @@ class Stream:
         return self._with(Top(self.node, keys, None))
 
     def join(
-        self, other: Stream, *, within: Duration | None = None, on: Expression | None = None
+        self,
+        other: Stream,
+        *,
+        on: Expression | Function | bool | None = None,
+        within: Duration | tuple[Duration | None, Duration | None] | None = None,
+        rows: int | tuple[int | None, int | None] | None = None,
     ) -> Stream:
-        """Pairs of tuples of two streams that are near in time and satisfy a predicate."""
-        if within is not None:
-            duration_us(within, "join within")
-        raise UnavailableError("join", "joins are not available yet")
+        """Pairs of tuples of two streams that are near in time, or in number, and fit together.
+
+        `within` is how much earlier the one may be than the other, `rows` how many of the newest
+        tuples are kept instead; a pair of values is for this stream and for the other. `on` is an
+        expression over `left` and `right`, or a function that gets the rows of both sides as two
+        Arrow tables, aligned pair by pair, and returns a boolean for each pair. It must give the
+        same answer for the same pair whenever it is asked.
+        """
+        sizes = zip(_pair(within), _pair(rows), strict=True)
+        mine, others = (_join_window(time, count) for time, count in sizes)
+        return self._with(Join(self.node, other.node, mine, others, _condition(on)))
 
     def within(self, error: float, confidence: float = 0.95, budget: int | None = None) -> Stream:
         """Accept answers with this relative error, for less work."""
@@ -113,9 +127,12 @@ class Stream:
         shed = Shed(share, by)
         raise UnavailableError(f"shed({shed})", "shedding is not available yet")
 
-    def explain(self) -> str:
-        """The plan as text: nodes, subqueries, where each part runs, output, gate."""
-        return self.describe(self.node)
+    def explain(self, **options: Any) -> str:
+        """The plan as text: nodes, subqueries, where each part runs, output, gate.
+
+        The options are those of `start` that change how a join is done.
+        """
+        return self.describe(self.node, **options)
 
     def start(self, **options: Any) -> Any:
         """Run the query; the options are those of the session."""
@@ -163,6 +180,43 @@ class Windowed:
                 )
         stream = self.stream
         return stream._with(Aggregate(stream.node, self.over, self.keys, tuple(aggregates.items())))
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    if not isinstance(value, tuple):
+        return value, value
+    if len(value) != 2:
+        raise QueryError("join", "needs one value, or one for each side", repr(value))
+    return value
+
+
+def _join_window(within: Duration | None, rows: int | None) -> Window:
+    if (within is None) == (rows is None):
+        raise QueryError(
+            "join",
+            "each side needs a window",
+            "none" if within is None else "two",
+            'Write for example within="5 minutes", or rows=100.',
+        )
+    if within is not None:
+        range_us = duration_us(within, "join within")
+        return TimeWindow(range_us, range_us)
+    if isinstance(rows, bool) or not isinstance(rows, int):
+        raise QueryError("join rows", "needs a whole number of tuples", repr(rows))
+    return TupleWindow(rows, rows)
+
+
+def _condition(on: Expression | Function | bool | None) -> exp.Expression | Function:
+    if isinstance(on, Expression | bool):
+        return lit(on).node
+    if callable(on):
+        return on
+    raise QueryError(
+        "join",
+        "on must be an expression over left and right, or a function of their rows",
+        "nothing" if on is None else repr(on),
+        "Write for example on=left.x == right.a, or on=True for all pairs.",
+    )
 
 
 def _named(

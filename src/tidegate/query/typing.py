@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.errors import QueryError, near
+from tidegate.errors import QueryError, likely, near
 from tidegate.operate.kernels.expression import Column, Expr, Literal
 from tidegate.query import operator
 from tidegate.query.coercion import (
@@ -308,7 +308,14 @@ class _Binder:
     def _fields(self, value: Expr, names: list[str]) -> Expr:
         """Fields of structs, one inside the other."""
         for name in names:
-            inside = {f.name: f.type for f in value.type} if pa.types.is_struct(value.type) else {}
+            if not pa.types.is_struct(value.type):
+                raise QueryError(
+                    self.where,
+                    "only a struct has fields",
+                    f".{name} of a {type_name(value.type)}",
+                    "Leave it out.",
+                )
+            inside = {f.name: f.type for f in value.type}
             found = self._known(name, inside, name)
             value = make("field", [value, Literal(found, STRING)], inside[found])
         return value
@@ -351,11 +358,19 @@ class _Binder:
                 node.sql("spark"),
                 "Use the event time, or a column of the stream.",
             )
+        if isinstance(node, exp.Placeholder | exp.Parameter):
+            return QueryError(
+                self.where, "values must be written out", f"{node.sql('spark')} for one"
+            )
+        written = node.sql("spark")
+        if isinstance(node, exp.Func) and "(" in written:  # sqlglot has names of its own
+            name = written.partition("(")[0]
+        question = likely(name, sorted({*FUNCTIONS, *ALIASES}), alike=0.75)
         return UnknownKernel(
             self.where,
             f"{name.upper()} needs Spark, it is not among the functions that run without it",
-            node.sql("spark"),
-            "Run with a Spark master. " + near(name, sorted({*FUNCTIONS, *ALIASES})),
+            written,
+            f"{f'{question} Else run' if question else 'Run'} with a Spark master.",
         )
 
 

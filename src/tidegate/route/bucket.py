@@ -31,10 +31,15 @@ def bucket_of(keys: Sequence[pa.Array], buckets: int, rows: int = 0) -> npt.NDAr
     """
     if not keys:
         return np.zeros(rows, np.int32)
+    return (hash_of(keys) % np.uint64(buckets)).astype(np.int32)
+
+
+def hash_of(keys: Sequence[pa.Array]) -> Hashes:
+    """64 bits for every row of at least one key column, equal where the keys are."""
     hashes = np.full(len(keys[0]), _SEED)
     for key in keys:
         hashes = _mix(hashes ^ _hash(key))
-    return (hashes % np.uint64(buckets)).astype(np.int32)
+    return hashes
 
 
 def _mix(words: Hashes) -> Hashes:

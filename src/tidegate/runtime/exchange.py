@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tidegate.batch import from_bytes, to_bytes
 from tidegate.errors import StateError
-from tidegate.runtime.job import Job, Outcome, Parcel
+from tidegate.runtime.job import EVERY, Job, Outcome, Parcel
 from tidegate.state.files import reason
 
 FOLDER = "exchange"
@@ -61,7 +61,7 @@ def receive(shipments: Iterable[Shipment], instance: int) -> list[Parcel]:
     """The parcels of one instance, as views into the mapped files."""
     parcels = []
     for shipment in shipments:
-        mine = [p for p in shipment.parcels if p[0] == instance]
+        mine = [p for p in shipment.parcels if p[0] in (instance, EVERY)]
         if not mine:
             continue
         whole = _mapped(shipment.path) if any(p[5] for p in mine) else pa.py_buffer(b"")

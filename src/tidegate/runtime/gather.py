@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tidegate.batch import from_bytes
 from tidegate.collect.order import merge_windows
+from tidegate.collect.pair import merged_pairs
 from tidegate.order import Direction
 from tidegate.plan.physical import Plan
 from tidegate.runtime.job import LATE, REJECTED, Outcome
@@ -18,7 +19,13 @@ def gather(plan: Plan, outcomes: Sequence[Outcome]) -> Output:
     """One sequence in the output order, and the side outputs in the order of their sources."""
     aggregate = plan.aggregate
     tables = [o.rows for o in outcomes]
-    if aggregate is None:
+    written = None
+    if any(o.written is not None for o in outcomes):
+        written = sum(o.written or 0 for o in outcomes)
+        rows = pa.concat_tables(tables)
+    elif plan.join is not None:
+        rows = merged_pairs(tables)
+    elif aggregate is None:
         rows = pa.concat_tables(tables)
     else:
         ways = [Direction(k.descending, k.nulls_first) for k in aggregate.order]
@@ -34,4 +41,5 @@ def gather(plan: Plan, outcomes: Sequence[Outcome]) -> Output:
         rows,
         {name: pa.concat_tables(tables) for name, tables in sorted(late.items())},
         pa.concat_tables(rejected) if rejected else None,
+        written,
     )

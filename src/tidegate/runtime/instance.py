@@ -13,8 +13,9 @@ from tidegate.operate.aggregate import AggregateSpec, close, merge, needed_from,
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.order import Direction, sort_indices
 from tidegate.plan.physical import AggregatePlan
-from tidegate.runtime.job import SEQ, SRC, TS, Job, out_name
+from tidegate.runtime.job import SEQ, SRC, TS, Job, Outcome, out_name
 from tidegate.runtime.metrics import Spans
+from tidegate.runtime.retention import AGGREGATE
 from tidegate.schema import TIME
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -23,12 +24,10 @@ _APART_ROWS = 2_048
 """Parts with fewer rows share a segment: a file costs more than their dead rows."""
 
 
-def run_stateless(
-    job: Job, instance: int, tables: Sequence[pa.Table], spans: Spans
-) -> tuple[pa.Table, tuple[Segment, ...]]:
+def run_stateless(job: Job, instance: int, tables: Sequence[pa.Table], spans: Spans) -> Outcome:
     """Put the ready tuples of one range of event times into the total order."""
     if not tables:
-        return job.plan.schema.empty_table(), ()
+        return Outcome(instance, job.plan.schema.empty_table())
     tuples = pa.concat_tables(tables).combine_chunks()
     order = sort_indices([tuples.column(c).combine_chunks() for c in (TS, SRC, SEQ)])
     tuples = tuples.take(order)
@@ -36,12 +35,10 @@ def run_stateless(
     columns += [tuples.column(out_name(name)) for name in job.plan.schema.names[1:]]
     rows = pa.table(columns, schema=job.plan.schema)
     spans.mark("instance order")
-    return rows, ()
+    return Outcome(instance, rows)
 
 
-def run_aggregate(
-    job: Job, instance: int, tables: Sequence[pa.Table], spans: Spans
-) -> tuple[pa.Table, tuple[Segment, ...]]:
+def run_aggregate(job: Job, instance: int, tables: Sequence[pa.Table], spans: Spans) -> Outcome:
     """Fold the batch's partials into the state of this instance's buckets; close windows.
 
     Reads state only when the frontier has passed the end of a pane. What is left for later, the
@@ -70,7 +67,7 @@ def run_aggregate(
     spans.mark("instance write")
     rows = finish(plan, results)
     spans.mark("instance finish")
-    return rows, segments
+    return Outcome(instance, rows, {AGGREGATE: segments})
 
 
 def _written(
@@ -99,7 +96,7 @@ def _state(
     was_sealed = sealed_before(spec, job.previous_us)
     was_needed = needed_from(spec, job.previous_us)
     waiting, panes = [], []
-    for segment in job.segments:
+    for segment in job.state.get(AGGREGATE, ()):
         mine = [b for b in segment.buckets if job.mapping.owners[b] == instance]
         if not mine:
             continue

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
 
 from tidegate.plan.physical import Plan
-from tidegate.route.mapping import Mapping
+from tidegate.route import mapping as route
+from tidegate.sink.part import PartWriter
 from tidegate.source.protocol import Reader
 from tidegate.state.segment import Segment
 from tidegate.state.store import StoreHandle
@@ -27,6 +29,13 @@ SPANS = 4
 """What a map task spent its time on, as JSON; any instance passes it on."""
 ERROR = 5
 """Why a map task failed, pickled, where it cannot answer the driver itself."""
+
+EVERY = -1
+"""The instance of a parcel that is for all of them."""
+
+ALL, GRID, KEY = "all", "grid", "key"
+"""How the new tuples of a join are spread: all to every instance; over rows (left) and columns
+(right) of a grid of instances; by key to the one that owns it."""
 
 TS, SRC, SEQ = "ts", "src", "seq"
 """The columns that place a tuple in the total order, all int64: event time, source, position."""
@@ -58,6 +67,10 @@ class Job:
     `cuts_us` are the event times that divide the ready tuples of a stateless query among the
     instances; aggregates are divided by the mapping.
 
+    `state` has the segments of each operator. For joins, `before` is how many tuples of each side
+    came in earlier batches, and `spread` which instances see a new tuple. `parts` is where
+    tasks may write the output themselves where it is large.
+
     Files that tasks write begin with `name`, which stands for all that makes their bytes: the
     tasks of a driver that died may write on, and then write the same as the replay, or elsewhere.
     """
@@ -65,12 +78,15 @@ class Job:
     batch: int
     plan: Plan
     splits: tuple[Split, ...]
-    mapping: Mapping
+    mapping: route.Mapping
     previous_us: int
     frontier_us: int
-    segments: tuple[Segment, ...]
+    state: Mapping[str, tuple[Segment, ...]]
     store: StoreHandle
     cuts_us: tuple[int, ...] = ()
+    before: tuple[int, int] = (0, 0)
+    spread: str = ALL
+    parts: PartWriter | None = None
     name: str = field(init=False)
 
     @property
@@ -105,17 +121,22 @@ class Outcome:
     """What one instance reports to the driver.
 
     `rows` is its part of the output, in order, with hidden columns for the merge; `side` are the
-    parcels of the side outputs passing through. `spans_ms` is what it spent its time on, and what
+    parcels of the side outputs passing through. `segments` are those it wrote, by
+    operator, `counts` is what it counted. `written` says that tasks have written
+    all rows of the batch, how many of them this outcome stands for, and `rows` are some of the
+    last. `spans_ms` is what it spent its time on, and what
     the map tasks did whose parcels said so.
     """
 
     instance: int
     rows: pa.Table
-    segments: tuple[Segment, ...]
+    segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     side: tuple[Parcel, ...] = ()
     tuples: int = 0
     seconds: float = 0.0
     spans_ms: dict[str, float] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    written: int | None = None
 
     def without_rows(self) -> Outcome:
         return replace(self, rows=self.rows.schema.empty_table())  # a slice pickles it all

@@ -18,14 +18,18 @@ from pyarrow.fs import FileSystem
 from tidegate.clock import Clock
 from tidegate.errors import OptionError
 from tidegate.plan.lower import lower
+from tidegate.plan.method import JoinOptions
 from tidegate.plan.physical import Plan
+from tidegate.query.join import has_join
 from tidegate.query.node import Node
 from tidegate.runtime.inlet import inlets_of
+from tidegate.runtime.java import ensure_java
 from tidegate.runtime.job import Executor, Job, Outcome
 from tidegate.runtime.local import LocalExecutor
 from tidegate.runtime.loop import Loop, Observer
 from tidegate.runtime.metrics import BatchReport
 from tidegate.runtime.options import RunOptions
+from tidegate.runtime.preview import first_rows
 from tidegate.sink.protocol import Sink
 from tidegate.source.protocol import Connector
 from tidegate.state.store import Store
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
 NO_SPARK = "none"
 DEFAULT_MASTER = "local[*]"
+EXCHANGES = ("auto", "shared", "shuffle")
 
 Location = str | PathLike[str] | tuple[FileSystem, str]
 """Where a checkpoint is: a folder, a URI of `pyarrow.fs`, or a file system and a path in it."""
@@ -49,13 +54,19 @@ class Place:
     exchange: str = "auto"
 
     def __post_init__(self) -> None:
-        pattern = r"none|local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s|yarn|mesos).*"
+        pattern = (
+            r"none|local(\[([1-9]\d*|\*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s|yarn|mesos).*"
+        )
         if self.session is None and not re.fullmatch(pattern, self.master):
             raise OptionError(
                 "--master",
                 "must be none, local[N], or the URL of a Spark master",
                 self.master,
                 "Use for example local[2], spark://host:7077, or none to run without Spark.",
+            )
+        if self.exchange not in EXCHANGES:
+            raise OptionError(
+                "--exchange", f"must be one of {', '.join(EXCHANGES)}", str(self.exchange)
             )
 
     @property
@@ -109,10 +120,26 @@ class DeferredExecutor:
             self._executor.close()
 
 
-def plan_for(node: Node, place: Place) -> Plan:
-    """Lower a query; Spark is asked for types only where kernels do not know an expression."""
+def plan_for(
+    node: Node,
+    place: Place,
+    join: JoinOptions | None = None,
+    connectors: Mapping[str, Connector] | None = None,
+) -> Plan:
+    """Lower a query; Spark is asked for types only where kernels do not know an expression.
+
+    `join` is how joins are to be done. What it leaves open is decided by the first rows of the
+    streams; `connectors` are those of sources that are not named by a URI.
+    """
+    join = join or JoinOptions()
+    if join.chosen and not has_join(node):
+        option, value = join.chosen[0]
+        raise OptionError(
+            option, "is for joins", f"{value} for a query without one", "Leave it out."
+        )
+    rows = first_rows(connectors or {})
     if not place.on_spark:
-        return lower(node)
+        return lower(node, None, join, rows)
 
     def typer(*arguments: Any) -> Any:
         from tidegate.runtime.spark import types_by_spark
@@ -121,7 +148,7 @@ def plan_for(node: Node, place: Place) -> Plan:
         assert session is not None
         return types_by_spark(session)(*arguments)
 
-    return lower(node, typer)
+    return lower(node, typer, join, rows)
 
 
 def prepare(
@@ -141,6 +168,8 @@ def prepare(
     plan. Without a checkpoint the state lives in a temporary folder that ends with the loop.
     """
     inlets = inlets_of(plan.streams, connectors or {}, options.follow)
+    if place.on_spark and place.session is None:
+        ensure_java()  # else a checkpoint would be begun before the first batch asks for one
     options = replace(options, default_instances=place.default_instances())
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
     try:

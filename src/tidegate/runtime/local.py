@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.runtime.job import Job, Outcome, Parcel
+from tidegate.runtime.job import EVERY, Job, Outcome, Parcel
 from tidegate.runtime.task import map_split, run_instance, start_parcels
 
 
@@ -14,7 +14,7 @@ class LocalExecutor:
         for split in job.splits:
             parcels += map_split(job, split)
         return [
-            run_instance(job, i, [p for p in parcels if p.instance == i])
+            run_instance(job, i, [p for p in parcels if p.instance in (i, EVERY)])
             for i in range(job.mapping.instances)
         ]
 

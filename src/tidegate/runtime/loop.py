@@ -18,10 +18,11 @@ from tidegate.route.mapping import Mapping, even, restored, switched
 from tidegate.runtime.compactor import Compactor
 from tidegate.runtime.gather import gather
 from tidegate.runtime.inlet import Inlet, Spooling
-from tidegate.runtime.job import Executor, Job, Outcome
+from tidegate.runtime.job import ALL, KEY, Executor, Job, Outcome
 from tidegate.runtime.metrics import BatchReport, Spans, Summary, added, imbalance
 from tidegate.runtime.options import RunOptions
 from tidegate.runtime.recovery import enter
+from tidegate.runtime.retention import SIDES, keepers
 from tidegate.runtime.splits import splits_of, time_cuts
 from tidegate.sink.protocol import Output, Sink
 from tidegate.source.uri import open_uri
@@ -32,7 +33,8 @@ from tidegate.state.store import Store
 
 _log = logging.getLogger(__name__)
 
-OPERATOR = "aggregate"
+_COUNTED = ("comparisons", "compared", *SIDES)
+"""What instances count that is summed up in the manifest."""
 
 Observer = Callable[[str, int], None]
 """Called with the name of each step of a batch as it is reached, and the batch."""
@@ -73,7 +75,10 @@ class Loop:
         self._closing: list[Callable[[], None]] = []
         self._lock = Lock(store)
         self._intake = Intake(hold=plan.aggregate is None)
-        self._compactor = Compactor(store, plan.aggregate.spec if plan.aggregate else None)
+        self._compactors = {
+            name: Compactor(store, keeper, f"{name}-compact")
+            for name, keeper in keepers(plan).items()
+        }
         try:
             self._manifest = self._recover()
             self._mapping = restored(
@@ -96,7 +101,8 @@ class Loop:
 
     def close(self) -> None:
         """Let go of threads, the sink, the executor and the checkpoint."""
-        self._compactor.close()
+        for compactor in self._compactors.values():
+            compactor.close()
         self.sink.close()
         self.executor.close()
         for action in self._closing:
@@ -154,8 +160,9 @@ class Loop:
         spans.mark("gate")
         self._observe("after gate", batch)
         mapping, epochs = self._switch(batch)
-        segments = self._compactor.apply(self._manifest.operators.get(OPERATOR, ()))
-        job = self._job(batch, cut, mapping, segments)
+        held = self._manifest.operators
+        state = {n: c.apply(held.get(n, ())) for n, c in self._compactors.items()}
+        job = self._job(batch, cut, mapping, state)
         with self._ahead():
             outcomes = _checked(job, self.executor.run(job))
         self._observe("after operate", batch)
@@ -163,7 +170,7 @@ class Loop:
         output = gather(self.plan, outcomes)
         self.sink.stage(BatchId(batch), output)
         spans.mark("collect")
-        manifest = self._next_manifest(batch, cut, mapping, epochs, segments, outcomes, output)
+        manifest = self._next_manifest(batch, cut, mapping, epochs, state, outcomes, output)
         self._observe("before commit", batch)
         self.store.publish(manifest)
         self._observe("after commit", batch)
@@ -175,11 +182,22 @@ class Loop:
             self._intake.forget()
         self._observe("after publish", batch)
         previous, self._manifest, self._mapping = self._manifest, manifest, mapping
-        held = manifest.operators.get(OPERATOR, ())
-        self._compactor.settle(held)
-        if not manifest.finished:
-            self._compactor.consider(manifest.batch, held, cut.frontier_us)
+        self._compact(manifest)
         return self._report(previous, manifest, outcomes, self._clock.now() - started, spans)
+
+    def _compact(self, manifest: Manifest) -> None:
+        """Let the compactors know what was committed, and start what is worth it."""
+        for name, compactor in self._compactors.items():
+            segments = manifest.operators.get(name, ())
+            compactor.settle(segments)
+            if not manifest.finished:
+                compactor.consider(
+                    manifest.batch,
+                    segments,
+                    manifest.frontier_us,
+                    manifest.counters.get(name, 0),
+                    manifest.mapping,
+                )
 
     @contextmanager
     def _ahead(self) -> Iterator[None]:
@@ -248,7 +266,7 @@ class Loop:
 
     def _count(self, manifest: Manifest) -> None:
         """Let the summary say what a manifest says."""
-        segments = manifest.operators.get(OPERATOR, ())
+        segments = manifest.segments()
         self.summary.counters = dict(manifest.counters)
         self.summary.epochs = manifest.epochs
         self.summary.finished = manifest.finished
@@ -275,7 +293,10 @@ class Loop:
         }
         return mapping, (*epochs, entry)
 
-    def _job(self, batch: int, cut: Cut, mapping: Mapping, segments: Sequence[Segment]) -> Job:
+    def _job(
+        self, batch: int, cut: Cut, mapping: Mapping, state: dict[str, tuple[Segment, ...]]
+    ) -> Job:
+        counters, join = self._manifest.counters, self.plan.join
         splits = tuple(splits_of(cut))
         return Job(
             batch,
@@ -284,9 +305,12 @@ class Loop:
             mapping,
             cut.previous_us,
             cut.frontier_us,
-            tuple(segments),
+            state,
             self.store.handle(),
             time_cuts(cut, mapping.instances),
+            (counters.get(SIDES[0], 0), counters.get(SIDES[1], 0)),
+            KEY if join is not None and join.routing == KEY else ALL,
+            self.sink.parts(BatchId(batch)) if join is not None else None,
         )
 
     def _next_manifest(
@@ -295,24 +319,29 @@ class Loop:
         cut: Cut,
         mapping: Mapping,
         epochs: tuple[dict[str, Any], ...],
-        segments: Sequence[Segment],
+        state: dict[str, tuple[Segment, ...]],
         outcomes: Sequence[Outcome],
         output: Output,
     ) -> Manifest:
-        live = self._compactor.live(segments, cut.frontier_us)
-        written = [s for o in outcomes for s in o.segments]
         counters = dict(self._manifest.counters)
         with self._gate:
             sources = self._intake.saved()
         news = {
             "rows_in": cut.rows,
-            "rows_out": output.rows.num_rows,
+            "rows_out": output.count,
             "rows_late": sum(t.num_rows for t in output.late.values()),
             "rows_rejected": output.rejected.num_rows if output.rejected is not None else 0,
             "batches": 1,
         }
+        for outcome in outcomes:
+            news |= {n: news.get(n, 0) + c for n, c in outcome.counts.items() if n in _COUNTED}
         for name, count in news.items():
             counters[name] = counters.get(name, 0) + count
+        operators = {}
+        for name, compactor in self._compactors.items():
+            live = compactor.live(state[name], cut.frontier_us, counters.get(name, 0))
+            written = [s for o in outcomes for s in o.segments.get(name, ())]
+            operators[name] = (*live, *written)
         return replace(
             self._manifest,
             batch=batch,
@@ -321,7 +350,7 @@ class Loop:
             mapping=mapping.owners,
             frontier_us=cut.frontier_us,
             sources=sources,
-            operators={OPERATOR: (*live, *written)} if self.plan.aggregate else {},
+            operators=operators,
             counters=counters,
             epochs=epochs,
             finished=cut.exhausted,
@@ -355,6 +384,8 @@ class Loop:
             self.summary.state_bytes,
             added(o.spans_ms for o in outcomes),
             max((s["floor_us"] for s in manifest.sources), default=MIN_US),
+            tuple(o.counts.get("comparisons", 0) for o in outcomes),
+            tuple(o.counts.get("compared", 0) for o in outcomes),
         )
         self.summary.add(report)
         _log.debug(

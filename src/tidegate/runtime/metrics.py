@@ -37,6 +37,10 @@ class BatchReport:
     """Time of all tasks together, by what they did; they run side by side inside `operate`."""
     newest_us: int = MIN_US
     """The newest event time that any source has brought so far; -inf before there is one."""
+    comparisons: tuple[int, ...] = ()
+    """Of a join, by instance: the pairs that the definition compares."""
+    compared: tuple[int, ...] = ()
+    """The pairs that were compared."""
 
 
 @dataclass
@@ -82,6 +86,7 @@ class Summary:
             "spans_ms": _medians([r.spans_ms for r in reports]),
             "tasks_ms": _medians([r.tasks_ms for r in reports]),
             "comparisons": self.counters.get("comparisons", 0),
+            "compared": self.counters.get("compared", 0),
             "epochs": [dict(e) for e in self.epochs],
             "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)
             if reports

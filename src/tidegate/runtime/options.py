@@ -45,7 +45,12 @@ class RunOptions:
                     f"{batch}={instances}",
                     "Batches are numbered from 0.",
                 )
-            self._positive("--switch", instances)
+            if instances < 1:
+                raise OptionError(
+                    "--switch",
+                    "the number of instances must be at least 1",
+                    f"{batch}={instances}",
+                )
             self._fits("--switch", instances)
 
     @staticmethod

@@ -74,6 +74,14 @@ def _opened(name: str, uris: Sequence[str], time: str | None) -> tuple[pa.Schema
         # Opened again as the time column: text of which most values are times is one then.
         return _opened(name, uris, DEFAULT_TIME)
     candidates = [f.name for f in schema if pa.types.is_timestamp(f.type)]
+    data = next((n for n in candidates if n[:1].isdigit()), None)
+    if data is not None:
+        raise SourceError(
+            f"stream {name}, {uris[0]}",
+            "the first line must be the header with the columns' names",
+            f"{data} as a name",
+            "Write the columns' names above the rows.",
+        )
     listed = ", ".join(candidates) or "none; the columns are " + ", ".join(schema.names)
     raise SourceError(
         f"stream {name}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.plan.explain import explain
+from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.query.node import Input, Node, StreamDef
 from tidegate.query.stream import Stream
 from tidegate.query.window import duration_us
@@ -124,8 +126,16 @@ class Session:
                 )
         return schemas[0]
 
-    def _describe(self, node: Node) -> str:
-        return explain(node, plan_for(node, self._place))
+    def _describe(
+        self,
+        node: Node,
+        *,
+        method: str = AUTO,
+        routing: str = AUTO,
+        buckets: int = DEFAULT_BUCKETS,
+    ) -> str:
+        join = JoinOptions(method, routing, buckets)
+        return explain(node, plan_for(node, self._place, join, self._connectors))
 
     def _launch(
         self,
@@ -140,6 +150,9 @@ class Session:
         switches: Mapping[int, int] | None = None,
         policy: Any = None,
         observer: Observer | None = None,
+        method: str = AUTO,
+        routing: str = AUTO,
+        exchange: str | None = None,
     ) -> RunningQuery:
         """Start a query; `Stream.start` comes here."""
         if policy is not None and policy != "fixed":
@@ -156,8 +169,8 @@ class Session:
             follow=follow,
             switches=switches or {},
         )
-        plan = plan_for(node, self._place)
-        loop = prepare(
-            plan, self._place, sink, options, checkpoint, self._connectors, observer=observer
-        )
+        place = replace(self._place, exchange=exchange) if exchange else self._place
+        join = JoinOptions(method, routing, options.buckets)
+        plan = plan_for(node, place, join, self._connectors)
+        loop = prepare(plan, place, sink, options, checkpoint, self._connectors, observer=observer)
         return RunningQuery(loop).begin()

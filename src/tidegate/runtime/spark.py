@@ -8,7 +8,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,10 +17,11 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from tidegate.errors import OptionError, QueryError
+from tidegate.errors import OptionError, QueryError, likely
 from tidegate.plan.physical import SPARK
 from tidegate.runtime.java import ensure_java
 from tidegate.runtime.job import Job, Outcome
@@ -51,7 +53,7 @@ def connect(master: str, name: str = "tidegate") -> SparkSession:
     ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = [*_SETTINGS, *_socket_settings()]
+    settings = [*_SETTINGS, *_folder_settings()]
     conf = SparkConf().setMaster(_with_retries(master)).setAppName(name).setAll(settings)
     with tempfile.NamedTemporaryFile(prefix="tidegate-jvm-", suffix=".log", delete=False) as log:
         try:
@@ -78,14 +80,33 @@ def types_by_spark(
     def types(expressions: Sequence[str], schema: pa.Schema) -> list[pa.DataType]:
         empty = own.createDataFrame([], from_arrow_schema(schema))
         try:
-            typed = empty.selectExpr(*[f"{e} AS c{i}" for i, e in enumerate(expressions)])
+            with _quiet():
+                typed = empty.selectExpr(*[f"{e} AS c{i}" for i, e in enumerate(expressions)])
         except PySparkException as error:
-            raise QueryError(
-                "query", "every expression must be one Spark SQL knows", first_line(error)
-            ) from None
+            raise _unknown(own, error) from None
         return [field.type for field in to_arrow_schema(typed.schema, timezone="UTC")]
 
     return types
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep PySpark from logging an error of the analysis, whole stacks of it: ours is one line."""
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _unknown(session: SparkSession, error: PySparkException) -> QueryError:
+    if error.getCondition() != "UNRESOLVED_ROUTINE":
+        return QueryError("query", "every expression must be one Spark knows", first_line(error))
+    name = str((error.getMessageParameters() or {}).get("routineName")).strip("`")
+    known = [row.function for row in session.sql("SHOW FUNCTIONS").collect()]
+    remedy = likely(name, known, alike=0.75) or "Spark's documentation lists its functions."
+    return QueryError("query", "no function of Spark has this name", name, remedy)
 
 
 def _sql_session(session: SparkSession) -> SparkSession:
@@ -130,16 +151,19 @@ class SparkExecutor:
         """Nothing is held open; the Spark context is the caller's."""
 
 
-def _socket_settings() -> list[tuple[str, str]]:
-    """Let Python workers be reached by Unix sockets: over TCP a task waits 40 ms for an answer.
+def _folder_settings() -> list[tuple[str, str]]:
+    """Keep the warehouse out of the user's folder, and let workers be reached by Unix sockets.
 
-    Their names must be short, so not below a folder for temporary files that has a long one.
+    Over TCP a task waits 40 ms for an answer. The sockets' names must be short, so not below a
+    folder for temporary files that has a long one.
     """
     folder = tempfile.mkdtemp(prefix="tidegate-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    warehouse = ("spark.sql.warehouse.dir", f"{folder}/warehouse")
     if len(folder) > _SOCKET_FOLDER_LENGTH:
-        return []
+        return [warehouse]
     return [
+        warehouse,
         ("spark.python.unix.domain.socket.enabled", "true"),
         ("spark.python.unix.domain.socket.dir", folder),
     ]

@@ -23,8 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import RunError, SourceError
 from tidegate.runtime.spark_failure import first_line
-from tidegate.schema import cast_table, normal_schema
-from tidegate.source.event_time import check_time, to_us
+from tidegate.schema import cast_table, check_time, normal_schema, to_us
 from tidegate.source.run import Run, RunSource
 from tidegate.state.store import Store, StoreHandle
 

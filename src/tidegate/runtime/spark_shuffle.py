@@ -21,7 +21,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tidegate.errors import TidegateError
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.runtime.job import (
+    ALL,
     ERROR,
+    EVERY,
+    GRID,
     SEQ,
     SRC,
     TS,
@@ -56,6 +59,7 @@ class ShuffleExecutor:
         self._session = session
 
     def run(self, job: Job) -> list[Outcome]:
+        job = _spread(job)
         routed = self._parcels(job).repartitionById(job.mapping.instances, F.col("instance"))
         answers = routed.mapInArrow(_instance_task(job), _ddl(_OUTCOME))
         try:
@@ -127,7 +131,7 @@ def _map_task(job: Job, splits: Sequence[int]) -> Callable[[Batches], Batches]:
                         parcels += map_split(job, job.splits[splits[number]])
                 except TidegateError as error:
                     parcels = [*parcels, _failed(error)]
-                yield _packed(parcels)
+                yield _packed(job, parcels)
 
     return run
 
@@ -169,7 +173,7 @@ def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
                 parcels = deal(job, split, tuples.combine_chunks())
             except TidegateError as error:
                 parcels = [_failed(error)]
-            yield _packed(parcels)
+            yield _packed(job, parcels)
 
     return run
 
@@ -197,7 +201,21 @@ def _failed(error: TidegateError) -> Parcel:
     return Parcel(0, -1, ERROR, pickle.dumps(error))
 
 
-def _packed(parcels: Sequence[Parcel]) -> pa.RecordBatch:
+def _spread(job: Job) -> Job:
+    """Across hosts the tuples of a join go over a grid; all to all only where rows are counted."""
+    join = job.plan.join
+    if join is None or job.spread != ALL:
+        return job
+    counted = any(s.extent.rows is not None for s in (join.spec.left, join.spec.right))
+    return job if counted else replace(job, spread=GRID)
+
+
+def _packed(job: Job, parcels: Sequence[Parcel]) -> pa.RecordBatch:
+    parcels = [
+        replace(p, instance=i)
+        for p in parcels
+        for i in (range(job.mapping.instances) if p.instance == EVERY else (p.instance,))
+    ]
     columns = [
         [p.instance for p in parcels],
         [p.split for p in parcels],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from tidegate.operate.aggregate import fold
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import Prefix
 from tidegate.runtime.instance import run_aggregate, run_stateless
+from tidegate.runtime.instance_join import deal_join, run_join
 from tidegate.runtime.job import (
     LATE,
     PARTIAL,
@@ -33,7 +35,7 @@ from tidegate.runtime.job import (
 )
 from tidegate.runtime.metrics import Spans, added
 from tidegate.runtime.side import side_parcels
-from tidegate.source.event_time import to_us
+from tidegate.schema import to_us
 
 _STREAM_SHIFT = 32
 
@@ -115,6 +117,8 @@ def deal(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
     """Divide a split's tuples among the instances: folded into panes, or by event time."""
     if not tuples.num_rows:
         return []
+    if job.plan.join is not None:
+        return deal_join(job, split, tuples)
     if job.plan.aggregate is None:
         times = tuples.column(TS).to_numpy()
         owners = np.searchsorted(np.array(job.cuts_us, np.int64), times, "right")
@@ -137,11 +141,17 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     clock = SystemClock()
     started, spans = clock.now(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
-    tables = [from_bytes(p.data) for p in ordered if p.kind == PARTIAL]
-    run = run_stateless if job.plan.aggregate is None else run_aggregate
-    rows, segments = run(job, instance, tables, spans)
+    partials = [(p.split, from_bytes(p.data)) for p in ordered if p.kind == PARTIAL]
+    tables = [t for _, t in partials]
+    if job.plan.join is not None:
+        outcome = run_join(job, instance, partials, spans)
+    elif job.plan.aggregate is not None:
+        outcome = run_aggregate(job, instance, tables, spans)
+    else:
+        outcome = run_stateless(job, instance, tables, spans)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
-    tuples = sum(t.num_rows for t in tables)
+    tuples = outcome.counts.get("held", sum(t.num_rows for t in tables))
     told = [json.loads(bytes(p.data)) for p in ordered if p.kind == SPANS]
     spent = added([*told, spans.spans_ms])
-    return Outcome(instance, rows, segments, side, tuples, clock.now() - started, spent)
+    seconds = clock.now() - started
+    return replace(outcome, side=side, tuples=tuples, seconds=seconds, spans_ms=spent)

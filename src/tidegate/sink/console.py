@@ -37,6 +37,9 @@ class ConsoleSink:
     def stage(self, batch: BatchId, output: Output) -> None:
         self._staged = {batch: output}
 
+    def parts(self, batch: BatchId) -> None:
+        """Rows are shown here, so they have to come here."""
+
     def publish(self, batch: BatchId) -> None:
         output = self._staged.pop(batch, None)
         if output is None or not output.rows.num_rows:

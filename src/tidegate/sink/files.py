@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from tidegate.batch import BatchId
 from tidegate.errors import OptionError, SinkError, near
-from tidegate.sink.csv import write_csv
-from tidegate.sink.json import write_json
+from tidegate.sink.part import WRITERS, PartWriter, write_part
 from tidegate.sink.protocol import Output
 from tidegate.state.store import Store
 
@@ -30,8 +27,7 @@ class FileSink:
     """
 
     def __init__(self, path: str | os.PathLike[str], format: str = "parquet") -> None:
-        if format not in _WRITERS:
-            raise OptionError("--format", "must be a known format", format, near(format, _WRITERS))
+        check_format(format)
         self.path = Path(path)
         self.format = format
 
@@ -54,22 +50,27 @@ class FileSink:
                 "Choose another --out or change its permissions.",
             )
 
+    def parts(self, batch: BatchId) -> PartWriter:
+        """Begin a batch whose rows tasks will write; `stage` then adds the side outputs."""
+        aside = self.path / _STAGING
+        try:
+            self._discard(aside)
+        except OSError as error:
+            raise _unwritten(aside, error) from error
+        return PartWriter(str((aside / _folder(batch)).absolute()), self.format)
+
     def stage(self, batch: BatchId, output: Output) -> None:
         aside = self.path / _STAGING / _folder(batch)
         try:
-            self._discard(self.path / _STAGING)
-            self._write(aside, "part-00000", output.rows)
+            if output.written is None:
+                self._discard(self.path / _STAGING)
+                write_part(aside, "part-00000", self.format, output.rows)
             for stream, table in output.late.items():
-                self._write(aside / "_late", _file_name(stream), table)
+                write_part(aside / "_late", _file_name(stream), self.format, table)
             if output.rejected is not None:
-                self._write(aside / "_rejected", "rejected", output.rejected)
+                write_part(aside / "_rejected", "rejected", self.format, output.rejected)
         except (OSError, pa.ArrowException) as error:
-            raise SinkError(
-                str(aside),
-                "the batch must be written before it is committed",
-                getattr(error, "strerror", None) or str(error),
-                "Nothing of it was committed: make room or mend the folder, then run again.",
-            ) from error
+            raise _unwritten(aside, error) from error
 
     def publish(self, batch: BatchId) -> None:
         """Move the side outputs into place, then the batch itself: a crash leaves the rest aside.
@@ -122,6 +123,14 @@ class FileSink:
                 "Continue with the --out of the earlier run, or move those batches away.",
             )
         places = (self.path / newest, self.path / _STAGING / newest)
+        other = [p for place in places for p in sorted(place.glob("part-*"))]
+        if other and other[0].suffix != f".{self.format}":
+            raise OptionError(
+                "--format",
+                f"must be that of the results in {self.path}, {other[0].suffix[1:]}",
+                self.format,
+                f"Use --format {other[0].suffix[1:]}, or another --out and --checkpoint.",
+            )
         if not any(place.exists() for place in places):
             raise OptionError(
                 str(self.path),
@@ -136,13 +145,6 @@ class FileSink:
         self._discard(target)
         os.replace(source, target)
 
-    def _write(self, folder: Path, name: str, table: pa.Table) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{name}.{self.format}"
-        _WRITERS[self.format](table, path)
-        with path.open("rb") as written:
-            os.fsync(written.fileno())
-
     def _drop_empty_staging(self) -> None:
         staging = self.path / _STAGING
         if staging.exists() and not any(staging.iterdir()):
@@ -152,6 +154,21 @@ class FileSink:
     def _discard(path: Path) -> None:
         if path.exists():
             shutil.rmtree(path)
+
+
+def check_format(format: str) -> None:
+    """Refuse a format that results cannot be written in."""
+    if format not in WRITERS:
+        raise OptionError("--format", "must be a known format", format, near(format, WRITERS))
+
+
+def _unwritten(aside: Path, error: OSError | pa.ArrowException) -> SinkError:
+    return SinkError(
+        str(aside),
+        "the batch must be written before it is committed",
+        getattr(error, "strerror", None) or str(error),
+        "Nothing of it was committed: make room or mend the folder, then run again.",
+    )
 
 
 def _folder(batch: int) -> str:
@@ -169,16 +186,3 @@ def _sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _write_parquet(table: pa.Table, path: Path) -> None:
-    # A dictionary of floats costs half of the time of writing and saves nothing.
-    repeating = [f.name for f in table.schema if not pa.types.is_floating(f.type)]
-    pyarrow.parquet.write_table(table, path, compression="zstd", use_dictionary=repeating)
-
-
-_WRITERS: dict[str, Callable[[pa.Table, Path], None]] = {
-    "parquet": _write_parquet,
-    "csv": write_csv,
-    "json": write_json,
-}

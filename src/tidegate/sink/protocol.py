@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidegate.batch import BatchId
+from tidegate.sink.part import PartWriter
 from tidegate.state.store import Store
 
 
@@ -17,12 +18,19 @@ class Output:
     """One batch of results, in the output order, with its side outputs.
 
     `late` has one table per stream: the stream's columns and why the tuple was late. `rejected`
-    has one row per tuple that had no readable time or could not be parsed.
+    has one row per tuple that had no readable time or could not be parsed. Where tasks have
+    written the rows already, `written` is how many they are, and `rows` only the last of them.
     """
 
     rows: pa.Table
     late: Mapping[str, pa.Table] = field(default_factory=dict)
     rejected: pa.Table | None = None
+    written: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many rows the batch has."""
+        return self.rows.num_rows if self.written is None else self.written
 
 
 class Sink(Protocol):
@@ -37,6 +45,9 @@ class Sink(Protocol):
         """Check that results can be written; `fresh` says that no batch was committed before."""
 
     def stage(self, batch: BatchId, output: Output) -> None: ...
+
+    def parts(self, batch: BatchId) -> PartWriter | None:
+        """What tasks may write the rows of a batch with, before it is staged; None: they cannot."""
 
     def publish(self, batch: BatchId) -> None: ...
 

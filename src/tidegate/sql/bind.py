@@ -21,7 +21,6 @@ from tidegate.query.node import (
     data_names,
     project,
 )
-from tidegate.query.window import Window
 from tidegate.sql.function import (
     aggregate_name,
     has_aggregate,
@@ -29,7 +28,8 @@ from tidegate.sql.function import (
     unknown_aggregate,
 )
 from tidegate.sql.group import Grouping, ordinal
-from tidegate.sql.scope import Scope, resolve_join
+from tidegate.sql.join import Relation, join_relations, refuse_more, star_items
+from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import Create, Script, read_option, read_script, read_window
 from tidegate.sql.syntax import QueryWith, StreamWindow
 
@@ -56,20 +56,6 @@ def bind(script: Script, streams: Mapping[str, StreamDef]) -> Node:
 
 
 @dataclass(frozen=True)
-class _Relation:
-    """What FROM gives a SELECT: a node, how it is called, and the window over it."""
-
-    node: Node
-    alias: str | None
-    window: Window | None
-    text: str
-
-    @property
-    def scope(self) -> Scope:
-        return Scope(self.alias, self.node.names)
-
-
-@dataclass(frozen=True)
 class _Binder:
     streams: Mapping[str, StreamDef]
     named: Mapping[str, exp.Expression]
@@ -78,7 +64,9 @@ class _Binder:
         if isinstance(tree, QueryWith):
             options = [read_option(o) for o in tree.expressions]
             self.query(tree.this)
-            raise UnavailableError(f"WITH {options[0]}", "is not available yet")
+            raise UnavailableError(
+                f"WITH {options[0]}", "is not available yet", None, "Leave the clause out."
+            )
         if with_ := tree.args.get("with_"):
             return self._with(with_).query(_without_with(tree))
         if isinstance(tree, exp.Subquery):
@@ -128,8 +116,9 @@ class _Binder:
         if from_ is None:
             raise QueryError("SELECT", "needs FROM and a stream")
         relation = self._relation(from_.this)
-        if tree.args.get("joins"):
-            self._join(tree, relation)
+        if joins := tree.args.get("joins"):
+            refuse_more(joins)
+            relation = join_relations(joins[0], relation, self._joined(joins[0].this))
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):
@@ -139,6 +128,13 @@ class _Binder:
         if tree.args.get("group") or any(
             has_aggregate(e) for e in (*(e for _, e in items), *(c for c in clauses if c))
         ):
+            if relation.pair is not None:
+                raise UnavailableError(
+                    "JOIN",
+                    "aggregates over a join are not available yet",
+                    None,
+                    "Write the pairs out, and aggregate them in a second query.",
+                )
             return _aggregate(tree, relation, node, items)
         if relation.window is not None:
             for _, item in items:
@@ -152,7 +148,12 @@ class _Binder:
             )
         return _stateless(tree, scope, node, items)
 
-    def _relation(self, tree: exp.Expression) -> _Relation:
+    def _joined(self, tree: exp.Expression) -> Relation:
+        if isinstance(tree, exp.Lateral):
+            raise QueryError("JOIN", "LATERAL is not supported", "LATERAL")
+        return self._relation(tree)
+
+    def _relation(self, tree: exp.Expression) -> Relation:
         if isinstance(tree, StreamWindow):
             return replace(self._relation(tree.this), window=read_window(tree))
         text = tree.sql(dialect="tidegate", comments=False)
@@ -160,46 +161,27 @@ class _Binder:
         _refuse_modifiers(tree, text)
         if isinstance(tree, exp.Subquery):
             short = text if len(text) < 40 else "(...)"
-            return _Relation(self.query(tree.this), alias, None, short)
+            return Relation(self.query(tree.this), alias, None, short)
         if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
             raise QueryError("FROM", "must name a stream or hold a subquery", text)
         name = ".".join(p.name for p in tree.parts)
         if name.lower() in self.named:
             hidden = {k: v for k, v in self.named.items() if k != name.lower()}
             inner = replace(self, named=hidden).query(self.named[name.lower()])
-            return _Relation(inner, alias or name, None, text)
+            return Relation(inner, alias or name, None, text)
         found = find_name(name, list(self.streams))
         if found is None:
-            raise QueryError("FROM", "no stream has this name", name, near(name, self.streams))
-        return _Relation(Input(self.streams[found]), alias or name, None, text)
-
-    def _join(self, tree: exp.Select, first: _Relation) -> None:
-        relations = [first]
-        for join in tree.args["joins"]:
-            relations.append(self._relation(join.this))
-            if join.side:
-                raise QueryError("JOIN", "only inner joins are possible", f"{join.side} JOIN")
-        for relation in relations:
-            if relation.window is None:
-                raise QueryError(
-                    "JOIN",
-                    "both sides need a window",
-                    relation.text,
-                    f"Write {relation.text} [RANGE ...].",
-                )
-        scopes = [r.scope for r in relations]
-        for join in tree.args["joins"]:
-            if join.args.get("on"):
-                resolve_join(join.args["on"], scopes, "ON")
-        for item in tree.expressions:
-            resolve_join(item, scopes, "SELECT")
-        raise UnavailableError("JOIN", "joins are not available yet")
+            remedy = near(name, self.streams)
+            if not self.streams:
+                remedy = f"There are none: write CREATE STREAM {name} FROM 'uri', or give --stream."
+            raise QueryError("FROM", "no stream has this name", name, remedy)
+        return Relation(Input(self.streams[found]), alias or name, None, text)
 
 
 def _aggregate(
-    tree: exp.Select, relation: _Relation, child: Node, items: tuple[NamedExpr, ...]
+    tree: exp.Select, relation: Relation, child: Node, items: tuple[NamedExpr, ...]
 ) -> Node:
-    scope = relation.scope
+    scope = relation.single
     if relation.window is None:
         raise QueryError(
             "SELECT",
@@ -226,7 +208,9 @@ def _aggregate(
     return project(node, outputs)
 
 
-def _stateless(tree: exp.Select, scope: Scope, child: Node, items: tuple[NamedExpr, ...]) -> Node:
+def _stateless(
+    tree: exp.Select, scope: Scope | PairScope, child: Node, items: tuple[NamedExpr, ...]
+) -> Node:
     node = child
     if clause := tree.args.get("having"):
         raise QueryError(
@@ -252,7 +236,7 @@ def _through(expression: exp.Expression, aliases: Mapping[str, exp.Expression]) 
     return aliases.get(expression.name, expression)
 
 
-def _items(tree: exp.Select, scope: Scope, child: Node) -> tuple[NamedExpr, ...]:
+def _items(tree: exp.Select, scope: Scope | PairScope, child: Node) -> tuple[NamedExpr, ...]:
     items: list[NamedExpr] = []
     for written in tree.expressions:
         if isinstance(written, exp.Star) or (written.is_star and isinstance(written, exp.Column)):
@@ -267,8 +251,14 @@ def _items(tree: exp.Select, scope: Scope, child: Node) -> tuple[NamedExpr, ...]
     return tuple(items)
 
 
-def _star(written: exp.Expression, scope: Scope, child: Node, tree: exp.Select) -> list[NamedExpr]:
-    if isinstance(written, exp.Column) and not scope.owns(written.table):
+def _star(
+    written: exp.Expression, scope: Scope | PairScope, child: Node, tree: exp.Select
+) -> list[NamedExpr]:
+    if (
+        isinstance(written, exp.Column)
+        and isinstance(scope, Scope)
+        and not scope.owns(written.table)
+    ):
         raise QueryError(
             "SELECT",
             "no stream in FROM has this name",
@@ -284,11 +274,13 @@ def _star(written: exp.Expression, scope: Scope, child: Node, tree: exp.Select) 
         if star.args.get(part):
             raise QueryError("SELECT", f"* {part.upper()} is not supported")
     left_out = {e.name.lower() for e in star.args.get("except_") or ()}
+    if isinstance(scope, PairScope):
+        return star_items(written, scope, left_out)
     return [(n, column(n)) for n in data_names(child) if n.lower() not in left_out]
 
 
 def _order(
-    order: exp.Order | None, items: tuple[NamedExpr, ...], scope: Scope
+    order: exp.Order | None, items: tuple[NamedExpr, ...], scope: Scope | PairScope
 ) -> tuple[Order, ...]:
     keys: list[Order] = []
     for written in order.expressions if order is not None else ():
@@ -308,7 +300,7 @@ def _limit(limit: exp.Limit | None) -> int | None:
     if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
         raise QueryError(
             "LIMIT",
-            "must be a whole number",
+            "must be a whole number from 0 on",
             "something else" if value is None else value.sql(dialect="spark", comments=False),
         )
     return int(value.name)

@@ -15,6 +15,7 @@ from sqlglot.parsers.spark import SparkParser
 
 from tidegate.errors import QueryError
 from tidegate.query.window import duration_us, unit_us
+from tidegate.sql.slip import refuse_slips
 from tidegate.sql.syntax import (
     CreateStream,
     QueryWith,
@@ -26,12 +27,15 @@ from tidegate.sql.syntax import (
 )
 
 _STATEMENTS = "expected CREATE STREAM or SELECT"
+_UNEXPECTED = "invalid expression / Unexpected token"
+_MISSING = "Is a comma, an operator or a keyword missing before it?"
 _PLAIN = {
-    "invalid expression / Unexpected token": "expected another clause or the end of the statement",
+    _UNEXPECTED: "expected another clause or the end of the statement",
     "expecting )": "expected )",
     "expecting (": "expected (",
     "expected table name": "expected the name of a stream",
     "required": "expected another operand or argument",
+    "the number of provided arguments": "expected fewer arguments",
 }
 
 
@@ -100,7 +104,7 @@ class TidegateParser(SparkParser):
                 self.raise_error(f"expected {word} only once", self._prev)
             create.set(word.lower(), clauses[word]())
         if self._curr:
-            self.raise_error("expected TIME, DISORDER, IDLE or the end of the statement")
+            self.raise_error("expected TIME, DISORDER, IDLE or ; at the end of the statement")
         return self.expression(create)
 
     def _parse_time_column(self) -> exp.Expr | None:
@@ -128,6 +132,14 @@ class TidegateParser(SparkParser):
         if self._match(TokenType.L_BRACKET, advance=False):
             self.raise_error("expected only one window after a stream")
         return window
+
+    def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
+        """A join as written: sqlglot adds ON TRUE where there is no condition."""
+        join = super()._parse_join(*args, **kwargs)
+        if join is not None and join.args.get("on") == exp.true():
+            written = self._prev.token_type is TokenType.TRUE
+            join.set("on", exp.true() if written else None)
+        return join
 
     def _parse_window_suffix(self, this: exp.Expr) -> StreamWindow:
         self._match(TokenType.L_BRACKET)
@@ -297,6 +309,7 @@ class Tidegate(Spark):
 def parse(text: str) -> list[exp.Expression]:
     """The statements of a script, without the empty ones; mistakes are one-line QueryErrors."""
     try:
+        refuse_slips(Tidegate().tokenize(text))
         statements = Tidegate().parse(text)
         return [
             s
@@ -320,7 +333,9 @@ def _parse_mistake(error: ParseError) -> QueryError:
     line, column = int(first.get("line") or 1), int(first.get("col") or 1)
     start = column - len(found) + 1 if found else column
     where = f"SQL line {line}, column {max(1, start)}"
-    return QueryError(where, " ".join(requirement.split()), found or "the end of the statement")
+    got = found or "the end of the statement"
+    remedy = _MISSING if found and requirement is _PLAIN[_UNEXPECTED] else None
+    return QueryError(where, " ".join(requirement.split()), got, remedy)
 
 
 def _token_mistake(error: TokenError, text: str) -> QueryError:

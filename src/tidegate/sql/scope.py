@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidegate.errors import QueryError, near
-from tidegate.query.name import column, find_name, resolve
+from tidegate.query.name import EVENT_TIME, SideName, ambiguous, column, find_name, resolve
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,19 @@ class Scope:
                 return self._reference([p.name for p in node.parts], where)
             return node
 
-        fixed = expression.copy().transform(fix, copy=False)
-        if not isinstance(fixed, exp.Expression):
-            raise TypeError(f"not an expression: {fixed!r}")
-        return fixed
+        return _expression(expression.copy().transform(fix, copy=False))
 
     def owns(self, qualifier: str) -> bool:
         """Whether a qualifier names this relation; case does not matter."""
         return self.alias is not None and self.alias.lower() == qualifier.lower()
+
+    def flat(self, name: str) -> SideName:
+        """A column under the name that it has in a join."""
+        return SideName(self.alias or "", name)
+
+    def column(self, name: str) -> exp.Column:
+        """A reference to one of its columns from above a join."""
+        return column(self.flat(name))
 
     def _reference(self, parts: Sequence[str], where: str) -> exp.Expression:
         if len(parts) > 1 and self.owns(parts[0]):
@@ -51,27 +56,66 @@ class Scope:
         )
 
 
-def resolve_join(expression: exp.Expression, scopes: Sequence[Scope], where: str) -> None:
-    """Check that every column of an expression belongs to exactly one side of a join."""
-    for node in expression.find_all(exp.Column):
-        if isinstance(node.this, exp.Star):
-            continue
-        sides = [s for s in scopes if not node.table or s.owns(node.table)]
-        if not sides:
-            aliases = [s.alias for s in scopes if s.alias]
-            raise QueryError(
-                where, "no stream in FROM has this name", node.table, near(node.table, aliases)
-            )
-        holders = [s for s in sides if find_name(node.name, s.names)]
+@dataclass(frozen=True)
+class PairScope:
+    """The two relations of a join; what stands for a column is the name it has in the join.
+
+    `shared` are the columns of USING: both sides have them, and the name alone means the left one.
+    """
+
+    left: Scope
+    right: Scope
+    shared: tuple[str, ...] = ()
+
+    def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
+        """A copy in which every column is named as in the join; the bare event time stays."""
+        _refuse(expression, where)
+
+        def fix(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+                return self._reference([p.name for p in node.parts], where)
+            return node
+
+        return _expression(expression.copy().transform(fix, copy=False))
+
+    def owner(self, qualifier: str, where: str) -> Scope:
+        """The side that a qualifier names."""
+        for side in (self.left, self.right):
+            if side.owns(qualifier):
+                return side
+        aliases = [s.alias for s in (self.left, self.right) if s.alias]
+        raise QueryError(
+            where, "no stream in FROM has this name", qualifier, near(qualifier, aliases)
+        )
+
+    def data_names(self, side: Scope) -> tuple[str, ...]:
+        """The columns that * means for one side: without its event time."""
+        return tuple(n for n in side.names if n != EVENT_TIME)
+
+    def _reference(self, parts: Sequence[str], where: str) -> exp.Expression:
+        sides = (self.left, self.right)
+        if len(parts) > 1 and any(s.owns(parts[0]) for s in sides):
+            side = self.owner(parts[0], where)
+            found = find_name(parts[1], side.names)
+            if found is None:
+                got = f"{parts[0]}.{parts[1]}"
+                remedy = near(parts[1], side.names)
+                raise QueryError(where, "no column has this name", got, remedy)
+            return _fields(side.column(found), parts[2:])
+        if parts[0].lower() == EVENT_TIME and where != "ON":
+            return _fields(column(EVENT_TIME), parts[1:])
+        holders = [s for s in sides if find_name(parts[0], s.names)]
+        if not holders and len(parts) > 1:
+            self.owner(parts[0], where)
         if not holders:
-            resolve(node.name, [n for s in sides for n in s.names], where)
-        if len(holders) > 1:
-            raise QueryError(
-                where,
-                "a column of both sides must be qualified",
-                node.name,
-                " or ".join(f"{s.alias}.{node.name}" for s in holders) + "?",
-            )
+            if where == "ORDER BY":
+                return column(parts[0])
+            listed = [str(s.flat(n)) for s in sides for n in s.names]
+            raise QueryError(where, "no column has this name", parts[0], near(parts[0], listed))
+        if len(holders) > 1 and parts[0].lower() not in self.shared:
+            held = [str(s.flat(find_name(parts[0], s.names) or "")) for s in holders]
+            raise ambiguous(".".join(parts), held, where)
+        return _fields(holders[0].column(find_name(parts[0], holders[0].names) or ""), parts[1:])
 
 
 def _fields(of: exp.Expression, fields: Sequence[str]) -> exp.Expression:
@@ -93,4 +137,11 @@ def _refuse(expression: exp.Expression, where: str) -> None:
             where,
             "a subquery can stand in FROM only",
             expression.sql(dialect="tidegate", comments=False),
+            "Write the values out, or filter in a subquery in FROM.",
         )
+
+
+def _expression(node: exp.Expr) -> exp.Expression:
+    if not isinstance(node, exp.Expression):
+        raise TypeError(f"not an expression: {node!r}")
+    return node

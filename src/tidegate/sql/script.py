@@ -57,7 +57,12 @@ def read_script(text: str) -> Script:
         if isinstance(statement, CreateStream):
             create = _create(statement)
             if create.name.lower() in creates:
-                raise QueryError("CREATE STREAM", "a name can be used once", create.name)
+                raise QueryError(
+                    "CREATE STREAM",
+                    "a name can be used once",
+                    f"{create.name} twice",
+                    "Give one of the streams another name.",
+                )
             creates[create.name.lower()] = create
         elif isinstance(statement, exp.Query | QueryWith):
             selects.append(statement)
@@ -65,7 +70,8 @@ def read_script(text: str) -> Script:
             raise QueryError(
                 "SQL",
                 "a script holds CREATE STREAM statements and one SELECT",
-                statement.sql(dialect="tidegate", comments=False)[:60],
+                _short(statement.sql(dialect="tidegate", comments=False)),
+                "Leave it out; results go where --out says.",
             )
     if len(selects) != 1:
         raise QueryError(
@@ -113,7 +119,12 @@ def read_option(node: exp.Expression) -> Option:
 def _create(node: CreateStream) -> Create:
     name = node.this.name
     if node.args.get("query"):
-        raise UnavailableError(f"CREATE STREAM {name}", "CREATE STREAM ... AS is not available yet")
+        raise UnavailableError(
+            f"CREATE STREAM {name}",
+            "CREATE STREAM ... AS is not available yet",
+            None,
+            "Write the query as a subquery in FROM.",
+        )
     where = f"CREATE STREAM {name}"
     time, disorder, idle = (node.args.get(a) for a in ("time", "disorder", "idle"))
     disorder_us = 0 if disorder is None else read_duration(disorder, where)
@@ -124,6 +135,10 @@ def _create(node: CreateStream) -> Create:
         raise QueryError(where, "IDLE must be longer than zero", duration_text(idle_us))
     uris = tuple(u.name for u in node.args["uris"])
     return Create(name, uris, None if time is None else time.name, disorder_us, idle_us)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]} ..."
 
 
 def _number(node: exp.Expression) -> Decimal:

@@ -31,6 +31,7 @@ def choose(
     live_rows: Sequence[int],
     *,
     cell: int | None = None,
+    dead_share: float = DEAD_SHARE,
     most_rows: int = 4_000_000,
     most_groups: int = 4,
     most_segments: int = 64,
@@ -43,7 +44,7 @@ def choose(
     that is logarithmic in the rows. With `cell`, only segments whose order column lies within one
     cell of that size are merged: rows that die together stay together. When there are more than
     `most_segments` and no such run, the four neighbours with the fewest rows are merged. Single
-    segments with more than a fifth of dead rows follow, the worst first. All groups of a call
+    segments with more than `dead_share` of dead rows follow, the worst first. All groups of a call
     together read at most `most_rows` rows; a group that does not fit waits until its segments are
     dead.
     """
@@ -68,19 +69,26 @@ def choose(
         totals = [sum(live_rows[i : i + FANIN]) for i in range(len(segments) - FANIN + 1)]
         cheapest = int(np.argmin(totals))
         take(cheapest, cheapest + FANIN)
-    for index in _worst_first(segments, live_rows):
+    for index in _worst_first(segments, live_rows, dead_share):
         take(index, index + 1)
     return tuple(tuple(segments[a:b]) for a, b in sorted(taken))
 
 
 def compact(
-    store: Store, group: Sequence[Segment], name: str, live: Live, order: str, sealed: int
+    store: Store,
+    group: Sequence[Segment],
+    name: str,
+    live: Live,
+    order: str,
+    sealed: int,
+    arrange: Callable[[pa.Table], pa.Table] | None = None,
 ) -> Segment | None:
     """Write the live rows of a group, oldest segment first, as one segment; None if there are none.
 
     Rows with equal (bucket, order) keep the order of their segments and, within one, their own.
     Values are copied, never combined, so nothing depends on when compaction happens. The group's
     files stay: they go when no kept manifest lists them. All segments of a group have one schema.
+    With `arrange` the rows come in the order it gives them, and not by bucket.
     """
     parts = []
     for segment in group:
@@ -89,7 +97,9 @@ def compact(
     table = pa.concat_tables(parts)
     if table.num_rows == 0:
         return None
-    return write_segment(store, name, _sorted(table, order), order, sealed)
+    if arrange is None:
+        return write_segment(store, name, by_bucket(table, order), order, sealed)
+    return write_segment(store, name, arrange(table), order, sealed, grouped=False)
 
 
 def replace(
@@ -101,11 +111,25 @@ def replace(
     stop = start + len(group)
     if tuple(segments[start:stop]) != tuple(group):
         raise ValueError(f"{[s.name for s in group]} are not neighbours in {names}")
-    new = () if compacted is None else (compacted,)
-    return (*segments[:start], *new, *segments[stop:])
+    return replace_any(segments, group, compacted)
 
 
-def _sorted(table: pa.Table, order: str) -> pa.Table:
+def replace_any(
+    segments: Sequence[Segment], group: Sequence[Segment], compacted: Segment | None
+) -> tuple[Segment, ...]:
+    """The same for a group that may have others between it, where their order does not count."""
+    names = {segment.name for segment in group}
+    kept: list[Segment] = []
+    for segment in segments:
+        if segment.name not in names:
+            kept.append(segment)
+        elif segment.name == group[0].name and compacted is not None:
+            kept.append(compacted)
+    return tuple(kept)
+
+
+def by_bucket(table: pa.Table, order: str) -> pa.Table:
+    """Rows sorted by (bucket, order); equal ones stay as they were."""
     keys: list[npt.NDArray[Any]] = [
         table[column].cast(pa.int64()).to_numpy() for column in (order, "bucket")
     ]
@@ -151,7 +175,9 @@ def _fitting(segments: Sequence[Segment], start: int, stop: int, most_rows: int)
     return start + fits if fits >= FANIN else stop
 
 
-def _worst_first(segments: Sequence[Segment], live_rows: Sequence[int]) -> list[int]:
+def _worst_first(
+    segments: Sequence[Segment], live_rows: Sequence[int], most_dead: float
+) -> list[int]:
     dead = [1 - live / max(s.rows, 1) for s, live in zip(segments, live_rows, strict=True)]
-    worth = [i for i, share in enumerate(dead) if share > DEAD_SHARE]
+    worth = [i for i, share in enumerate(dead) if share > most_dead]
     return sorted(worth, key=lambda i: (-dead[i], i))

@@ -2,6 +2,7 @@
 
 A segment is an uncompressed Arrow IPC file whose rows are sorted by (bucket, order column). Its
 schema metadata has the row ranges of the buckets, so that a bucket is a slice of a memory map.
+Where an operator searches all its buckets together, it is sorted as the operator needs instead.
 """
 
 from __future__ import annotations
@@ -77,21 +78,27 @@ class Segment:
         return cls(**{**fields, "buckets": tuple(set_)})
 
 
-def write_segment(store: Store, name: str, table: pa.Table, order: str, sealed: int) -> Segment:
+def write_segment(
+    store: Store, name: str, table: pa.Table, order: str, sealed: int, grouped: bool = True
+) -> Segment:
     """Write a table as the segment `name`, which the caller derives from batch and instance.
 
-    `table` has a non-null integer column `bucket` and is sorted by (bucket, `order`); `order` is an
-    integer or a time without nulls. Equal rows make equal bytes, whatever lies under their nulls
-    and in their padding (but for the fields of a struct that is null), so a replay, or a second
-    attempt that is still running, replaces the file by itself. Costs O(rows) and one copy of them.
+    `table` has a non-null integer column `bucket` and is sorted by (bucket, `order`), or as the
+    caller likes where it is not `grouped`; `order` is an integer or a time without nulls. Equal
+    rows make equal bytes, whatever lies under their nulls and in their padding (but for the fields
+    of a struct that is null), so a replay, or a second attempt that is still running, replaces the
+    file by itself. Costs O(rows) and one copy of them.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"a segment's name must match {_NAME.pattern}, got {name!r}")
     table = _canonical(table)
     bucket, position = _integers(table, "bucket", name), _integers(table, order, name)
-    _check_sorted(bucket, position, name, order)
-    starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1])[: len(bucket)])
-    buckets, offsets = bucket[starts], np.append(starts, len(bucket))
+    if grouped:
+        _check_sorted(bucket, position, name, order)
+        starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1])[: len(bucket)])
+        buckets, offsets = bucket[starts], np.append(starts, len(bucket))
+    else:
+        buckets, offsets = np.unique(bucket), np.empty(0, np.int64)
     schema = table.schema.with_metadata(
         {
             **(table.schema.metadata or {}),
@@ -123,7 +130,7 @@ def read_segment(
     buckets: Sequence[int] | None = None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """The rows of some buckets (None: all), sorted by (bucket, order); some columns (None: all).
+    """The rows of some buckets (None: all), in the segment's order; some columns (None: all).
 
     On a local file system the columns are slices of a memory map that lives as long as the table,
     also when the file is deleted meanwhile. A bucket the segment does not have is no rows. The
@@ -140,6 +147,10 @@ def read_segment(
     have = np.frombuffer(base64.b64decode(metadata[b"tidegate.buckets"]), "<i4")
     offsets = np.frombuffer(base64.b64decode(metadata[b"tidegate.offsets"]), "<i8")
     chosen = np.isin(have, np.asarray(buckets, dtype=np.int64))
+    if chosen.all():
+        return table
+    if not len(offsets):
+        return table.filter(pa.array(np.isin(table.column("bucket").to_numpy(), buckets)))
     return _slices(table, chosen, offsets)
 
 

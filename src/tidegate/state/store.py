@@ -158,6 +158,9 @@ class Store:
             raw = self.files.buffer(META)
         except FileNotFoundError:
             return None
+        except NotADirectoryError as error:
+            requirement, remedy = "the checkpoint must be a folder", "Choose another --checkpoint."
+            raise CheckpointError(self.files.root, requirement, reason(error), remedy) from error
         except OSError as error:
             remedy = "Choose a folder that can be read and written."
             raise CheckpointError(where, "must be readable", reason(error), remedy) from error

@@ -1,0 +1,164 @@
+"""Band joins through the index, end to end on Spark, with results written.
+
+    python benchmarks/join_band.py                   5-minute window, 15,000 tuples/s per side
+    python benchmarks/join_band.py --case shrinking  ten times the window, a tenth of the band
+    python benchmarks/join_band.py --case small      300,000 tuples per stream, 60 s window
+
+Speeds are those of the batches after the windows filled, rows of both sides together. Every run is
+a process of its own and its results are counted. Results go to
+benchmarks/results/join_band-CASE.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from count import band_pairs, kept
+from data import write_band
+from measure import (
+    CORES,
+    MASTER,
+    check_count,
+    common_arguments,
+    give,
+    in_child,
+    medians,
+    middle,
+    rows_written,
+    run_command,
+    speed,
+    steady,
+    write_report,
+)
+
+QUERY = """
+CREATE STREAM r FROM '{data}/r.parquet' TIME ts;
+CREATE STREAM s FROM '{data}/s.parquet' TIME ts;
+SELECT r.x, r.y, s.a, s.b FROM r [RANGE {range} SECONDS] JOIN s [RANGE {range} SECONDS]
+ON {predicate};
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """`seconds` of event time at `per_second` tuples a side; measured from `from_s` on.
+
+    Without `x_band` there is one band, on the real columns.
+    """
+
+    range_s: int
+    per_second: int
+    seconds: int
+    batch_rows: int
+    from_s: int
+    x_band: float | None = 10
+    y_band: float = 10
+
+    @property
+    def predicate(self) -> str:
+        y = f"r.y BETWEEN s.b - {self.y_band} AND s.b + {self.y_band}"
+        if self.x_band is None:
+            return y
+        return f"r.x BETWEEN s.a - {self.x_band} AND s.a + {self.x_band} AND {y}"
+
+
+CASES = {
+    "window": Case(300, 15_000, 345, 150_000, 300),
+    "shrinking-1": Case(30, 2_000, 350, 50_000, 300, None, 0.5),
+    "shrinking-10": Case(300, 2_000, 350, 50_000, 300, None, 0.05),
+    "small": Case(60, 2_000, 150, 60_000, 60),
+}
+GROUPS = {
+    "window": ["window"],
+    "shrinking": ["shrinking-1", "shrinking-10"],
+    "small": ["small"],
+    "all": list(CASES),
+}
+WANTED = {
+    "window": "rows_per_second of at least 30,000, both sides together",
+    "shrinking": "cost per tuple at ten times the window at most 1.5 times",
+    "small": "rows_per_second of at least 100,000",
+}
+
+
+def run_case(case: Case, data: Path, work: Path) -> dict[str, Any]:
+    """One run through the command line."""
+    query, out = work / "query.sql", work / "out"
+    query.write_text(QUERY.format(data=data, range=case.range_s, predicate=case.predicate))
+    arguments = ["run", query, "--out", out, "--checkpoint", work / "checkpoint"]
+    arguments += ["--master", MASTER, "--instances", CORES]
+    batches = run_command([*arguments, "--batch-rows", case.batch_rows])
+    return {"batches": batches, "rows_out": rows_written(out)}
+
+
+def measure(name: str, data: Path) -> dict[str, Any]:
+    """One checked run, reduced to its speed once the window is full."""
+    case = CASES[name]
+    folder = data / f"band-{case.per_second * case.seconds}-{case.per_second}-10000"
+    write_band(folder, case.per_second * case.seconds, case.per_second, 10_000)
+    wanted = kept(
+        folder,
+        f"{case.range_s}-{case.x_band}-{case.y_band}",
+        lambda: band_pairs(folder, case.range_s * 1_000_000, case.x_band, case.y_band),
+    )
+    done = in_child(__file__, "--child", name, "--data", str(folder))
+    batches = done["batches"]
+    check_count(name, wanted, done["rows_out"])
+    full = steady(batches, batches[-2]["frontier_us"] - (case.seconds - case.from_s) * 1_000_000)
+    rows, seconds = sum(b["rows"] for b in full), sum(b["seconds"] for b in full)
+    run = {
+        **speed(full),
+        "whole_rows_per_second": sum(b["rows"] for b in batches)
+        / sum(b["seconds"] for b in batches),
+        "pairs": wanted,
+        "us_per_row": seconds / rows * 1e6,
+        "compared_per_row": sum(b["compared"] for b in full) / rows,
+        "state_bytes_per_row": full[-1]["state_bytes"] / full[-1]["state_rows"],
+        "spans_ms": medians(full, "spans_ms"),
+        "tasks_ms": medians(full, "tasks_ms"),
+    }
+    print(
+        f"{name}: {run['rows_per_second']:,.0f} rows/s with a full window "
+        f"({run['whole_rows_per_second']:,.0f} over all), batch {run['batch_ms_median']:.0f} ms, "
+        f"{run['compared_per_row']:,.0f} compared a row, {wanted:,} pairs",
+        flush=True,
+    )
+    return run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--case", default="window", choices=GROUPS)
+    common_arguments(parser, rounds=2)
+    arguments = parser.parse_args()
+    if arguments.child:
+        give(run_case(CASES[arguments.child], Path(arguments.data), Path(arguments.work)))
+        return
+    names = GROUPS[arguments.case]
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for _ in range(arguments.rounds):
+        for name in names:
+            runs[name].append(measure(name, Path(arguments.data)))
+    cases = [
+        {
+            "case": name,
+            **vars(CASES[name]),
+            "runs": runs[name],
+            "rows_per_second": middle([r["rows_per_second"] for r in runs[name]]),
+            "us_per_row": middle([r["us_per_row"] for r in runs[name]]),
+        }
+        for name in names
+    ]
+    report: dict[str, Any] = {"wanted": WANTED, "cases": cases}
+    if "shrinking-10" in runs:
+        cost = {c["case"]: c["us_per_row"]["median"] for c in cases}
+        report["shrinking_ratio"] = cost["shrinking-10"] / cost["shrinking-1"]
+        print(f"ten times the window costs {report['shrinking_ratio']:.2f} times per tuple")
+    write_report(f"join_band-{arguments.case}", report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""The exhaustive comparison of ScaleJoin end to end on Spark, and its kernel alone.
+
+    python benchmarks/join_scan.py                   x, y, a, b in 1..10000: one match in 250,000
+    python benchmarks/join_scan.py --case dense      in 1..200: one pair of a hundred matches
+    python benchmarks/join_scan.py --case kernel     the compiled loop alone, one core
+
+Both streams have a window of `window_rows` tuples; a batch brings `batch_rows` of each. Speeds are
+those of the batches after the windows filled: pairs that the definition compares, by wall time and
+core. Every run is a process of its own and its results are counted. Results go to
+benchmarks/results/join_scan-CASE.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from count import band_pairs, kept, near_pairs
+from data import write_band
+from measure import (
+    CORES,
+    MASTER,
+    check_count,
+    common_arguments,
+    give,
+    in_child,
+    medians,
+    middle,
+    rows_written,
+    run_command,
+    speed,
+    steady,
+    write_report,
+)
+
+BAND = 10
+WANTED = {"sparse": 3e9, "kernel": 6e9}
+QUERY = """
+CREATE STREAM r FROM '{data}/r.parquet' TIME ts;
+CREATE STREAM s FROM '{data}/s.parquet' TIME ts;
+SELECT r.x, r.y, s.a, s.b FROM r [RANGE {range} MILLISECONDS] JOIN s [RANGE {range} MILLISECONDS]
+ON r.x BETWEEN s.a - {band} AND s.a + {band} AND r.y BETWEEN s.b - {band} AND s.b + {band};
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Rows are of each side; `measured` batches follow those that fill the windows."""
+
+    domain: int = 10_000
+    window_rows: int = 200_000
+    batch_rows: int = 20_000
+    measured: int = 8
+    per_second: int = 10_000
+
+    @property
+    def window_us(self) -> int:
+        return self.window_rows * 1_000_000 // self.per_second
+
+    @property
+    def rows(self) -> int:
+        return self.window_rows + (self.measured + 2) * self.batch_rows
+
+
+CASES = {"sparse": Case(), "dense": Case(200, 20_000, 2_000, per_second=1_000)}
+
+
+def run_case(case: Case, data: Path, work: Path) -> dict[str, Any]:
+    """One run through the command line."""
+    query = work / "query.sql"
+    query.write_text(QUERY.format(data=data, range=case.window_us // 1_000, band=BAND))
+    out = work / "out"
+    arguments = ["run", query, "--out", out, "--checkpoint", work / "checkpoint"]
+    arguments += ["--master", MASTER, "--instances", CORES, "--method", "scan"]
+    batches = run_command([*arguments, "--batch-rows", 2 * case.batch_rows])
+    return {"batches": batches, "rows_out": rows_written(out)}
+
+
+def run_kernel(case: Case) -> dict[str, float]:
+    """The pairs a second of the compiled loop, for one batch of one side."""
+    import numpy as np
+
+    from tidegate.operate.kernels.pair import find
+
+    generator = np.random.default_rng(4)
+
+    def draw(rows: int) -> Any:
+        return generator.integers(1, case.domain + 1, rows).astype(np.float32)
+
+    probes = [draw(case.batch_rows) for _ in range(2)]
+    stored = [draw(case.window_rows) for _ in range(2)]
+    first, last = np.zeros(case.batch_rows, np.int64), np.full(case.batch_rows, case.window_rows)
+    lows = [p - np.float32(BAND) for p in probes]
+    highs = [p + np.float32(BAND) for p in probes]
+    begin = time.perf_counter()
+    find(first[:1], last[:1], [v[:1] for v in lows], [v[:1] for v in highs], stored)
+    ready = time.perf_counter() - begin
+    begin = time.perf_counter()
+    p, s = find(first, last, lows, highs, stored)
+    seconds = time.perf_counter() - begin
+    wanted = sum(_matches(lows, highs, stored, i) for i in range(0, case.batch_rows, 100))
+    check_count("kernel, every hundredth probe", wanted, int(np.count_nonzero(p % 100 == 0)))
+    assert len(p) == len(s)
+    compared = case.batch_rows * case.window_rows
+    return {"comparisons_per_second": compared / seconds, "ready_seconds": ready, "hits": len(p)}
+
+
+def _matches(lows: Any, highs: Any, stored: Any, probe: int) -> int:
+    passing = True
+    for low, high, values in zip(lows, highs, stored, strict=True):
+        passing &= (values >= low[probe]) & (values <= high[probe])
+    return int(passing.sum())
+
+
+def measure(name: str, rounds: int, data: Path) -> dict[str, Any]:
+    """Run a case several times, check every run, and report comparisons a second and core."""
+    case = CASES[name]
+    folder = data / f"band-{case.rows}-{case.per_second}-{case.domain}"
+    write_band(folder, case.rows, case.per_second, case.domain)
+    wanted = kept(
+        folder, f"{case.window_us}", lambda: band_pairs(folder, case.window_us, BAND, BAND)
+    )
+    implied = near_pairs(folder, case.window_us)
+    runs = []
+    for number in range(rounds):
+        done = in_child(__file__, "--child", name, "--data", str(folder))
+        batches = done["batches"]
+        check_count(f"{name} round {number}", wanted, done["rows_out"])
+        check_count(
+            f"{name} round {number}, comparisons", implied, sum(b["comparisons"] for b in batches)
+        )
+        full = steady(batches, batches[0]["frontier_us"] + case.window_us)
+        seconds = sum(b["seconds"] for b in full)
+        run = {
+            **speed(full),
+            "comparisons_per_second_per_core": sum(b["comparisons"] for b in full)
+            / seconds
+            / CORES,
+            "rows_out_per_second": sum(b["out"] for b in full) / seconds,
+            "spans_ms": medians(full, "spans_ms"),
+            "tasks_ms": medians(full, "tasks_ms"),
+        }
+        runs.append(run)
+        print(
+            f"{name} round {number}: {run['comparisons_per_second_per_core'] / 1e9:.2f} billion "
+            f"comparisons/s per core, batch {run['batch_ms_median']:.0f} ms, {wanted:,} pairs",
+            flush=True,
+        )
+    speeds = [r["comparisons_per_second_per_core"] for r in runs]
+    return {"case": name, **vars(case), "pairs": wanted, "runs": runs, "per_core": middle(speeds)}
+
+
+def measure_kernel(rounds: int) -> dict[str, Any]:
+    """The kernel alone, for both densities."""
+    result: dict[str, Any] = {"case": "kernel"}
+    for name, case in CASES.items():
+        runs = [in_child(__file__, "--child", f"kernel-{name}") for _ in range(rounds)]
+        speeds = [r["comparisons_per_second"] for r in runs]
+        result[name] = {**vars(case), "runs": runs, "per_core": middle(speeds)}
+        print(f"kernel {name}: {max(speeds) / 1e9:.2f} billion comparisons/s", flush=True)
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--case", default="sparse", choices=[*CASES, "kernel", "all"])
+    common_arguments(parser, rounds=3)
+    arguments = parser.parse_args()
+    if arguments.child:
+        if arguments.child.startswith("kernel-"):
+            give(run_kernel(CASES[arguments.child.removeprefix("kernel-")]))
+        else:
+            data, work = Path(arguments.data), Path(arguments.work)
+            give(run_case(CASES[arguments.child], data, work))
+        return
+    names = [*CASES, "kernel"] if arguments.case == "all" else [arguments.case]
+    results = [
+        measure_kernel(arguments.rounds)
+        if name == "kernel"
+        else measure(name, arguments.rounds, Path(arguments.data))
+        for name in names
+    ]
+    write_report(f"join_scan-{arguments.case}", {"wanted_per_core": WANTED, "cases": results})
+
+
+if __name__ == "__main__":
+    main()

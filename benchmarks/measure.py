@@ -1,0 +1,186 @@
+"""What the benchmarks share: runs in processes of their own, speeds of batches, reports as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+DATA = Path(tempfile.gettempdir()) / "tidegate-bench-data"
+MARK = "RESULT "
+CORES = 2
+MASTER = f"local[{CORES}]"
+
+Batch = dict[str, Any]
+
+
+def common_arguments(parser: argparse.ArgumentParser, rounds: int) -> None:
+    """The options that every benchmark has; --child and --work are for its own runs."""
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--data", default=str(DATA), help="where input is written, once")
+    parser.add_argument("--work", help=argparse.SUPPRESS)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+
+
+def in_child(program: str, *arguments: str) -> Any:
+    """Run a benchmark in a process of its own, and give what it hands to `give`.
+
+    It is told `--work DIR`, a folder that is gone when this returns.
+    """
+    with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as work:
+        command = [sys.executable, program, *arguments, "--work", work]
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    found = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
+    if done.returncode or not found:
+        text = f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+        raise SystemExit(f"{' '.join(arguments)} failed:\n{text}")
+    return json.loads(found[-1].removeprefix(MARK))
+
+
+def give(result: Any) -> None:
+    """Hand a result to the process that called `in_child`."""
+    print(MARK + json.dumps(result), flush=True)
+
+
+def run_command(arguments: Sequence[str]) -> list[Batch]:
+    """Run Tidegate's command line in this process; every batch's report."""
+    from tidegate.cli.main import invoke
+    from tidegate.runtime.metrics import BatchReport, Summary
+
+    reports: list[BatchReport] = []
+    add = Summary.add
+
+    def noted(self: Summary, report: BatchReport) -> None:
+        reports.append(report)
+        add(self, report)
+
+    Summary.add = noted  # type: ignore[method-assign]
+    code = invoke([str(a) for a in arguments])
+    if code:
+        raise SystemExit(code)
+    return [
+        {
+            "rows": r.rows_in,
+            "out": r.rows_out,
+            "seconds": r.seconds,
+            "frontier_us": r.frontier_us,
+            "comparisons": sum(r.comparisons),
+            "compared": sum(r.compared),
+            "state_rows": r.state_rows,
+            "state_bytes": r.state_bytes,
+            "spans_ms": dict(r.spans_ms),
+            "tasks_ms": dict(r.tasks_ms),
+        }
+        for r in reports
+    ]
+
+
+def spark_session(settings: Mapping[str, str]) -> Any:
+    """A session for Spark's own queries, with as many partitions as cores."""
+    from pyspark.sql import SparkSession
+
+    builder = (
+        SparkSession.builder.master(MASTER)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", str(CORES))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.streaming.numRecentProgressUpdates", "10000")
+    )
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def progress_of(query: Any) -> list[Batch]:
+    """The batches of a Spark query that had input."""
+    return [
+        {"rows": p["numInputRows"], "seconds": p["durationMs"]["triggerExecution"] / 1e3}
+        for p in query.recentProgress
+        if p["numInputRows"]
+    ]
+
+
+def rows_written(folder: Path) -> int:
+    """How many rows the Parquet files of an output folder hold; side outputs do not count."""
+    import pyarrow.parquet as pq
+
+    files = [
+        file
+        for file in folder.rglob("*.parquet")
+        if not any(part.startswith(("_", ".")) for part in file.relative_to(folder).parts)
+    ]
+    return sum(pq.read_metadata(file).num_rows for file in files)
+
+
+def check_count(what: str, wanted: int, got: int) -> None:
+    """Nothing lost, nothing twice: end the benchmark otherwise."""
+    if wanted != got:
+        raise SystemExit(f"{what}: {wanted:,} rows must come out; got {got:,}.")
+
+
+def steady(batches: Sequence[Batch], since_us: int) -> list[Batch]:
+    """Batches that began when the frontier was at `since_us` or later, without the last one.
+
+    The last one flushes what was waiting, and is seldom a whole one.
+    """
+    pairs = pairwise(batches[:-1])
+    return [now for before, now in pairs if before["frontier_us"] >= since_us]
+
+
+def speed(batches: Sequence[Batch]) -> dict[str, float]:
+    """Rows a second over these batches, and the median batch."""
+    if not batches:
+        raise SystemExit("no batch is left to measure: more rows or smaller batches are needed.")
+    rows, seconds = sum(b["rows"] for b in batches), sum(b["seconds"] for b in batches)
+    return {
+        "rows_per_second": rows / seconds,
+        "batch_ms_median": statistics.median(b["seconds"] for b in batches) * 1e3,
+        "batches": len(batches),
+    }
+
+
+def medians(batches: Sequence[Batch], name: str) -> dict[str, float]:
+    """The median of each span over the batches; `name` is spans_ms or tasks_ms."""
+    keys = list(dict.fromkeys(key for b in batches for key in b[name]))
+    return {k: round(statistics.median(b[name].get(k, 0.0) for b in batches), 2) for k in keys}
+
+
+def middle(values: Sequence[float]) -> dict[str, float]:
+    """The median of several runs and how far they lie apart."""
+    return {"median": statistics.median(values), "low": min(values), "high": max(values)}
+
+
+def write_report(name: str, content: Mapping[str, Any]) -> None:
+    """Write results/NAME.json: the content after command, versions, cores and load."""
+    packages = ("pyspark", "pyarrow", "numpy", "numba")
+    report = {
+        "command": " ".join(["python", *sys.argv]),
+        "versions": {
+            "tidegate": version("tidegate"),
+            **{package: version(package) for package in packages},
+            "python": platform.python_version(),
+        },
+        "cores": os.cpu_count(),
+        "load": os.getloadavg(),
+        **content,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    target = RESULTS / f"{name}.json"
+    target.write_text(json.dumps(report, indent=2) + "\n")
+    print(f"written to {target}")

@@ -1,0 +1,133 @@
+"""What a join is, between the plan that analyses its predicate and the kernels that find its pairs.
+
+Plain picklable data: the two sides with their windows, the predicate, and the conjuncts of it that
+can be tested against an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.operate.kernels.expression import Expr, columns_of
+
+EQUAL = "equal"
+BAND = "band"
+BOUND = "bound"
+
+HASH = "hash"
+SCAN = "scan"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A side's window; exactly one is given: a length of time (inclusive), or the last n tuples."""
+
+    range_us: int | None
+    rows: int | None
+
+    def __post_init__(self) -> None:
+        if (self.range_us is None) == (self.rows is None):
+            raise ValueError(f"a window is of time or of tuples: {self}")
+        if self.range_us is not None and self.range_us < 0:
+            raise ValueError(f"a window cannot be shorter than nothing: {self}")
+        if self.rows is not None and self.rows < 1:
+            raise ValueError(f"a window holds at least one tuple: {self}")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One input of a join: what its prefixes put out, named l0, l1, ... or r0, r1, ..."""
+
+    columns: tuple[tuple[str, pa.DataType], ...]
+    extent: Extent
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A conjunct as a test that a pair must pass, seen from either side.
+
+    It is conservative: it may pass pairs that the conjunct refuses, never the reverse.
+
+    EQUAL: left_value = right_value, of one type (SQL equality: NULL never, NaN = NaN,
+    -0.0 = 0.0); the bounds are None.
+    BAND, BOUND: every expression is DOUBLE. A pair passes when right_low <= left_value <=
+    right_high and left_low <= right_value <= left_high; a None bound is open. A band has both
+    bounds as seen from one side at least, a bound has one on each. NULL in any of them means no
+    match; NaN does not occur.
+
+    left_* read left columns only, right_* right columns only. `text` is the conjunct as SQL.
+    """
+
+    kind: str
+    text: str
+    left_value: Expr
+    left_low: Expr | None
+    left_high: Expr | None
+    right_value: Expr
+    right_low: Expr | None
+    right_high: Expr | None
+
+    def __post_init__(self) -> None:
+        bounds = (self.left_low, self.left_high, self.right_low, self.right_high)
+        if self.kind == EQUAL:
+            if any(b is not None for b in bounds) or self.left_value.type != self.right_value.type:
+                raise ValueError(f"an equality has one type and no bounds: {self.text}")
+            return
+        given = sum(b is not None for b in bounds)
+        if (self.kind, given) not in ((BAND, 4), (BAND, 3), (BOUND, 2)):
+            raise ValueError(f"a {self.kind} cannot have {given} bounds: {self.text}")
+        for expr in (self.left_value, self.right_value, *bounds):
+            if expr is not None and expr.type != pa.float64():
+                raise ValueError(f"an interval is over doubles: {self.text}")
+
+
+@dataclass(frozen=True)
+class PairFunction:
+    """The user's vectorised predicate.
+
+    `call` is given the left rows and the right rows, aligned pair by pair, with the user's column
+    names, and returns booleans, one per pair. The names belong to l0.. and r0.. in their order.
+    """
+
+    call: Callable[[pa.Table, pa.Table], Any]
+    left_names: tuple[str, ...]
+    right_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class JoinSpec:
+    """A join, ready for its kernels.
+
+    A pair matches iff every conjunct of `predicate` is TRUE (also those that are intervals) and the
+    function, where there is one, says so. `index` is the interval that is probed: an EQUAL one for
+    the method "hash", a BAND or BOUND for "band", None for "scan".
+    """
+
+    left: Side
+    right: Side
+    predicate: tuple[Expr, ...]
+    function: PairFunction | None
+    intervals: tuple[Interval, ...]
+    method: str
+    index: int | None
+
+    def __post_init__(self) -> None:
+        wanted = {HASH: (EQUAL,), BAND: (BAND, BOUND), SCAN: ()}[self.method]
+        if (self.index is None) != (self.method == SCAN):
+            raise ValueError(f"the method {self.method} cannot probe interval {self.index}")
+        if self.index is not None and self.intervals[self.index].kind not in wanted:
+            raise ValueError(f"the method {self.method} cannot probe {self.intervals[self.index]}")
+
+    @property
+    def equalities(self) -> tuple[Interval, ...]:
+        """The conjuncts that are equalities of the two sides, in the order of the predicate."""
+        return tuple(i for i in self.intervals if i.kind == EQUAL)
+
+
+def needed_columns(expressions: tuple[Expr, ...]) -> tuple[str, ...]:
+    """The distinct columns that several expressions read, in the order of first appearance."""
+    return tuple(dict.fromkeys(name for e in expressions for name in columns_of(e)))

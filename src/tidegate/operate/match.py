@@ -1,0 +1,424 @@
+"""The pairs of a join, between the new tuples of a batch and the ones stored before them.
+
+New tuples of one side ask the **runs** of the other: tables of stored tuples, and one of the new
+tuples that will be stored. A run is in the order that the method searches: of time for a scan, of
+the index otherwise. Intervals narrow a run down to candidates, the predicate decides on those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.join import EQUAL, SCAN, Interval, JoinSpec, Side
+from tidegate.operate.kernels.expression import Expr, columns_of, evaluate
+from tidegate.operate.kernels.pair import find
+from tidegate.operate.predicate import asked
+from tidegate.route.bucket import hash_of
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+TS, SRC, SEQ, BUCKET, RANK = "ts", "src", "seq", "bucket", "rank"
+ORDER = (TS, SRC, SEQ)
+"""The total order of tuples."""
+
+LEFT, RIGHT = 0, 1
+
+_CODE_BITS = np.uint64(11)
+_FIRST_PAIRS = 2**24
+_MOST_PAIRS = 2**31
+_HITS = 2**22
+"""How many candidates one step should give."""
+
+
+@dataclass(frozen=True)
+class News:
+    """The new tuples of one side that an instance sees, in the total order.
+
+    `place` is where each stands among the new tuples of both sides, `held` says which are stored
+    here, and `before` is how many tuples of the side there were before the batch.
+    """
+
+    table: pa.Table
+    place: Ints
+    held: Mask
+    before: int = 0
+
+    @property
+    def ranks(self) -> Ints:
+        """The number of each tuple in its side, over all batches."""
+        return np.arange(self.before, self.before + self.table.num_rows, dtype=np.int64)
+
+
+@dataclass
+class Work:
+    """How much was compared: what the definition implies, and what was done."""
+
+    implied: int = 0
+    made: int = 0
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Matching pairs, aligned row by row; the later tuple of each is of the side `later`.
+
+    `place` is the later tuple's place among the new tuples.
+    """
+
+    left: pa.Table
+    right: pa.Table
+    later: int
+    place: Ints
+
+
+def match(
+    spec: JoinSpec, news: tuple[News, News], stored: tuple[Sequence[pa.Table], Sequence[pa.Table]]
+) -> tuple[list[Pairs], Work]:
+    """All pairs of a new tuple and an earlier one that is held here, each once, in no order."""
+    found: list[Pairs] = []
+    work = Work()
+    for side in (LEFT, RIGHT):
+        asking, mine = news[1 - side], news[side]
+        if not asking.table.num_rows:
+            continue
+        ask = _Ask.of(spec, side, asking, mine)
+        for run in _runs(spec, side, mine, stored[side]):
+            for probe, place in _candidates(spec, side, run, ask, work):
+                pairs = _decided(spec, side, run, ask, probe, place)
+                if len(pairs.place):
+                    found.append(pairs)
+    return found, work
+
+
+def arranged(spec: JoinSpec, side: int, table: pa.Table) -> pa.Table:
+    """Tuples of a side, given in the total order, in the order in which they are searched."""
+    if spec.method == SCAN or not table.num_rows:
+        return table
+    return table.take(pa.array(np.argsort(_key(spec, side, table), kind="stable")))
+
+
+def places(left: pa.Table, right: pa.Table) -> tuple[Ints, Ints]:
+    """Where the tuples of two tables, each in the total order, stand in the order of both."""
+    first = [np.concatenate([ints(left, c), ints(right, c)]) for c in ORDER]
+    order = np.lexsort(first[::-1])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place[: left.num_rows], place[left.num_rows :]
+
+
+def ints(table: pa.Table, column: str) -> Ints:
+    """An int64 column without NULL as an array."""
+    values: Ints = table.column(column).to_numpy()
+    return values
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Tuples that are held, in the order they are searched, with what pairs need of them.
+
+    `coordinate` is what the window counts: event time, or the number in the side. `place` is None
+    for tuples of earlier batches, which are before all new ones.
+    """
+
+    table: pa.Table
+    coordinate: Ints
+    place: Ints | None
+
+
+def _runs(spec: JoinSpec, side: int, mine: News, stored: Sequence[pa.Table]) -> Iterator[_Run]:
+    counts = _side(spec, side).extent.rows is not None
+    for table in stored:
+        if table.num_rows:
+            yield _Run(table, ints(table, RANK if counts else TS), None)
+    if mine.held.any():
+        chosen = np.flatnonzero(mine.held)
+        fresh = mine.table.take(pa.array(chosen))
+        coordinate = mine.ranks[chosen] if counts else ints(fresh, TS)
+        if spec.method != SCAN:
+            order = np.argsort(_key(spec, side, fresh), kind="stable")
+            fresh, chosen = fresh.take(pa.array(order)), chosen[order]
+            coordinate = coordinate[order]
+        yield _Run(fresh, coordinate, mine.place[chosen])
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """New tuples that ask: from which coordinate on, and the bounds of every interval.
+
+    In the order of the index's lower bound, so that neighbours search the same part of a run.
+    """
+
+    table: pa.Table
+    place: Ints
+    low: Ints
+    bounds: tuple[tuple[Floats, Floats], ...]
+    index: tuple[Floats, Floats] | None
+
+    @staticmethod
+    def of(spec: JoinSpec, side: int, asking: News, mine: News) -> _Ask:
+        extent = _side(spec, side).extent
+        table = asking.table
+        if extent.rows is not None:
+            low = mine.before + np.searchsorted(mine.place, asking.place) - extent.rows
+        else:
+            assert extent.range_us is not None
+            low = ints(table, TS) - extent.range_us
+        bounds = tuple(_bounds(i, side, table) for i in _tests(spec))
+        index = _index_bounds(spec, side, table)
+        place = asking.place
+        if index is not None:
+            order = np.argsort(index[0], kind="stable")
+            table, place, low = table.take(pa.array(order)), place[order], low[order]
+            bounds = tuple((a[order], b[order]) for a, b in bounds)
+            index = index[0][order], index[1][order]
+        return _Ask(table, place, low, bounds, index)
+
+
+def _candidates(
+    spec: JoinSpec, side: int, run: _Run, ask: _Ask, work: Work
+) -> Iterator[tuple[Ints, Ints]]:
+    """Pairs (asking tuple, tuple of the run) that are in the window and pass every interval."""
+    if ask.index is None:
+        first = np.searchsorted(run.coordinate, ask.low)
+        last = np.full(len(first), len(run.coordinate), np.int64)
+        if run.place is not None:
+            last = np.searchsorted(run.place, ask.place)
+        last = np.maximum(first, last)
+    else:
+        key = _key(spec, side, run.table)
+        nothing = np.isnan(ask.index[0]) | np.isnan(ask.index[1])
+        first = np.searchsorted(key, ask.index[0])
+        last = np.maximum(first, np.searchsorted(key, ask.index[1], "right"))
+        last[nothing] = first[nothing]
+        work.implied += _implied(run, ask)
+    made = int((last - first).sum())
+    work.made += made
+    if ask.index is None:
+        work.implied += made
+    values = [_value(i, side, run.table) for i in _tests(spec)]
+    lows, highs, values32 = _narrow(values, ask.bounds)
+    for a, b, hits in _steps(first, last, bool(values)):
+        probe, place = find(
+            first[a:b], last[a:b], [x[a:b] for x in lows], [x[a:b] for x in highs], values32
+        )
+        hits.append(len(probe))
+        probe = probe + a
+        if ask.index is not None:
+            kept = _in_window(run, ask, probe, place)
+            if kept is not None:
+                probe, place = probe[kept], place[kept]
+        if len(probe):
+            yield probe, place
+
+
+def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, list[int]]]:
+    """Ranges of asking tuples with so many pairs that their candidates fit into memory.
+
+    The caller appends how many candidates a step gave, which decides about the next.
+    """
+    ends = np.cumsum(last - first)
+    start, done = 0, 0
+    most = _FIRST_PAIRS if narrowed else _HITS
+    while start < len(ends):
+        stop = max(int(np.searchsorted(ends, done + most, "right")), start + 1)
+        hits: list[int] = []
+        yield start, stop, hits
+        made = int(ends[stop - 1]) - done
+        if hits and made:
+            share = max(hits[0], 1) / made
+            most = int(min(max(_HITS / share, _HITS), _MOST_PAIRS))
+        start, done = stop, int(ends[stop - 1])
+
+
+def _implied(run: _Run, ask: _Ask) -> int:
+    """How many tuples of a run are in the windows of the asking tuples."""
+    if run.place is None:
+        if len(ask.low) and run.coordinate.min() >= ask.low.max():
+            return len(run.coordinate) * len(ask.low)
+        until = np.full(len(ask.low), len(run.coordinate))
+    else:
+        until = np.searchsorted(np.sort(run.place), ask.place)
+    since = np.searchsorted(np.sort(run.coordinate), ask.low)
+    return int(np.maximum(until - since, 0).sum())
+
+
+def _in_window(run: _Run, ask: _Ask, probe: Ints, place: Ints) -> Mask | None:
+    """Which candidates of an index are in the window; None for all."""
+    kept: Mask | None = None
+    if len(ask.low) and run.coordinate.min() < ask.low.max():
+        kept = run.coordinate[place] >= ask.low[probe]
+    if run.place is not None:
+        earlier = run.place[place] < ask.place[probe]
+        kept = earlier if kept is None else kept & earlier
+    return kept
+
+
+def _decided(spec: JoinSpec, side: int, run: _Run, ask: _Ask, probe: Ints, place: Ints) -> Pairs:
+    """The candidates for which the predicate is true."""
+    held, asking = run.table, ask.table
+    if spec.predicate or spec.function is not None:
+        left, right = (held, asking) if side == LEFT else (asking, held)
+        at_left, at_right = (place, probe) if side == LEFT else (probe, place)
+        kept = _true(spec, _Rows(left, at_left), _Rows(right, at_right))
+        if len(kept) < len(probe):
+            probe, place = probe[kept], place[kept]
+    mine, others = held.take(pa.array(place)), asking.take(pa.array(probe))
+    left, right = (mine, others) if side == LEFT else (others, mine)
+    return Pairs(left, right, 1 - side, ask.place[probe])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a table by their places, columns gathered when asked for."""
+
+    table: pa.Table
+    places: Ints
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        return self.table.select(names).take(pa.array(self.places))
+
+
+def _true(spec: JoinSpec, left: _Rows, right: _Rows) -> Ints:
+    """Which pairs fulfil the predicate, conjunct by conjunct on what is left."""
+    kept: Ints = np.arange(len(left.places))
+    for conjunct in spec.predicate:
+        names = columns_of(conjunct)
+        on_left = [n for n in names if n in left.table.column_names]
+        on_right = [n for n in names if n not in on_left]
+        parts = [
+            _Rows(rows.table, rows.places[kept]).columns(mine)
+            for rows, mine in ((left, on_left), (right, on_right))
+            if mine
+        ]
+        columns = {n: part.column(n) for part in parts for n in part.column_names}
+        rows = pa.table(columns) if columns else pa.table({TS: pa.array(kept)})
+        truth = pc.fill_null(evaluate(conjunct, rows), False)
+        kept = kept[truth.to_numpy(zero_copy_only=False)]
+        if not len(kept):
+            return kept
+    if spec.function is not None:
+        rows_of = [
+            _Rows(r.table, r.places[kept]).columns([n for n, _ in s.columns])
+            for r, s in ((left, spec.left), (right, spec.right))
+        ]
+        kept = kept[asked(spec.function, rows_of[0], rows_of[1])]
+    return kept
+
+
+def _side(spec: JoinSpec, side: int) -> Side:
+    return spec.left if side == LEFT else spec.right
+
+
+def _tests(spec: JoinSpec) -> list[Interval]:
+    """The intervals that candidates are tested with: all but those the index has."""
+    if spec.method == SCAN:
+        return list(spec.intervals)
+    assert spec.index is not None
+    index = spec.intervals[spec.index]
+    return [i for i in spec.intervals if i is not index and not _indexed_together(i, index)]
+
+
+def _indexed_together(one: Interval, index: Interval) -> bool:
+    return one.kind == EQUAL and index.kind == EQUAL
+
+
+def _key(spec: JoinSpec, side: int, table: pa.Table) -> Floats:
+    """The values that a run is sorted by; NULL is NaN and comes last."""
+    assert spec.index is not None
+    index = spec.intervals[spec.index]
+    if index.kind == EQUAL:
+        return _codes(spec.equalities, side, table)
+    return _value(index, side, table)
+
+
+def _index_bounds(spec: JoinSpec, side: int, asking: pa.Table) -> tuple[Floats, Floats] | None:
+    """Between which values of the index the asking tuples find theirs."""
+    if spec.method == SCAN:
+        return None
+    assert spec.index is not None
+    index = spec.intervals[spec.index]
+    if index.kind == EQUAL:
+        codes = _codes(spec.equalities, 1 - side, asking)
+        return codes, codes
+    return _bounds(index, side, asking)
+
+
+def _value(interval: Interval, side: int, table: pa.Table) -> Floats:
+    """What an interval looks at in stored tuples."""
+    if interval.kind == EQUAL:
+        return _codes((interval,), side, table)
+    expr = interval.left_value if side == LEFT else interval.right_value
+    return _floats(expr, table, np.inf)
+
+
+def _bounds(interval: Interval, side: int, asking: pa.Table) -> tuple[Floats, Floats]:
+    """Between which values the asking tuples want the stored ones of `side`."""
+    if interval.kind == EQUAL:
+        codes = _codes((interval,), 1 - side, asking)
+        return codes, codes
+    low, high = (
+        (interval.right_low, interval.right_high)
+        if side == LEFT
+        else (interval.left_low, interval.left_high)
+    )
+    rows = asking.num_rows
+    return (
+        np.full(rows, -np.inf) if low is None else _floats(low, asking, -np.inf),
+        np.full(rows, np.inf) if high is None else _floats(high, asking, np.inf),
+    )
+
+
+def _floats(expr: Expr, table: pa.Table, nan: float) -> Floats:
+    """A double expression as an array: NULL is NaN, which never passes, and NaN is `nan`.
+
+    NaN is the greatest value, so it is infinity where it is looked at; as a bound it is open.
+    """
+    column = evaluate(expr, table)
+    values: Floats = column.to_numpy(zero_copy_only=False)
+    odd = np.isnan(values)
+    if odd.any():
+        values = np.where(odd, nan, values)
+        if column.null_count:
+            values[pc.is_null(column).to_numpy(zero_copy_only=False)] = np.nan
+    return values
+
+
+def _codes(equalities: Sequence[Interval], side: int, table: pa.Table) -> Floats:
+    """Numbers that are equal where the values are; few are by chance. NULL is NaN."""
+    exprs = [i.left_value if side == LEFT else i.right_value for i in equalities]
+    columns = [evaluate(e, table) for e in exprs]
+    if not table.num_rows:
+        return np.empty(0, np.float64)
+    codes = (hash_of(columns) >> _CODE_BITS).astype(np.float64)
+    for column in columns:
+        if column.null_count:
+            codes[pc.is_null(column).to_numpy(zero_copy_only=False)] = np.nan
+    return codes
+
+
+Singles = npt.NDArray[np.float32]
+
+
+def _narrow(
+    values: Sequence[Floats], bounds: Sequence[tuple[Floats, Floats]]
+) -> tuple[list[Singles], list[Singles], list[Singles]]:
+    """Lows, highs and values as single floats relative to the least value.
+
+    Subtracting one number and rounding keep order, so what passed still passes; a pair more may.
+    """
+    lows, highs, narrow = [], [], []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for value, (low, high) in zip(values, bounds, strict=True):
+            finite = value[np.isfinite(value)]
+            base = finite.min() if len(finite) else 0.0
+            lows.append((low - base).astype(np.float32))
+            highs.append((high - base).astype(np.float32))
+            narrow.append((value - base).astype(np.float32))
+    return lows, highs, narrow

@@ -1,0 +1,161 @@
+"""The conjuncts of a join's predicate as interval tests, between lowering and the choice of method.
+
+Conservative throughout: a pair for which the predicate is true passes every interval. Terms that
+are moved across a comparison widen the bounds by the rounding this may cost; NaN, the greatest of
+all values in Spark's order, becomes the infinity that keeps its pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tidegate.operate.join import BAND, BOUND, EQUAL, Interval
+from tidegate.operate.kernels.expression import Call, Expr
+from tidegate.plan.double import Sum, double_of, is_steady, without_nan
+from tidegate.plan.inequality import LEFT, RIGHT, Reach, Sides, inequalities
+
+_OTHER = {LEFT: RIGHT, RIGHT: LEFT}
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """A condition that every pair must meet, and how the query writes it."""
+
+    expr: Expr
+    text: str
+
+
+def intervals_of(conjuncts: Sequence[Conjunct], left: Collection[str]) -> tuple[Interval, ...]:
+    """The interval tests that follow from the conjuncts, in their order.
+
+    `left` are the columns of the left side. Equalities come from a comparison of the two sides;
+    a lower and an upper bound of one value become a band, wherever they are written.
+    """
+    sides = Sides(left)
+    found: list[Interval | list[Reach]] = []
+    for conjunct in conjuncts:
+        for part in _split(conjunct.expr):
+            equal = _equality(part, conjunct.text, sides)
+            if equal is not None:
+                found.append(equal)
+                continue
+            for inequality in inequalities(part, conjunct.text, sides):
+                if reaches := inequality.reaches(sides):
+                    found.append(reaches)
+    return _merged(found)
+
+
+def _split(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Call) and expr.op == "and":
+        return [part for arg in expr.args for part in _split(arg)]
+    return [expr]
+
+
+def _equality(expr: Expr, text: str, sides: Sides) -> Interval | None:
+    if not isinstance(expr, Call) or expr.op != "eq":
+        return None
+    by_side = {sides.of(arg): arg for arg in expr.args}
+    if set(by_side) != {LEFT, RIGHT} or not all(is_steady(arg) for arg in expr.args):
+        return None
+    return Interval(EQUAL, text, by_side[LEFT], None, None, by_side[RIGHT], None, None)
+
+
+def _merged(found: Sequence[Interval | list[Reach]]) -> tuple[Interval, ...]:
+    result: list[Interval] = []
+    used: set[int] = set()
+    for i, here in enumerate(found):
+        if isinstance(here, Interval):
+            result.append(here)
+            continue
+        if i in used:
+            continue
+        for j in range(i + 1, len(found)):
+            there = found[j]
+            band = None if isinstance(there, Interval) or j in used else _band(here, there)
+            if band is not None:
+                used.add(j)
+                result.append(band)
+                break
+        else:
+            result.append(_bound(here[0]))
+    return tuple(result)
+
+
+def _band(here: Sequence[Reach], there: Sequence[Reach]) -> Interval | None:
+    """Two inequalities as one band, if they bound the same value from both ends."""
+    best: Interval | None = None
+    for one in here:
+        for other in there:
+            if (one.side, one.value) != (other.side, other.value) or one.upper == other.upper:
+                continue
+            upper, lower = (one, other) if one.upper else (other, one)
+            if upper.bound.floats and upper.greedy & lower.greedy & one.side:
+                continue  # a NaN of this value is in the band, whatever the other side is
+            text = one.text if one.text == other.text else f"{one.text} AND {other.text}"
+            band, full = _made(upper, lower, text)
+            if full:
+                return band
+            best = best or band
+    return best
+
+
+def _made(upper: Reach, lower: Reach, text: str) -> tuple[Interval, bool]:
+    """A band, and whether it is one as seen from either side."""
+    side, other = upper.side, _OTHER[upper.side]
+    floats = upper.bound.floats
+    value = _value(upper.value, floats, 1)
+    seen = {(other, "low"): lower.bound.low(), (other, "high"): upper.bound.high()}
+    values = {side: value}
+    full = upper.rest == lower.rest and len(upper.rest) == 1
+    if full and floats and upper.greedy & lower.greedy & other:
+        full = False
+    if full:
+        sign, single = upper.rest[0]
+        values[other] = _value(single, floats, 1)
+        pair = (lower, upper) if sign < 0 else (upper, lower)
+        seen[side, "low"] = _turned(pair[0], sign).low()
+        seen[side, "high"] = _turned(pair[1], sign).high()
+    else:
+        values[other] = seen[other, "high"]
+        seen[side, "low"] = _value(upper.value, floats, -1)
+    return _interval(BAND, text, values, seen), full
+
+
+def _turned(reach: Reach, sign: int) -> Sum:
+    """A bound of one value by another, said of the other: q from p = sign * q + constant."""
+    value = double_of(reach.value)
+    assert value is not None
+    bound = reach.bound
+    return Sum(((sign, value),), -sign * bound.constant, bound.slack, bound.floats)
+
+
+def _bound(reach: Reach) -> Interval:
+    """One inequality alone: the same comparison, seen from either side."""
+    side, other = reach.side, _OTHER[reach.side]
+    bound = reach.bound.high() if reach.upper else reach.bound.low()
+    value = _value(reach.value, reach.bound.floats, -1 if reach.upper else 1)
+    ends = ("high", "low") if reach.upper else ("low", "high")
+    seen = {(other, ends[0]): bound, (side, ends[1]): value}
+    return _interval(BOUND, reach.text, {side: value, other: bound}, seen)
+
+
+def _value(expr: Expr, floats: bool, sign: int) -> Expr:
+    value = double_of(expr)
+    assert value is not None
+    return without_nan(value, sign) if floats else value
+
+
+def _interval(
+    kind: str, text: str, values: dict[int, Expr], seen: dict[tuple[int, str], Expr]
+) -> Interval:
+    return Interval(
+        kind,
+        text,
+        left_value=values[LEFT],
+        left_low=seen.get((LEFT, "low")),
+        left_high=seen.get((LEFT, "high")),
+        right_value=values[RIGHT],
+        right_low=seen.get((RIGHT, "low")),
+        right_high=seen.get((RIGHT, "high")),
+    )

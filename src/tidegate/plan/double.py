@@ -1,0 +1,128 @@
+"""Expressions as doubles for the index of a join, between typed conjuncts and interval tests.
+
+Times are counted in microseconds. Everything here is exact or rounded once, in the order of the
+values, so that a comparison that holds between values holds between their doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.operate.kernels.cast import kind
+from tidegate.operate.kernels.expression import Call, Expr, Literal, is_total
+from tidegate.schema import TIME
+
+DOUBLE = pa.float64()
+_OVERFLOWING = frozenset(
+    "add subtract multiply negate abs add_days add_months cast floor ceil round".split()
+)
+_DIVISIONS = frozenset("divide int_divide remainder".split())
+_MEASURABLE = ("integer", "float", "decimal", "timestamp", "date", "duration")
+
+
+def is_measurable(type_: pa.DataType) -> bool:
+    """Whether values of a type have a place on the line of doubles."""
+    return kind(type_) in _MEASURABLE
+
+
+def is_steady(expr: Expr) -> bool:
+    """Whether an expression can be evaluated for a tuple that may never be compared.
+
+    What fails on overflow alone may; a division or the reading of text must wait for its pair.
+    """
+    if not isinstance(expr, Call) or is_total(expr):
+        return True
+    if not all(is_steady(arg) for arg in expr.args):
+        return False
+    if expr.op in _DIVISIONS:
+        divisor = expr.args[1]
+        return isinstance(divisor, Literal) and bool(divisor.value)
+    if expr.op == "cast" and kind(expr.args[0].type) == "string":
+        return False
+    return expr.op in _OVERFLOWING or is_total(Call(expr.op, (), expr.type))
+
+
+def double_of(expr: Expr) -> Expr | None:
+    """An expression as a double; None for what has no such form."""
+    if isinstance(expr, Literal):
+        value = constant_of(expr)
+        return None if value is None else Literal(value, DOUBLE)
+    family = kind(expr.type)
+    if expr.type == DOUBLE:
+        return expr
+    if family in ("integer", "float", "decimal"):
+        return Call("cast", (expr,), DOUBLE)
+    if family == "date":
+        expr = Call("cast", (expr,), TIME)
+    if family in ("date", "timestamp"):
+        return Call("cast", (Call("unix_micros", (expr,), pa.int64()),), DOUBLE)
+    return None
+
+
+def constant_of(literal: Literal) -> float | None:
+    """A constant as a double; None for NULL and for what is not on the line."""
+    if literal.value is None or not is_measurable(literal.type):
+        return None
+    scalar = pa.scalar(literal.value, literal.type)
+    family = kind(literal.type)
+    if family == "date":
+        scalar = scalar.cast(pa.timestamp("us"))
+    if family in ("date", "timestamp", "duration"):
+        scalar = scalar.cast(pa.int64())
+    return float(scalar.as_py())
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of signed expressions and a constant, all doubles.
+
+    `slack` is the relative rounding that the sum may differ by from how the query computes the
+    same: it widens a bound. `floats` says that a NaN may come in.
+    """
+
+    terms: tuple[tuple[int, Expr], ...]
+    constant: float
+    slack: float
+    floats: bool
+
+    def high(self) -> Expr:
+        """The sum as an upper bound: never below what the query would accept."""
+        return self._bound(1)
+
+    def low(self) -> Expr:
+        """The sum as a lower bound."""
+        return self._bound(-1)
+
+    def _bound(self, sign: int) -> Expr:
+        total = _total(self.terms, self.constant)
+        if self.slack:
+            sizes = _total(
+                [(1, Call("abs", (expr,), DOUBLE)) for _, expr in self.terms], abs(self.constant)
+            )
+            width = Call("multiply", (sizes, Literal(self.slack, DOUBLE)), DOUBLE)
+            total = Call("add" if sign > 0 else "subtract", (total, width), DOUBLE)
+        return without_nan(total, sign) if self.floats else total
+
+
+def without_nan(expr: Expr, sign: int) -> Expr:
+    """A double with an infinity of this sign for NaN."""
+    return Call("nanvl", (expr, Literal(sign * math.inf, DOUBLE)), DOUBLE)
+
+
+def _total(terms: Iterable[tuple[int, Expr]], constant: float) -> Expr:
+    total: Expr | None = None
+    for sign, expr in terms:
+        if total is None:
+            total = expr if sign > 0 else Call("negate", (expr,), DOUBLE)
+        else:
+            total = Call("add" if sign > 0 else "subtract", (total, expr), DOUBLE)
+    if total is None:
+        return Literal(constant, DOUBLE)
+    if constant:
+        op = "add" if constant > 0 else "subtract"
+        total = Call(op, (total, Literal(abs(constant), DOUBLE)), DOUBLE)
+    return total

@@ -1,0 +1,224 @@
+"""One comparison of a join's predicate taken apart, between its conjuncts and interval tests.
+
+A comparison becomes a sum of signed parts that is at most zero, each part over one side alone or
+constant. A side with a single part can then be bounded by the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.operate.kernels.cast import kind
+from tidegate.operate.kernels.expression import Call, Expr, Literal, columns_of
+from tidegate.plan.double import Sum, constant_of, double_of, is_measurable, is_steady
+
+LEFT, RIGHT = 1, 2
+BOTH = LEFT | RIGHT
+
+_SLACK = 2.0**-48
+_SLACK_FLOAT32 = 2.0**-20
+_FLIPPED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq"}
+
+Term = tuple[int, Expr]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Tells the sides of expressions apart by their columns."""
+
+    left: Collection[str]
+
+    def of(self, expr: Expr) -> int:
+        """LEFT, RIGHT, BOTH, or 0 for a constant."""
+        mask = 0
+        for name in columns_of(expr):
+            mask |= LEFT if name in self.left else RIGHT
+        return mask
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What an inequality says about the one part of a side: it is at most, or at least, a sum.
+
+    `greedy` are the sides whose NaN would make the greater side of the comparison NaN, which is
+    then true. `exact` says that nothing was moved across the comparison.
+    """
+
+    side: int
+    value: Expr
+    upper: bool
+    bound: Sum
+    rest: tuple[Term, ...]
+    greedy: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """`lesser` is at most `greater`; strictness does not matter to an index."""
+
+    lesser: Expr
+    greater: Expr
+    greedy: int
+    text: str
+
+    def reaches(self, sides: Sides) -> list[Reach]:
+        """All that it says about single parts: as it is written first, then with constants moved.
+
+        Empty where it cannot be taken apart.
+        """
+        found: list[Reach] = []
+        for apart in (False, True):
+            parts = _parts(self.lesser, 1, sides, apart)
+            others = _parts(self.greater, -1, sides, apart)
+            if parts is None or others is None:
+                return found
+            for reach in self._over([*parts, *others], sides):
+                if not any(_alike(reach, known) for known in found):
+                    found.append(reach)
+        return found
+
+    def _over(self, terms: list[Term], sides: Sides) -> Iterator[Reach]:
+        held: dict[int, list[Term]] = {0: [], LEFT: [], RIGHT: []}
+        for sign, expr in terms:
+            held[sides.of(expr)].append((sign, expr))
+        if not held[LEFT] or not held[RIGHT]:
+            return
+        moved = len(terms) > 2 or sides.of(self.lesser) == BOTH or sides.of(self.greater) == BOTH
+        for side, other in ((LEFT, RIGHT), (RIGHT, LEFT)):
+            if len(held[side]) != 1:
+                continue
+            (sign, value), rest = held[side][0], held[other]
+            upper = sign > 0
+            turned = tuple((-s if upper else s, e) for s, e in rest)
+            constant = sum((-s if upper else s) * (_constant(e) or 0.0) for s, e in held[0])
+            slack = self._slack() if moved else 0.0
+            doubles = tuple((s, d) for s, e in turned if (d := double_of(e)) is not None)
+            if double_of(value) is None or len(doubles) != len(turned):
+                continue
+            floats = any(_is_float(e) for _, e in (*rest, *held[side]))
+            bound = Sum(doubles, constant, slack, floats)
+            yield Reach(side, value, upper, bound, turned, self.greedy, self.text)
+
+    def _slack(self) -> float:
+        narrow = any(_has_float32(e) for e in (self.lesser, self.greater))
+        return _SLACK_FLOAT32 if narrow else _SLACK
+
+
+def inequalities(expr: Expr, text: str, sides: Sides) -> Iterator[Inequality]:
+    """What a condition that must be true says in inequalities; nothing for other conditions."""
+    if not isinstance(expr, Call):
+        return
+    if expr.op == "and":
+        for arg in expr.args:
+            yield from inequalities(arg, text, sides)
+    elif expr.op == "not" and isinstance(expr.args[0], Call) and expr.args[0].op in _FLIPPED:
+        inner = expr.args[0]
+        flipped = Call(_FLIPPED[inner.op], inner.args, inner.type)
+        yield from inequalities(flipped, text, sides)
+    elif expr.op in ("lt", "le", "gt", "ge", "eq"):
+        yield from _comparison(expr, text, sides)
+
+
+def _comparison(expr: Call, text: str, sides: Sides) -> Iterator[Inequality]:
+    lesser, greater = expr.args if expr.op in ("lt", "le", "eq") else reversed(expr.args)
+    if not is_measurable(lesser.type):
+        return
+    if expr.op == "eq":
+        both = sides.of(lesser) & sides.of(greater)
+        yield Inequality(lesser, greater, both, text)
+        yield Inequality(greater, lesser, both, text)
+        return
+    greedy = sides.of(greater)
+    inner = _inside_abs(lesser)
+    if inner is None:
+        yield Inequality(lesser, greater, greedy, text)
+        return
+    yield Inequality(inner, greater, greedy, text)
+    yield Inequality(Call("negate", (inner,), inner.type), greater, greedy, text)
+
+
+def _inside_abs(expr: Expr) -> Expr | None:
+    if isinstance(expr, Call) and expr.op == "abs":
+        return expr.args[0]
+    if isinstance(expr, Call) and _keeps_order(expr):
+        return _inside_abs(expr.args[0])
+    return None
+
+
+def _parts(expr: Expr, sign: int, sides: Sides, apart: bool) -> list[Term] | None:
+    """The signed parts of an expression, each of one side or constant; None where it has others.
+
+    `apart` takes constants out of the parts of one side as well.
+    """
+    mask = sides.of(expr)
+    if not mask:
+        return None if _constant(expr) is None else [(sign, expr)]
+    whole = mask != BOTH and kind(expr.type) != "duration"
+    if whole and not (apart and _has_constant(expr)):
+        return [(sign, expr)] if is_steady(expr) else None
+    if not isinstance(expr, Call):
+        return None
+    if expr.op == "negate":
+        return _parts(expr.args[0], -sign, sides, apart)
+    if _keeps_order(expr):
+        return _parts(expr.args[0], sign, sides, apart)
+    if expr.op not in ("add", "subtract") or not _keeps_digits(expr):
+        return None
+    first = _parts(expr.args[0], sign, sides, apart)
+    second = _parts(expr.args[1], sign if expr.op == "add" else -sign, sides, apart)
+    return None if first is None or second is None else first + second
+
+
+def _has_constant(expr: Expr) -> bool:
+    """Whether an expression of one side is a sum with a constant in it."""
+    while isinstance(expr, Call) and (expr.op == "negate" or _keeps_order(expr)):
+        expr = expr.args[0]
+    if not isinstance(expr, Call) or expr.op not in ("add", "subtract"):
+        return False
+    return _keeps_digits(expr) and any(
+        not columns_of(arg) or _has_constant(arg) for arg in expr.args
+    )
+
+
+def _keeps_order(expr: Call) -> bool:
+    """Whether this is a conversion between numbers that keeps values, but for their rounding."""
+    if expr.op != "cast":
+        return False
+    source, target = expr.args[0].type, expr.type
+    pair = (kind(source), kind(target))
+    if pair in (("integer", "float"), ("decimal", "float")):
+        return bool(target == pa.float64())
+    if pair == ("float", "float"):
+        return bool(target.bit_width >= source.bit_width)
+    if pair == ("decimal", "decimal"):
+        return bool(target.scale >= source.scale)
+    return pair in (("integer", "integer"), ("integer", "decimal"))
+
+
+def _keeps_digits(expr: Call) -> bool:
+    """Whether a sum of decimals is exact: wide ones give up digits behind the point."""
+    if not pa.types.is_decimal(expr.type):
+        return True
+    return all(bool(arg.type.scale <= expr.type.scale) for arg in expr.args)
+
+
+def _constant(expr: Expr) -> float | None:
+    return constant_of(expr) if isinstance(expr, Literal) else None
+
+
+def _is_float(expr: Expr) -> bool:
+    return kind(expr.type) == "float"
+
+
+def _has_float32(expr: Expr) -> bool:
+    if expr.type == pa.float32():
+        return True
+    return isinstance(expr, Call) and any(_has_float32(arg) for arg in expr.args)
+
+
+def _alike(one: Reach, other: Reach) -> bool:
+    return (one.side, one.value, one.rest) == (other.side, other.value, other.rest)

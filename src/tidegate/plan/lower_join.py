@@ -1,0 +1,311 @@
+"""Lowering of joins: the join node and the stateless nodes above it become prefixes and a JoinPlan.
+
+Conditions on one side go into its prefixes, unless its window counts tuples; the others are the
+predicate. What has no kernel must concern one side, and is then evaluated in its prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.errors import QueryError, UnavailableError
+from tidegate.operate.join import Extent, JoinSpec, PairFunction, Side
+from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
+from tidegate.plan.conjunct import Conjunct, intervals_of
+from tidegate.plan.determinism import require_deterministic
+from tidegate.plan.fingerprint import fingerprint, meaning
+from tidegate.plan.method import JoinOptions, choose
+from tidegate.plan.physical import JoinPlan, Plan, Prefix
+from tidegate.plan.prefix import Prefixing, spark_sql
+from tidegate.plan.pushdown import Leaf, push_down, streams_of
+from tidegate.plan.sample import RawRows, sample_of
+from tidegate.query.join import Join
+from tidegate.query.name import EVENT_TIME, NamedExpr, SideName, column, conjuncts, substitute
+from tidegate.query.node import Branch, Filter, Node, Project, data_names
+from tidegate.query.typing import UnknownKernel, bind, bind_predicate
+from tidegate.query.window import TimeWindow, Window
+from tidegate.schema import TIME
+
+_LETTERS = ("l", "r")
+
+
+def lower_join(node: Node, front: Prefixing, options: JoinOptions, rows: RawRows | None) -> Plan:
+    """The physical plan of a query that is a join and stateless work above it."""
+    above = _Above.of(node)
+    join = above.join
+    left, right = (_SideLowering.of(join, side, front) for side in (0, 1))
+    conditions = above.push(left, right)
+    outputs = above.outputs()
+    both = _Both(left, right, front)
+    conditions = [(where, both.lifted(e, where)) for where, e in conditions]
+    outputs = [(n, both.lifted(e, "SELECT")) for n, e in outputs]
+    function = join.predicate if callable(join.predicate) else None
+    used = [e for _, e in (*conditions, *outputs)]
+    for side in (left, right):
+        side.take(used, whole=function is not None)
+    prefixes = left.prefixes(0) + right.prefixes(len(left.leaves))
+    names = left.physical | right.physical
+    types = left.types | right.types | {EVENT_TIME: TIME}
+    bound = [_bound(e, types, where, predicate=True) for where, e in conditions]
+    kept = [
+        (_renamed(b, names), e)
+        for b, (_, e) in zip(bound, conditions, strict=True)
+        if not (isinstance(b, Literal) and b.value is True)
+    ]
+    texts = tuple(e.sql(dialect="spark", comments=False) for _, e in kept)
+    parts = [Conjunct(b, t) for (b, _), t in zip(kept, texts, strict=True)]
+    intervals = intervals_of(parts, set(left.physical.values()))
+    streams = streams_of((*left.leaves, *right.leaves))
+    sides = (0,) * len(left.leaves) + (1,) * len(right.leaves)
+    cut = len(left.leaves)
+    sample = sample_of(prefixes[:cut], prefixes[cut:], streams, rows if intervals else None)
+    choice = choose(intervals, options, sample)
+    spec = JoinSpec(
+        left=left.side(prefixes[0]),
+        right=right.side(prefixes[cut]),
+        predicate=tuple(b for b, _ in kept),
+        function=None if function is None else PairFunction(function, left.given, right.given),
+        intervals=intervals,
+        method=choice.method,
+        index=choice.index,
+    )
+    named = tuple((n, _renamed(_bound(e, types, "SELECT"), names)) for n, e in outputs)
+    plan = JoinPlan(spec, sides, named, choice.routing, choice.reasons, texts)
+    schema = pa.schema([pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in named)])
+    renaming = {flat: column(name) for flat, name in names.items()}
+    after = [f"join {left.extent} {right.extent} {sides}"]
+    after += [f"on {meaning(spark_sql(substitute(e, renaming)))}" for _, e in kept]
+    if function is not None:
+        after.append(f"function {_qualified(function)}")
+    after += [f"output {n!r} {meaning(spark_sql(substitute(e, renaming)))}" for n, e in outputs]
+    mark = fingerprint(streams, prefixes, None, after)
+    return Plan(streams, prefixes, None, schema, mark, plan)
+
+
+@dataclass
+class _Above:
+    """The conditions and columns of the nodes above a join, said over the join's own columns."""
+
+    join: Join
+    conditions: list[tuple[str, exp.Expression]] = field(default_factory=list)
+    columns: dict[str, exp.Expression] | None = None
+
+    @classmethod
+    def of(cls, node: Node) -> _Above:
+        above: list[Node] = []
+        while not isinstance(node, Join):
+            if not isinstance(node, Filter | Branch | Project):
+                raise UnavailableError(
+                    "JOIN", "a stateful operator above a join is not available yet"
+                )
+            above.append(node)
+            node = node.child
+        found = cls(node)
+        if isinstance(node.predicate, exp.Expression):
+            found.conditions += [("ON", c) for c in conjuncts(node.predicate)]
+        for item in reversed(above):
+            found._add(item)
+        return found
+
+    def _add(self, node: Node) -> None:
+        if isinstance(node, Filter | Branch):
+            said = self._over(node.predicate)
+            self.conditions += [("WHERE", c) for c in conjuncts(said)]
+        elif isinstance(node, Project):
+            self.columns = {n: self._over(e) for n, e in node.columns}
+
+    def _over(self, expression: exp.Expression) -> exp.Expression:
+        return substitute(expression, self.columns or {})
+
+    def outputs(self) -> list[NamedExpr]:
+        """The columns after ts: as selected, or all of the left side and then of the right."""
+        if self.columns is not None:
+            return list(self.columns.items())
+        found: dict[str, NamedExpr] = {}
+        for label, child in zip(self.join.labels, self.join.children, strict=True):
+            for name in data_names(child):
+                if name.lower() in found or name == EVENT_TIME:
+                    raise QueryError(
+                        "join",
+                        "every column of the result needs a name of its own",
+                        f"{name} on both sides" if name != EVENT_TIME else name,
+                        "Select the columns, and rename one of the two with alias().",
+                    )
+                found[name.lower()] = (name, column(SideName(label, name)))
+        return list(found.values())
+
+    def push(self, left: _SideLowering, right: _SideLowering) -> list[tuple[str, exp.Expression]]:
+        """Give every side the conditions that are its own; what is left is the predicate."""
+        event = exp.Greatest(
+            this=column(left.flat(EVENT_TIME)), expressions=[column(right.flat(EVENT_TIME))]
+        )
+        kept = []
+        for where, written in self.conditions:
+            require_deterministic(written, where)
+            condition = substitute(written, {EVENT_TIME: event})
+            names = {c.name for c in condition.find_all(exp.Column)}
+            owner = next((s for s in (left, right) if names and names <= s.names), None)
+            if owner is None or owner.extent.rows is not None:
+                kept.append((where, condition))
+            else:
+                owner.filter(condition)
+        return kept
+
+
+@dataclass
+class _SideLowering:
+    """One side of a join on its way to prefixes: its leaves, and which columns are taken of it."""
+
+    label: str
+    letter: str
+    extent: Extent
+    leaves: tuple[Leaf, ...]
+    own: tuple[str, ...]
+    front: Prefixing
+    extra: dict[SideName, exp.Expression] = field(default_factory=dict)
+    physical: dict[str, str] = field(default_factory=dict)
+    types: dict[str, pa.DataType] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, join: Join, side: int, front: Prefixing) -> _SideLowering:
+        child = join.children[side]
+        window = (join.left_window, join.right_window)[side]
+        leaves = push_down(child, front.types)
+        own = tuple(n for n in child.names if all(n in leaf.columns for leaf in leaves))
+        return cls(join.labels[side], _LETTERS[side], _extent(window), leaves, own, front)
+
+    @property
+    def names(self) -> set[str]:
+        return {self.flat(n) for n in self.own}
+
+    def flat(self, name: str) -> SideName:
+        return SideName(self.label, name)
+
+    def filter(self, condition: exp.Expression) -> None:
+        """Push a condition of this side into its prefixes."""
+        mine = self._unqualified(condition)
+        self.leaves = tuple(
+            replace(leaf, where=leaf.where + conjuncts(leaf.over(mine))) for leaf in self.leaves
+        )
+
+    def lift(self, expression: exp.Expression) -> exp.Expression:
+        """Have the prefix evaluate an expression of this side; what stands for it above."""
+        for name, known in self.extra.items():
+            if known == expression:
+                return column(name)
+        name = self.flat(f"~{len(self.extra)}")
+        self.extra[name] = expression
+        return column(name)
+
+    def take(self, used: Sequence[exp.Expression], whole: bool) -> None:
+        """Decide which columns the prefixes put out, and what they are called there."""
+        wanted = {c.name for e in used for c in e.find_all(exp.Column)}
+        taken = [n for n in self.own if whole or self.flat(n) in wanted]
+        flat = [*(self.flat(n) for n in taken), *self.extra]
+        self.given = tuple(n.column for n in flat) if whole else ()
+        self.physical = {n: f"{self.letter}{i}" for i, n in enumerate(flat)}
+
+    def prefixes(self, first: int) -> tuple[Prefix, ...]:
+        sources: dict[str, exp.Expression] = {self.flat(n): column(n) for n in self.own}
+        sources |= {n: self._unqualified(e) for n, e in self.extra.items()}
+        named = [
+            [(name, leaf.over(sources[flat])) for flat, name in self.physical.items()]
+            for leaf in self.leaves
+        ]
+        prefixes = self.front.prefixes(self.leaves, named, first)
+        types = dict(prefixes[0].outputs)
+        self.types = {flat: types[name].type for flat, name in self.physical.items()}
+        return prefixes
+
+    def side(self, prefix: Prefix) -> Side:
+        return Side(tuple((n, e.type) for n, e in prefix.outputs), self.extent)
+
+    def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        """The types of some columns, before the prefixes are made."""
+        leaf = self.leaves[0]
+        own = [n for n in self.own if self.flat(n) in names]
+        types = self.front.types(leaf.stream, [leaf.columns[n] for n in own])
+        return {self.flat(n): t for n, t in zip(own, types, strict=True)}
+
+    def _unqualified(self, expression: exp.Expression) -> exp.Expression:
+        return substitute(expression, {self.flat(n): column(n) for n in self.own})
+
+
+@dataclass(frozen=True)
+class _Both:
+    """Both sides of a join, for what concerns their expressions together."""
+
+    left: _SideLowering
+    right: _SideLowering
+    front: Prefixing
+
+    def lifted(self, expression: exp.Expression, where: str) -> exp.Expression:
+        """An expression in which what has no kernel, but concerns one side, is a column of it."""
+        require_deterministic(expression, where)
+        names = list({c.name: None for c in expression.find_all(exp.Column)})
+        types = self.left.types_of(names) | self.right.types_of(names) | {EVENT_TIME: TIME}
+        if _has_kernels(expression, types, where):
+            return expression
+
+        def lift(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Expression) or isinstance(node, exp.Column):
+                return node
+            inside = {c.name for c in node.find_all(exp.Column)}
+            owner = next((s for s in (self.left, self.right) if inside and inside <= s.names), None)
+            if owner is None or not isinstance(node, exp.Condition):
+                return node
+            return node if _has_kernels(node, types, where) else owner.lift(node)
+
+        result = expression.copy().transform(lift, copy=False)
+        assert isinstance(result, exp.Expression)
+        return result
+
+
+def _has_kernels(expression: exp.Expression, types: Mapping[str, pa.DataType], where: str) -> bool:
+    try:
+        bind(expression, types, where)
+    except UnknownKernel:
+        return False
+    return True
+
+
+def _bound(
+    expression: exp.Expression,
+    types: Mapping[str, pa.DataType],
+    where: str,
+    predicate: bool = False,
+) -> Expr:
+    """Bind what is evaluated on pairs, where Spark cannot be asked."""
+    try:
+        return (bind_predicate if predicate else bind)(expression, types, where)
+    except UnknownKernel as missing:
+        raise QueryError(
+            where,
+            missing.requirement,
+            missing.got,
+            "On pairs there is no Spark SQL: compute it from one side, or from the output.",
+        ) from None
+
+
+def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
+    if isinstance(expr, Column):
+        return Column(names.get(expr.name, expr.name), expr.type)
+    if isinstance(expr, Call):
+        return Call(expr.op, tuple(_renamed(a, names) for a in expr.args), expr.type)
+    return expr
+
+
+def _extent(window: Window) -> Extent:
+    if isinstance(window, TimeWindow):
+        return Extent(window.range_us, None)
+    return Extent(None, window.rows)
+
+
+def _qualified(function: Callable[..., object]) -> str:
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', None)}.{name}"

@@ -1,0 +1,132 @@
+"""How a join is done, decided from its intervals and a sample; the reasons are kept for `explain`.
+
+Nothing here changes what a join puts out: every method and routing gives the same sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.errors import OptionError
+from tidegate.operate.join import BAND, BOUND, EQUAL, HASH, SCAN, Interval
+from tidegate.plan.physical import DEAL, KEY
+from tidegate.plan.sample import Sample
+
+AUTO = "auto"
+METHODS = (AUTO, SCAN)
+ROUTINGS = (AUTO, KEY, DEAL)
+
+SELECTIVE = 0.1
+"""A one-sided bound is worth an index when fewer pairs than this share pass it."""
+
+EVEN = 4
+"""Keys may place tuples when the most frequent one has less than 1 / (EVEN * buckets) of them: a
+bucket with it then has at most a quarter more than its share, for any number of instances."""
+
+
+@dataclass(frozen=True)
+class JoinOptions:
+    """What the user asks of a join; `buckets` is what an even placement is measured against."""
+
+    method: str = AUTO
+    routing: str = AUTO
+    buckets: int = 64
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("--method", self.method, METHODS),
+            ("--routing", self.routing, ROUTINGS),
+        ):
+            if value not in known:
+                raise OptionError(name, f"must be one of {', '.join(known)}", str(value))
+
+    @property
+    def chosen(self) -> tuple[tuple[str, str], ...]:
+        """The options that are not left to the plan, by name."""
+        given = (("--method", self.method), ("--routing", self.routing))
+        return tuple((name, value) for name, value in given if value != AUTO)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The way a join is done and why."""
+
+    method: str
+    index: int | None
+    routing: str
+    reasons: tuple[str, ...]
+
+
+def choose(intervals: Sequence[Interval], options: JoinOptions, sample: Sample | None) -> Choice:
+    """The method, the interval to probe and the routing; pure."""
+    method, index, why = _method(intervals, options, sample)
+    routing, where = _routing(intervals, options, sample)
+    return Choice(method, index, routing, (f"{method}: {why}", f"{routing}: {where}"))
+
+
+def _method(
+    intervals: Sequence[Interval], options: JoinOptions, sample: Sample | None
+) -> tuple[str, int | None, str]:
+    if options.method == SCAN:
+        return SCAN, None, "asked for with --method scan"
+    for kind, method in ((EQUAL, HASH), (BAND, BAND)):
+        places = [i for i, interval in enumerate(intervals) if interval.kind == kind]
+        if places:
+            return method, *_best(intervals, places, sample)
+    places = [i for i, interval in enumerate(intervals) if interval.kind == BOUND]
+    if not places:
+        return SCAN, None, "no conjunct compares a value of one side with one of the other"
+    if sample is None:
+        return SCAN, None, "the bounds are open at one end, and there is no sample to judge them by"
+    best, why = _best(intervals, places, sample)
+    rate = sample.pass_rate(intervals[best])
+    if rate is not None and rate < SELECTIVE:
+        return BAND, best, why
+    return SCAN, None, f"the best bound is open at one end: {why}"
+
+
+def _best(
+    intervals: Sequence[Interval], places: Sequence[int], sample: Sample | None
+) -> tuple[int, str]:
+    """The interval that the fewest pairs pass, the first without a sample."""
+    what = {EQUAL: "equality", BAND: "band", BOUND: "bound"}[intervals[places[0]].kind]
+    if sample is None:
+        which = f"an {what}" if what == "equality" else f"a {what}"
+        which = which if len(places) == 1 else f"the first of {len(places)}, without a sample"
+        return places[0], f"{intervals[places[0]].text} is {which}"
+    rates = {i: sample.pass_rate(intervals[i]) for i in places}
+    best = min(places, key=lambda i: 1.0 if (rate := rates[i]) is None else rate)
+    if rates[best] is None:
+        return best, f"{intervals[best].text} is the first, the sample cannot be compared"
+    text = f"{intervals[best].text} passes {rates[best]:.2%} of the pairs of {sample.text}"
+    others = [f"{rates[i]:.2%}" for i in places if i != best and rates[i] is not None]
+    return best, f"{text}, against {' and '.join(others)}" if others else text
+
+
+def _routing(
+    intervals: Sequence[Interval], options: JoinOptions, sample: Sample | None
+) -> tuple[str, str]:
+    equalities = [i for i in intervals if i.kind == EQUAL]
+    if options.routing == KEY:
+        if not equalities:
+            raise OptionError(
+                "--routing",
+                "key needs an equality of both sides in the join's condition",
+                "none",
+                "Leave it out, or add one.",
+            )
+        return KEY, "asked for with --routing key"
+    if options.routing == DEAL:
+        return DEAL, "asked for with --routing deal"
+    if not equalities:
+        return DEAL, "there is no equality to route by"
+    if sample is None:
+        return DEAL, "no sample to judge the keys by, and dealing is even for any keys"
+    share, limit = sample.top_share(equalities), 1 / (EVEN * options.buckets)
+    if share is None:
+        return DEAL, "the keys of the sample cannot be compared"
+    text = f"the most frequent key has {share:.2%} of {sample.text}"
+    if share < limit:
+        return KEY, f"{text}, less than {limit:.2%}"
+    return DEAL, f"{text}, keys would be uneven from {limit:.2%} on"

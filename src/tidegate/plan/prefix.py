@@ -1,0 +1,124 @@
+"""The rule that turns a leaf of the query into the stateless work of its prefix.
+
+It decides which engine evaluates it: the kernels, or Spark SQL where an expression has no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+from tidegate.operate.kernels.expression import Column, Expr
+from tidegate.plan.determinism import require_deterministic
+from tidegate.plan.physical import ARROW, SPARK, Prefix
+from tidegate.plan.pushdown import Leaf
+from tidegate.query.name import NamedExpr
+from tidegate.query.node import StreamDef
+from tidegate.query.typing import UnknownKernel, bind, bind_predicate
+from tidegate.schema import type_name
+
+Typer = Callable[[Sequence[str], pa.Schema], Sequence[pa.DataType]]
+"""Asks Spark for the types of SQL expressions over a schema."""
+
+
+def spark_sql(expression: exp.Expression) -> str:
+    """The Spark SQL of an expression, every name quoted."""
+    return expression.sql(dialect="spark", identify=True, comments=False)
+
+
+@dataclass(frozen=True)
+class Prefixing:
+    """Makes prefixes; without a typer the error of a missing kernel is raised."""
+
+    typer: Typer | None
+
+    def prefixes(
+        self, leaves: Sequence[Leaf], outputs: Sequence[Sequence[NamedExpr]], first: int = 0
+    ) -> tuple[Prefix, ...]:
+        """One per leaf, at the stream positions from `first` on; their outputs have one type."""
+        prefixes = tuple(
+            self._prefix(first + i, leaf, named)
+            for i, (leaf, named) in enumerate(zip(leaves, outputs, strict=True))
+        )
+        for other in prefixes[1:]:
+            for (name, one), (_, here) in zip(prefixes[0].outputs, other.outputs, strict=True):
+                if one.type != here.type:
+                    raise QueryError(
+                        "UNION ALL",
+                        f"{name} must have one type on every side",
+                        f"{type_name(one.type)} and {type_name(here.type)}",
+                        "CAST one of them.",
+                    )
+        return prefixes
+
+    def _prefix(self, position: int, leaf: Leaf, named: Sequence[NamedExpr]) -> Prefix:
+        stream = leaf.stream
+        for part in leaf.where:
+            require_deterministic(part, "WHERE")
+        for _, part in named:
+            require_deterministic(part, "SELECT")
+        parts = (*leaf.where, *(e for _, e in named))
+        read = {c.name for part in parts for c in part.find_all(exp.Column)}
+        texts = [spark_sql(_safe(e)) for e in leaf.where]
+        sql_outputs = tuple((n, spark_sql(e)) for n, e in named)
+        where, outputs, engine, reason = self._engine(leaf, named, texts, sql_outputs)
+        return Prefix(
+            stream=position,
+            name=stream.name,
+            time=stream.time,
+            columns=tuple(n for n in stream.schema.names if n in read),
+            where=where,
+            outputs=outputs,
+            engine=engine,
+            sql_where=" AND ".join(texts) or None,
+            sql_outputs=sql_outputs,
+            reason=reason,
+        )
+
+    def _engine(
+        self,
+        leaf: Leaf,
+        named: Sequence[NamedExpr],
+        texts: Sequence[str],
+        sql_outputs: Sequence[tuple[str, str]],
+    ) -> tuple[tuple[Expr, ...], tuple[tuple[str, Expr], ...], str, str | None]:
+        raw = _raw_types(leaf.stream)
+        try:
+            where = tuple(bind_predicate(e, raw, "WHERE") for e in leaf.where)
+            outputs = tuple((n, bind(e, raw, "SELECT")) for n, e in named)
+            return where, outputs, ARROW, None
+        except UnknownKernel as missing:
+            if self.typer is None:
+                raise
+            reason = missing.requirement
+        types = self.typer([*(t for _, t in sql_outputs), *texts], leaf.stream.schema)
+        for text, type_ in zip(texts, types[len(sql_outputs) :], strict=True):
+            if not pa.types.is_boolean(type_):
+                raise QueryError("WHERE", f"{text} must be true or false", type_name(type_))
+        columns = tuple((n, Column(n, t)) for (n, _), t in zip(sql_outputs, types, strict=False))
+        return (), columns, SPARK, reason
+
+    def types(
+        self, stream: StreamDef, expressions: Sequence[exp.Expression]
+    ) -> Sequence[pa.DataType]:
+        """The types of expressions over a stream's raw columns."""
+        raw = _raw_types(stream)
+        try:
+            return [bind(e, raw, "SELECT").type for e in expressions]
+        except UnknownKernel:
+            if self.typer is None:
+                raise
+            return self.typer([spark_sql(e) for e in expressions], stream.schema)
+
+
+def _raw_types(stream: StreamDef) -> dict[str, pa.DataType]:
+    return {f.name: f.type for f in stream.schema}
+
+
+def _safe(condition: exp.Expression) -> exp.Expression:
+    """A condition that AND can stand beside."""
+    return exp.Paren(this=condition.copy()) if isinstance(condition, exp.Or) else condition

@@ -1,0 +1,146 @@
+"""The first rows of both sides of a join, between the sources and the choice of its method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.errors import TaskError
+from tidegate.operate.join import EQUAL, Interval
+from tidegate.operate.kernels.expression import Expr, evaluate
+from tidegate.plan.physical import ARROW, Prefix
+from tidegate.query.definition import StreamDef
+
+RawRows = Callable[[StreamDef, Sequence[str]], pa.Table | None]
+"""Gives the first rows of a stream, these columns; None where they cannot be had cheaply."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of either side as the prefixes put them out; never empty."""
+
+    left: pa.Table
+    right: pa.Table
+
+    @property
+    def text(self) -> str:
+        return f"the first {self.left.num_rows} and {self.right.num_rows} tuples"
+
+    def pass_rate(self, interval: Interval) -> float | None:
+        """The share of the sampled pairs that pass an interval; None where it cannot be told."""
+        try:
+            if interval.kind == EQUAL:
+                return self._equal_rate(interval)
+            seen = (interval.right_low, interval.right_high)
+            views = [(interval.left_value, self.left, seen, self.right)]
+            seen = (interval.left_low, interval.left_high)
+            views.append((interval.right_value, self.right, seen, self.left))
+            value, rows, bounds, others = max(
+                views, key=lambda view: sum(b is not None for b in view[2])
+            )
+            return _rate(_doubles(value, rows), [_bound(b, others) for b in bounds])
+        except TaskError:
+            return None
+
+    def top_share(self, equalities: Sequence[Interval]) -> float | None:
+        """The share of the most frequent key in the side where it is largest.
+
+        A key seen once says nothing, so one occurrence is not counted.
+        """
+        try:
+            return max(
+                _top(self.left, [e.left_value for e in equalities]),
+                _top(self.right, [e.right_value for e in equalities]),
+            )
+        except TaskError:
+            return None
+
+    def _equal_rate(self, interval: Interval) -> float:
+        sides = []
+        for value, rows in (
+            (interval.left_value, self.left),
+            (interval.right_value, self.right),
+        ):
+            keys = pa.table({"k": evaluate(value, rows)})
+            counts = keys.group_by("k", use_threads=False).aggregate([([], "count_all")])
+            sides.append(counts.filter(counts["k"].is_valid()))
+        both = sides[0].join(sides[1], "k", join_type="inner", right_suffix="_r", use_threads=False)
+        pairs = np.dot(both["count_all"].to_numpy(), both["count_all_r"].to_numpy())
+        return float(pairs) / float(self.left.num_rows * self.right.num_rows)
+
+
+def sample_of(
+    left: Sequence[Prefix],
+    right: Sequence[Prefix],
+    streams: Sequence[StreamDef],
+    rows: RawRows | None,
+) -> Sample | None:
+    """A sample of both sides; None where one of them gives none."""
+    if rows is None:
+        return None
+    sides = [_side(prefixes, streams, rows) for prefixes in (left, right)]
+    if sides[0] is None or sides[1] is None:
+        return None
+    return Sample(sides[0], sides[1])
+
+
+def _side(
+    prefixes: Sequence[Prefix], streams: Sequence[StreamDef], rows: RawRows
+) -> pa.Table | None:
+    parts = []
+    for prefix in prefixes:
+        if prefix.engine != ARROW:
+            return None
+        raw = rows(streams[prefix.stream], prefix.columns)
+        if raw is None:
+            return None
+        try:
+            for condition in prefix.where:
+                raw = raw.filter(evaluate(condition, raw))
+            columns = {n: evaluate(e, raw) for n, e in prefix.outputs}
+        except TaskError:
+            return None
+        parts.append(pa.table(columns) if columns else None)
+    if not parts or any(p is None for p in parts):
+        return None
+    table = pa.concat_tables(parts)
+    return table if table.num_rows else None
+
+
+def _doubles(expr: Expr, rows: pa.Table) -> np.ndarray[Any, Any]:
+    """Values as doubles, NaN for NULL."""
+    result: np.ndarray[Any, Any] = evaluate(expr, rows).to_numpy(zero_copy_only=False)
+    return result.astype(np.float64)
+
+
+def _bound(expr: Expr | None, rows: pa.Table) -> np.ndarray[Any, Any] | None:
+    return None if expr is None else _doubles(expr, rows)
+
+
+def _rate(
+    values: np.ndarray[Any, Any], bounds: Sequence[np.ndarray[Any, Any] | None]
+) -> float | None:
+    low, high = bounds
+    held = np.sort(values[~np.isnan(values)])
+    given = low if low is not None else high
+    if given is None:
+        return None
+    first = np.zeros(len(given)) if low is None else np.searchsorted(held, low, "left")
+    last = np.full(len(given), len(held)) if high is None else np.searchsorted(held, high, "right")
+    known = np.ones(len(given), bool)
+    for bound in (low, high):
+        if bound is not None:
+            known &= ~np.isnan(bound)
+    passed = np.maximum(last - first, 0)[known].sum()
+    return float(passed) / (len(values) * len(given))
+
+
+def _top(rows: pa.Table, keys: Sequence[Expr]) -> float:
+    table = pa.table({f"k{i}": evaluate(k, rows) for i, k in enumerate(keys)})
+    counts = table.group_by(table.column_names, use_threads=False).aggregate([([], "count_all")])
+    most = int(np.max(counts["count_all"].to_numpy()))
+    return (most - 1) / int(rows.num_rows)

@@ -1,0 +1,118 @@
+"""The join of two streams as a logical node, between what SQL and Python say and lowering.
+
+Its columns are those of both sides, each under the name of its side (`r.x`, `s.a`; in Python
+`left.x`, `right.a`), so that the conditions and the select list above it are expressions like any
+other. The event time of a pair is the later of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.errors import QueryError, UnavailableError
+from tidegate.query.name import EVENT_TIME, SideName, canonical
+from tidegate.query.typing import UnknownKernel, bind_predicate
+from tidegate.query.window import TimeWindow, Window
+from tidegate.schema import TIME
+
+if TYPE_CHECKING:
+    from tidegate.query.node import Node
+
+SIDES = ("left", "right")
+
+Function = Callable[[pa.Table, pa.Table], Any]
+"""A predicate in Python: the left rows and the right rows, pair by pair, to booleans."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """The pairs of tuples that are near in time, or in number, and satisfy the predicate.
+
+    The predicate is an expression over both sides, a function of their rows, or None for all.
+    """
+
+    left: Node
+    right: Node
+    left_window: Window
+    right_window: Window
+    predicate: exp.Expression | Function | None
+    labels: tuple[str, str] = SIDES
+    windowed = False
+
+    def __post_init__(self) -> None:
+        for child in self.children:
+            _refuse_stateful(child)
+        if self.labels[0].lower() == self.labels[1].lower():
+            raise QueryError(
+                "JOIN",
+                "both sides need a name of their own",
+                f"{self.labels[0]} twice",
+                "Give one of them another name with AS.",
+            )
+        for window in (self.left_window, self.right_window):
+            _refuse_slide(window)
+        if not isinstance(self.predicate, exp.Expression):
+            return
+        predicate = canonical(self.predicate, self.names, "ON")
+        object.__setattr__(self, "predicate", predicate)
+        with suppress(UnknownKernel):
+            bind_predicate(predicate, {f.name: f.type for f in self.schema}, "ON")
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return (EVENT_TIME, *self.side_names(0), *self.side_names(1))
+
+    def side_names(self, side: int) -> tuple[SideName, ...]:
+        """The columns of one side, its event time among them."""
+        return tuple(SideName(self.labels[side], n) for n in self.children[side].names)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        fields = [pa.field(EVENT_TIME, TIME)]
+        for label, child in zip(self.labels, self.children, strict=True):
+            fields += [pa.field(SideName(label, f.name), f.type) for f in child.schema]
+        return pa.schema(fields)
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        return frozenset({EVENT_TIME})
+
+
+def has_join(node: Node) -> bool:
+    """Whether a join is somewhere in a plan."""
+    return isinstance(node, Join) or any(has_join(c) for c in node.children)
+
+
+def _refuse_stateful(child: Node) -> None:
+    if child.windowed:
+        raise UnavailableError("JOIN", "a join over the result of a window is not available yet")
+    if has_join(child):
+        raise UnavailableError(
+            "JOIN",
+            "a join of more than two streams is not available yet",
+            None,
+            "Join two of them, and the output with the third in a second query.",
+        )
+
+
+def _refuse_slide(window: Window) -> None:
+    size = window.range_us if isinstance(window, TimeWindow) else window.rows
+    slide = window.slide_us if isinstance(window, TimeWindow) else window.slide
+    if slide != size:
+        raise QueryError(
+            "JOIN",
+            "the window of a join moves with every tuple, so it has no SLIDE",
+            f"[{window}]",
+            "Leave SLIDE out.",
+        )

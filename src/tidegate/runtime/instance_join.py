@@ -1,0 +1,230 @@
+"""One instance of a join, between the tuples dealt to it and its part of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import to_bytes
+from tidegate.collect.pair import pair_rows, sorted_pairs
+from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.match import (
+    BUCKET,
+    LEFT,
+    ORDER,
+    RANK,
+    News,
+    Pairs,
+    arranged,
+    match,
+    places,
+)
+from tidegate.plan.physical import JoinPlan
+from tidegate.route.bucket import bucket_of
+from tidegate.runtime.job import (
+    ALL,
+    EVERY,
+    GRID,
+    KEY,
+    PARTIAL,
+    SEQ,
+    SRC,
+    TS,
+    Job,
+    Outcome,
+    Parcel,
+    Split,
+)
+from tidegate.runtime.metrics import Spans
+from tidegate.runtime.retention import SIDES, SideKeeper
+from tidegate.schema import TIME
+from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.store import Store
+
+Owners = npt.NDArray[np.int32]
+
+
+def deal_join(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
+    """Give every tuple of a split its bucket, and send it to the instances that see it."""
+    join = _join(job)
+    side = join.sides[job.splits[split].stream]
+    table = tuples.rename_columns([n.removeprefix("out_") for n in tuples.column_names])
+    if join.routing == KEY:
+        bucket = bucket_of(_keys(join, side, table), job.mapping.buckets)
+    else:
+        bucket = _dealt(job.splits[split], table.num_rows, job.mapping.buckets)
+    table = table.add_column(3, BUCKET, pa.array(bucket))
+    if job.spread == ALL:
+        return [Parcel(EVERY, split, PARTIAL, to_bytes(table))]
+    owners = np.asarray(job.mapping.owners, np.int32)[bucket]
+    parcels = []
+    for instance in range(job.mapping.instances):
+        mine = table.filter(pa.array(_sees(job.spread, job, side, instance, owners)))
+        if mine.num_rows:
+            parcels.append(Parcel(instance, split, PARTIAL, to_bytes(mine)))
+    return parcels
+
+
+def _dealt(split: Split, rows: int, buckets: int) -> npt.NDArray[np.int32]:
+    """Buckets round-robin in the order of the source, from a place of the split's own.
+
+    A place by hash, so that a filter that lets every n-th tuple pass does not favour a bucket.
+    """
+    spot = [pa.array([split.source]), pa.array([split.start])]
+    first = int(bucket_of(spot, buckets)[0])
+    return ((first + np.arange(rows)) % buckets).astype(np.int32)
+
+
+def grid(instances: int) -> tuple[int, int]:
+    """Rows and columns of a grid of exactly so many instances, as square as can be."""
+    rows = next(r for r in range(int(instances**0.5), 0, -1) if instances % r == 0)
+    return rows, instances // rows
+
+
+def _sees(spread: str, job: Job, side: int, instance: int, owners: Owners) -> npt.NDArray[np.bool_]:
+    """Which tuples, by the owners of their buckets, an instance sees."""
+    if spread == GRID:
+        columns = grid(job.mapping.instances)[1]
+        if side == LEFT:
+            return np.asarray(owners // columns == instance // columns)
+        return np.asarray(owners % columns == instance % columns)
+    return np.asarray(owners == instance)
+
+
+def run_join(
+    job: Job, instance: int, partials: Sequence[tuple[int, pa.Table]], spans: Spans
+) -> Outcome:
+    """Match the new tuples with those held here and among themselves; keep the instance's own."""
+    join = _join(job)
+    owners = np.asarray(job.mapping.owners, np.int32)
+    tables = [_in_order(job, side, partials) for side in range(2)]
+    at = places(tables[0], tables[1])
+    news, own = [], []
+    for side, table in enumerate(tables):
+        bucket: npt.NDArray[np.int32] = table.column(BUCKET).to_numpy()
+        owned = owners[bucket] == instance
+        held = owned if job.spread == ALL else np.ones(len(owned), np.bool_)
+        news.append(News(table, at[side], held, job.before[side]))
+        own.append(owned)
+    spans.mark("instance merge")
+    store = job.store.open()
+    stored = [_stored(store, job, side, instance) for side in range(2)]
+    spans.mark("instance read state")
+    found, work = match(join.spec, (news[0], news[1]), (stored[0], stored[1]))
+    spans.mark("instance match")
+    rows = _output(job, join, found)
+    spans.mark("instance output")
+    segments = {
+        SIDES[side]: _kept(store, job, side, instance, news[side], own[side]) for side in range(2)
+    }
+    spans.mark("instance write")
+    counts = {
+        "comparisons": work.implied,
+        "compared": work.made,
+        "left": int(own[0].sum()),
+        "right": int(own[1].sum()),
+        "held": int(own[0].sum() + own[1].sum()),
+    }
+    return Outcome(instance, rows, segments, counts=counts)
+
+
+def _join(job: Job) -> JoinPlan:
+    assert job.plan.join is not None
+    return job.plan.join
+
+
+def _in_order(job: Job, side: int, partials: Sequence[tuple[int, pa.Table]]) -> pa.Table:
+    """The new tuples of a side in the total order."""
+    join = _join(job)
+    mine = [t for split, t in partials if join.sides[job.splits[split].stream] == side]
+    if not mine:
+        return _schema(join, side).empty_table()
+    table = pa.concat_tables(mine).combine_chunks()
+    order = np.lexsort([table.column(c).to_numpy() for c in reversed(ORDER)])
+    if (order[1:] < order[:-1]).any():
+        table = table.take(pa.array(order))
+    return table
+
+
+def _schema(join: JoinPlan, side: int) -> pa.Schema:
+    columns = (join.spec.left if side == LEFT else join.spec.right).columns
+    order = [(c, pa.int64()) for c in (TS, SRC, SEQ)]
+    return pa.schema([*order, (BUCKET, pa.int32()), *columns])
+
+
+def _stored(store: Store, job: Job, side: int, instance: int) -> list[pa.Table]:
+    """The stored tuples of a side that an instance compares with, segment by segment."""
+    owners = np.asarray(job.mapping.owners, np.int32)
+    # Where all new tuples are seen, the stored ones are divided.
+    seen = _sees(KEY if job.spread == ALL else job.spread, job, side, instance, owners)
+    tables = []
+    keeper = SideKeeper(_join(job), side)
+    horizon = keeper.horizon(job.previous_us, job.before[side])
+    for segment in job.state.get(SIDES[side], ()):
+        if horizon.passed(segment):
+            continue
+        if segment.sealed != keeper.way:
+            tables.append(_adapted(job, side, read_segment(store, segment), seen, keeper))
+            continue
+        mine = [b for b in segment.buckets if seen[b]]
+        if mine:
+            tables.append(read_segment(store, segment, mine))
+    return tables
+
+
+def _adapted(
+    job: Job, side: int, rows: pa.Table, seen: npt.NDArray[np.bool_], keeper: SideKeeper
+) -> pa.Table:
+    """The instance's tuples of a segment that an earlier run arranged or dealt in another way."""
+    join = _join(job)
+    bucket = rows.column(BUCKET).to_numpy()
+    if join.routing == KEY:
+        bucket = bucket_of(_keys(join, side, rows), job.mapping.buckets)
+    return keeper.arrange(rows.filter(pa.array(seen[bucket])))
+
+
+def _keys(join: JoinPlan, side: int, table: pa.Table) -> list[pa.Array]:
+    exprs = [i.left_value if side == LEFT else i.right_value for i in join.spec.equalities]
+    return [evaluate(e, table) for e in exprs]
+
+
+def _kept(
+    store: Store, job: Job, side: int, instance: int, news: News, own: npt.NDArray[np.bool_]
+) -> tuple[Segment, ...]:
+    """Store the instance's own new tuples that a later one may still meet."""
+    keeper = SideKeeper(_join(job), side)
+    table = news.table
+    if keeper.order == RANK:
+        table = table.append_column(RANK, pa.array(news.ranks))
+    horizon = keeper.horizon(job.frontier_us, news.before + table.num_rows)
+    column = table.column(keeper.order).to_numpy()
+    table = table.filter(pa.array(own & (column >= horizon.needed)))
+    if not table.num_rows:
+        return ()
+    name = f"{job.name}-{instance:04d}-{SIDES[side]}"
+    table = arranged(_join(job).spec, side, table.combine_chunks())
+    return (write_segment(store, name, table, keeper.order, keeper.way, grouped=False),)
+
+
+def _output(job: Job, join: JoinPlan, found: Sequence[Pairs]) -> pa.Table:
+    """The output rows of matching pairs, in order, with what a merge needs."""
+    parts, later = [], []
+    for pairs in found:
+        last = pairs.left if pairs.later == LEFT else pairs.right
+        past = pairs.right if pairs.later == LEFT else pairs.left
+        rows = {n: pairs.left.column(n) for n, _ in join.spec.left.columns}
+        rows |= {n: pairs.right.column(n) for n, _ in join.spec.right.columns}
+        table = pa.table({"ts": last.column(TS).cast(TIME), **rows})
+        named = {"ts": table.column("ts")}
+        named |= {name: evaluate(expr, table) for name, expr in join.outputs}
+        parts.append(pair_rows(named, last, past))
+        later.append(pairs.place)
+    if not parts:
+        order = {c: pa.array([], pa.int64()) for c in ORDER}
+        nothing = pa.table(order)
+        empty = {f.name: pa.array([], f.type) for f in job.plan.schema}
+        return pair_rows(empty, nothing, nothing)
+    return sorted_pairs(pa.concat_tables(parts), np.concatenate(later))

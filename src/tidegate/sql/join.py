@@ -1,0 +1,152 @@
+"""FROM a [...] JOIN b [...] ON ..., between its syntax and the join node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.query.join import SIDES
+from tidegate.query.name import NamedExpr, find_name
+from tidegate.query.node import Join, Node
+from tidegate.query.window import Window
+from tidegate.sql.function import aggregate_name, is_aggregate
+from tidegate.sql.scope import PairScope, Scope
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What FROM gives a SELECT: a node, how it is called, and the window over it.
+
+    A join of two has no name and no window of its own; `pair` then says how its columns are named.
+    """
+
+    node: Node
+    alias: str | None
+    window: Window | None
+    text: str
+    pair: PairScope | None = None
+
+    @property
+    def scope(self) -> Scope | PairScope:
+        return self.pair or self.single
+
+    @property
+    def single(self) -> Scope:
+        return Scope(self.alias, self.node.names)
+
+
+def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
+    """The join of two relations; mistakes in its windows and its condition are QueryErrors."""
+    _refuse_kinds(join)
+    for relation in (left, right):
+        if relation.window is None:
+            raise QueryError(
+                "JOIN",
+                "both sides need a window",
+                relation.text,
+                f"Write {relation.text} [RANGE ...].",
+            )
+    first, second = (
+        replace(r.single, alias=r.alias or side) for r, side in zip((left, right), SIDES)
+    )
+    scope = PairScope(first, second)
+    condition = join.args.get("on")
+    predicate: exp.Expression | None = None
+    if using := join.args.get("using"):
+        scope = replace(scope, shared=tuple(u.name.lower() for u in using))
+        predicate = _using(using, scope)
+    elif condition is not None:
+        predicate = scope.plain(_without_aggregate(condition), "ON")
+    elif join.kind != "CROSS":
+        raise QueryError(
+            "JOIN",
+            "needs ON and a condition",
+            f"{left.text} JOIN {right.text}",
+            "Write ON ..., or CROSS JOIN for all pairs.",
+        )
+    assert left.window is not None
+    assert right.window is not None
+    labels = (first.alias or "", second.alias or "")
+    node = Join(left.node, right.node, left.window, right.window, predicate, labels)
+    return Relation(node, None, None, f"{left.text} JOIN {right.text}", scope)
+
+
+def refuse_more(joins: Sequence[exp.Join]) -> None:
+    """One join is possible; several stateful operators in a row are not, yet."""
+    if len(joins) > 1:
+        raise UnavailableError(
+            "JOIN",
+            "a join of more than two streams is not available yet",
+            None,
+            "Join two of them, and the output with the third in a second query.",
+        )
+
+
+def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) -> list[NamedExpr]:
+    """The columns that * or r.* stands for: those of the left side, then those of the right."""
+    sides = [scope.left, scope.right]
+    if isinstance(written, exp.Column):
+        sides = [scope.owner(written.table, "SELECT")]
+    items: dict[str, NamedExpr] = {}
+    for side in sides:
+        for name in scope.data_names(side):
+            key = name.lower()
+            if key in left_out or (key in items and key in scope.shared):
+                continue
+            if key in items:
+                raise QueryError(
+                    "SELECT",
+                    "* needs columns with names of their own",
+                    f"{name} in {scope.left.alias} and in {scope.right.alias}",
+                    "List the columns, and rename one of the two with AS.",
+                )
+            items[key] = (name, side.column(name))
+    return list(items.values())
+
+
+def _using(columns: Sequence[exp.Identifier], scope: PairScope) -> exp.Expression:
+    parts: list[exp.Expression] = []
+    for identifier in columns:
+        sides = []
+        for side in (scope.left, scope.right):
+            found = find_name(identifier.name, side.names)
+            if found is None:
+                raise QueryError(
+                    "USING",
+                    f"{side.alias} has no column of this name",
+                    identifier.name,
+                    near(identifier.name, side.names),
+                )
+            sides.append(side.column(found))
+        parts.append(exp.EQ(this=sides[0], expression=sides[1]))
+    return reduce(lambda a, b: exp.And(this=a, expression=b), parts)
+
+
+def _refuse_kinds(join: exp.Join) -> None:
+    written = " ".join(w for w in (join.method, join.side, join.kind) if w)
+    if join.side or join.kind not in ("", "INNER", "CROSS"):
+        raise QueryError(
+            "JOIN",
+            "only inner joins are possible",
+            f"{written} JOIN",
+        )
+    if join.method:
+        raise QueryError(
+            "JOIN", "must say its condition", f"{written} JOIN", "Write JOIN ... ON ..."
+        )
+
+
+def _without_aggregate(condition: exp.Expression) -> exp.Expression:
+    for node in condition.walk():
+        if is_aggregate(node):
+            raise QueryError(
+                "ON",
+                "an aggregate cannot stand here",
+                aggregate_name(node),
+                "Compare tuples with tuples; aggregates are over windows.",
+            )
+    return condition

@@ -1,0 +1,127 @@
+"""Joins: the same output for every arrival, cut, instances, switch, crash, method and routing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.oracle.query import Answer, interpret
+from tests.property.course import AT_ONCE, Result, run
+from tests.property.joins import JOINED, numbered
+from tests.property.strategies import Scenario, crowded, scenarios
+from tests.property.test_determinism import bits, places, share
+from tidegate.operate.join import BAND, EQUAL, HASH, SCAN
+from tidegate.plan.physical import Plan
+
+SEEDS = max(1, settings.default.max_examples // 50)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How pairs are found, and how stored tuples are shared among the instances.
+
+    `probe` chooses among the conjuncts that can be probed; `scan` probes none.
+    """
+
+    method: str = "auto"
+    routing: str = "auto"
+    probe: int = 0
+
+
+WAYS = (
+    Way(),
+    Way("scan"),
+    Way(routing="deal"),
+    Way(routing="key"),
+    Way("probe", "deal", 0),
+    Way("probe", "deal", 1),
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_splits() -> Iterator[None]:
+    """Several map tasks read one source, although the sources are small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.runtime.splits.SPLIT_ROWS", 7)
+        yield
+
+
+def planned(scenario: Scenario, way: Way) -> Plan:
+    """The plan of a scenario's query, made to go a way where its predicate allows it."""
+    streams = scenario.streams
+    plan = scenario.query.plan([len(s.sources) for s in streams], streams[0].disorder)
+    assert plan.join is not None
+    spec, routing = plan.join.spec, plan.join.routing
+    kinds = [interval.kind for interval in spec.intervals]
+    if way.method == "scan":
+        spec = replace(spec, method=SCAN, index=None)
+    if way.method == "probe" and kinds:
+        index = way.probe % len(kinds)
+        spec = replace(spec, method=HASH if kinds[index] == EQUAL else BAND, index=index)
+    if way.routing == "deal" or (way.routing == "key" and EQUAL in kinds):
+        routing = way.routing
+    return replace(plan, join=replace(plan.join, spec=spec, routing=routing))
+
+
+def check(scenario: Scenario, way: Way) -> None:
+    """One scenario run plainly at once, run its own way, and interpreted tuple by tuple."""
+    answer = interpret(scenario.query.plain, scenario.streams)
+    for plan, course in (
+        (planned(scenario, Way()), AT_ONCE),
+        (planned(scenario, way), scenario.course),
+    ):
+        result = run(plan, scenario.streams, course)
+        assert bits(result.rows) == bits(answer.rows)
+        assert_aside(scenario, result, answer)
+
+
+def assert_aside(scenario: Scenario, result: Result, answer: Answer) -> None:
+    """Late and timeless tuples are told once, and everything is counted."""
+    wanted = {
+        "rows_in": scenario.rows,
+        "rows_out": len(answer.rows),
+        "rows_late": len(answer.late),
+        "rows_rejected": len(answer.rejected),
+    }
+    assert {name: result.counters[name] for name in wanted} == wanted
+    if scenario.query.names[0] != scenario.query.names[1]:
+        assert places(scenario, result) == (set(answer.late), set(answer.rejected))
+    assert len(result.late) == len(answer.late)
+    assert len(result.rejected) == len(answer.rejected)
+
+
+def cut_finely(scenario: Scenario, batch_rows: int) -> Scenario:
+    return replace(scenario, course=replace(scenario.course, batch_rows=batch_rows))
+
+
+@given(scenarios(JOINED).map(numbered), st.sampled_from(WAYS))
+def test_pairs_do_not_depend_on_the_run(scenario: Scenario, way: Way) -> None:
+    check(scenario, way)
+
+
+@share(30)
+@given(scenarios(JOINED).map(numbered), st.sampled_from(WAYS), st.integers(1, 2))
+def test_pairs_do_not_depend_on_the_run_tuple_by_tuple(
+    scenario: Scenario, way: Way, batch_rows: int
+) -> None:
+    check(cut_finely(scenario, batch_rows), way)
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_pairs_of_crowded_streams_do_not_depend_on_the_run(name: str) -> None:
+    for seed in range(SEEDS):
+        scenario = numbered(crowded(JOINED[name], f"{name} {seed}"))
+        check(scenario, WAYS[(seed + len(name)) % len(WAYS)])
+
+
+@pytest.mark.parametrize("name", JOINED)
+@pytest.mark.long
+def test_every_way_gives_the_pairs_of_crowded_streams(name: str) -> None:
+    for seed in range(10):
+        scenario = numbered(crowded(JOINED[name], f"{name} {seed}, every way"))
+        for way in WAYS:
+            check(scenario, way)
