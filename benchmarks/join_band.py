@@ -122,7 +122,8 @@ def measure(name: str, data: Path) -> dict[str, Any]:
     }
     print(
         f"{name}: {run['rows_per_second']:,.0f} rows/s with a full window "
-        f"({run['whole_rows_per_second']:,.0f} over all), batch {run['batch_ms_median']:.0f} ms, "
+        f"({run['whole_rows_per_second']:,.0f} from Spark's start to the end), "
+        f"batch {run['batch_ms_median']:.0f} ms, "
         f"{run['compared_per_row']:,.0f} compared a row, {wanted:,} pairs",
         flush=True,
     )

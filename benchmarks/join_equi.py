@@ -37,8 +37,8 @@ from measure import (
     write_report,
 )
 
-ROWS, FILE_ROWS, KEYS, BOUND_S = 500_000, 25_000, 50_000, 60
-WARM = 4
+ROWS, FILE_ROWS, KEYS, BOUND_S = 500_000, 50_000, 50_000, 60
+WARM = 3
 BATCH_ROWS = 2 * FILE_ROWS
 WANTED_RATIO = 4
 ENGINES = ("tidegate", "spark")

@@ -24,3 +24,7 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def cpu(self) -> float:
+        """Seconds that this process has used of a processor."""
+        return time.process_time()

@@ -15,7 +15,7 @@ from tests.property.joins import JOINED, numbered
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, places, share
 from tidegate.operate.join import BAND, EQUAL, HASH, SCAN
-from tidegate.plan.physical import Plan
+from tidegate.plan.physical import DEAL, Plan
 
 SEEDS = max(1, settings.default.max_examples // 50)
 
@@ -77,6 +77,8 @@ def check(scenario: Scenario, way: Way) -> None:
         result = run(plan, scenario.streams, course)
         assert bits(result.rows) == bits(answer.rows)
         assert_aside(scenario, result, answer)
+        if plan.join.routing == DEAL and not any(p.where for p in plan.prefixes):
+            assert result.counters["comparisons"] == answer.comparisons
 
 
 def assert_aside(scenario: Scenario, result: Result, answer: Answer) -> None:

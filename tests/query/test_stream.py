@@ -7,7 +7,7 @@ import pytest
 from tests.query.catalog import CALLS, RIDES, sql, stream
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.query.aggregate import count, mean, median, sum_
-from tidegate.query.expression import call, col, left, right
+from tidegate.query.expression import call, col, left
 from tidegate.query.node import Branch, Input, Union
 
 rides = stream(Input(RIDES))

@@ -130,8 +130,9 @@ MISTAKES = {
     "qualified; got ts. r.ts or c.ts?",
     f"SELECT tip {FROM} ON r.fare = c.far": "ON: no column has this name; got c.far. Did you mean "
     "fare? There are: ts, route, fare.",
-    f"SELECT tipp {FROM} ON TRUE": "SELECT: no column has this name; got tipp. There are: r.ts, "
-    "r.dropoff_time, r.route, r.fare, r.tip, r.paid, r.stops, c.ts, c.route, c.fare.",
+    f"SELECT tipp {FROM} ON TRUE": "SELECT: no column has this name; got tipp. Did you "
+    "mean r.tip? There are: r.ts, r.dropoff_time, r.route, r.fare, r.tip, r.paid, r.stops, "
+    "c.ts, c.route, c.fare.",
     f"SELECT s.tip {FROM} ON TRUE": "SELECT: no stream in FROM has this name; got s. There are: "
     "r, c.",
     f"SELECT s.* {FROM} ON TRUE": "SELECT: no stream in FROM has this name; got s. There are: r, "

@@ -127,6 +127,11 @@ class JoinSpec:
         """The conjuncts that are equalities of the two sides, in the order of the predicate."""
         return tuple(i for i in self.intervals if i.kind == EQUAL)
 
+    @property
+    def counts(self) -> bool:
+        """Whether a window counts tuples: then every instance must see all that arrive."""
+        return any(side.extent.rows is not None for side in (self.left, self.right))
+
 
 def needed_columns(expressions: tuple[Expr, ...]) -> tuple[str, ...]:
     """The distinct columns that several expressions read, in the order of first appearance."""

@@ -23,7 +23,7 @@ from tidegate.operate.match import (
     places,
 )
 from tidegate.plan.physical import JoinPlan
-from tidegate.route.bucket import bucket_of
+from tidegate.route.bucket import bucket_of, hash_of
 from tidegate.runtime.job import (
     ALL,
     EVERY,
@@ -55,7 +55,7 @@ def deal_join(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
     if join.routing == KEY:
         bucket = bucket_of(_keys(join, side, table), job.mapping.buckets)
     else:
-        bucket = _dealt(job.splits[split], table.num_rows, job.mapping.buckets)
+        bucket = _dealt(job, job.splits[split], table.num_rows)
     table = table.add_column(3, BUCKET, pa.array(bucket))
     if job.spread == ALL:
         return [Parcel(EVERY, split, PARTIAL, to_bytes(table))]
@@ -68,14 +68,24 @@ def deal_join(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
     return parcels
 
 
-def _dealt(split: Split, rows: int, buckets: int) -> npt.NDArray[np.int32]:
-    """Buckets round-robin in the order of the source, from a place of the split's own.
+def _dealt(job: Job, split: Split, rows: int) -> npt.NDArray[np.int32]:
+    """Buckets round-robin in the order of the source, over the instances and then over theirs.
 
-    A place by hash, so that a filter that lets every n-th tuple pass does not favour a bucket.
+    A source goes on where its split before ended. Behind a filter that is not known; a place by
+    hash then keeps a filter that lets every n-th tuple pass from favouring an instance.
     """
-    spot = [pa.array([split.source]), pa.array([split.start])]
-    first = int(bucket_of(spot, buckets)[0])
-    return ((first + np.arange(rows)) % buckets).astype(np.int32)
+    instances = job.mapping.instances
+    prefix = job.plan.prefixes[split.stream]
+    filtered = bool(prefix.where) or prefix.sql_where is not None
+    spot = (split.source, split.start if filtered else 0)
+    first = int(hash_of([pa.array([s]) for s in spot])[0] >> np.uint64(32))
+    turn = np.arange(rows, dtype=np.int64) + first + (0 if filtered else split.start)
+    owned = [np.asarray(job.mapping.owned_by(i), np.int32) for i in range(instances)]
+    bucket = np.empty(rows, np.int32)
+    for instance, mine in enumerate(owned):
+        chosen = turn % instances == instance
+        bucket[chosen] = mine[turn[chosen] // instances % len(mine)]
+    return bucket
 
 
 def grid(instances: int) -> tuple[int, int]:

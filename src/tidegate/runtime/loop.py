@@ -309,7 +309,7 @@ class Loop:
             self.store.handle(),
             time_cuts(cut, mapping.instances),
             (counters.get(SIDES[0], 0), counters.get(SIDES[1], 0)),
-            KEY if join is not None and join.routing == KEY else ALL,
+            KEY if join is not None and join.routing == KEY and not join.spec.counts else ALL,
             self.sink.parts(BatchId(batch)) if join is not None else None,
         )
 
@@ -384,8 +384,7 @@ class Loop:
             self.summary.state_bytes,
             added(o.spans_ms for o in outcomes),
             max((s["floor_us"] for s in manifest.sources), default=MIN_US),
-            tuple(o.counts.get("comparisons", 0) for o in outcomes),
-            tuple(o.counts.get("compared", 0) for o in outcomes),
+            tuple(o.counts for o in outcomes),
         )
         self.summary.add(report)
         _log.debug(

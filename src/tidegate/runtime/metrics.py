@@ -37,10 +37,18 @@ class BatchReport:
     """Time of all tasks together, by what they did; they run side by side inside `operate`."""
     newest_us: int = MIN_US
     """The newest event time that any source has brought so far; -inf before there is one."""
-    comparisons: tuple[int, ...] = ()
-    """Of a join, by instance: the pairs that the definition compares."""
-    compared: tuple[int, ...] = ()
-    """The pairs that were compared."""
+    instance_counts: tuple[Mapping[str, int], ...] = ()
+    """What each instance counted: outputs, cpu_us, and of a join comparisons and compared."""
+
+    @property
+    def comparisons(self) -> tuple[int, ...]:
+        """Of a join, by instance: the pairs that the definition compares."""
+        return tuple(c.get("comparisons", 0) for c in self.instance_counts)
+
+    @property
+    def compared(self) -> tuple[int, ...]:
+        """Of a join, by instance: the pairs that were compared."""
+        return tuple(c.get("compared", 0) for c in self.instance_counts)
 
 
 @dataclass
@@ -87,6 +95,7 @@ class Summary:
             "tasks_ms": _medians([r.tasks_ms for r in reports]),
             "comparisons": self.counters.get("comparisons", 0),
             "compared": self.counters.get("compared", 0),
+            "per_instance": self._per_instance(),
             "epochs": [dict(e) for e in self.epochs],
             "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)
             if reports
@@ -94,6 +103,17 @@ class Summary:
             "state_rows": self.state_rows,
             "state_bytes": self.state_bytes,
         }
+
+    def _per_instance(self) -> list[dict[str, int]]:
+        """What each instance counted, over the batches that are kept."""
+        total: list[dict[str, int]] = []
+        for report in self.reports:
+            for i, counts in enumerate(report.instance_counts):
+                if i == len(total):
+                    total.append({"instance": i})
+                for name in ("comparisons", "compared", "outputs", "cpu_us"):
+                    total[i][name] = total[i].get(name, 0) + counts.get(name, 0)
+        return total
 
     def text(self) -> str:
         """The summary in a few lines, for the end of a run in a terminal."""

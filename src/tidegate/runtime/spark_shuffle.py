@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidegate.errors import TidegateError
 from tidegate.plan.physical import SPARK, Prefix
+from tidegate.runtime.exchange import Stored, begin, end, leave, load_rows, store_rows
 from tidegate.runtime.job import (
     ALL,
     ERROR,
@@ -35,6 +37,7 @@ from tidegate.runtime.job import (
     side_name,
 )
 from tidegate.runtime.spark_failure import tasks_failed
+from tidegate.runtime.spark_plain import PlainJobs
 from tidegate.runtime.task import deal, map_split, read_split, run_instance, start_parcels
 
 Batches = Iterator[pa.RecordBatch]
@@ -57,22 +60,34 @@ class ShuffleExecutor:
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
+        self._jobs = PlainJobs(session.sparkContext)
 
     def run(self, job: Job) -> list[Outcome]:
         job = _spread(job)
+        if _leaves_files(job):
+            begin(job)
         routed = self._parcels(job).repartitionById(job.mapping.instances, F.col("instance"))
         answers = routed.mapInArrow(_instance_task(job), _ddl(_OUTCOME))
         try:
             rows = answers.collect()
         except PySparkException as error:
             raise tasks_failed(job, error) from error
-        outcomes = []
+        found: list[Outcome | Stored] = []
         for row in rows:
-            answer: Outcome | TidegateError = pickle.loads(row[0])
+            answer: Outcome | Stored | TidegateError = pickle.loads(row[0])
             if isinstance(answer, TidegateError):
                 raise answer
-            outcomes.append(answer)
+            found.append(answer)
+        outcomes = self._settled(job, found)
         return self._with_side(job, outcomes)
+
+    def _settled(self, job: Job, answers: list[Outcome | Stored]) -> list[Outcome]:
+        if not _leaves_files(job):
+            return [load_rows(a) for a in answers]
+        path = leave(job, "job", cloudpickle.dumps(job))
+        outcomes = self._jobs.settled(job, path, answers)
+        end(job)
+        return outcomes
 
     def close(self) -> None:
         """Nothing is held open; the Spark context is the caller's."""
@@ -184,17 +199,24 @@ def _instance_task(job: Job) -> Callable[[Batches], Batches]:
         if not parcels:
             return
         failed = [p for p in parcels if p.kind == ERROR]
-        answer: Outcome | TidegateError
+        answer: Outcome | Stored | TidegateError
         if failed:
             answer = pickle.loads(failed[0].data)
         else:
             try:
                 answer = run_instance(job, parcels[0].instance, parcels)
+                if _leaves_files(job):
+                    answer = store_rows(job, answer)
             except TidegateError as error:
                 answer = error
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(answer)])], schema=_OUTCOME)
 
     return run
+
+
+def _leaves_files(job: Job) -> bool:
+    """Whether instances leave large outputs in files of the checkpoint, for tasks to merge."""
+    return job.parts is not None and job.store.open().files.local
 
 
 def _failed(error: TidegateError) -> Parcel:
@@ -206,8 +228,7 @@ def _spread(job: Job) -> Job:
     join = job.plan.join
     if join is None or job.spread != ALL:
         return job
-    counted = any(s.extent.rows is not None for s in (join.spec.left, join.spec.right))
-    return job if counted else replace(job, spread=GRID)
+    return job if join.spec.counts else replace(job, spread=GRID)
 
 
 def _packed(job: Job, parcels: Sequence[Parcel]) -> pa.RecordBatch:

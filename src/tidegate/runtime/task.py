@@ -139,7 +139,7 @@ def deal(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     """Merge what the map tasks sent, close what the frontier passed, write the state."""
     clock = SystemClock()
-    started, spans = clock.now(), Spans(clock)
+    started, used, spans = clock.now(), clock.cpu(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     partials = [(p.split, from_bytes(p.data)) for p in ordered if p.kind == PARTIAL]
     tables = [t for _, t in partials]
@@ -153,5 +153,12 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     tuples = outcome.counts.get("held", sum(t.num_rows for t in tables))
     told = [json.loads(bytes(p.data)) for p in ordered if p.kind == SPANS]
     spent = added([*told, spans.spans_ms])
-    seconds = clock.now() - started
-    return replace(outcome, side=side, tuples=tuples, seconds=seconds, spans_ms=spent)
+    own = {"outputs": outcome.rows.num_rows, "cpu_us": round((clock.cpu() - used) * 1e6)}
+    return replace(
+        outcome,
+        side=side,
+        tuples=tuples,
+        seconds=clock.now() - started,
+        spans_ms=spent,
+        counts={**outcome.counts, **own},
+    )

@@ -35,13 +35,13 @@ def lt(_: pa.DataType, left: Any, right: Any) -> Any:
     if not _is_float(left) or _is_plain(right):
         return pc.less(left, right)
     below = pc.invert(pc.greater_equal(left, right))
-    return below if _is_plain(left) else pc.and_kleene(below, pc.invert(pc.is_nan(left)))
+    return below if _is_plain(left) else pc.and_(below, pc.invert(pc.is_nan(left)))
 
 
 def le(_: pa.DataType, left: Any, right: Any) -> Any:
     if not _is_float(left) or _is_plain(right):
         return pc.less_equal(left, right)
-    return pc.or_kleene(pc.less_equal(left, right), pc.is_nan(right))
+    return pc.or_(pc.less_equal(left, right), pc.is_nan(right))
 
 
 def gt(type_: pa.DataType, left: Any, right: Any) -> Any:

@@ -1,0 +1,360 @@
+"""Lowering of joins: prefixes, predicate, method and routing, fingerprint, and explain."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.query.catalog import CALLS, RIDES, sql, stream
+from tidegate.errors import OptionError, QueryError
+from tidegate.operate.join import Extent, Interval
+from tidegate.operate.kernels.expression import describe
+from tidegate.plan.explain import explain
+from tidegate.plan.lower import lower
+from tidegate.plan.method import JoinOptions
+from tidegate.plan.physical import JoinPlan, Plan
+from tidegate.query.definition import StreamDef
+from tidegate.query.expression import left, right
+from tidegate.query.node import Input
+from tidegate.query.typing import UnknownKernel
+from tidegate.schema import TIME
+
+HOUR = "[RANGE 1 HOUR]"
+FROM = f"FROM rides {HOUR} AS r JOIN calls AS c {HOUR}"
+rides, calls = stream(Input(RIDES)), stream(Input(CALLS))
+
+
+def planned(text: str, **options: str) -> JoinPlan:
+    return joined(lower(sql(text), None, JoinOptions(**options)))  # type: ignore[arg-type]
+
+
+def joined(plan: Plan) -> JoinPlan:
+    assert plan.join is not None
+    assert plan.aggregate is None
+    return plan.join
+
+
+def test_prefixes_put_out_what_pairs_need() -> None:
+    plan = lower(sql(f"SELECT r.route, c.fare AS f {FROM} ON r.tip < c.fare"))
+    assert [p.sql_outputs for p in plan.prefixes] == [
+        (("l0", "`route`"), ("l1", "`tip`")),
+        (("r0", "`fare`"),),
+    ]
+    join = joined(plan)
+    assert join.sides == (0, 1)
+    assert join.spec.left.columns == (("l0", pa.string()), ("l1", pa.int32()))
+    assert join.spec.right.columns == (("r0", pa.int32()),)
+    assert [describe(e) for e in join.spec.predicate] == ["l1 < r0"]
+    assert [(n, describe(e)) for n, e in join.outputs] == [("route", "l0"), ("f", "r0")]
+    assert plan.schema == pa.schema([("ts", TIME), ("route", pa.string()), ("f", pa.int32())])
+    assert pickle.loads(pickle.dumps(plan)).fingerprint == plan.fingerprint
+
+
+def test_conditions_on_one_side_go_into_its_prefix() -> None:
+    plan = lower(
+        sql(f"SELECT tip {FROM} ON r.fare = c.fare AND tip > 1 WHERE c.route = 'A' AND paid")
+    )
+    assert [p.sql_where for p in plan.prefixes] == ["`tip` > 1 AND `paid`", "`route` = 'A'"]
+    assert joined(plan).conjuncts == ("r.fare = c.fare",)
+
+
+def test_conditions_stay_above_a_window_that_counts_tuples() -> None:
+    plan = lower(
+        sql(
+            f"SELECT tip FROM rides r [ROWS 5] JOIN calls c {HOUR} ON tip > 1 AND c.fare > 2 "
+            "WHERE paid"
+        )
+    )
+    assert [p.sql_where for p in plan.prefixes] == [None, "`fare` > 2"]
+    assert joined(plan).conjuncts == ("r.tip > 1", "r.paid")
+    assert joined(plan).spec.left.extent == Extent(None, 5)
+    assert joined(plan).spec.right.extent == Extent(3_600_000_000, None)
+
+
+def test_unions_and_subqueries_below_a_join() -> None:
+    plan = lower(
+        sql(
+            "SELECT x, route FROM (SELECT fare AS x FROM calls UNION ALL SELECT fare FROM rides) "
+            f"{HOUR} JOIN (SELECT route FROM calls WHERE fare > 3) {HOUR} ON x > 5"
+        )
+    )
+    assert joined(plan).sides == (0, 0, 1)
+    assert [p.stream for p in plan.prefixes] == [0, 1, 2]
+    assert [p.sql_outputs for p in plan.prefixes] == [
+        (("l0", "CAST(`fare` AS DOUBLE)"),),
+        (("l0", "`fare`"),),
+        (("r0", "`route`"),),
+    ]
+    assert plan.prefixes[2].sql_where == "`fare` > 3"
+
+
+def test_selects_and_filters_above_a_join() -> None:
+    plan = lower(
+        sql(
+            "SELECT d * 2 AS e FROM (SELECT r.fare - c.fare AS d, r.tip "
+            f"{FROM} ON r.route = c.route) WHERE d > 1 AND tip < 9"
+        )
+    )
+    assert joined(plan).conjuncts == ("r.route = c.route", "(r.fare - c.fare) > 1")
+    assert plan.prefixes[0].sql_where == "`tip` < 9"
+    assert [(n, describe(e)) for n, e in joined(plan).outputs] == [("e", "(l1 - r1) * 2.0")]
+
+
+def test_the_event_time_of_a_pair() -> None:
+    plan = lower(sql(f"SELECT HOUR(ts) AS h, r.ts AS began {FROM} ON TRUE WHERE HOUR(ts) > 5"))
+    assert [(n, describe(e)) for n, e in joined(plan).outputs] == [
+        ("h", "HOUR(ts)"),
+        ("began", "l0"),
+    ]
+    assert joined(plan).conjuncts == ("HOUR(GREATEST(r.ts, c.ts)) > 5",)
+    assert plan.prefixes[0].sql_outputs == (("l0", "`dropoff_time`"),)
+
+
+def test_all_columns_without_a_select() -> None:
+    plan = lower(calls.join(rides.select("tip"), within=60, on=left.fare > right.tip).node)
+    assert plan.schema.names == ["ts", "route", "fare", "tip"]
+    with pytest.raises(QueryError) as caught:
+        lower(calls.join(rides, within=60, on=True).node)
+    assert str(caught.value) == (
+        "join: every column of the result needs a name of its own; got route on both sides. "
+        "Select the columns, and rename one of the two with alias()."
+    )
+
+
+def near(lefts: pa.Table, rights: pa.Table) -> np.ndarray:  # type: ignore[type-arg]
+    return np.ones(lefts.num_rows, bool)
+
+
+def test_a_function_is_given_all_columns_under_their_names() -> None:
+    plan = lower(calls.join(rides, rows=5, on=near).select(left.fare, "tip").node)
+    function = joined(plan).spec.function
+    assert function is not None
+    assert function.left_names == ("ts", "route", "fare")
+    assert function.right_names == ("ts", "dropoff_time", "route", "fare", "tip", "paid", "stops")
+    assert len(joined(plan).spec.right.columns) == 7
+    assert joined(plan).spec.method == "scan"
+    assert pickle.loads(pickle.dumps(plan)).join.spec.function.call is near
+    assert lower(calls.join(rides, rows=5, on=lambda a, b: True).select("tip").node) != plan
+
+
+# --- what has no kernel ------------------------------------------------------------------------
+
+BY_SPARK = f"SELECT tip {FROM} ON regexp_extract(r.route, '(.)') = c.route"
+
+
+def typed_by_spark(texts: Sequence[str], schema: pa.Schema) -> Sequence[pa.DataType]:
+    return [pa.string() if "REGEXP" in t else schema.field(t.strip("`")).type for t in texts]
+
+
+def test_spark_evaluates_what_concerns_one_side() -> None:
+    plan = lower(sql(BY_SPARK), typed_by_spark)
+    assert [p.engine for p in plan.prefixes] == ["spark", "arrow"]
+    assert plan.prefixes[0].sql_outputs[1][1] == "REGEXP_EXTRACT(`route`, '(.)')"
+    assert [i.kind for i in joined(plan).spec.intervals] == ["equal"]
+    with pytest.raises(UnknownKernel, match="REGEXP_EXTRACT needs Spark"):
+        lower(sql(BY_SPARK))
+
+
+def test_pairs_are_not_evaluated_by_spark() -> None:
+    with pytest.raises(QueryError) as caught:
+        lower(sql(f"SELECT tip {FROM} ON LEVENSHTEIN(r.route, c.route) < 2"), typed_by_spark)
+    assert str(caught.value).startswith("ON: LEVENSHTEIN needs Spark, it is not among")
+    assert str(caught.value).endswith(
+        "On pairs there is no Spark SQL: compute it from one side, or from the output."
+    )
+
+
+def test_random_numbers_are_refused() -> None:
+    with pytest.raises(QueryError, match="must give the same value whenever a batch is replayed"):
+        lower(sql(f"SELECT tip, RAND() AS z {FROM} ON TRUE"))
+    with pytest.raises(QueryError, match="must give the same value whenever a batch is replayed"):
+        lower(sql(f"SELECT tip {FROM} ON r.fare > c.fare + RAND()"))
+
+
+# --- method and routing ------------------------------------------------------------------------
+
+TWO_BANDS = (
+    f"SELECT tip {FROM} ON r.fare BETWEEN c.fare - 9 AND c.fare + 9 AND ABS(r.tip - c.fare) <= 1"
+)
+
+
+def test_methods_without_a_sample() -> None:
+    both = planned(f"SELECT tip {FROM} ON ABS(r.fare - c.fare) < 1 AND r.route = c.route")
+    assert (both.spec.method, both.spec.index, both.routing) == ("hash", 1, "deal")
+    bands = planned(TWO_BANDS)
+    assert (bands.spec.method, bands.spec.index) == ("band", 0)
+    assert bands.reasons[0] == (
+        "band: r.fare BETWEEN c.fare - 9 AND c.fare + 9 is the first of 2, without a sample"
+    )
+    bound = planned(f"SELECT tip {FROM} ON r.fare < c.fare")
+    assert (bound.spec.method, bound.spec.index) == ("scan", None)
+    assert bound.reasons == (
+        "scan: the bounds are open at one end, and there is no sample to judge them by",
+        "deal: there is no equality to route by",
+    )
+    assert planned(f"SELECT tip {FROM} ON TRUE").spec.predicate == ()
+    assert planned(f"SELECT tip {FROM} ON r.route < c.route").reasons[0] == (
+        "scan: no conjunct compares a value of one side with one of the other"
+    )
+
+
+def test_asking_for_a_method_and_a_routing() -> None:
+    equal = f"SELECT tip {FROM} ON r.route = c.route"
+    forced = planned(equal, method="scan", routing="key")
+    assert (forced.spec.method, forced.spec.index, forced.routing) == ("scan", None, "key")
+    assert forced.reasons == (
+        "scan: asked for with --method scan",
+        "key: asked for with --routing key",
+    )
+    assert len(forced.spec.intervals) == 1
+    assert planned(equal, routing="deal").reasons[1] == "deal: asked for with --routing deal"
+    with pytest.raises(OptionError) as caught:
+        planned(TWO_BANDS, routing="key")
+    assert str(caught.value) == (
+        "--routing: key needs an equality of both sides in the join's condition; got none. Leave "
+        "it out, or add one."
+    )
+    with pytest.raises(OptionError, match="--method: must be one of auto, scan; got index"):
+        JoinOptions("index")
+    with pytest.raises(OptionError, match="--routing: must be one of auto, key, deal; got hash"):
+        JoinOptions(routing="hash")
+
+
+def first_rows(keys: int) -> pa.Table:
+    numbers = np.arange(2000)
+    return pa.table(
+        {
+            "route": pa.array([f"k{i % keys}" for i in numbers]),
+            "fare": pa.array(numbers.astype(float)),
+            "tip": pa.array(numbers % 10, pa.int32()),
+        }
+    )
+
+
+def sampled(text: str, keys: int = 2000) -> JoinPlan:
+    def rows(definition: StreamDef, columns: Sequence[str]) -> pa.Table:
+        table = first_rows(keys).select(columns)
+        names = {n: definition.schema.field(n).type for n in columns}
+        return table.cast(pa.schema(list(names.items())))
+
+    return joined(lower(sql(text), None, None, rows))
+
+
+def test_the_more_selective_of_two_bands() -> None:
+    bands = sampled(TWO_BANDS)
+    assert (bands.spec.method, bands.spec.index) == ("band", 1)
+    assert bands.reasons[0] == (
+        "band: ABS(r.tip - c.fare) <= 1 passes 0.14% of the pairs of the first 2000 and 2000 "
+        "tuples, against 0.95%"
+    )
+
+
+def test_a_selective_bound_is_probed_and_another_is_not() -> None:
+    wide = sampled(f"SELECT tip {FROM} ON r.fare < c.fare")
+    assert wide.spec.method == "scan"
+    assert wide.reasons[0] == (
+        "scan: the best bound is open at one end: r.fare < c.fare passes 50.02% of the pairs of "
+        "the first 2000 and 2000 tuples"
+    )
+    narrow = sampled(f"SELECT tip {FROM} ON r.fare > c.fare + 1900")
+    assert (narrow.spec.method, narrow.spec.index) == ("band", 0)
+
+
+def test_routing_by_key_while_no_key_is_frequent() -> None:
+    equal = f"SELECT tip {FROM} ON r.route = c.route"
+    even = sampled(equal)
+    assert (even.spec.method, even.routing) == ("hash", "key")
+    assert even.reasons[1] == (
+        "key: the most frequent key has 0.00% of the first 2000 and 2000 tuples, less than 0.39%"
+    )
+    skewed = sampled(equal, keys=50)
+    assert skewed.routing == "deal"
+    assert skewed.reasons[1] == (
+        "deal: the most frequent key has 1.95% of the first 2000 and 2000 tuples, keys would be "
+        "uneven from 0.39% on"
+    )
+
+
+def test_a_sample_that_is_empty_or_fails_is_no_sample() -> None:
+    def none(definition: StreamDef, columns: Sequence[str]) -> pa.Table | None:
+        return None
+
+    def empty(definition: StreamDef, columns: Sequence[str]) -> pa.Table:
+        return definition.schema.empty_table().select(columns)
+
+    for rows in (none, empty):
+        plan = joined(lower(sql(TWO_BANDS), None, None, rows))
+        assert plan.reasons[0].endswith("is the first of 2, without a sample")
+
+
+# --- fingerprint and explain -------------------------------------------------------------------
+
+
+def mark(text: str, **options: str) -> str:
+    return lower(sql(text), None, JoinOptions(**options)).fingerprint  # type: ignore[arg-type]
+
+
+def test_the_fingerprint_is_of_the_meaning() -> None:
+    equal = f"SELECT tip {FROM} ON r.route = c.route"
+    assert mark(equal) == mark(equal, method="scan", routing="key")
+    assert mark(equal) == mark(equal.replace("ON", "ON TRUE AND"))
+    assert mark(equal) == mark(
+        f"SELECT a.tip FROM rides {HOUR} a JOIN calls {HOUR} b ON (a.route = b.route)"
+    )
+    python = rides.join(calls, within="1 hour", on=left.route == right.route).select("tip")
+    assert mark(equal) == lower(python.node).fingerprint
+    others = [
+        equal.replace("=", "<"),
+        equal.replace(HOUR, "[RANGE 2 HOURS]", 1),
+        equal.replace(HOUR, "[ROWS 5]"),
+        equal.replace("SELECT tip", "SELECT tip AS t"),
+        equal.replace("SELECT tip", "SELECT tip + 1 AS tip"),
+        equal + " WHERE tip > 1",
+        f"SELECT tip FROM calls AS c {HOUR} JOIN rides AS r {HOUR} ON r.route = c.route",
+    ]
+    marks = {mark(equal), *(mark(other) for other in others)}
+    assert len(marks) == len(others) + 1
+
+
+def test_explain() -> None:
+    node = sql(
+        "SELECT tip FROM rides [RANGE 5 MINUTES] AS r JOIN calls [ROWS 9] AS c "
+        "ON r.fare < c.fare + 10 AND r.route <> c.route AND r.fare > c.fare - 10 WHERE tip > 1"
+    )
+    text = explain(node, lower(node))
+    assert (
+        "     └─ join r [RANGE 5 minutes] and c [ROWS 9] on r.fare < c.fare + 10 AND "
+        "r.route <> c.route AND r.fare > c.fare - 10\n"
+        "        ├─ stream rides\n"
+        "        └─ stream calls\n"
+    ) in text
+    assert "    read + filter + project + sort: Arrow task, map side\n" in text
+    assert (
+        "  3 join of r and c\n"
+        "    keeps r for 5 minutes\n"
+        "    keeps the last 9 tuples of c\n"
+        "    method: band: r.fare < c.fare + 10 AND r.fare > c.fare - 10 is a band\n"
+        "    index: r.fare < c.fare + 10 AND r.fare > c.fare - 10\n"
+        "    then: r.route <> c.route\n"
+        "    routing: deal: there is no equality to route by\n"
+        "    pairs + select: one task per instance\n"
+        "    order by ts, later tuple, earlier tuple: collect\n"
+    ) in text
+    assert "order by ts: collect" not in text
+
+
+def test_explain_of_a_function() -> None:
+    node = calls.join(rides, rows=5, on=near).select("tip").node
+    text = explain(node, lower(node))
+    assert "join left [ROWS 5] and right [ROWS 5] on the function near" in text
+    assert "    then: the function near\n" in text
+
+
+def test_intervals_are_over_the_columns_of_prefixes() -> None:
+    (interval,) = planned(f"SELECT tip {FROM} ON r.tip = c.fare").spec.intervals
+    assert isinstance(interval, Interval)
+    assert (describe(interval.left_value), describe(interval.right_value)) == ("l0", "r0")
