@@ -15,7 +15,7 @@ from tidegate.query.aggregate import count
 from tidegate.query.expression import col, left, right
 from tidegate.query.node import Input, Join
 from tidegate.query.stream import Stream
-from tidegate.query.window import TimeWindow, TupleWindow
+from tidegate.query.window import Distance, TupleWindow
 
 rides, calls = stream(Input(RIDES)), stream(Input(CALLS))
 MINUTE = 60_000_000
@@ -41,8 +41,8 @@ def test_a_join_is_a_stream_of_both_sides_columns() -> None:
 
 
 def test_windows_of_time_and_of_tuples() -> None:
-    five = TimeWindow(5 * MINUTE, 5 * MINUTE)
-    one = TimeWindow(MINUTE, MINUTE)
+    five = Distance(5 * MINUTE)
+    one = Distance(MINUTE)
     assert windows(rides.join(calls, within="5 minutes", on=True)) == (five, five)
     assert windows(rides.join(calls, within=("5 minutes", 60), on=True)) == (five, one)
     assert windows(rides.join(calls, rows=3, on=True)) == (TupleWindow(3, 3), TupleWindow(3, 3))

@@ -7,7 +7,7 @@ import pytest
 from tests.query.catalog import sql
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.query.node import Filter, Join, Node, Project
-from tidegate.query.window import TimeWindow, TupleWindow
+from tidegate.query.window import Distance, TupleWindow
 
 HOUR = "[RANGE 1 HOUR]"
 FROM = f"FROM rides {HOUR} AS r JOIN calls AS c {HOUR}"
@@ -33,13 +33,19 @@ def test_the_node_of_a_join() -> None:
     )
     join = joined(node)
     assert node.names == ("ts", "fare", "other", "tip")
-    assert join.left_window == TimeWindow(300_000_000, 300_000_000)
+    assert join.left_window == Distance(300_000_000)
     assert join.right_window == TupleWindow(9, 9)
     assert join.labels == ("r", "c")
     assert [n.names[0] for n in join.children] == ["ts", "ts"]
     assert join.names[:3] == ("ts", "r.ts", "r.dropoff_time")
     assert join.predicate is not None
     assert condition(f"SELECT tip {FROM} ON r.fare < c.fare") == "r.fare < c.fare"
+
+
+def test_windows() -> None:
+    text = "SELECT tip FROM rides {} JOIN calls {} ON TRUE"
+    instant = joined(sql(text.format("[RANGE 0 SECONDS]", "[RANGE 5 SECONDS SLIDE 5 SECONDS]")))
+    assert (instant.left_window, instant.right_window) == (Distance(0), Distance(5_000_000))
 
 
 def test_inner_cross_and_comma() -> None:
@@ -122,6 +128,8 @@ MISTAKES = {
     "SELECT tip FROM rides r [RANGE 1 HOUR] JOIN calls c [ROWS 5 SLIDE 2] ON TRUE": "JOIN: the "
     "window of a join moves with every tuple, so it has no SLIDE; got [ROWS 5 SLIDE 2]. Leave "
     "SLIDE out.",
+    f"SELECT tip FROM rides r [RANGE -1 HOUR] JOIN calls c {HOUR} ON TRUE": "window: RANGE must "
+    "not be negative; got -1 hours.",
     f"SELECT fare {FROM} ON r.fare = c.fare": "SELECT: a column of both sides must be qualified; "
     "got fare. r.fare or c.fare?",
     f"SELECT tip {FROM} ON fare > 1": "ON: a column of both sides must be qualified; got fare. "

@@ -43,8 +43,8 @@ class Sides:
 class Reach:
     """What an inequality says about the one part of a side: it is at most, or at least, a sum.
 
-    `greedy` are the sides whose NaN would make the greater side of the comparison NaN, which is
-    then true. `exact` says that nothing was moved across the comparison.
+    `rest` are the parts of the other side in that sum. `greedy` are the sides whose NaN would make
+    the greater side of the comparison NaN, which is then true.
     """
 
     side: int

@@ -27,7 +27,7 @@ from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, SideName, column, conjuncts, substitute
 from tidegate.query.node import Branch, Filter, Node, Project, data_names
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
-from tidegate.query.window import TimeWindow, Window
+from tidegate.query.window import Distance, JoinWindow
 from tidegate.schema import TIME
 
 _LETTERS = ("l", "r")
@@ -300,8 +300,8 @@ def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
     return expr
 
 
-def _extent(window: Window) -> Extent:
-    if isinstance(window, TimeWindow):
+def _extent(window: JoinWindow) -> Extent:
+    if isinstance(window, Distance):
         return Extent(window.range_us, None)
     return Extent(None, window.rows)
 

@@ -19,7 +19,7 @@ from sqlglot import exp
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.query.name import EVENT_TIME, SideName, canonical
 from tidegate.query.typing import UnknownKernel, bind_predicate
-from tidegate.query.window import TimeWindow, Window
+from tidegate.query.window import JoinWindow, TupleWindow
 from tidegate.schema import TIME
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Join:
 
     left: Node
     right: Node
-    left_window: Window
-    right_window: Window
+    left_window: JoinWindow
+    right_window: JoinWindow
     predicate: exp.Expression | Function | None
     labels: tuple[str, str] = SIDES
     windowed = False
@@ -57,7 +57,8 @@ class Join:
                 "Give one of them another name with AS.",
             )
         for window in (self.left_window, self.right_window):
-            _refuse_slide(window)
+            if isinstance(window, TupleWindow) and window.slide != window.rows:
+                raise slides(str(window))
         if not isinstance(self.predicate, exp.Expression):
             return
         predicate = canonical(self.predicate, self.names, "ON")
@@ -106,13 +107,11 @@ def _refuse_stateful(child: Node) -> None:
         )
 
 
-def _refuse_slide(window: Window) -> None:
-    size = window.range_us if isinstance(window, TimeWindow) else window.rows
-    slide = window.slide_us if isinstance(window, TimeWindow) else window.slide
-    if slide != size:
-        raise QueryError(
-            "JOIN",
-            "the window of a join moves with every tuple, so it has no SLIDE",
-            f"[{window}]",
-            "Leave SLIDE out.",
-        )
+def slides(window: str) -> QueryError:
+    """What to say of a window that jumps, in a join."""
+    return QueryError(
+        "JOIN",
+        "the window of a join moves with every tuple, so it has no SLIDE",
+        f"[{window}]",
+        "Leave SLIDE out.",
+    )

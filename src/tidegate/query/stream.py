@@ -25,7 +25,14 @@ from tidegate.query.node import (
     project,
 )
 from tidegate.query.option import ErrorBound, Shed
-from tidegate.query.window import Duration, TimeWindow, TupleWindow, Window, duration_us
+from tidegate.query.window import (
+    Distance,
+    Duration,
+    JoinWindow,
+    TimeWindow,
+    TupleWindow,
+    duration_us,
+)
 
 Launch = Callable[..., Any]
 """Starts a query: launch(node, **options) -> the running query."""
@@ -190,7 +197,7 @@ def _pair(value: Any) -> tuple[Any, Any]:
     return value
 
 
-def _join_window(within: Duration | None, rows: int | None) -> Window:
+def _join_window(within: Duration | None, rows: int | None) -> JoinWindow:
     if (within is None) == (rows is None):
         raise QueryError(
             "join",
@@ -199,8 +206,7 @@ def _join_window(within: Duration | None, rows: int | None) -> Window:
             'Write for example within="5 minutes", or rows=100.',
         )
     if within is not None:
-        range_us = duration_us(within, "join within")
-        return TimeWindow(range_us, range_us)
+        return Distance(duration_us(within, "join within"))
     if isinstance(rows, bool) or not isinstance(rows, int):
         raise QueryError("join rows", "needs a whole number of tuples", repr(rows))
     return TupleWindow(rows, rows)

@@ -142,4 +142,21 @@ class TupleWindow:
         return text if self.slide == self.rows else f"{text} SLIDE {self.slide}"
 
 
+@dataclass(frozen=True)
+class Distance:
+    """How much earlier a tuple of a join may be than its partner; zero is the same instant."""
+
+    range_us: int
+
+    def __post_init__(self) -> None:
+        if self.range_us < 0:
+            raise QueryError("window", "RANGE must not be negative", duration_text(self.range_us))
+
+    def __str__(self) -> str:
+        return f"RANGE {duration_text(self.range_us)}"
+
+
 Window = TimeWindow | TupleWindow
+
+JoinWindow = Distance | TupleWindow
+"""The window of one side of a join: it moves with every tuple."""

@@ -30,7 +30,14 @@ from tidegate.sql.function import (
 from tidegate.sql.group import Grouping, ordinal
 from tidegate.sql.join import Relation, join_relations, refuse_more, star_items
 from tidegate.sql.scope import PairScope, Scope
-from tidegate.sql.script import Create, Script, read_option, read_script, read_window
+from tidegate.sql.script import (
+    Create,
+    Script,
+    read_join_window,
+    read_option,
+    read_script,
+    read_window,
+)
 from tidegate.sql.syntax import QueryWith, StreamWindow
 
 __all__ = ["Create", "Script", "bind", "read_script"]
@@ -115,10 +122,12 @@ class _Binder:
         from_ = tree.args.get("from_")
         if from_ is None:
             raise QueryError("SELECT", "needs FROM and a stream")
-        relation = self._relation(from_.this)
         if joins := tree.args.get("joins"):
             refuse_more(joins)
-            relation = join_relations(joins[0], relation, self._joined(joins[0].this))
+            sides = (self._side(side) for side in (from_.this, joins[0].this))
+            relation = join_relations(joins[0], *sides)
+        else:
+            relation = self._relation(from_.this)
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):
@@ -148,9 +157,11 @@ class _Binder:
             )
         return _stateless(tree, scope, node, items)
 
-    def _joined(self, tree: exp.Expression) -> Relation:
+    def _side(self, tree: exp.Expression) -> Relation:
         if isinstance(tree, exp.Lateral):
             raise QueryError("JOIN", "LATERAL is not supported", "LATERAL")
+        if isinstance(tree, StreamWindow):
+            return replace(self._relation(tree.this), reach=read_join_window(tree))
         return self._relation(tree)
 
     def _relation(self, tree: exp.Expression) -> Relation:

@@ -12,7 +12,7 @@ from tidegate.errors import QueryError, UnavailableError, near
 from tidegate.query.join import SIDES
 from tidegate.query.name import NamedExpr, find_name
 from tidegate.query.node import Join, Node
-from tidegate.query.window import Window
+from tidegate.query.window import JoinWindow, Window
 from tidegate.sql.function import aggregate_name, is_aggregate
 from tidegate.sql.scope import PairScope, Scope
 
@@ -21,13 +21,15 @@ from tidegate.sql.scope import PairScope, Scope
 class Relation:
     """What FROM gives a SELECT: a node, how it is called, and the window over it.
 
-    A join of two has no name and no window of its own; `pair` then says how its columns are named.
+    The sides of a join have a `reach` in place of a window. The join of two has neither a name nor
+    a window of its own; `pair` then says how its columns are named.
     """
 
     node: Node
     alias: str | None
     window: Window | None
     text: str
+    reach: JoinWindow | None = None
     pair: PairScope | None = None
 
     @property
@@ -43,7 +45,7 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
     """The join of two relations; mistakes in its windows and its condition are QueryErrors."""
     _refuse_kinds(join)
     for relation in (left, right):
-        if relation.window is None:
+        if relation.reach is None:
             raise QueryError(
                 "JOIN",
                 "both sides need a window",
@@ -68,11 +70,11 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
             f"{left.text} JOIN {right.text}",
             "Write ON ..., or CROSS JOIN for all pairs.",
         )
-    assert left.window is not None
-    assert right.window is not None
+    assert left.reach is not None
+    assert right.reach is not None
     labels = (first.alias or "", second.alias or "")
-    node = Join(left.node, right.node, left.window, right.window, predicate, labels)
-    return Relation(node, None, None, f"{left.text} JOIN {right.text}", scope)
+    node = Join(left.node, right.node, left.reach, right.reach, predicate, labels)
+    return Relation(node, None, None, f"{left.text} JOIN {right.text}", pair=scope)
 
 
 def refuse_more(joins: Sequence[exp.Join]) -> None:

@@ -8,8 +8,11 @@ from decimal import Decimal
 from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError
+from tidegate.query.join import slides
 from tidegate.query.option import ErrorBound, Latency, Option, Shed
 from tidegate.query.window import (
+    Distance,
+    JoinWindow,
     TimeWindow,
     TupleWindow,
     Window,
@@ -89,6 +92,18 @@ def read_window(node: StreamWindow) -> Window:
     if node.args["kind"] == "ROWS":
         return TupleWindow(_whole(size, "ROWS"), _whole(slide, "SLIDE"))
     return TimeWindow(read_duration(size, "RANGE"), read_duration(slide, "SLIDE"))
+
+
+def read_join_window(node: StreamWindow) -> JoinWindow:
+    """The window written after one side of a join, which moves with every tuple."""
+    window = read_window(node) if node.args.get("slide") or node.args["kind"] == "ROWS" else None
+    if window is None:
+        return Distance(read_duration(node.args["size"], "RANGE"))
+    if isinstance(window, TupleWindow):
+        return window
+    if window.slide_us != window.range_us:
+        raise slides(str(window))
+    return Distance(window.range_us)
 
 
 def read_duration(node: StreamDuration, where: str) -> int:

@@ -67,11 +67,11 @@ MISTAKES = {
         options=(*RIDES, "--partitioner", "pk"),
     ),
     "--method scan": Mistake(
-        message="--method: only auto can be used; got scan. The others are not available yet.",
+        message="--method: is for joins; got scan for a query without one. Leave it out.",
         options=(*RIDES, "--method", "scan"),
     ),
     "--routing deal": Mistake(
-        message="--routing: only auto can be used; got deal. The others are not available yet.",
+        message="--routing: is for joins; got deal for a query without one. Leave it out.",
         options=(*RIDES, "--routing", "deal"),
     ),
     "--exchange pigeon": Mistake(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.cli.mistake.kind import COUNT, Mistake
 
+JOINED = "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANGE 5 SECONDS] ON "
+
 MISTAKES = {
     "SELECT misspelt": Mistake(
         message=(
@@ -448,12 +450,73 @@ MISTAKES = {
         ),
         sql="SELECT COUNT(*) AS n FROM rides [ROWS 5]",
     ),
-    "join": Mistake(
-        message="JOIN: joins are not available yet. Query one stream, or several with UNION ALL.",
-        sql=(
-            "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANGE 5 "
-            "SECONDS] ON l.route = r.route"
+    "join: condition that is not boolean": Mistake(
+        message=(
+            "ON: a condition must be boolean; got l.fare + r.fare of type double. Compare it "
+            "with something."
         ),
+        sql=JOINED + "l.fare + r.fare",
+    ),
+    "join: column of both sides": Mistake(
+        message="ON: a column of both sides must be qualified; got fare. l.fare or r.fare?",
+        sql=JOINED + "fare > 1",
+    ),
+    "join: unknown side": Mistake(
+        message="ON: no stream in FROM has this name; got q. There are: l, r.",
+        sql=JOINED + "l.route = q.route",
+    ),
+    "join: misspelt column": Mistake(
+        message=(
+            "ON: no column has this name; got l.rout. Did you mean route? There are: ts, route, "
+            "fare, note."
+        ),
+        sql=JOINED + "l.rout = r.route",
+    ),
+    "join: missing window": Mistake(
+        message="JOIN: both sides need a window; got rides AS r. Write rides AS r [RANGE ...].",
+        sql=JOINED.replace("AS r [RANGE 5 SECONDS]", "AS r") + "l.route = r.route",
+    ),
+    "join: without ON": Mistake(
+        message=(
+            "JOIN: needs ON and a condition; got rides AS l JOIN rides AS r. Write ON ..., or "
+            "CROSS JOIN for all pairs."
+        ),
+        sql=JOINED.removesuffix(" ON "),
+    ),
+    "join: window that slides": Mistake(
+        message=(
+            "JOIN: the window of a join moves with every tuple, so it has no SLIDE; got [RANGE 5 "
+            "seconds SLIDE 1 second]. Leave SLIDE out."
+        ),
+        sql=JOINED.replace("SECONDS]", "SECONDS SLIDE 1 SECOND]", 1) + "l.route = r.route",
+    ),
+    "join: aggregate": Mistake(
+        message=(
+            "JOIN: aggregates over a join are not available yet. Write the pairs out, and "
+            "aggregate them in a second query."
+        ),
+        sql=JOINED.replace("l.route", "COUNT(*) AS n") + "l.route = r.route",
+    ),
+    "join: three streams": Mistake(
+        message=(
+            "JOIN: a join of more than two streams is not available yet. Join two of them, and "
+            "the output with the third in a second query."
+        ),
+        sql=JOINED + "true JOIN rides AS q [RANGE 5 SECONDS] ON q.route = r.route",
+    ),
+    "join: * with one name twice": Mistake(
+        message=(
+            "SELECT: * needs columns with names of their own; got route in l and in r. List the "
+            "columns, and rename one of the two with AS."
+        ),
+        sql=JOINED.replace("l.route", "*") + "l.route = r.route",
+    ),
+    "join: one name for both sides": Mistake(
+        message=(
+            "JOIN: both sides need a name of their own; got rides twice. Give one of them "
+            "another name with AS."
+        ),
+        sql="SELECT rides.route FROM rides [RANGE 5 SECONDS] JOIN rides [RANGE 5 SECONDS] ON true",
     ),
     "outer join": Mistake(
         message="JOIN: only inner joins are possible; got LEFT JOIN.",
