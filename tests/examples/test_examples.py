@@ -139,6 +139,30 @@ def test_own_aggregate(capsys: pytest.CaptureFixture[str]) -> None:
         assert row["vwap"] == pytest.approx(other["vwap"], rel=1e-12)
 
 
+def test_hedges() -> None:
+    rows, summary = run_sql("hedges.sql")
+    assert summary["rows_in"] == 10_000, "a self-join reads its stream for either side"
+    assert 1_000 < len(rows) == summary["rows_out"]
+    assert all(r["one"] < r["other"] for r in rows)
+    assert [r["ts"] for r in rows] == sorted(r["ts"] for r in rows)
+
+
+def test_near_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = printed(run_python("near_calls.py", capsys))
+    uri = "generator:calls?rows=2000&rate=100&keys=500"
+    one, other = (generated(u, "ts", "src", "lat", "lon") for u in (uri, f"{uri}&seed=1"))
+    at_one, at_other = (t["ts"].cast(pa.int64()).to_numpy() for t in (one, other))
+    pairs = np.argwhere(abs(at_one[:, None] - at_other[None, :]) <= 1_000_000)
+    left, right = one.take(pairs[:, 0]), other.take(pairs[:, 1])
+    differ = np.array(left["src"].to_pylist()) != np.array(right["src"].to_pylist())
+    expected = load("near_calls.py").near(left, right) & differ
+    found = sorted((str(r["one"]), str(r["other"])) for r in rows)
+    assert found == sorted(
+        zip(left["src"].filter(expected).to_pylist(), right["src"].filter(expected).to_pylist())
+    )
+    assert len(found) > 10
+
+
 def test_rescale_and_restart(capsys: pytest.CaptureFixture[str]) -> None:
     first, second, third = run_python("rescale_and_restart.py", capsys).splitlines()
     assert first.startswith("stopped after batch ")
