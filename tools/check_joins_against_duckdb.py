@@ -33,7 +33,7 @@ QUERIES = {
     "equality": f"""
         SELECT {KEYS} FROM l [RANGE {{range}}] JOIN r [RANGE {{range}}] ON l.{{lk}} = r.{{rk}}""",
     "equality, right after left": f"""
-        SELECT {KEYS} FROM l [RANGE {{range}}] JOIN r [RANGE 1 MICROSECOND]
+        SELECT {KEYS} FROM l [RANGE {{range}}] JOIN r [RANGE 0 SECONDS]
         ON l.{{lk}} = r.{{rk}} AND r.{{rt}} > l.{{lt}}""",
     "equality, different ranges, where": f"""
         SELECT {KEYS} FROM l [RANGE {{half}} MICROSECONDS] JOIN r [RANGE {{range}}]

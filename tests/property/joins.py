@@ -71,8 +71,8 @@ JOINED = {
     "equality of floats, a long and a short window": _query(
         Within(3000), Within(2), "r.f = l.f", lambda a, b: equal(a["f"], b["f"])
     ),
-    "two keys, short windows": _query(
-        Within(1),
+    "two keys, one moment": _query(
+        Within(0),
         Within(5),
         "l.k = r.k AND l.g = r.g",
         lambda a, b: both(equal(a["k"], b["k"]), equal(a["g"], b["g"])),
@@ -106,7 +106,7 @@ JOINED = {
         "l.k <> r.k OR l.b",
         lambda a, b: either(_not(equal(a["k"], b["k"])), a["b"]),
     ),
-    "everything": _query(Within(4), Within(1), "TRUE", lambda a, b: True),
+    "everything": _query(Within(4), Within(0), "TRUE", lambda a, b: True),
     "where": _query(
         Within(15),
         Within(15),

@@ -100,12 +100,13 @@ def cut_finely(scenario: Scenario, batch_rows: int) -> Scenario:
     return replace(scenario, course=replace(scenario.course, batch_rows=batch_rows))
 
 
+@share(60)
 @given(scenarios(JOINED).map(numbered), st.sampled_from(WAYS))
 def test_pairs_do_not_depend_on_the_run(scenario: Scenario, way: Way) -> None:
     check(scenario, way)
 
 
-@share(30)
+@share(20)
 @given(scenarios(JOINED).map(numbered), st.sampled_from(WAYS), st.integers(1, 2))
 def test_pairs_do_not_depend_on_the_run_tuple_by_tuple(
     scenario: Scenario, way: Way, batch_rows: int

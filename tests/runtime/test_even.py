@@ -27,7 +27,7 @@ from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 from tidegate.state.store import Store
 
-SECONDS = 40
+SECONDS = 30
 RANGE_S = 10
 SCHEMA = pa.schema([("ts", TIME), ("x", pa.int32()), ("y", pa.float64())])
 BANDS = "r.x BETWEEN s.x - 10 AND s.x + 10 AND r.y BETWEEN s.y - 10 AND s.y + 10"
@@ -126,7 +126,7 @@ def test_rates_do_not_matter(skew: str, tmp_path: Path) -> None:
     draw = np.random.default_rng(len(skew))
     sides = [[source(draw, rate) for rate in rates] for rates in (left, right)]
     batches = reports(BANDS, sides, tmp_path, instances=instances, batch_rows=1500)
-    assert len(batches) > 3
+    assert len(batches) > 2
     for batch in batches:
         assert len(batch.comparisons) == instances
         assert deviation(batch.comparisons) < EVEN, batch

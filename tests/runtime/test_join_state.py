@@ -31,7 +31,7 @@ BANDS = (
 EQUAL = (
     "SELECT r.x, s.b FROM r [RANGE 10 SECONDS] JOIN s [RANGE 5 SECONDS] ON r.x = s.a AND r.y < s.b"
 )
-COUNTED = "SELECT r.x, s.b FROM r [ROWS 100] JOIN s [ROWS 50] ON r.x = s.a"
+COUNTED = "SELECT r.x, s.b FROM r [ROWS 40] JOIN s [ROWS 20] ON r.x = s.a"
 
 
 def loop_of(
@@ -53,9 +53,9 @@ def loop_of(
     return prepare(plan, Place("none"), sink, options, str(folder)), sink
 
 
-@pytest.mark.parametrize("batch_rows", [1_000, 7_000, 30_000])
+@pytest.mark.parametrize("batch_rows", [2_500, 30_000])
 def test_state_is_little_more_than_its_live_tuples(batch_rows: int, tmp_path: Path) -> None:
-    loop, _ = loop_of(BANDS, tmp_path, batch_rows, 60_000, rate=2_000)
+    loop, _ = loop_of(BANDS, tmp_path, batch_rows, 40_000, rate=2_000)
     held = live = 0
     while not loop.manifest.finished:
         loop.step()
@@ -102,11 +102,13 @@ def test_a_run_goes_on_with_another_method_and_another_routing(first: int, tmp_p
     assert pa.concat_tables(parts).equals(expected.table())
 
 
-@pytest.mark.parametrize("batch_rows", [1, 37, 1_000])
-def test_windows_of_tuples_keep_as_many_as_they_count(batch_rows: int, tmp_path: Path) -> None:
-    whole, expected = loop_of(COUNTED, tmp_path / "a", 10_000, 400, domain=20)
+@pytest.mark.parametrize(("batch_rows", "rows"), [(3, 100), (37, 400), (1_000, 400)])
+def test_windows_of_tuples_keep_as_many_as_they_count(
+    batch_rows: int, rows: int, tmp_path: Path
+) -> None:
+    whole, expected = loop_of(COUNTED, tmp_path / "a", 10_000, rows, domain=20)
     whole.run()
-    loop, sink = loop_of(COUNTED, tmp_path / "b", batch_rows, 400, domain=20)
+    loop, sink = loop_of(COUNTED, tmp_path / "b", batch_rows, rows, domain=20)
     most = [0, 0]
     while not loop.manifest.finished:
         loop.step()
@@ -116,5 +118,5 @@ def test_windows_of_tuples_keep_as_many_as_they_count(batch_rows: int, tmp_path:
         most = [max(a, b) for a, b in zip(most, counts)]
     loop.close()
     assert sink.table().equals(expected.table())
-    assert most[0] <= 260
-    assert most[1] <= 130
+    assert most[0] <= 150
+    assert most[1] <= 75

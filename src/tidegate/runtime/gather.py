@@ -22,7 +22,7 @@ def gather(plan: Plan, outcomes: Sequence[Outcome]) -> Output:
     written = None
     if any(o.written is not None for o in outcomes):
         written = sum(o.written or 0 for o in outcomes)
-        rows = pa.concat_tables(tables)
+        rows = pa.concat_tables([t.select(plan.schema.names) for t in tables])
     elif plan.join is not None:
         rows = merged_pairs(tables)
     elif aggregate is None:
