@@ -270,3 +270,43 @@ def test_the_select_list_computes() -> None:
         "unix_micros(l.ts) AS g, l.day = r.day AS h, 7 AS i, greatest(l.at, r.at) AS j"
     )
     assert check(query("l.k = r.k", items=items), sides(41)).num_rows
+
+
+@pytest.mark.parametrize("name", predicate.TIME_BOUNDS)
+def test_times_of_today(name: str) -> None:
+    """Numbers of microseconds that singles do not hold, nor differences of them."""
+    now_us = 1_700_000_000_000_000
+    streams = {}
+    for side, stream in sides(43, 140).items():
+        (table,) = stream.sources
+        for column in ("ts", "at"):
+            times = table[column].cast(pa.int64()).to_pylist()
+            later = pa.array([None if t is None else t + now_us for t in times], TIME)
+            table = table.set_column(table.column_names.index(column), column, later)
+        streams[side] = table
+    assert check(query(predicate.TIME_BOUNDS[name]), streams, *some(1)).num_rows
+
+
+@pytest.mark.parametrize("window", ["[RANGE 3 SECONDS]", "[ROWS 8]"])
+def test_a_side_of_several_streams(window: str) -> None:
+    """Streams one after the other in a union are in the order of sources of one stream."""
+    given = sides(53, 120, 2)
+    text = query("l.k = r.k AND l.i <= r.i", window)
+    wanted = by_duckdb(text, given)
+    union = "(SELECT * FROM a UNION ALL SELECT * FROM b) AS l"
+    parts = dict(zip("ab", (Streamed([t]) for t in given["l"].sources), strict=True))
+    text = text.replace("FROM l", f"FROM {union}")
+    got = by_tidegate(text, {**parts, "r": given["r"]}, instances=2, batch_rows=90)
+    assert wanted.num_rows
+    assert not differences(got.rows, wanted)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("on", ON)
+@pytest.mark.parametrize("windows", [("[RANGE 2 SECONDS]", "[RANGE 9 SECONDS]"), ("[ROWS 30]", "")])
+def test_many_small_batches(way: str, on: str, windows: tuple[str, str]) -> None:
+    """State is merged and purged many times on the way."""
+    switches = {40: 3, 90: 1, 150: 4}
+    streams = sides(59, 400, 2, span_s=60)
+    check(query(on, *windows), streams, way, batch_rows=4, switches=switches)

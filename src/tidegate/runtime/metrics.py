@@ -129,8 +129,12 @@ class Summary:
             f"state {d['state_rows']:,} rows, {d['state_bytes']:,} bytes; "
             f"imbalance {d['imbalance']:.2f}",
         ]
+        if d["comparisons"]:
+            lines.append(
+                f"{d['comparisons']:,} comparisons by the definition, {d['compared']:,} made"
+            )
         lines += [
-            f"epoch {e['epoch']}: {e['instances']} instances from batch {e['batch']}, "
+            f"epoch {e['epoch']}: {_instances(e['instances'])} from batch {e['batch']}, "
             f"switched in {e['switch_ms']:.2f} ms"
             for e in self.epochs[1:]
         ]
@@ -153,6 +157,10 @@ class Spans:
         now = self._clock.now()
         self.spans_ms[name] = round((now - self._last) * 1e3, 3)
         self._last = now
+
+
+def _instances(count: int) -> str:
+    return f"{count} instance{'' if count == 1 else 's'}"
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:
