@@ -162,7 +162,7 @@ def test_the_demo_runs_through_without_a_terminal(capsys: pytest.CaptureFixture[
     assert said.out.count("Z,2013-01-01 ") == 220
     assert "What to try next" in said.out
     assert "epoch 1: 4 instances from batch 12" in said.err
-    assert "epoch 2: 1 instances from batch 26" in said.err
+    assert "epoch 2: 1 instance from batch 26" in said.err
     assert "\x1b" not in said.out + said.err
 
 
