@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 
 from tidegate.operate.join import BAND, EQUAL, HASH, SCAN, Extent, Interval, JoinSpec, Side
 from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
-from tidegate.operate.match import BUCKET, ORDER, RANK, SEQ, SRC, TS, News, arranged, ints, match
+from tidegate.operate.match import (
+    BUCKET,
+    ORDER,
+    RANK,
+    SEQ,
+    SRC,
+    TS,
+    Held,
+    News,
+    arranged,
+    ints,
+    match,
+)
 from tidegate.operate.match import places as places_of
 
 DOUBLE, LONG, BOOL = pa.float64(), pa.int64(), pa.bool_()
@@ -153,7 +165,7 @@ def batches(
     """Batch by batch; instance i holds the buckets that are i modulo their number."""
     found: list[tuple[Key, Key]] = []
     implied, before = 0, [0, 0]
-    state: list[list[list[pa.Table]]] = [[[], []] for _ in range(instances)]
+    state: list[list[list[Held]]] = [[[], []] for _ in range(instances)]
     for low, high in zip([-1, *cuts], [*cuts, 99]):
         new = [
             t.filter((ints(t, TS) >= low) & (ints(t, TS) < high)).combine_chunks() for t in tuples
@@ -175,6 +187,6 @@ def batches(
             for s in range(2):
                 kept = news[s].table.append_column(RANK, pa.array(news[s].ranks))
                 held = kept.filter(pa.array(news[s].held)).combine_chunks()
-                state[i][s].append(arranged(spec, s, held))
+                state[i][s].append(Held(arranged(spec, s, held)))
         before = [b + t.num_rows for b, t in zip(before, new)]
     return sorted(found), implied

@@ -7,18 +7,20 @@ the index otherwise. Intervals narrow a run down to candidates, the predicate de
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.join import EQUAL, SCAN, Interval, JoinSpec, Side
+from tidegate.operate.join import EQUAL, HASH, SCAN, Interval, JoinSpec, Side
 from tidegate.operate.kernels.expression import Expr, columns_of, evaluate
 from tidegate.operate.kernels.pair import find
 from tidegate.operate.predicate import asked
+from tidegate.operate.searched import Searched, bisect, known
 from tidegate.route.bucket import hash_of
 
 Ints = npt.NDArray[np.int64]
@@ -78,8 +80,20 @@ class Pairs:
     place: Ints
 
 
+@dataclass(frozen=True)
+class Held:
+    """Stored tuples of a side, in the order they are searched.
+
+    `token` names them for as long as the process lives, so that what searching needs of them is
+    computed once; None where they are made anew for every batch.
+    """
+
+    table: pa.Table
+    token: Hashable | None = None
+
+
 def match(
-    spec: JoinSpec, news: tuple[News, News], stored: tuple[Sequence[pa.Table], Sequence[pa.Table]]
+    spec: JoinSpec, news: tuple[News, News], stored: tuple[Sequence[Held], Sequence[Held]]
 ) -> tuple[list[Pairs], Work]:
     """All pairs of a new tuple and an earlier one that is held here, each once, in no order."""
     found: list[Pairs] = []
@@ -90,7 +104,7 @@ def match(
             continue
         ask = _Ask.of(spec, side, asking, mine)
         for run in _runs(spec, side, mine, stored[side]):
-            for probe, place in _candidates(spec, side, run, ask, work):
+            for probe, place in _candidates(run, ask, work):
                 pairs = _decided(spec, side, run, ask, probe, place)
                 if len(pairs.place):
                     found.append(pairs)
@@ -130,13 +144,17 @@ class _Run:
     table: pa.Table
     coordinate: Ints
     place: Ints | None
+    searched: Searched
 
 
-def _runs(spec: JoinSpec, side: int, mine: News, stored: Sequence[pa.Table]) -> Iterator[_Run]:
+def _runs(spec: JoinSpec, side: int, mine: News, stored: Sequence[Held]) -> Iterator[_Run]:
     counts = _side(spec, side).extent.rows is not None
-    for table in stored:
-        if table.num_rows:
-            yield _Run(table, ints(table, RANK if counts else TS), None)
+    for held in stored:
+        if held.table.num_rows:
+            coordinate = ints(held.table, RANK if counts else TS)
+            compute = partial(_searched, spec, side, held.table, coordinate)
+            searched = known(held.token, compute)
+            yield _Run(held.table, coordinate, None, searched)
     if mine.held.any():
         chosen = np.flatnonzero(mine.held)
         fresh = mine.table.take(pa.array(chosen))
@@ -145,7 +163,14 @@ def _runs(spec: JoinSpec, side: int, mine: News, stored: Sequence[pa.Table]) -> 
             order = np.argsort(_key(spec, side, fresh), kind="stable")
             fresh, chosen = fresh.take(pa.array(order)), chosen[order]
             coordinate = coordinate[order]
-        yield _Run(fresh, coordinate, mine.place[chosen])
+        searched = _searched(spec, side, fresh, coordinate)
+        yield _Run(fresh, coordinate, mine.place[chosen], searched)
+
+
+def _searched(spec: JoinSpec, side: int, table: pa.Table, coordinate: Ints) -> Searched:
+    key = None if spec.method == SCAN else _key(spec, side, table)
+    values = [_value(i, side, table) for i in _tests(spec)]
+    return Searched.of(key, values, coordinate)
 
 
 @dataclass(frozen=True)
@@ -160,6 +185,9 @@ class _Ask:
     low: Ints
     bounds: tuple[tuple[Floats, Floats], ...]
     index: tuple[Floats, Floats] | None
+    newest_low: int
+    one_key: bool
+    """Whether a range of the index has one key, so that it is in the order of time."""
 
     @staticmethod
     def of(spec: JoinSpec, side: int, asking: News, mine: News) -> _Ask:
@@ -178,12 +206,10 @@ class _Ask:
             table, place, low = table.take(pa.array(order)), place[order], low[order]
             bounds = tuple((a[order], b[order]) for a, b in bounds)
             index = index[0][order], index[1][order]
-        return _Ask(table, place, low, bounds, index)
+        return _Ask(table, place, low, bounds, index, int(low.max()), spec.method == HASH)
 
 
-def _candidates(
-    spec: JoinSpec, side: int, run: _Run, ask: _Ask, work: Work
-) -> Iterator[tuple[Ints, Ints]]:
+def _candidates(run: _Run, ask: _Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
     """Pairs (asking tuple, tuple of the run) that are in the window and pass every interval."""
     if ask.index is None:
         first = np.searchsorted(run.coordinate, ask.low)
@@ -192,25 +218,28 @@ def _candidates(
             last = np.searchsorted(run.place, ask.place)
         last = np.maximum(first, last)
     else:
-        key = _key(spec, side, run.table)
+        key = run.searched.key
+        assert key is not None
         nothing = np.isnan(ask.index[0]) | np.isnan(ask.index[1])
         first = np.searchsorted(key, ask.index[0])
         last = np.maximum(first, np.searchsorted(key, ask.index[1], "right"))
         last[nothing] = first[nothing]
+        if ask.one_key:
+            first, last = _within(run, ask, first, last)
         work.implied += _implied(run, ask)
     made = int((last - first).sum())
     work.made += made
     if ask.index is None:
         work.implied += made
-    values = [_value(i, side, run.table) for i in _tests(spec)]
-    lows, highs, values32 = _narrow(values, ask.bounds)
+    values = run.searched.values
+    lows, highs = run.searched.narrowed(ask.bounds)
     for a, b, hits in _steps(first, last, bool(values)):
         probe, place = find(
-            first[a:b], last[a:b], [x[a:b] for x in lows], [x[a:b] for x in highs], values32
+            first[a:b], last[a:b], [x[a:b] for x in lows], [x[a:b] for x in highs], values
         )
         hits.append(len(probe))
         probe = probe + a
-        if ask.index is not None:
+        if ask.index is not None and not ask.one_key:
             kept = _in_window(run, ask, probe, place)
             if kept is not None:
                 probe, place = probe[kept], place[kept]
@@ -240,19 +269,28 @@ def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, 
 def _implied(run: _Run, ask: _Ask) -> int:
     """How many tuples of a run are in the windows of the asking tuples."""
     if run.place is None:
-        if len(ask.low) and run.coordinate.min() >= ask.low.max():
+        if run.searched.oldest >= ask.newest_low:
             return len(run.coordinate) * len(ask.low)
         until = np.full(len(ask.low), len(run.coordinate))
     else:
         until = np.searchsorted(np.sort(run.place), ask.place)
-    since = np.searchsorted(np.sort(run.coordinate), ask.low)
+    since = np.searchsorted(run.searched.in_order(run.coordinate), ask.low)
     return int(np.maximum(until - since, 0).sum())
+
+
+def _within(run: _Run, ask: _Ask, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Ranges of one key each, cut to the window and to what is earlier."""
+    if run.searched.oldest < ask.newest_low:
+        first = bisect(run.coordinate, ask.low, first, last)
+    if run.place is not None:
+        last = bisect(run.place, ask.place, first, last)
+    return first, last
 
 
 def _in_window(run: _Run, ask: _Ask, probe: Ints, place: Ints) -> Mask | None:
     """Which candidates of an index are in the window; None for all."""
     kept: Mask | None = None
-    if len(ask.low) and run.coordinate.min() < ask.low.max():
+    if run.searched.oldest < ask.newest_low:
         kept = run.coordinate[place] >= ask.low[probe]
     if run.place is not None:
         earlier = run.place[place] < ask.place[probe]
@@ -401,24 +439,3 @@ def _codes(equalities: Sequence[Interval], side: int, table: pa.Table) -> Floats
         if column.null_count:
             codes[pc.is_null(column).to_numpy(zero_copy_only=False)] = np.nan
     return codes
-
-
-Singles = npt.NDArray[np.float32]
-
-
-def _narrow(
-    values: Sequence[Floats], bounds: Sequence[tuple[Floats, Floats]]
-) -> tuple[list[Singles], list[Singles], list[Singles]]:
-    """Lows, highs and values as single floats relative to the least value.
-
-    Subtracting one number and rounding keep order, so what passed still passes; a pair more may.
-    """
-    lows, highs, narrow = [], [], []
-    with np.errstate(over="ignore", invalid="ignore"):
-        for value, (low, high) in zip(values, bounds, strict=True):
-            finite = value[np.isfinite(value)]
-            base = finite.min() if len(finite) else 0.0
-            lows.append((low - base).astype(np.float32))
-            highs.append((high - base).astype(np.float32))
-            narrow.append((value - base).astype(np.float32))
-    return lows, highs, narrow

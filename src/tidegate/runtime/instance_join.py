@@ -16,6 +16,7 @@ from tidegate.operate.match import (
     LEFT,
     ORDER,
     RANK,
+    Held,
     News,
     Pairs,
     arranged,
@@ -165,24 +166,26 @@ def _schema(join: JoinPlan, side: int) -> pa.Schema:
     return pa.schema([*order, (BUCKET, pa.int32()), *columns])
 
 
-def _stored(store: Store, job: Job, side: int, instance: int) -> list[pa.Table]:
+def _stored(store: Store, job: Job, side: int, instance: int) -> list[Held]:
     """The stored tuples of a side that an instance compares with, segment by segment."""
     owners = np.asarray(job.mapping.owners, np.int32)
     # Where all new tuples are seen, the stored ones are divided.
     seen = _sees(KEY if job.spread == ALL else job.spread, job, side, instance, owners)
-    tables = []
+    held = []
     keeper = SideKeeper(_join(job), side)
     horizon = keeper.horizon(job.previous_us, job.before[side])
     for segment in job.state.get(SIDES[side], ()):
         if horizon.passed(segment):
             continue
         if segment.sealed != keeper.way:
-            tables.append(_adapted(job, side, read_segment(store, segment), seen, keeper))
+            rows = _adapted(job, side, read_segment(store, segment), seen, keeper)
+            held.append(Held(rows))
             continue
-        mine = [b for b in segment.buckets if seen[b]]
+        mine = tuple(b for b in segment.buckets if seen[b])
         if mine:
-            tables.append(read_segment(store, segment, mine))
-    return tables
+            token = (store.location, segment.name, segment.checksum, keeper.way, mine)
+            held.append(Held(read_segment(store, segment, mine), token))
+    return held
 
 
 def _adapted(
