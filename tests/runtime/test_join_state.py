@@ -102,6 +102,26 @@ def test_a_run_goes_on_with_another_method_and_another_routing(first: int, tmp_p
     assert pa.concat_tables(parts).equals(expected.table())
 
 
+@pytest.mark.parametrize("method", ["auto", "scan"])
+def test_segments_of_former_owners_are_compacted_into_the_same_output(
+    method: str, tmp_path: Path
+) -> None:
+    loop, sink = loop_of(EQUAL, tmp_path / "many", 200, 3_000, method, domain=300, rate=400)
+    whole, expected = loop_of(EQUAL, tmp_path / "one", 50_000, 3_000, method, domain=300, rate=400)
+    whole.run()
+    compacted = 0
+    while not loop.manifest.finished:
+        if loop.manifest.batch % 11 == 10:
+            loop.scale(1 + loop.manifest.batch * 5 % 4)
+        loop.step()
+        for compactor in loop._compactors.values():
+            compactor.wait()
+        compacted += sum("compact" in s.name for s in loop.manifest.segments())
+    loop.close()
+    assert compacted > 5
+    assert sink.table().equals(expected.table())
+
+
 @pytest.mark.parametrize(("batch_rows", "rows"), [(3, 100), (37, 400), (1_000, 400)])
 def test_windows_of_tuples_keep_as_many_as_they_count(
     batch_rows: int, rows: int, tmp_path: Path

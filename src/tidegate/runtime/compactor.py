@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from itertools import pairwise
 
 from tidegate.errors import StateError
 from tidegate.runtime.retention import Horizon, Keeper
@@ -128,14 +129,23 @@ class Compactor:
     ) -> Iterator[tuple[Segment, ...]]:
         counts = []
         for segment in segments:
-            rows = read_segment(self._store, segment, columns=[self._keeper.order])
-            counts.append(int(horizon.live(rows, segment).sum()))
+            count = segment.rows
+            if not horizon.whole(segment):
+                rows = read_segment(self._store, segment, columns=[self._keeper.order])
+                count = int(horizon.live(rows, segment).sum())
+            counts.append(count)
         kin = self._keeper.kin(segments, owners)
         for one in sorted({k for k in kin if k is not None}):
             mine = [i for i, other in enumerate(kin) if other == one]
-            yield from choose(
+            groups = choose(
                 [segments[i] for i in mine],
                 [counts[i] for i in mine],
                 cell=self._keeper.cell,
                 dead_share=self._keeper.dead_share,
             )
+            yield from (g for g in groups if self._keeper.grouped or _in_sequence(g))
+
+
+def _in_sequence(group: Sequence[Segment]) -> bool:
+    """Whether segments follow each other; after a switch some of one instance are side by side."""
+    return all(a.high < b.low for a, b in pairwise(group))

@@ -45,6 +45,8 @@ from tidegate.schema import TIME
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
+_SMALL_ROWS = 1_024
+
 Owners = npt.NDArray[np.int32]
 
 
@@ -154,10 +156,14 @@ def _in_order(job: Job, side: int, partials: Sequence[tuple[int, pa.Table]]) -> 
     if not mine:
         return _schema(join, side).empty_table()
     table = pa.concat_tables(mine).combine_chunks()
-    order = np.lexsort([table.column(c).to_numpy() for c in reversed(ORDER)])
+    order = _total_order(table)
     if (order[1:] < order[:-1]).any():
         table = table.take(pa.array(order))
     return table
+
+
+def _total_order(table: pa.Table) -> npt.NDArray[np.int64]:
+    return np.lexsort([table.column(c).to_numpy() for c in reversed(ORDER)])
 
 
 def _schema(join: JoinPlan, side: int) -> pa.Schema:
@@ -178,25 +184,35 @@ def _stored(store: Store, job: Job, side: int, instance: int) -> list[Held]:
         if horizon.passed(segment):
             continue
         if segment.sealed != keeper.way:
-            rows = _adapted(job, side, read_segment(store, segment), seen, keeper)
+            rows = _adapted(job, side, read_segment(store, segment), seen)
             held.append(Held(rows))
             continue
         mine = tuple(b for b in segment.buckets if seen[b])
         if mine:
             token = (store.location, segment.name, segment.checksum, keeper.way, mine)
             held.append(Held(read_segment(store, segment, mine), token))
-    return held
+    return _fewer(_join(job), side, held)
 
 
-def _adapted(
-    job: Job, side: int, rows: pa.Table, seen: npt.NDArray[np.bool_], keeper: SideKeeper
-) -> pa.Table:
+def _fewer(join: JoinPlan, side: int, held: Sequence[Held]) -> list[Held]:
+    """Small runs as one: sorting them again costs less than searching them one by one."""
+    large = [h for h in held if h.table.num_rows > _SMALL_ROWS]
+    small = [h.table for h in held if h.table.num_rows <= _SMALL_ROWS]
+    if len(small) <= 1:
+        return list(held)
+    rows = pa.concat_tables(small).combine_chunks()
+    rows = rows.take(pa.array(_total_order(rows)))
+    return [*large, Held(arranged(join.spec, side, rows))]
+
+
+def _adapted(job: Job, side: int, rows: pa.Table, seen: npt.NDArray[np.bool_]) -> pa.Table:
     """The instance's tuples of a segment that an earlier run arranged or dealt in another way."""
     join = _join(job)
     bucket = rows.column(BUCKET).to_numpy()
     if join.routing == KEY:
         bucket = bucket_of(_keys(join, side, rows), job.mapping.buckets)
-    return keeper.arrange(rows.filter(pa.array(seen[bucket])))
+    rows = rows.filter(pa.array(seen[bucket])).combine_chunks()
+    return arranged(join.spec, side, rows.take(pa.array(_total_order(rows))))
 
 
 def _keys(join: JoinPlan, side: int, table: pa.Table) -> list[pa.Array]:

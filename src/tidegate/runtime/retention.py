@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate import AggregateSpec, needed_from, sealed_before
-from tidegate.operate.match import LEFT, ORDER, RANK, TS, arranged, ints
+from tidegate.operate.match import LEFT, RANK, TS, arranged, ints
 from tidegate.plan.physical import JoinPlan, Plan
 from tidegate.state.compaction import DEAD_SHARE, by_bucket
 from tidegate.state.segment import Segment
@@ -38,6 +38,9 @@ class Horizon(Protocol):
 
     def passed(self, segment: Segment) -> bool:
         """Whether no row of a segment can be needed any more, told from its bounds alone."""
+
+    def whole(self, segment: Segment) -> bool:
+        """Whether all rows of a segment are needed, where its bounds alone tell."""
 
 
 class Keeper(Protocol):
@@ -103,6 +106,9 @@ class PaneHorizon:
         no_partial = segment.high < segment.sealed or segment.high < self.sealed
         return no_complete and no_partial
 
+    def whole(self, segment: Segment) -> bool:
+        return segment.low >= max(self.needed, self.sealed)
+
 
 @dataclass(frozen=True)
 class PaneKeeper:
@@ -141,6 +147,9 @@ class SideHorizon:
 
     def passed(self, segment: Segment) -> bool:
         return segment.high < self.needed
+
+    def whole(self, segment: Segment) -> bool:
+        return segment.low >= self.needed
 
 
 @dataclass(frozen=True)
@@ -187,9 +196,8 @@ class SideKeeper:
         return SideHorizon(TS, frontier_us - range_us, self.way)
 
     def arrange(self, rows: pa.Table) -> pa.Table:
-        rows = rows.combine_chunks()
-        total = np.lexsort([ints(rows, c) for c in reversed(ORDER)])
-        return arranged(self.join.spec, self.side, rows.take(pa.array(total)))
+        # Segments of one instance follow each other in time, so equal keys stay in the total order.
+        return arranged(self.join.spec, self.side, rows.combine_chunks())
 
     def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
         kin: list[int | None] = []
