@@ -217,7 +217,7 @@ def values(column: str) -> st.SearchStrategy[Any]:
     return RANDOM[kind] | st.sampled_from(EDGES[kind])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_no_true_pair_is_refused(data: st.DataObject) -> None:
     text, names = data.draw(predicates())

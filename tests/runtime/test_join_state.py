@@ -102,7 +102,7 @@ def test_a_run_goes_on_with_another_method_and_another_routing(first: int, tmp_p
     assert pa.concat_tables(parts).equals(expected.table())
 
 
-@pytest.mark.parametrize("method", ["auto", "scan"])
+@pytest.mark.parametrize("method", ["auto", pytest.param("scan", marks=pytest.mark.long)])
 def test_segments_of_former_owners_are_compacted_into_the_same_output(
     method: str, tmp_path: Path
 ) -> None:

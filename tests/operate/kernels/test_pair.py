@@ -133,6 +133,7 @@ def start(**environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=given, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 def test_processes_may_compile_at_once_and_later_ones_load(tmp_path: Path) -> None:
     both = [start(NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
     assert [run.communicate()[0][: len(PRINTED)] for run in both] == [PRINTED, PRINTED]
