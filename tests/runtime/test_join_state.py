@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -140,3 +141,27 @@ def test_windows_of_tuples_keep_as_many_as_they_count(
     assert sink.table().equals(expected.table())
     assert most[0] <= 150
     assert most[1] <= 75
+
+
+def test_another_query_in_the_place_of_a_deleted_checkpoint_sees_its_own_values(
+    tmp_path: Path,
+) -> None:
+    """What is kept of a segment in memory is of one query, also where the file is the same."""
+    bands = (
+        "FROM r [RANGE 10 SECONDS] JOIN s [RANGE 5 SECONDS] ON r.x BETWEEN s.a - 10 AND s.a + 10"
+    )
+    queries = [
+        f"SELECT r.x, r.y, s.a, s.b {bands} AND r.y BETWEEN s.b - 500 AND s.b + 500",
+        f"SELECT r.x, r.y, s.a, s.b {bands} AND r.x + r.y BETWEEN s.b - 500 AND s.b + 500",
+    ]
+    found = []
+    for place in (tmp_path / "same", tmp_path / "same", tmp_path / "fresh"):
+        sql = queries[min(len(found), 1)]
+        shutil.rmtree(tmp_path / "same", ignore_errors=True)
+        loop, sink = loop_of(sql, place, 16_000, 24_000)
+        assert loop.plan.join is not None
+        assert loop.plan.join.spec.index == 0
+        loop.run()
+        found.append(sink.table())
+    assert found[1].num_rows > 100
+    assert found[1].equals(found[2])

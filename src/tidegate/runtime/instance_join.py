@@ -189,7 +189,9 @@ def _stored(store: Store, job: Job, side: int, instance: int) -> list[Held]:
             continue
         mine = tuple(b for b in segment.buckets if seen[b])
         if mine:
-            token = (store.location, segment.name, segment.checksum, keeper.way, mine)
+            # Another query may have written the same file at the same place before.
+            file = (store.location, segment.name, segment.checksum)
+            token = (job.plan.fingerprint, *file, keeper.way, mine)
             held.append(Held(read_segment(store, segment, mine), token))
     return _fewer(_join(job), side, held)
 
