@@ -6,6 +6,9 @@ from typing import NewType
 
 import pyarrow as pa
 
+TS, SRC, SEQ = ORDER = "ts", "src", "seq"
+"""The columns that place a tuple in the total order, all int64: event time, source, position."""
+
 BatchId = NewType("BatchId", int)
 BucketId = NewType("BucketId", int)
 InstanceId = NewType("InstanceId", int)

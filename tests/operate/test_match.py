@@ -11,15 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.operate.join import BAND, EQUAL, HASH, SCAN, Extent, Interval, JoinSpec, Side
 from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
 from tidegate.operate.match import (
     BUCKET,
-    ORDER,
     RANK,
-    SEQ,
-    SRC,
-    TS,
     Held,
     News,
     arranged,

@@ -43,11 +43,6 @@ def merged_pairs(outputs: Sequence[pa.Table]) -> pa.Table:
     return sorted_pairs(rows, _numbers([_ints(rows, c) for c in LATER]))
 
 
-def visible(rows: pa.Table) -> pa.Table:
-    """The columns that the sink gets."""
-    return rows.select([n for n in rows.column_names if not n.startswith(HIDDEN)])
-
-
 def _numbers(columns: Sequence[Ints]) -> Ints:
     """Numbers in the order of the rows of several columns, equal for equal rows.
 

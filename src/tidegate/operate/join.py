@@ -12,11 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.operate.kernels.expression import Expr, columns_of
+from tidegate.operate.kernels.expression import Expr
 
 EQUAL = "equal"
 BAND = "band"
 BOUND = "bound"
+
+LEFT, RIGHT = 0, 1
+"""The numbers of the sides."""
 
 HASH = "hash"
 SCAN = "scan"
@@ -84,6 +87,16 @@ class Interval:
             if expr is not None and expr.type != pa.float64():
                 raise ValueError(f"an interval is over doubles: {self.text}")
 
+    def value(self, side: int) -> Expr:
+        """What the conjunct looks at in tuples of a side."""
+        return self.left_value if side == LEFT else self.right_value
+
+    def bounds(self, side: int) -> tuple[Expr | None, Expr | None]:
+        """Between which values tuples of the other side want those of `side`."""
+        if side == LEFT:
+            return self.right_low, self.right_high
+        return self.left_low, self.left_high
+
 
 @dataclass(frozen=True)
 class PairFunction:
@@ -122,6 +135,10 @@ class JoinSpec:
         if self.index is not None and self.intervals[self.index].kind not in wanted:
             raise ValueError(f"the method {self.method} cannot probe {self.intervals[self.index]}")
 
+    def side(self, side: int) -> Side:
+        """The left or the right side, by its number."""
+        return self.left if side == LEFT else self.right
+
     @property
     def equalities(self) -> tuple[Interval, ...]:
         """The conjuncts that are equalities of the two sides, in the order of the predicate."""
@@ -131,8 +148,3 @@ class JoinSpec:
     def counts(self) -> bool:
         """Whether a window counts tuples: then every instance must see all that arrive."""
         return any(side.extent.rows is not None for side in (self.left, self.right))
-
-
-def needed_columns(expressions: tuple[Expr, ...]) -> tuple[str, ...]:
-    """The distinct columns that several expressions read, in the order of first appearance."""
-    return tuple(dict.fromkeys(name for e in expressions for name in columns_of(e)))

@@ -16,24 +16,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.join import EQUAL, HASH, SCAN, Interval, JoinSpec, Side
-from tidegate.operate.kernels.expression import Expr, columns_of, evaluate
+from tidegate.batch import ORDER, TS
+from tidegate.operate.bound import bounds_of, index_bounds, key_of, tests, value_of
+from tidegate.operate.join import HASH, LEFT, RIGHT, SCAN, JoinSpec
+from tidegate.operate.kernels.expression import columns_of, evaluate
 from tidegate.operate.kernels.pair import find
 from tidegate.operate.predicate import asked
 from tidegate.operate.searched import Searched, bisect, known
-from tidegate.route.bucket import hash_of
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-TS, SRC, SEQ, BUCKET, RANK = "ts", "src", "seq", "bucket", "rank"
-ORDER = (TS, SRC, SEQ)
-"""The total order of tuples."""
+BUCKET, RANK = "bucket", "rank"
 
-LEFT, RIGHT = 0, 1
-
-_CODE_BITS = np.uint64(11)
 _FIRST_PAIRS = 2**24
 _MOST_PAIRS = 2**31
 _HITS = 2**22
@@ -115,16 +111,20 @@ def arranged(spec: JoinSpec, side: int, table: pa.Table) -> pa.Table:
     """Tuples of a side, given in the total order, in the order in which they are searched."""
     if spec.method == SCAN or not table.num_rows:
         return table
-    return table.take(pa.array(np.argsort(_key(spec, side, table), kind="stable")))
+    return table.take(pa.array(np.argsort(key_of(spec, side, table), kind="stable")))
 
 
 def places(left: pa.Table, right: pa.Table) -> tuple[Ints, Ints]:
     """Where the tuples of two tables, each in the total order, stand in the order of both."""
-    first = [np.concatenate([ints(left, c), ints(right, c)]) for c in ORDER]
-    order = np.lexsort(first[::-1])
+    order = total_order(pa.concat_tables([left.select(ORDER), right.select(ORDER)]))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return place[: left.num_rows], place[left.num_rows :]
+
+
+def total_order(table: pa.Table) -> Ints:
+    """The places of tuples in the total order."""
+    return np.lexsort([ints(table, c) for c in reversed(ORDER)])
 
 
 def ints(table: pa.Table, column: str) -> Ints:
@@ -148,7 +148,7 @@ class _Run:
 
 
 def _runs(spec: JoinSpec, side: int, mine: News, stored: Sequence[Held]) -> Iterator[_Run]:
-    counts = _side(spec, side).extent.rows is not None
+    counts = spec.side(side).extent.rows is not None
     for held in stored:
         if held.table.num_rows:
             coordinate = ints(held.table, RANK if counts else TS)
@@ -160,7 +160,7 @@ def _runs(spec: JoinSpec, side: int, mine: News, stored: Sequence[Held]) -> Iter
         fresh = mine.table.take(pa.array(chosen))
         coordinate = mine.ranks[chosen] if counts else ints(fresh, TS)
         if spec.method != SCAN:
-            order = np.argsort(_key(spec, side, fresh), kind="stable")
+            order = np.argsort(key_of(spec, side, fresh), kind="stable")
             fresh, chosen = fresh.take(pa.array(order)), chosen[order]
             coordinate = coordinate[order]
         searched = _searched(spec, side, fresh, coordinate)
@@ -168,8 +168,8 @@ def _runs(spec: JoinSpec, side: int, mine: News, stored: Sequence[Held]) -> Iter
 
 
 def _searched(spec: JoinSpec, side: int, table: pa.Table, coordinate: Ints) -> Searched:
-    key = None if spec.method == SCAN else _key(spec, side, table)
-    values = [_value(i, side, table) for i in _tests(spec)]
+    key = None if spec.method == SCAN else key_of(spec, side, table)
+    values = [value_of(i, side, table) for i in tests(spec)]
     return Searched.of(key, values, coordinate)
 
 
@@ -191,15 +191,15 @@ class _Ask:
 
     @staticmethod
     def of(spec: JoinSpec, side: int, asking: News, mine: News) -> _Ask:
-        extent = _side(spec, side).extent
+        extent = spec.side(side).extent
         table = asking.table
         if extent.rows is not None:
             low = mine.before + np.searchsorted(mine.place, asking.place) - extent.rows
         else:
             assert extent.range_us is not None
             low = ints(table, TS) - extent.range_us
-        bounds = tuple(_bounds(i, side, table) for i in _tests(spec))
-        index = _index_bounds(spec, side, table)
+        bounds = tuple(bounds_of(i, side, table) for i in tests(spec))
+        index = index_bounds(spec, side, table)
         place = asking.place
         if index is not None:
             order = np.argsort(index[0], kind="stable")
@@ -348,94 +348,3 @@ def _true(spec: JoinSpec, left: _Rows, right: _Rows) -> Ints:
         ]
         kept = kept[asked(spec.function, rows_of[0], rows_of[1])]
     return kept
-
-
-def _side(spec: JoinSpec, side: int) -> Side:
-    return spec.left if side == LEFT else spec.right
-
-
-def _tests(spec: JoinSpec) -> list[Interval]:
-    """The intervals that candidates are tested with: all but those the index has."""
-    if spec.method == SCAN:
-        return list(spec.intervals)
-    assert spec.index is not None
-    index = spec.intervals[spec.index]
-    return [i for i in spec.intervals if i is not index and not _indexed_together(i, index)]
-
-
-def _indexed_together(one: Interval, index: Interval) -> bool:
-    return one.kind == EQUAL and index.kind == EQUAL
-
-
-def _key(spec: JoinSpec, side: int, table: pa.Table) -> Floats:
-    """The values that a run is sorted by; NULL is NaN and comes last."""
-    assert spec.index is not None
-    index = spec.intervals[spec.index]
-    if index.kind == EQUAL:
-        return _codes(spec.equalities, side, table)
-    return _value(index, side, table)
-
-
-def _index_bounds(spec: JoinSpec, side: int, asking: pa.Table) -> tuple[Floats, Floats] | None:
-    """Between which values of the index the asking tuples find theirs."""
-    if spec.method == SCAN:
-        return None
-    assert spec.index is not None
-    index = spec.intervals[spec.index]
-    if index.kind == EQUAL:
-        codes = _codes(spec.equalities, 1 - side, asking)
-        return codes, codes
-    return _bounds(index, side, asking)
-
-
-def _value(interval: Interval, side: int, table: pa.Table) -> Floats:
-    """What an interval looks at in stored tuples."""
-    if interval.kind == EQUAL:
-        return _codes((interval,), side, table)
-    expr = interval.left_value if side == LEFT else interval.right_value
-    return _floats(expr, table, np.inf)
-
-
-def _bounds(interval: Interval, side: int, asking: pa.Table) -> tuple[Floats, Floats]:
-    """Between which values the asking tuples want the stored ones of `side`."""
-    if interval.kind == EQUAL:
-        codes = _codes((interval,), 1 - side, asking)
-        return codes, codes
-    low, high = (
-        (interval.right_low, interval.right_high)
-        if side == LEFT
-        else (interval.left_low, interval.left_high)
-    )
-    rows = asking.num_rows
-    return (
-        np.full(rows, -np.inf) if low is None else _floats(low, asking, -np.inf),
-        np.full(rows, np.inf) if high is None else _floats(high, asking, np.inf),
-    )
-
-
-def _floats(expr: Expr, table: pa.Table, nan: float) -> Floats:
-    """A double expression as an array: NULL is NaN, which never passes, and NaN is `nan`.
-
-    NaN is the greatest value, so it is infinity where it is looked at; as a bound it is open.
-    """
-    column = evaluate(expr, table)
-    values: Floats = column.to_numpy(zero_copy_only=False)
-    odd = np.isnan(values)
-    if odd.any():
-        values = np.where(odd, nan, values)
-        if column.null_count:
-            values[pc.is_null(column).to_numpy(zero_copy_only=False)] = np.nan
-    return values
-
-
-def _codes(equalities: Sequence[Interval], side: int, table: pa.Table) -> Floats:
-    """Numbers that are equal where the values are; few are by chance. NULL is NaN."""
-    exprs = [i.left_value if side == LEFT else i.right_value for i in equalities]
-    columns = [evaluate(e, table) for e in exprs]
-    if not table.num_rows:
-        return np.empty(0, np.float64)
-    codes = (hash_of(columns) >> _CODE_BITS).astype(np.float64)
-    for column in columns:
-        if column.null_count:
-            codes[pc.is_null(column).to_numpy(zero_copy_only=False)] = np.nan
-    return codes

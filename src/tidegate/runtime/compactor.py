@@ -116,7 +116,8 @@ class Compactor:
                     horizon.live,
                     keeper.order,
                     horizon.sealed,
-                    None if keeper.grouped else keeper.arrange,
+                    keeper.arrange,
+                    keeper.grouped,
                 )
                 done.append((group, made))
         except Exception:

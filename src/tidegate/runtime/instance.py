@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.batch import SEQ, SRC, TS
 from tidegate.collect.order import HIDDEN, first_per_window, in_order, window_order
 from tidegate.operate.aggregate import AggregateSpec, close, merge, needed_from, sealed_before
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.order import Direction, sort_indices
 from tidegate.plan.physical import AggregatePlan
-from tidegate.runtime.job import SEQ, SRC, TS, Job, Outcome, out_name
+from tidegate.runtime.job import Job, Outcome, out_name
 from tidegate.runtime.metrics import Spans
 from tidegate.runtime.retention import AGGREGATE
 from tidegate.schema import TIME
+from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
@@ -81,7 +82,7 @@ def _written(
     if any(part.num_rows < _APART_ROWS for part in parts):
         parts = [pa.concat_tables(parts)]
     return tuple(
-        write_segment(store, f"{name}-{i}", _by_bucket(part), order="pane", sealed=sealed)
+        write_segment(store, f"{name}-{i}", by_bucket(part, "pane"), order="pane", sealed=sealed)
         for i, part in enumerate(parts)
         if part.num_rows
     )
@@ -132,9 +133,3 @@ def finish(plan: AggregatePlan, results: pa.Table) -> pa.Table:
     if plan.limit is not None:
         rows = first_per_window(in_order(rows, window_order(rows, directions)), plan.limit)
     return rows
-
-
-def _by_bucket(table: pa.Table) -> pa.Table:
-    table = table.combine_chunks()
-    bucket, pane = table.column("bucket").to_numpy(), table.column("pane").to_numpy()
-    return table.take(pa.array(np.lexsort((pane, bucket))))

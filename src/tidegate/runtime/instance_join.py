@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import to_bytes
+from tidegate.batch import ORDER, TS, to_bytes
 from tidegate.collect.pair import pair_rows, sorted_pairs
+from tidegate.operate.join import LEFT
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.match import (
     BUCKET,
-    LEFT,
-    ORDER,
     RANK,
     Held,
     News,
@@ -22,6 +21,7 @@ from tidegate.operate.match import (
     arranged,
     match,
     places,
+    total_order,
 )
 from tidegate.plan.physical import JoinPlan
 from tidegate.route.bucket import bucket_of, hash_of
@@ -31,9 +31,6 @@ from tidegate.runtime.job import (
     GRID,
     KEY,
     PARTIAL,
-    SEQ,
-    SRC,
-    TS,
     Job,
     Outcome,
     Parcel,
@@ -156,20 +153,15 @@ def _in_order(job: Job, side: int, partials: Sequence[tuple[int, pa.Table]]) -> 
     if not mine:
         return _schema(join, side).empty_table()
     table = pa.concat_tables(mine).combine_chunks()
-    order = _total_order(table)
+    order = total_order(table)
     if (order[1:] < order[:-1]).any():
         table = table.take(pa.array(order))
     return table
 
 
-def _total_order(table: pa.Table) -> npt.NDArray[np.int64]:
-    return np.lexsort([table.column(c).to_numpy() for c in reversed(ORDER)])
-
-
 def _schema(join: JoinPlan, side: int) -> pa.Schema:
-    columns = (join.spec.left if side == LEFT else join.spec.right).columns
-    order = [(c, pa.int64()) for c in (TS, SRC, SEQ)]
-    return pa.schema([*order, (BUCKET, pa.int32()), *columns])
+    order = [(c, pa.int64()) for c in ORDER]
+    return pa.schema([*order, (BUCKET, pa.int32()), *join.spec.side(side).columns])
 
 
 def _stored(store: Store, job: Job, side: int, instance: int) -> list[Held]:
@@ -203,7 +195,7 @@ def _fewer(join: JoinPlan, side: int, held: Sequence[Held]) -> list[Held]:
     if len(small) <= 1:
         return list(held)
     rows = pa.concat_tables(small).combine_chunks()
-    rows = rows.take(pa.array(_total_order(rows)))
+    rows = rows.take(pa.array(total_order(rows)))
     return [*large, Held(arranged(join.spec, side, rows))]
 
 
@@ -214,12 +206,11 @@ def _adapted(job: Job, side: int, rows: pa.Table, seen: npt.NDArray[np.bool_]) -
     if join.routing == KEY:
         bucket = bucket_of(_keys(join, side, rows), job.mapping.buckets)
     rows = rows.filter(pa.array(seen[bucket])).combine_chunks()
-    return arranged(join.spec, side, rows.take(pa.array(_total_order(rows))))
+    return arranged(join.spec, side, rows.take(pa.array(total_order(rows))))
 
 
 def _keys(join: JoinPlan, side: int, table: pa.Table) -> list[pa.Array]:
-    exprs = [i.left_value if side == LEFT else i.right_value for i in join.spec.equalities]
-    return [evaluate(e, table) for e in exprs]
+    return [evaluate(i.value(side), table) for i in join.spec.equalities]
 
 
 def _kept(

@@ -37,9 +37,6 @@ ALL, GRID, KEY = "all", "grid", "key"
 """How the new tuples of a join are spread: all to every instance; over rows (left) and columns
 (right) of a grid of instances; by key to the one that owns it."""
 
-TS, SRC, SEQ = "ts", "src", "seq"
-"""The columns that place a tuple in the total order, all int64: event time, source, position."""
-
 
 @dataclass(frozen=True)
 class Split:

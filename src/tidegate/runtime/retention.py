@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, MIN_US
+from tidegate.batch import MAX_US, MIN_US, TS
 from tidegate.operate.aggregate import AggregateSpec, needed_from, sealed_before
-from tidegate.operate.match import LEFT, RANK, TS, arranged, ints
+from tidegate.operate.match import RANK, arranged, ints
 from tidegate.plan.physical import JoinPlan, Plan
 from tidegate.state.compaction import DEAD_SHARE, by_bucket
 from tidegate.state.segment import Segment
@@ -167,8 +167,7 @@ class SideKeeper:
 
     @property
     def _extent(self) -> tuple[int | None, int | None]:
-        spec = self.join.spec
-        extent = (spec.left if self.side == LEFT else spec.right).extent
+        extent = self.join.spec.side(self.side).extent
         return extent.range_us, extent.rows
 
     @property

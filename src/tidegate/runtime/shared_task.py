@@ -10,7 +10,7 @@ import pickle
 import numpy as np
 import pyarrow as pa
 
-from tidegate.collect.pair import LATER, merged_pairs, visible
+from tidegate.collect.pair import LATER, merged_pairs
 from tidegate.runtime.exchange import (
     Shipment,
     Stored,
@@ -51,7 +51,7 @@ def merge_task(work: tuple[str, list[Outcome | Stored], list[int]], number: int)
         low = np.searchsorted(times, cuts[number - 1]) if number else 0
         high = np.searchsorted(times, cuts[number]) if number < len(cuts) else len(times)
         pieces.append(rows.slice(low, high - low))
-    merged = visible(merged_pairs(pieces)).select(job.plan.schema.names).cast(job.plan.schema)
+    merged = merged_pairs(pieces).select(job.plan.schema.names).cast(job.plan.schema)
     job.parts.write(number, merged)
     last = merged.slice(max(merged.num_rows - SHOWN_ROWS, 0))
     return Outcome(number, pa.table(last.to_pydict(), schema=last.schema), written=merged.num_rows)

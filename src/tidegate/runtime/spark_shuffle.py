@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from tidegate.batch import SEQ, SRC, TS
 from tidegate.errors import TidegateError
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.runtime.exchange import Stored, begin, end, leave, load_rows, store_rows
@@ -27,9 +28,6 @@ from tidegate.runtime.job import (
     ERROR,
     EVERY,
     GRID,
-    SEQ,
-    SRC,
-    TS,
     Job,
     Outcome,
     Parcel,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.batch import from_bytes, to_bytes
+from tidegate.batch import SEQ, SRC, TS, from_bytes, to_bytes
 from tidegate.clock import SystemClock
 from tidegate.operate.aggregate import fold
 from tidegate.operate.kernels.expression import evaluate
@@ -21,11 +21,8 @@ from tidegate.runtime.job import (
     LATE,
     PARTIAL,
     REJECTED,
-    SEQ,
     SPANS,
-    SRC,
     START,
-    TS,
     Job,
     Outcome,
     Parcel,

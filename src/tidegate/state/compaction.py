@@ -82,13 +82,14 @@ def compact(
     order: str,
     sealed: int,
     arrange: Callable[[pa.Table], pa.Table] | None = None,
+    grouped: bool = True,
 ) -> Segment | None:
     """Write the live rows of a group, oldest segment first, as one segment; None if there are none.
 
     Rows with equal (bucket, order) keep the order of their segments and, within one, their own.
     Values are copied, never combined, so nothing depends on when compaction happens. The group's
     files stay: they go when no kept manifest lists them. All segments of a group have one schema.
-    With `arrange` the rows come in the order it gives them, and not by bucket.
+    `arrange` puts rows in order, by bucket where it is not given; `grouped` as in write_segment.
     """
     parts = []
     for segment in group:
@@ -97,9 +98,8 @@ def compact(
     table = pa.concat_tables(parts)
     if table.num_rows == 0:
         return None
-    if arrange is None:
-        return write_segment(store, name, by_bucket(table, order), order, sealed)
-    return write_segment(store, name, arrange(table), order, sealed, grouped=False)
+    rows = by_bucket(table, order) if arrange is None else arrange(table)
+    return write_segment(store, name, rows, order, sealed, grouped)
 
 
 def replace(
