@@ -23,10 +23,11 @@ from tidegate.plan.physical import JoinPlan, Plan, Prefix
 from tidegate.plan.prefix import Prefixing, spark_sql
 from tidegate.plan.pushdown import Leaf, push_down, streams_of
 from tidegate.plan.sample import RawRows, sample_of
+from tidegate.query.check import bind_after
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, SideName, column, conjuncts, substitute
 from tidegate.query.node import Branch, Filter, Node, Project, data_names
-from tidegate.query.typing import UnknownKernel, bind, bind_predicate
+from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import Distance, JoinWindow
 from tidegate.schema import TIME
 
@@ -280,16 +281,9 @@ def _bound(
     where: str,
     predicate: bool = False,
 ) -> Expr:
-    """Bind what is evaluated on pairs, where Spark cannot be asked."""
-    try:
-        return (bind_predicate if predicate else bind)(expression, types, where)
-    except UnknownKernel as missing:
-        raise QueryError(
-            where,
-            missing.requirement,
-            missing.got,
-            "On pairs there is no Spark SQL: compute it from one side, or from the output.",
-        ) from None
+    """Bind what is evaluated on pairs."""
+    remedy = "On pairs there is no Spark SQL: compute it from one side, or from the output."
+    return bind_after(expression, types, where, predicate, remedy)
 
 
 def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:

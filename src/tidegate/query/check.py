@@ -13,14 +13,19 @@ from tidegate.query.coercion import common
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
 
+_AFTER_WINDOW = (
+    "After a window there is no Spark SQL: compute it before the aggregate, or from the output."
+)
+
 
 def bind_after(
     expression: exp.Expression,
     types: Mapping[str, pa.DataType],
     where: str,
     predicate: bool = False,
+    remedy: str = _AFTER_WINDOW,
 ) -> Expr:
-    """Bind an expression over the rows of windows, where Spark cannot be asked."""
+    """Bind an expression over the rows of windows or over pairs, where Spark cannot be asked."""
     try:
         return (bind_predicate if predicate else bind)(expression, types, where)
     except UnknownKernel as missing:
@@ -28,8 +33,7 @@ def bind_after(
             where,
             missing.requirement,
             missing.got,
-            "After a window there is no Spark SQL: compute it before the aggregate, "
-            "or from the output.",
+            remedy,
         ) from None
 
 

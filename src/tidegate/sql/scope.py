@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -20,14 +20,7 @@ class Scope:
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
         """A copy in which every known column is unqualified and exactly named; others stay."""
-        _refuse(expression, where)
-
-        def fix(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-                return self._reference([p.name for p in node.parts], where)
-            return node
-
-        return _expression(expression.copy().transform(fix, copy=False))
+        return _resolved(expression, where, self._reference)
 
     def owns(self, qualifier: str) -> bool:
         """Whether a qualifier names this relation; case does not matter."""
@@ -69,14 +62,7 @@ class PairScope:
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
         """A copy in which every column is named as in the join; the bare event time stays."""
-        _refuse(expression, where)
-
-        def fix(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-                return self._reference([p.name for p in node.parts], where)
-            return node
-
-        return _expression(expression.copy().transform(fix, copy=False))
+        return _resolved(expression, where, self._reference)
 
     def owner(self, qualifier: str, where: str) -> Scope:
         """The side that a qualifier names."""
@@ -122,6 +108,20 @@ def _fields(of: exp.Expression, fields: Sequence[str]) -> exp.Expression:
     for field in fields:
         of = exp.Dot(this=of, expression=exp.to_identifier(field))
     return of
+
+
+def _resolved(
+    expression: exp.Expression, where: str, reference: Callable[[list[str], str], exp.Expr]
+) -> exp.Expression:
+    """A copy in which every column is what `reference` makes of the parts of its name."""
+    _refuse(expression, where)
+
+    def fix(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            return reference([p.name for p in node.parts], where)
+        return node
+
+    return _expression(expression.copy().transform(fix, copy=False))
 
 
 def _refuse(expression: exp.Expression, where: str) -> None:
