@@ -34,7 +34,8 @@ def test_names_are_what_they_are_where_they_live() -> None:
 def test_the_names_are_these() -> None:
     """A change here is a change of the interface: it belongs in the CHANGELOG."""
     assert set(tidegate.__all__) == {
-        *("Session", "Stream", "RunningQuery", "MemorySource", "Aggregator", "Gate", "sink"),
+        *("Session", "Stream", "RunningQuery", "MemorySource", "Aggregator", "Process"),
+        *("Gate", "sink"),
         *("col", "lit", "call", "left", "right"),
         *("aggregate", "count", "count_distinct", "first", "last", "max", "mean", "median"),
         *("min", "quantile", "stddev", "sum", "var"),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         UserError,
     )
     from tidegate.gate.gate import Gate
+    from tidegate.operate.process import Process
     from tidegate.operate.user import Aggregator
     from tidegate.query.aggregate import (
         aggregate,
@@ -58,6 +59,7 @@ __all__ = [
     "GateError",
     "MemorySource",
     "OptionError",
+    "Process",
     "QueryError",
     "RunError",
     "RunningQuery",
@@ -106,6 +108,7 @@ _HOMES = {
     "UnavailableError": ("tidegate.errors", "UnavailableError"),
     "UserError": ("tidegate.errors", "UserError"),
     "Gate": ("tidegate.gate.gate", "Gate"),
+    "Process": ("tidegate.operate.process", "Process"),
     "Aggregator": ("tidegate.operate.user", "Aggregator"),
     "aggregate": ("tidegate.query.aggregate", "aggregate"),
     "count": ("tidegate.query.aggregate", "count"),

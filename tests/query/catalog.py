@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tidegate.query.node import Node, StreamDef
+from tidegate.query.output import single
 from tidegate.query.stream import Stream
 from tidegate.schema import TIME
 from tidegate.sql.bind import bind, read_script
@@ -48,7 +49,12 @@ STREAMS = {s.name: s for s in (RIDES, CALLS, ODD)}
 
 def sql(text: str) -> Node:
     """The logical plan of a query over these streams."""
-    return bind(read_script(text), STREAMS)
+    return single(bind(read_script(text), STREAMS))
+
+
+def outputs(text: str) -> dict[str | None, Node]:
+    """The logical plans of a script over these streams, by the name of the output."""
+    return {o.name: o.node for o in bind(read_script(text), STREAMS)}
 
 
 def stream(node: Node) -> Stream:

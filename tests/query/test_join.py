@@ -10,10 +10,10 @@ import pytest
 from sqlglot import exp
 
 from tests.query.catalog import CALLS, RIDES, stream
-from tidegate.errors import QueryError, UnavailableError
-from tidegate.query.aggregate import count
+from tidegate.errors import QueryError
+from tidegate.query.aggregate import count, mean
 from tidegate.query.expression import col, left, right
-from tidegate.query.node import Input, Join
+from tidegate.query.node import Input, Join, Project
 from tidegate.query.stream import Stream
 from tidegate.query.window import Distance, TupleWindow
 
@@ -73,6 +73,43 @@ def test_the_column_names_of_a_side_may_hold_points() -> None:
     assert joined.select("a.b", "route").columns == ("ts", "a.b", "route")
 
 
+def test_a_join_of_joins_names_the_sides_of_its_sides() -> None:
+    three = PAIRS.join(calls, within=60, on=left.tip == right.fare)
+    assert three.columns[:3] == ("ts", "left.ts", "left.left.ts")
+    assert isinstance(three.node, Join)
+    assert isinstance(three.node.predicate, exp.Expression)
+    assert three.node.predicate.sql("spark", identify=True) == "`left.left.tip` = `right.fare`"
+    chosen = three.select(left.tip, right.fare, was=left["right.fare"])
+    assert chosen.columns == ("ts", "tip", "fare", "was")
+    assert isinstance(chosen.node, Project)
+    assert [e.name for _, e in chosen.node.columns] == [
+        "left.left.tip",
+        "right.fare",
+        "left.right.fare",
+    ]
+
+
+def test_windows_joins_and_unions_over_each_other() -> None:
+    busy = rides.window("1 hour").group_by("route").agg(n=count())
+    near_calls = busy.join(calls, within=("1 hour", 0), on=left.route == right.route)
+    assert near_calls.columns[1:5] == (
+        "left.window_start",
+        "left.window_end",
+        "left.route",
+        "left.n",
+    )
+    means = PAIRS.window(rows=100, slide=10).group_by(left.route).agg(fare=mean(right.fare))
+    assert means.columns == ("window_start", "window_end", "route", "fare")
+    one = rides.select("tip").join(calls, within=60, on=True).where(left.tip > 1)
+    assert one.union(means.select("fare", "route", was="fare")).columns == (
+        "ts",
+        "tip",
+        "route",
+        "fare",
+    )
+
+
+PAIRS = rides.join(calls, within=60, on=True)
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: rides.join(calls, within="5 minutes"),
@@ -131,25 +168,21 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         "cannot be changed. Give the stream a window and an aggregate, or leave ORDER BY and "
         "LIMIT out.",
     ),
-]
-NOT_YET: list[tuple[Callable[[], Any], str]] = [
     (
-        lambda: rides.join(calls, within=60, on=True).join(calls, within=60, on=True),
-        "JOIN: a join of more than two streams is not available yet. Join two of them, and the "
-        "output with the third in a second query.",
+        lambda: PAIRS.join(calls, within=60, on=left.route == right.route),
+        "ON: a column of both sides must be qualified; got left.route. "
+        'left["left.route"] or left["right.route"]?',
     ),
     (
-        lambda: rides.join(calls, within=60, on=True).window("1 hour").agg(n=count()),
-        "window: a window over the result of a join is not available yet. Write the pairs out, "
-        "and aggregate them in a second query.",
+        lambda: PAIRS.join(calls, within=60, on=left.far == right.fare),
+        "ON: left has no column of this name; got far. There are: ts, left.ts, "
+        "left.dropoff_time, left.route, left.fare, left.tip, left.paid, left.stops, right.ts, "
+        "right.route, right.fare.",
     ),
     (
-        lambda: calls.union(rides.join(calls, within=60, on=True)),
-        "UNION ALL: a union of joins is not available yet.",
-    ),
-    (
-        lambda: rides.window("1 hour").agg(n=count()).join(calls, within=60, on=True),
-        "JOIN: a join over the result of a window is not available yet.",
+        lambda: PAIRS.union(calls),
+        "join: every column of the result needs a name of its own; got route on both sides. "
+        "Select the columns, and rename one of the two with alias().",
     ),
 ]
 
@@ -157,12 +190,5 @@ NOT_YET: list[tuple[Callable[[], Any], str]] = [
 @pytest.mark.parametrize(("make", "message"), MISTAKES)
 def test_mistakes(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(QueryError) as caught:
-        make()
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(("make", "message"), NOT_YET)
-def test_what_is_not_available_yet(make: Callable[[], Any], message: str) -> None:
-    with pytest.raises(UnavailableError) as caught:
         make()
     assert str(caught.value) == message

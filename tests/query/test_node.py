@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 from sqlglot import exp, parse_one
 
 from tests.query.catalog import CALLS, ODD, RIDES
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall, count, max_, mean, sum_
+from tidegate.query.expression import Expression
+from tidegate.query.join import has_join
 from tidegate.query.name import column
 from tidegate.query.node import (
     Aggregate,
     Branch,
     Filter,
     Input,
+    Join,
+    Node,
     Order,
     Project,
     StreamDef,
     Top,
     Union,
+    above_state,
     data_names,
     project,
 )
+from tidegate.query.state import stateless
 from tidegate.query.typing import UnknownKernel
-from tidegate.query.window import TimeWindow, TupleWindow
+from tidegate.query.window import Distance, TimeWindow, TupleWindow
 from tidegate.schema import TIME
 
 HOUR = TimeWindow(3_600_000_000, 3_600_000_000)
@@ -151,14 +159,59 @@ def test_names_of_keys_aggregates_and_the_window_differ() -> None:
         hourly(window_end=count())
 
 
-def test_stateful_things_to_come() -> None:
+def test_operators_stand_on_each_other() -> None:
     inner = hourly(n=count())
-    with pytest.raises(UnavailableError, match="a window over the result of a window is not"):
-        Aggregate(inner, HOUR, (), (("m", count()),))
-    with pytest.raises(UnavailableError, match=r"\[ROWS 5\]: tuple windows are not available yet"):
-        Aggregate(Input(RIDES), TupleWindow(5, 5), (), (("m", count()),))
-    with pytest.raises(UnavailableError, match="UNION ALL: a union of windows is not available"):
-        Union((inner, inner))
+    outer = Aggregate(
+        inner, TupleWindow(5, 2), (("r", column("ROUTE")),), (("m", max_("window_end")),)
+    )
+    assert outer.schema == pa.schema(
+        [("window_start", TIME), ("window_end", TIME), ("r", "string"), ("m", TIME)]
+    )
+    pairs = Join(outer, inner, Distance(0), TupleWindow(3, 3), tree("left.r = right.route"))
+    assert pairs.names[:4] == ("ts", "left.window_start", "left.window_end", "left.r")
+    assert pairs.schema.field("right.n").type == pa.int64()
+    whole = Aggregate(pairs, HOUR, (("k", tree("left.r")),), (("t", sum_("right.n")),))
+    assert whole.schema.field("t").type == pa.int64()
+    assert has_join(whole)
+    assert not has_join(outer)
+
+
+def test_a_union_takes_rows_of_windows_as_tuples_without_their_window() -> None:
+    rows = Project(hourly(n=count()), (("r", column("route")), ("n", column("n"))))
+    node = Union((rows, Input(CALLS)))
+    assert node.schema == pa.schema([("ts", TIME), ("r", "string"), ("n", "int64")])
+    assert not node.windowed
+    with pytest.raises(QueryError) as caught:
+        Union((hourly(ts=count()), Input(CALLS)))
+    assert str(caught.value) == (
+        "UNION ALL: the name ts belongs to the event time; got a column of that name. "
+        "Give the column another name with AS."
+    )
+
+
+def test_what_keeps_state_and_what_is_over_it() -> None:
+    plain, windows = Filter(Input(RIDES), tree("fare > 1")), hourly(n=count())
+    fresh = Join(plain, Input(CALLS), Distance(0), Distance(0), None)
+    mixed = Join(windows, Input(CALLS), Distance(0), Distance(0), None)
+    deep = Join(windows, mixed, Distance(0), Distance(0), None)
+    both = Union((Project(windows, (("n", column("n")),)), Project(plain, (("t", column("tip")),))))
+    above = Filter(both, tree("n > 1"))
+    assert [stateless(n) for n in (plain, Union((plain, plain)))] == [True, True]
+    assert not any(stateless(n) for n in (windows, fresh, both, above, Top(windows, (), 3)))
+    assert [above_state(n) for n in (plain, fresh, mixed)] == [False, False, False]
+    assert all(above_state(n) for n in (windows, Top(windows, (), 3), deep, both, above))
+
+
+def test_order_needs_a_window_of_time() -> None:
+    rows = Aggregate(Input(RIDES), TupleWindow(5, 5), (), (("m", count()),))
+    with pytest.raises(QueryError) as caught:
+        Top(Filter(rows, tree("m > 1")), (), 3)
+    assert str(caught.value) == (
+        "ORDER BY and LIMIT: a window of tuples gives one row, so there is nothing to order or to "
+        "leave out; got [ROWS 5]. Leave ORDER BY and LIMIT out."
+    )
+    twice = Top(Filter(Top(hourly(n=count()), (), 3), tree("n > 1")), (), 2)
+    assert twice.windowed
 
 
 def test_a_union_takes_the_wider_types() -> None:
@@ -203,3 +256,37 @@ def test_what_only_spark_knows_passes_before_a_window_and_not_after() -> None:
     assert str(caught.value).endswith(
         "After a window there is no Spark SQL: compute it before the aggregate, or from the output."
     )
+
+
+SPARK_ONLY = "regexp_extract(r, 'a', 1)"
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        lambda union: Filter(union, tree(f"{SPARK_ONLY} = 'b'")),
+        lambda union: Branch(union, (tree(f"{SPARK_ONLY} = 'b'"),), 0),
+        lambda union: Project(union, (("x", tree(SPARK_ONLY)),)),
+        lambda union: Aggregate(union, HOUR, (("x", tree(SPARK_ONLY)),), ()),
+        lambda union: Aggregate(union, HOUR, (), (("x", max_(Expression(tree(SPARK_ONLY)))),)),
+        lambda union: Join(
+            union, union, Distance(0), Distance(0), tree("regexp_extract(left.r, 'a', 1) = right.r")
+        ),
+    ],
+)
+def test_what_only_spark_knows_is_refused_over_any_state(over: Callable[[Node], Node]) -> None:
+    rows = Project(hourly(n=count()), (("r", column("route")),))
+    union = Union((rows, Project(Input(CALLS), (("r", column("route")),))))
+    with pytest.raises(QueryError) as caught:
+        over(union)
+    assert not isinstance(caught.value, UnknownKernel)
+    assert str(caught.value).endswith(
+        "Over the results of windows, joins and processes there is no Spark SQL: compute it before "
+        "them, or from the output."
+    )
+
+
+def test_what_only_spark_knows_of_one_side_passes_over_a_join_of_streams() -> None:
+    pairs = Join(Input(RIDES), Input(CALLS), Distance(0), Distance(0), None)
+    node = Filter(pairs, tree("regexp_extract(left.route, 'a', 1) = 'b'"))
+    assert node.names == pairs.names

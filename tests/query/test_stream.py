@@ -6,9 +6,10 @@ import pytest
 
 from tests.query.catalog import CALLS, RIDES, sql, stream
 from tidegate.errors import QueryError, UnavailableError
-from tidegate.query.aggregate import count, mean, median, sum_
-from tidegate.query.expression import call, col, left
+from tidegate.query.aggregate import count, max_, mean, median, sum_
+from tidegate.query.expression import call, col, left, right
 from tidegate.query.node import Branch, Input, Union
+from tidegate.query.window import TupleWindow
 
 rides = stream(Input(RIDES))
 calls = stream(Input(CALLS))
@@ -74,6 +75,35 @@ def test_split_gives_one_stream_per_condition_and_the_rest() -> None:
     assert [s.node.index for s in (high, low, rest) if isinstance(s.node, Branch)] == [0, 1, 2]
 
 
+def test_the_parts_of_a_split_can_be_used_together() -> None:
+    high, low = rides.split(col("fare") > 10)
+    both = low.select("route").union(
+        high.window("1 hour").group_by("route").agg(n=count()).select("route")
+    )
+    assert both.columns == ("ts", "route")
+    pairs = high.join(low, within="1 minute", on=left.route == right.route)
+    assert [c.index for c in pairs.node.children if isinstance(c, Branch)] == [0, 1]
+
+
+def test_windows_of_tuples() -> None:
+    made = rides.window(rows=100, slide=10).group_by("route").agg(fare=mean("fare"))
+    assert made.node == sql(
+        "SELECT route, AVG(fare) AS fare FROM rides [ROWS 100 SLIDE 10] GROUP BY route"
+    )
+    assert rides.window(rows=5).over == TupleWindow(5, 5)
+
+
+def test_windows_over_windows() -> None:
+    hourly = rides.window("1 hour").group_by("route").agg(n=count())
+    made = hourly.where(col("n") > 3).window("1 day").agg(most=max_("n"), last=max_("window_end"))
+    assert made.node == sql(
+        "SELECT MAX(n) AS most, MAX(window_end) AS last FROM (SELECT route, COUNT(*) AS n "
+        "FROM rides [RANGE 1 HOUR] GROUP BY route) [RANGE 1 DAY] WHERE n > 3"
+    )
+    by_end = hourly.window(rows=3).group_by(end="window_end").agg(n=count())
+    assert by_end.columns == ("window_start", "window_end", "end", "n")
+
+
 def test_groups_may_be_left_out() -> None:
     made = rides.window(60).agg(m=median("fare"))
     assert made.node == sql("SELECT MEDIAN(fare) AS m FROM rides [RANGE 1 MINUTE]")
@@ -104,6 +134,10 @@ def test_mistakes() -> None:
         rides.window("1 hour", slide="2 hours")
     with pytest.raises(QueryError, match="window range: a duration must be a number and a unit"):
         rides.window("soon")
+    with pytest.raises(QueryError, match="ORDER BY and LIMIT: a window of tuples gives one row"):
+        rides.window(rows=5).agg(n=count()).top(3, by="n")
+    with pytest.raises(QueryError, match="got window_end twice"):
+        rides.window("1 hour").agg(n=count()).window("1 day").group_by("window_end").agg(m=count())
     with pytest.raises(QueryError, match="GROUP BY: no column has this name; got rout"):
         rides.window("1 hour").group_by("rout").agg(n=count())
     with pytest.raises(QueryError, match="a qualified column needs a join"):

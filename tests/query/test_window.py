@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import QueryError
-from tidegate.query.window import TimeWindow, TupleWindow, duration_text, duration_us
+from tidegate.query.window import (
+    TimeWindow,
+    TupleWindow,
+    duration_text,
+    duration_us,
+    read_window,
+)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +83,38 @@ def test_windows_say_themselves() -> None:
     assert str(TupleWindow(5, 2)) == "ROWS 5 SLIDE 2"
 
 
+def test_windows_a_program_asks_for() -> None:
+    assert read_window("1 hour", None, None) == TimeWindow(3_600_000_000, 3_600_000_000)
+    assert read_window(60, "1 s", None) == TimeWindow(60_000_000, 1_000_000)
+    assert read_window(None, None, 5) == TupleWindow(5, 5)
+    assert read_window(None, 2, 5) == TupleWindow(5, 2)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (
+            lambda: read_window(None, None, None),
+            "window: needs a length of time, or a number of tuples; got neither. "
+            'Write for example window("15 minutes"), or window(rows=100).',
+        ),
+        (
+            lambda: read_window("1 hour", None, 5),
+            "window: needs a length of time, or a number of tuples; got both. "
+            'Write for example window("15 minutes"), or window(rows=100).',
+        ),
+        (
+            lambda: read_window(None, None, 2.5),  # type: ignore[arg-type]
+            "window rows: needs a whole number of tuples; got 2.5.",
+        ),
+        (
+            lambda: read_window(None, None, True),
+            "window rows: needs a whole number of tuples; got True.",
+        ),
+        (
+            lambda: read_window(None, "5 minutes", 5),
+            "window slide: needs a whole number of tuples; got '5 minutes'.",
+        ),
         (lambda: TimeWindow(0, 0), "window: RANGE must be longer than zero; got 0 seconds."),
         (lambda: TimeWindow(5, 0), "window: SLIDE must be longer than zero; got 0 seconds."),
         (

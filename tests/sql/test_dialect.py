@@ -14,6 +14,12 @@ ROUND_TRIPS = [
     "CREATE STREAM rides FROM 'a', 'b' TIME dropoff_time DISORDER 0.5 SECONDS IDLE 2 MINUTES",
     "CREATE STREAM `odd name` FROM 'a' DISORDER '3 seconds'",
     "CREATE STREAM x AS SELECT * FROM y",
+    "CREATE STREAM x AS SELECT a FROM y UNION ALL SELECT b FROM z [ROWS 5] GROUP BY b",
+    "CREATE STREAM x AS WITH t AS (SELECT a FROM y) SELECT a FROM t",
+    "INSERT INTO x SELECT COUNT(*) AS n FROM y [RANGE 1 HOUR] WHERE a > 1",
+    "INSERT INTO x SELECT a FROM y UNION ALL SELECT b FROM z WITH LATENCY 2 SECONDS",
+    "INSERT INTO x WITH t AS (SELECT a FROM y) SELECT a FROM t [ROWS 9 SLIDE 3] GROUP BY a",
+    "INSERT INTO x (SELECT a FROM y)",
     "CREATE STREAM x AS SELECT COUNT(*) AS n FROM y [RANGE 1 DAY] WITH LATENCY 2 SECONDS",
     "SELECT COUNT(*) AS n FROM rides [RANGE 15 MINUTES SLIDE 5 MINUTES]",
     "SELECT COUNT(*) AS n FROM rides [RANGE '15 minutes' SLIDE '5 minutes']",
@@ -136,7 +142,23 @@ MISTAKES = {
     "got TIME.",
     "CREATE STREAM x FROM 'y' DISORDER five": "line 1, column 35: expected a duration such as "
     "15 MINUTES; got five.",
-    "SHOW TABLES": "line 1, column 1: expected CREATE STREAM or SELECT; got SHOW.",
+    "CREATE STREAM x AS": "line 1, column 19: expected SELECT after AS; got the end of the "
+    "statement.",
+    "CREATE STREAM x AS y": "line 1, column 20: expected SELECT after AS; got y.",
+    "INSERT x SELECT a FROM y": "line 1, column 8: expected INTO after INSERT; got x.",
+    "INSERT OVERWRITE x SELECT a FROM y": "line 1, column 8: expected INTO after INSERT; got "
+    "OVERWRITE.",
+    "INSERT INTO SELECT a FROM y": "line 1, column 13: expected the name of the output; got "
+    "SELECT.",
+    "INSERT INTO x": "line 1, column 14: expected SELECT after the name of the output; got the "
+    "end of the statement.",
+    "INSERT INTO x VALUES (1)": "line 1, column 15: expected SELECT after the name of the output; "
+    "got VALUES.",
+    "INSERT INTO x (a, b) SELECT a, b FROM y": "line 1, column 15: expected SELECT after the name "
+    "of the output; got (.",
+    "INSERT INTO x SELECT a FROM y RANGE 5 MINUTES": "line 1, column 31: a window must stand in "
+    "square brackets; got RANGE. Write [RANGE 5 ...].",
+    "SHOW TABLES": "line 1, column 1: expected CREATE STREAM, INSERT INTO or SELECT; got SHOW.",
     "SELECT a FROM x [RANGE 5]": "line 1, column 25: expected a unit of time such as MINUTES; "
     "got ].",
     "SELECT a FROM x [RANGE 5 FORTNIGHTS]": "line 1, column 26: expected a unit of time such as "

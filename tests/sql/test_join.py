@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.query.catalog import sql
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import QueryError
 from tidegate.query.node import Filter, Join, Node, Project
 from tidegate.query.window import Distance, TupleWindow
 
@@ -173,25 +173,20 @@ MISTAKES = {
     f"SELECT tip {FROM} ON TRUE LIMIT 3": "ORDER BY and LIMIT: an unbounded stream has no "
     "last tuple to wait for, so its order cannot be changed. Give the stream a window and an "
     "aggregate, or leave ORDER BY and LIMIT out.",
+    f"SELECT tip {FROM} ON r.fare = c.fare JOIN odd {HOUR} ON TRUE": "JOIN: the pairs of a join "
+    "need a window of their own to be joined again; got 3 streams. Write FROM (SELECT ... FROM "
+    "rides AS r [RANGE 1 HOUR] JOIN calls AS c [RANGE 1 HOUR] ON r.fare = c.fare) AS pairs "
+    "[RANGE ...] JOIN odd [RANGE 1 HOUR] ON ...",
+    f"SELECT COUNT(*) AS n {FROM} ON TRUE": "JOIN: an aggregate over the pairs of a join needs a "
+    "window over them. Write SELECT COUNT(*) AS n FROM (SELECT ts FROM rides AS r [RANGE 1 HOUR] "
+    "JOIN calls AS c [RANGE 1 HOUR] ON TRUE) [RANGE ...]",
+    f"SELECT r.route, AVG(c.fare) - AVG(r.fare) AS more {FROM} ON TRUE WHERE tip > 1 GROUP BY "
+    "r.route HAVING more > 3": "JOIN: an aggregate over the pairs of a join needs a window over "
+    "them. Write SELECT route, AVG(fare) - AVG(r_fare) AS more FROM (SELECT r.route, c.fare, "
+    "r.fare AS r_fare FROM rides AS r [RANGE 1 HOUR] JOIN calls AS c [RANGE 1 HOUR] ON TRUE WHERE "
+    "tip > 1) [RANGE ...] GROUP BY route HAVING more > 3",
     f"SELECT tip {FROM} ON TRUE HAVING tip > 1": "HAVING: needs an aggregate; got tip > 1. Write "
     "the condition in WHERE.",
-}
-NOT_YET = {
-    f"SELECT tip {FROM} ON TRUE JOIN odd {HOUR} ON TRUE": "JOIN: a join of more than two streams "
-    "is not available yet. Join two of them, and the output with the third in a second query.",
-    f"SELECT tip FROM (SELECT tip {FROM} ON TRUE) {HOUR} a JOIN odd {HOUR} ON TRUE": "JOIN: a "
-    "join of more than two streams is not available yet. Join two of them, and the output with "
-    "the third in a second query.",
-    f"SELECT COUNT(*) {FROM} ON TRUE": "JOIN: aggregates over a join are not available yet. Write "
-    "the pairs out, and aggregate them in a second query.",
-    f"SELECT tip {FROM} ON TRUE GROUP BY tip": "JOIN: aggregates over a join are not available "
-    "yet. Write the pairs out, and aggregate them in a second query.",
-    f"SELECT COUNT(*) FROM (SELECT tip {FROM} ON TRUE) {HOUR}": "window: a window over the result "
-    "of a join is not available yet. Write the pairs out, and aggregate them in a second query.",
-    f"SELECT n FROM (SELECT COUNT(*) AS n FROM rides {HOUR}) {HOUR} a JOIN calls {HOUR} ON TRUE": ""
-    "JOIN: a join over the result of a window is not available yet.",
-    f"SELECT tip {FROM} ON TRUE UNION ALL SELECT fare FROM calls": "UNION ALL: a union of joins is "
-    "not available yet.",
 }
 
 
@@ -202,8 +197,7 @@ def test_mistakes(text: str, message: str) -> None:
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(("text", "message"), NOT_YET.items())
-def test_what_is_not_available_yet(text: str, message: str) -> None:
-    with pytest.raises(UnavailableError) as caught:
-        sql(text)
-    assert str(caught.value) == message
+@pytest.mark.parametrize("text", [t for t, m in MISTAKES.items() if "an aggregate over" in m])
+def test_the_remedy_of_an_aggregate_over_a_join_is_a_query(text: str) -> None:
+    remedy = MISTAKES[text].partition("Write ")[2].replace("[RANGE ...]", "[RANGE 1 DAY]")
+    assert sql(remedy).windowed

@@ -84,6 +84,14 @@ MISTAKES = {
     "SELECT fare FROM rides UNION ALL SELECT fare FROM calls LIMIT 3": "ORDER BY and LIMIT: an "
     "unbounded stream has no last tuple to wait for, so its order cannot be changed. Give the "
     "stream a window and an aggregate, or leave ORDER BY and LIMIT out.",
+    "SELECT COUNT(*) AS n FROM rides [ROWS 5 SLIDE 2] GROUP BY route ORDER BY n": "ORDER BY and "
+    "LIMIT: a window of tuples gives one row, so there is nothing to order or to leave out; got "
+    "[ROWS 5 SLIDE 2]. Leave ORDER BY and LIMIT out.",
+    "SELECT n FROM (SELECT COUNT(*) AS n FROM rides [ROWS 5] HAVING n > 1) LIMIT 3": "ORDER BY and "
+    "LIMIT: a window of tuples gives one row, so there is nothing to order or to leave out; got "
+    "[ROWS 5]. Leave ORDER BY and LIMIT out.",
+    "SELECT COUNT(*) FROM rides [ROWS 5 SLIDE 6]": "window: SLIDE must be at least 1 and at most "
+    "ROWS; got ROWS 5 SLIDE 6.",
     "SELECT DISTINCT fare FROM rides": "SELECT: DISTINCT is not possible on an unbounded stream; "
     "got DISTINCT. Give the stream a window and write GROUP BY.",
     "SELECT SUM(fare) OVER () FROM rides": "SELECT: window functions with OVER are not supported; "
@@ -131,12 +139,6 @@ MISTAKES = {
     "got ridez. Did you mean rides? There are: rides, calls, odd.",
 }
 NOT_YET = {
-    "SELECT COUNT(*) FROM rides [ROWS 5]": "[ROWS 5]: tuple windows are not available yet. Use a "
-    "window of time, as [RANGE 10 SECONDS].",
-    f"SELECT COUNT(*) FROM (SELECT route, AVG(fare) AS f FROM rides {HOUR} GROUP BY route) "
-    "[RANGE 1 DAY]": "window: a window over the result of a window is not available yet.",
-    f"SELECT COUNT(*) AS n FROM rides {HOUR} UNION ALL SELECT COUNT(*) FROM calls {HOUR}": "UNION "
-    "ALL: a union of windows is not available yet.",
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 10 PERCENT": "WITH ERROR 10 PERCENT CONFIDENCE "
     "95 PERCENT: is not available yet. Leave the clause out.",
     f"SELECT COUNT(*) FROM rides {HOUR} WITH SHED 98 PERCENT BY UNIFORM": "WITH SHED 98 PERCENT "

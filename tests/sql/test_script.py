@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import QueryError
 from tidegate.query.option import ErrorBound, Latency, Shed
 from tidegate.query.window import TimeWindow, TupleWindow
 from tidegate.sql.dialect import parse
@@ -24,31 +24,75 @@ def test_a_script_is_its_streams_and_one_select() -> None:
         Create("rides", ("a.parquet", "b.parquet"), "dropoff", 1_500_000, None),
         Create("calls", ("generator:calls?rows=10",), None, 0, 120_000_000),
     )
-    assert script.select.sql("tidegate", comments=False) == "SELECT * FROM rides"
+    assert script.views == ()
+    (output,) = script.outputs
+    assert output.name is None
+    assert output.tree.sql("tidegate", comments=False) == "SELECT * FROM rides"
+
+
+def test_streams_that_are_queries_and_outputs_with_names() -> None:
+    script = read_script(
+        """
+        CREATE STREAM rides FROM 'rides.parquet';
+        INSERT INTO routes SELECT route, COUNT(*) AS n FROM dear [RANGE 1 HOUR] GROUP BY route;
+        CREATE STREAM dear AS SELECT * FROM rides WHERE fare > 10;
+        INSERT INTO Last_3 SELECT fare FROM dear;
+        """
+    )
+    assert [c.name for c in script.creates] == ["rides"]
+    assert [v.name for v in script.views] == ["dear"]
+    assert script.views[0].tree.sql("tidegate") == "SELECT * FROM rides WHERE fare > 10"
+    assert [o.name for o in script.outputs] == ["routes", "Last_3"]
+    assert script.outputs[1].tree.sql("tidegate") == "SELECT fare FROM dear"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "SQL: a script needs exactly one SELECT; got none. Add a SELECT statement."),
+        ("", "SQL: a script needs a SELECT; got none. Add a SELECT statement."),
         (
-            "CREATE STREAM a FROM 'x'",
-            "SQL: a script needs exactly one SELECT; got none. Add a SELECT statement.",
+            "CREATE STREAM a FROM 'x'; CREATE STREAM b AS SELECT * FROM a",
+            "SQL: a script needs a SELECT; got none. Add a SELECT statement.",
         ),
         (
             "SELECT 1 FROM a; SELECT 2 FROM a",
-            "SQL: a script needs exactly one SELECT; got 2. "
-            "Put each query into a script of its own.",
+            "SQL: each of several queries needs a name; got SELECT 1 FROM a. "
+            "Name each with INSERT INTO name SELECT ...",
+        ),
+        (
+            "INSERT INTO b SELECT 1 FROM a; SELECT 2 FROM a",
+            "SQL: each of several queries needs a name; got SELECT 2 FROM a. "
+            "Name each with INSERT INTO name SELECT ...",
+        ),
+        (
+            "INSERT INTO b SELECT 1 FROM a; INSERT INTO B SELECT 2 FROM a",
+            "INSERT INTO: a name can be used once; got B twice. "
+            "Give one of the outputs another name, or make both one with UNION ALL.",
+        ),
+        (
+            "INSERT INTO `../b` SELECT 1 FROM a",
+            "INSERT INTO: a name must be letters, digits and _, and begin with a letter; "
+            "got ../b. Give the output another name.",
+        ),
+        (
+            "INSERT INTO _late SELECT 1 FROM a",
+            "INSERT INTO: a name must be letters, digits and _, and begin with a letter; "
+            "got _late. Give the output another name.",
+        ),
+        (
+            "WITH t AS (SELECT 1 FROM a) INSERT INTO b SELECT * FROM t",
+            "INSERT INTO b: WITH must stand after the name of the output; "
+            "got WITH before INSERT INTO. Write INSERT INTO b WITH ... SELECT ...",
         ),
         (
             "DROP TABLE x",
-            "SQL: a script holds CREATE STREAM statements and one SELECT; got DROP TABLE x. "
+            "SQL: a script holds CREATE STREAM, INSERT INTO and SELECT; got DROP TABLE x. "
             "Leave it out; results go where --out says.",
         ),
         (
-            "INSERT INTO x SELECT 1",
-            "SQL: a script holds CREATE STREAM statements and one SELECT; "
-            "got INSERT INTO x SELECT 1. Leave it out; results go where --out says.",
+            "CREATE STREAM a FROM 'x'; CREATE STREAM A AS SELECT * FROM b; SELECT * FROM a",
+            "CREATE STREAM: a name can be used once; got A twice. "
+            "Give one of the streams another name.",
         ),
         (
             "CREATE STREAM a FROM 'x'; CREATE STREAM A FROM 'y'; SELECT * FROM a",
@@ -69,15 +113,6 @@ def test_scripts_that_cannot_be(text: str, message: str) -> None:
     with pytest.raises(QueryError) as caught:
         read_script(text)
     assert str(caught.value) == message
-
-
-def test_a_stream_made_of_a_query_is_not_available_yet() -> None:
-    with pytest.raises(UnavailableError) as caught:
-        read_script("CREATE STREAM x AS SELECT * FROM rides; SELECT * FROM x")
-    assert str(caught.value) == (
-        "CREATE STREAM x: CREATE STREAM ... AS is not available yet. "
-        "Write the query as a subquery in FROM."
-    )
 
 
 @pytest.mark.parametrize(

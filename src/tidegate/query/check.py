@@ -13,8 +13,12 @@ from tidegate.query.coercion import common
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
 
-_AFTER_WINDOW = (
+AFTER_WINDOW = (
     "After a window there is no Spark SQL: compute it before the aggregate, or from the output."
+)
+AFTER_STATE = (
+    "Over the results of windows, joins and processes there is no Spark SQL: compute it before "
+    "them, or from the output."
 )
 
 
@@ -23,7 +27,7 @@ def bind_after(
     types: Mapping[str, pa.DataType],
     where: str,
     predicate: bool = False,
-    remedy: str = _AFTER_WINDOW,
+    remedy: str = AFTER_WINDOW,
 ) -> Expr:
     """Bind an expression over the rows of windows or over pairs, where Spark cannot be asked."""
     try:

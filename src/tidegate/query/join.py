@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import QueryError
+from tidegate.query.check import AFTER_STATE, bind_after
 from tidegate.query.name import EVENT_TIME, SideName, canonical
+from tidegate.query.state import stateless
 from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.query.window import JoinWindow, TupleWindow
 from tidegate.schema import TIME
@@ -45,10 +47,9 @@ class Join:
     predicate: exp.Expression | Function | None
     labels: tuple[str, str] = SIDES
     windowed = False
+    stateful = True
 
     def __post_init__(self) -> None:
-        for child in self.children:
-            _refuse_stateful(child)
         if self.labels[0].lower() == self.labels[1].lower():
             raise QueryError(
                 "JOIN",
@@ -64,7 +65,11 @@ class Join:
         predicate = canonical(self.predicate, self.names, "ON")
         object.__setattr__(self, "predicate", predicate)
         with suppress(UnknownKernel):
-            bind_predicate(predicate, {f.name: f.type for f in self.schema}, "ON")
+            types = {f.name: f.type for f in self.schema}
+            if any(stateless(c) for c in self.children):
+                bind_predicate(predicate, types, "ON")
+            else:
+                bind_after(predicate, types, "ON", predicate=True, remedy=AFTER_STATE)
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -93,18 +98,6 @@ class Join:
 def has_join(node: Node) -> bool:
     """Whether a join is somewhere in a plan."""
     return isinstance(node, Join) or any(has_join(c) for c in node.children)
-
-
-def _refuse_stateful(child: Node) -> None:
-    if child.windowed:
-        raise UnavailableError("JOIN", "a join over the result of a window is not available yet")
-    if has_join(child):
-        raise UnavailableError(
-            "JOIN",
-            "a join of more than two streams is not available yet",
-            None,
-            "Join two of them, and the output with the third in a second query.",
-        )
 
 
 def slides(window: str) -> QueryError:

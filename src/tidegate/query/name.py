@@ -20,7 +20,10 @@ NamedExpr = tuple[str, exp.Expression]
 
 
 class SideName(str):
-    """The name of a column of one side of a join: the side's name, a point, the column's own."""
+    """The name of a column of one side of a join: the side's name, a point, the column's own.
+
+    Where the side is itself a join, the column's own name is a SideName too.
+    """
 
     side: str
     column: str
@@ -29,6 +32,14 @@ class SideName(str):
         name = super().__new__(cls, f"{side}.{column}")
         name.side, name.column = side, column
         return name
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return (self.side, self.column)
+
+    @property
+    def plain(self) -> str:
+        """The name without any side."""
+        return self.column.plain if isinstance(self.column, SideName) else self.column
 
 
 def column(name: str) -> exp.Column:
@@ -100,10 +111,16 @@ def resolve_qualified(side: str, name: str, names: Sequence[str], where: str) ->
         sides = list(dict.fromkeys(n.side for n in held))
         raise QueryError(where, "no side of the join has this name", side, near(side, sides))
     found = _column_of(columns, name)
-    if found is None:
+    if found is not None:
+        return found
+    inner = [c for c in columns if c.plain.lower() == name.lower()]
+    if len(inner) > 1:
+        written = [f'{side}["{c.column}"]' for c in inner]
+        raise ambiguous(f"{side}.{name}", written, where)
+    if not inner:
         own = [c.column for c in columns]
         raise QueryError(where, f"{side} has no column of this name", name, near(name, own))
-    return found
+    return inner[0]
 
 
 def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> exp.Expression:
@@ -169,11 +186,11 @@ def distinct_names(names: Iterable[str], where: str) -> None:
 def spark_name(node: exp.Expression) -> str:
     """The name Spark gives a column that has none; the sides of a join are no part of it."""
     if isinstance(node, exp.Column):
-        return node.name.column if isinstance(node.name, SideName) else str(node.name)
+        return node.name.plain if isinstance(node.name, SideName) else str(node.name)
 
     def plain(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and isinstance(part.name, SideName):
-            return column(part.name.column)
+            return column(part.name.plain)
         if isinstance(part, exp.Count) and isinstance(part.this, exp.Star):
             return exp.Count(this=exp.Literal.number(1), big_int=True)
         return part

@@ -1,7 +1,8 @@
 """The logical plan: immutable nodes that SQL and Python both build and that lowering reads.
 
-Every node says what its rows are: `schema` lists the implicit columns first (`ts` before a window,
-`window_start, window_end` after one), then the others; `names` are the same without their types.
+Every node says what its rows are: `schema` lists the implicit columns first (`ts`, or of windows
+`window_start, window_end`), then the others; `names` are the same without their types. A node may
+read what any other gives; one that is `stateful` keeps something from tuple to tuple.
 A node is checked when it is built, and its expressions then name columns exactly as the child does.
 Types that only Spark can tell are not needed to build a node: `schema` raises UnknownKernel for
 them, and lowering asks Spark.
@@ -17,11 +18,11 @@ from functools import cached_property, reduce
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.check import bind_after, key_type, union_type
+from tidegate.query.check import AFTER_STATE, AFTER_WINDOW, bind_after, key_type, union_type
 from tidegate.query.definition import StreamDef
-from tidegate.query.join import Join, has_join
+from tidegate.query.join import Join
 from tidegate.query.name import (
     EVENT_TIME,
     WINDOW,
@@ -31,6 +32,8 @@ from tidegate.query.name import (
     distinct_names,
     is_column,
 )
+from tidegate.query.process import Process
+from tidegate.query.state import stateless
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.query.window import TupleWindow, Window
 from tidegate.schema import TIME
@@ -42,6 +45,7 @@ class Input:
 
     stream: StreamDef
     windowed = False
+    stateful = False
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -74,6 +78,7 @@ class _SameColumns:
     """What a node says when its rows have the columns of its child."""
 
     child: Node
+    stateful = False
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -143,6 +148,7 @@ class Project:
 
     child: Node
     columns: tuple[NamedExpr, ...]
+    stateful = False
 
     def __post_init__(self) -> None:
         names = self.child.names
@@ -181,19 +187,18 @@ class Project:
 
 @dataclass(frozen=True)
 class Union:
-    """The tuples of several streams, columns matched by position and named as in the first."""
+    """The tuples of several streams, columns matched by position and named as in the first.
+
+    Rows of windows are tuples like others: each at its event time, without its window.
+    """
 
     inputs: tuple[Node, ...]
     windowed = False
+    stateful = False
 
     def __post_init__(self) -> None:
         if len(self.inputs) < 2:
             raise QueryError("UNION ALL", "needs two streams", str(len(self.inputs)))
-        for child in self.inputs:
-            if child.windowed:
-                raise UnavailableError("UNION ALL", "a union of windows is not available yet")
-            if has_join(child):
-                raise UnavailableError("UNION ALL", "a union of joins is not available yet")
         widths = [len(data_names(c)) for c in self.inputs]
         if len(set(widths)) > 1:
             raise QueryError(
@@ -201,6 +206,13 @@ class Union:
                 "every side must have the same number of columns",
                 " and ".join(str(w) for w in widths),
                 "Add a column, or leave one out.",
+            )
+        if EVENT_TIME in self.names[1:]:
+            raise QueryError(
+                "UNION ALL",
+                f"the name {EVENT_TIME} belongs to the event time",
+                "a column of that name",
+                "Give the column another name with AS.",
             )
         with suppress(UnknownKernel):
             _ = self.schema
@@ -228,13 +240,17 @@ class Union:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One row per window and group that has tuples: window_start, window_end, keys, aggregates."""
+    """One row per window and group that has tuples: window_start, window_end, keys, aggregates.
+
+    The ends of a window of tuples are the times of its oldest and of its newest tuple.
+    """
 
     child: Node
     window: Window
     keys: tuple[NamedExpr, ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
     windowed = True
+    stateful = True
 
     def __post_init__(self) -> None:
         names = self.child.names
@@ -244,26 +260,13 @@ class Aggregate:
             aggregates=tuple((n, _canonical_call(c, names)) for n, c in self.aggregates),
         )
         distinct_names(self.names, "SELECT")
-        if self.child.windowed:
-            raise UnavailableError(
-                "window", "a window over the result of a window is not available yet"
-            )
-        if has_join(self.child):
-            raise UnavailableError(
-                "window",
-                "a window over the result of a join is not available yet",
-                None,
-                "Write the pairs out, and aggregate them in a second query.",
-            )
+        for _, expression in self.keys:
+            check_type(self.child, expression, "GROUP BY")
+        for _, call in self.aggregates:
+            for argument in call.arguments:
+                check_type(self.child, argument, str(call))
         with suppress(UnknownKernel):
             _ = self.schema
-        if isinstance(self.window, TupleWindow):
-            raise UnavailableError(
-                f"[{self.window}]",
-                "tuple windows are not available yet",
-                None,
-                "Use a window of time, as [RANGE 10 SECONDS].",
-            )
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -322,6 +325,14 @@ class Top(_SameColumns):
                 None,
                 "Give the stream a window and an aggregate, or leave ORDER BY and LIMIT out.",
             )
+        window = aggregate_of(self.child).window
+        if isinstance(window, TupleWindow):
+            raise QueryError(
+                "ORDER BY and LIMIT",
+                "a window of tuples gives one row, so there is nothing to order or to leave out",
+                f"[{window}]",
+                "Leave ORDER BY and LIMIT out.",
+            )
         if self.limit is not None and self.limit < 0:
             raise QueryError("LIMIT", "must not be negative", str(self.limit))
         names = self.child.names
@@ -334,7 +345,7 @@ class Top(_SameColumns):
             check_type(self.child, key.expression, "ORDER BY", ordered=True)
 
 
-Node = Input | Filter | Branch | Project | Union | Join | Aggregate | Top
+Node = Input | Filter | Branch | Project | Union | Join | Process | Aggregate | Top
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
@@ -377,6 +388,25 @@ def types_of(node: Node) -> dict[str, pa.DataType]:
     return {f.name: f.type for f in node.schema}
 
 
+def aggregate_of(node: Node) -> Aggregate:
+    """The aggregate whose windows the rows of a windowed node are."""
+    while not isinstance(node, Aggregate):
+        (node,) = node.children
+    return node
+
+
+def above_state(node: Node) -> bool:
+    """Whether kernels alone can evaluate expressions over these rows: Spark has seen its last.
+
+    A side of a join may still have been computed by Spark, so lowering decides what is over it.
+    """
+    if isinstance(node, Join):
+        return not any(stateless(c) for c in node.children)
+    if isinstance(node, Union):
+        return not stateless(node)
+    return node.stateful or any(above_state(c) for c in node.children)
+
+
 def check_type(
     child: Node,
     expression: exp.Expression,
@@ -384,13 +414,14 @@ def check_type(
     predicate: bool = False,
     ordered: bool = False,
 ) -> None:
-    """Refuse an expression that cannot be typed; what only Spark knows passes before a window."""
+    """Refuse an expression that cannot be typed; what only Spark knows passes below state."""
     try:
         types = types_of(child)
     except UnknownKernel:
         return
-    if child.windowed:
-        bound = bind_after(expression, types, where, predicate)
+    if above_state(child):
+        remedy = AFTER_WINDOW if child.windowed else AFTER_STATE
+        bound = bind_after(expression, types, where, predicate, remedy)
         if ordered:
             key_type(bound.type, expression.sql(dialect="spark"), where)
         return
@@ -416,10 +447,14 @@ __all__ = [
     "Join",
     "Node",
     "Order",
+    "Process",
     "Project",
     "StreamDef",
     "Top",
     "Union",
+    "above_state",
+    "aggregate_of",
+    "check_type",
     "data_names",
     "project",
     "types_of",

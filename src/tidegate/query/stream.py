@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError
+from tidegate.operate.user_process import FilterFunction
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.expression import Expression, lit, to_node
 from tidegate.query.join import Function
@@ -25,13 +26,17 @@ from tidegate.query.node import (
     project,
 )
 from tidegate.query.option import ErrorBound, Shed
+from tidegate.query.process import Factory, Keys, process
+from tidegate.query.whole import whole
 from tidegate.query.window import (
     Distance,
     Duration,
     JoinWindow,
-    TimeWindow,
     TupleWindow,
+    Window,
     duration_us,
+    read_window,
+    whole_rows,
 )
 
 Launch = Callable[..., Any]
@@ -78,7 +83,8 @@ class Stream:
         """The tuples of this stream and of the others, columns matched by position."""
         inputs: list[Node] = []
         for stream in (self, *others):
-            inputs.extend(stream.node.inputs if isinstance(stream.node, Union) else (stream.node,))
+            node = stream.node
+            inputs.extend(node.inputs if isinstance(node, Union) else (whole(node),))
         return self._with(Union(tuple(inputs)))
 
     def split(self, *conditions: Expression) -> tuple[Stream, ...]:
@@ -86,11 +92,19 @@ class Stream:
         parts = tuple(to_node(c) for c in conditions)
         return tuple(self._with(Branch(self.node, parts, i)) for i in range(len(parts) + 1))
 
-    def window(self, range: Duration, slide: Duration | None = None) -> Windowed:
-        """Windows of this length, one every `slide`; without it they tumble."""
-        range_us = duration_us(range, "window range")
-        slide_us = range_us if slide is None else duration_us(slide, "window slide")
-        return Windowed(self, TimeWindow(range_us, slide_us), ())
+    def window(
+        self,
+        range: Duration | None = None,
+        slide: Duration | None = None,
+        *,
+        rows: int | None = None,
+    ) -> Windowed:
+        """Windows of this length, one every `slide`; without it they tumble.
+
+        With `rows` in place of a length they are windows of tuples: the last `rows` of each group,
+        whenever another `slide` of them have come.
+        """
+        return Windowed(self, read_window(range, slide, rows), ())
 
     def top(self, n: int, by: Column | None = None, descending: bool = True) -> Stream:
         """The first n rows of every window by a column, the greatest first; ties by key."""
@@ -123,6 +137,18 @@ class Stream:
         sizes = zip(_pair(within), _pair(rows), strict=True)
         mine, others = (_join_window(time, count) for time, count in sizes)
         return self._with(Join(self.node, other.node, mine, others, _condition(on)))
+
+    def process(
+        self, factory: Factory, *, keys: Keys = None, filter: FilterFunction | None = None
+    ) -> Stream:
+        """What a class of your own makes of the tuples: one object of it per bucket.
+
+        `keys` is the column whose value says to which object a tuple goes (a column of lists: to
+        several), a list of columns that do so together, or a function from an Arrow table of
+        tuples to one key or one list of keys for each; without it every object sees every tuple.
+        `filter(bucket, table)` may say which of its tuples a bucket needs to see.
+        """
+        return self._with(process(whole(self.node), factory, keys, filter))
 
     def within(self, error: float, confidence: float = 0.95, budget: int | None = None) -> Stream:
         """Accept answers with this relative error, for less work."""
@@ -166,7 +192,7 @@ class Windowed:
     """A stream with a window, waiting for its aggregates."""
 
     stream: Stream
-    over: TimeWindow
+    over: Window
     keys: tuple[NamedExpr, ...]
 
     def group_by(self, *columns: Column, **named: Column) -> Windowed:
@@ -207,9 +233,8 @@ def _join_window(within: Duration | None, rows: int | None) -> JoinWindow:
         )
     if within is not None:
         return Distance(duration_us(within, "join within"))
-    if isinstance(rows, bool) or not isinstance(rows, int):
-        raise QueryError("join rows", "needs a whole number of tuples", repr(rows))
-    return TupleWindow(rows, rows)
+    count = whole_rows(rows, "join rows")
+    return TupleWindow(count, count)
 
 
 def _condition(on: Expression | Function | bool | None) -> exp.Expression | Function:

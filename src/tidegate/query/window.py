@@ -158,5 +158,30 @@ class Distance:
 
 Window = TimeWindow | TupleWindow
 
+
+def read_window(range: Duration | None, slide: Duration | None, rows: int | None) -> Window:
+    """The window a program asks for: a length of time, or a number of tuples; it tumbles unless
+    `slide` says otherwise."""
+    if (range is None) == (rows is None):
+        raise QueryError(
+            "window",
+            "needs a length of time, or a number of tuples",
+            "neither" if range is None else "both",
+            'Write for example window("15 minutes"), or window(rows=100).',
+        )
+    if range is None:
+        count = whole_rows(rows, "window rows")
+        return TupleWindow(count, count if slide is None else whole_rows(slide, "window slide"))
+    range_us = duration_us(range, "window range")
+    return TimeWindow(range_us, range_us if slide is None else duration_us(slide, "window slide"))
+
+
+def whole_rows(value: object, where: str) -> int:
+    """A number of tuples; anything but an int is refused."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise QueryError(where, "needs a whole number of tuples", repr(value))
+    return value
+
+
 JoinWindow = Distance | TupleWindow
 """The window of one side of a join: it moves with every tuple."""

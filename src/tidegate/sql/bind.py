@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError, near
-from tidegate.query.name import NamedExpr, column, find_name, spark_name
+from tidegate.query.name import NamedExpr, canonical, column, spark_name
 from tidegate.query.node import (
     Aggregate,
     Filter,
-    Input,
     Node,
     Order,
     StreamDef,
     Top,
     Union,
+    check_type,
     data_names,
     project,
 )
+from tidegate.query.output import Output
+from tidegate.sql.catalog import Catalog, inside
 from tidegate.sql.function import (
     aggregate_name,
     has_aggregate,
@@ -28,7 +30,13 @@ from tidegate.sql.function import (
     unknown_aggregate,
 )
 from tidegate.sql.group import Grouping, ordinal
-from tidegate.sql.join import Relation, join_relations, refuse_more, star_items
+from tidegate.sql.join import (
+    Relation,
+    join_relations,
+    refuse_aggregate,
+    refuse_more,
+    star_items,
+)
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import (
     Create,
@@ -57,14 +65,26 @@ _CLAUSES = {
 }
 
 
-def bind(script: Script, streams: Mapping[str, StreamDef]) -> Node:
-    """The logical plan of a script's query over these streams, checked; errors are QueryErrors."""
-    return _Binder(streams, {}).query(script.select)
+def bind(script: Script, streams: Mapping[str, StreamDef | Node]) -> tuple[Output, ...]:
+    """The logical plans of a script's outputs over these streams, checked.
+
+    A stream may be a node, that is, the result of a query. Errors are QueryErrors.
+    """
+    catalog = Catalog.of(script, streams, _bind_query)
+    outputs = []
+    for target in script.outputs:
+        with inside(target.name and f"INSERT INTO {target.name}"):
+            outputs.append(Output(target.name, _bind_query(catalog, target.tree)))
+    return tuple(outputs)
+
+
+def _bind_query(catalog: Catalog, tree: exp.Expression) -> Node:
+    return _Binder(catalog, {}).query(tree)
 
 
 @dataclass(frozen=True)
 class _Binder:
-    streams: Mapping[str, StreamDef]
+    catalog: Catalog
     named: Mapping[str, exp.Expression]
 
     def query(self, tree: exp.Expression) -> Node:
@@ -123,7 +143,7 @@ class _Binder:
         if from_ is None:
             raise QueryError("SELECT", "needs FROM and a stream")
         if joins := tree.args.get("joins"):
-            refuse_more(joins)
+            refuse_more(from_.this, joins)
             sides = (self._side(side) for side in (from_.this, joins[0].this))
             relation = join_relations(joins[0], *sides)
         else:
@@ -131,19 +151,14 @@ class _Binder:
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):
-            node = Filter(node, _without_aggregate(scope.plain(where.this, "WHERE")))
+            node = _where(node, _without_aggregate(scope.plain(where.this, "WHERE")))
         items = _items(tree, scope, node)
         clauses = [tree.args.get(c) for c in ("having", "order")]
         if tree.args.get("group") or any(
             has_aggregate(e) for e in (*(e for _, e in items), *(c for c in clauses if c))
         ):
             if relation.pair is not None:
-                raise UnavailableError(
-                    "JOIN",
-                    "aggregates over a join are not available yet",
-                    None,
-                    "Write the pairs out, and aggregate them in a second query.",
-                )
+                raise refuse_aggregate(tree, relation.pair)
             return _aggregate(tree, relation, node, items)
         if relation.window is not None:
             for _, item in items:
@@ -180,13 +195,7 @@ class _Binder:
             hidden = {k: v for k, v in self.named.items() if k != name.lower()}
             inner = replace(self, named=hidden).query(self.named[name.lower()])
             return Relation(inner, alias or name, None, text)
-        found = find_name(name, list(self.streams))
-        if found is None:
-            remedy = near(name, self.streams)
-            if not self.streams:
-                remedy = f"There are none: write CREATE STREAM {name} FROM 'uri', or give --stream."
-            raise QueryError("FROM", "no stream has this name", name, remedy)
-        return Relation(Input(self.streams[found]), alias or name, None, text)
+        return Relation(self.catalog.node(name), alias or name, None, text)
 
 
 def _aggregate(
@@ -239,6 +248,12 @@ def _stateless(
         )
         node = Top(node, keys, _limit(limit))
     return project(node, items)
+
+
+def _where(child: Node, condition: exp.Expression) -> Filter:
+    """WHERE, which is told as such over the rows of windows too."""
+    check_type(child, canonical(condition, child.names, "WHERE"), "WHERE", predicate=True)
+    return Filter(child, condition)
 
 
 def _through(expression: exp.Expression, aliases: Mapping[str, exp.Expression]) -> exp.Expression:

@@ -15,9 +15,10 @@ from sqlglot.parsers.spark import SparkParser
 
 from tidegate.errors import QueryError
 from tidegate.query.window import duration_us, unit_us
-from tidegate.sql.slip import refuse_slips
+from tidegate.sql.slip import STATEMENTS, refuse_slips
 from tidegate.sql.syntax import (
     CreateStream,
+    InsertInto,
     QueryWith,
     StreamDuration,
     StreamWindow,
@@ -26,7 +27,6 @@ from tidegate.sql.syntax import (
     WithShed,
 )
 
-_STATEMENTS = "expected CREATE STREAM or SELECT"
 _UNEXPECTED = "invalid expression / Unexpected token"
 _MISSING = "Is a comma, an operator or a keyword missing before it?"
 _PLAIN = {
@@ -85,9 +85,7 @@ class TidegateParser(SparkParser):
         if not name:
             self.raise_error("expected the name of the stream")
         if self._match_text_seq("AS"):
-            query = self._parse_options(self._parse_select())
-            if not query:
-                self.raise_error("expected SELECT after AS")
+            query = self._parse_inner("expected SELECT after AS")
             return self.expression(CreateStream(this=name, query=query))
         self._expect("FROM", "expected FROM 'uri' or AS SELECT")
         uris = [self._string("expected the address of a source in quotes")]
@@ -106,6 +104,29 @@ class TidegateParser(SparkParser):
         if self._curr:
             self.raise_error("expected TIME, DISORDER, IDLE or ; at the end of the statement")
         return self.expression(create)
+
+    def _parse_insert(self) -> Any:
+        self._expect("INTO", "expected INTO after INSERT")
+        name = self._parse_id_var(any_token=False)
+        if not name:
+            self.raise_error("expected the name of the output")
+        expected = "expected SELECT after the name of the output"
+        if self._match(TokenType.L_PAREN, advance=False) and not self._is_query(self._next):
+            self.raise_error(expected)
+        query = self._parse_inner(expected)
+        return self.expression(InsertInto(this=name, query=query))
+
+    def _is_query(self, token: Any) -> bool:
+        starts = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
+        return token is not None and token.token_type in starts
+
+    def _parse_inner(self, expected: str) -> exp.Expr | None:
+        """The query inside another statement, with its options."""
+        first = self._curr
+        query = self._parse_options(self._parse_ddl_select())
+        if not isinstance(query, exp.Query | QueryWith):
+            self.raise_error(expected, first)
+        return query
 
     def _parse_time_column(self) -> exp.Expr | None:
         column = self._parse_id_var()
@@ -220,10 +241,10 @@ class TidegateParser(SparkParser):
         raise ParseError.new(message, description=message, line=line, col=col, highlight="")
 
     def _parse_as_command(self, start: Any) -> Any:
-        self.raise_error(_STATEMENTS, start)
+        self.raise_error(STATEMENTS, start)
 
     def _parse_command(self) -> Any:
-        self.raise_error(_STATEMENTS, self._prev)
+        self.raise_error(STATEMENTS, self._prev)
 
     def _expect(self, word: str, message: str) -> None:
         if not self._match_text_seq(word):
@@ -285,6 +306,7 @@ class TidegateGenerator(SparkGenerator):
         StreamDuration: _duration_sql,
         StreamWindow: _window_sql,
         CreateStream: _create_sql,
+        InsertInto: lambda to, node: f"INSERT INTO {to.sql(node, 'this')} {to.sql(node, 'query')}",
         WithError: _error_sql,
         WithShed: _shed_sql,
         WithLatency: lambda to, node: f"WITH LATENCY {to.sql(node, 'this')}",

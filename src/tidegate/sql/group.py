@@ -18,6 +18,7 @@ from tidegate.sql.function import (
     read_aggregate,
     unknown_aggregate,
 )
+from tidegate.sql.scope import owner_of
 
 
 @dataclass
@@ -50,6 +51,8 @@ class Grouping:
         """The same over the columns of the Aggregate node; new aggregates are added to it."""
 
         def put(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column) and self._of_window(node):
+                return column(node.name.lower())
             key = next((n for n, k in self.keys if k == unwrapped(node)), None)
             if key is not None:
                 return column(key)
@@ -60,7 +63,7 @@ class Grouping:
             if isinstance(node, exp.Star):
                 raise QueryError(where, "* cannot stand beside an aggregate", "*")
             if isinstance(node, exp.Column):
-                return self._window_column(node, where)
+                raise self._not_grouped(node, where)
             return node
 
         result = expression.copy().transform(put, copy=False)
@@ -107,6 +110,13 @@ class Grouping:
             key = unwrapped(next(e for n, e in self.items if n == alias))
         if has_aggregate(key):
             raise QueryError("GROUP BY", "a key cannot be an aggregate", key.sql(dialect="spark"))
+        if isinstance(key, exp.Column) and self._of_window(key):
+            raise QueryError(
+                "GROUP BY",
+                "every result is of one window, and FROM has a column of this name",
+                key.name,
+                f"Leave it out, or say whose it is, as in w.{key.name}.",
+            )
         return canonical(key, self.names, "GROUP BY")
 
     def _call(self, node: exp.Expression) -> str:
@@ -120,20 +130,23 @@ class Grouping:
         self.calls.append((name, call))
         return name
 
-    def _window_column(self, node: exp.Column, where: str) -> exp.Column:
-        name = node.name.lower()
-        if name in WINDOW:
-            return column(name)
+    def _of_window(self, node: exp.Column) -> bool:
+        """Whether a column is of the window that is being made, not one of FROM."""
+        return node.name.lower() in WINDOW and owner_of(node) is None
+
+    def _not_grouped(self, node: exp.Column, where: str) -> QueryError:
         if find_name(node.name, self.names) is None:
             aliases = [n for n, _ in self.items]
             known = [*self.names, *(a for a in aliases if a not in self.names)]
-            raise QueryError(where, "no column has this name", node.name, near(node.name, known))
+            return QueryError(where, "no column has this name", node.name, near(node.name, known))
         keys = ", ".join(n for n, _ in self.keys)
-        raise QueryError(
+        in_window = node.name.lower() in WINDOW
+        written = f"{owner_of(node)}.{node.name}" if in_window else node.name
+        return QueryError(
             where,
             "a column must be a key of GROUP BY or inside an aggregate",
-            node.name,
-            f"Add {node.name} to GROUP BY {keys}." if keys else f"Write GROUP BY {node.name}.",
+            written,
+            f"Add {written} to GROUP BY {keys}." if keys else f"Write GROUP BY {written}.",
         )
 
     def _refuse_unknown(self, node: exp.Anonymous, where: str) -> None:

@@ -8,12 +8,13 @@ from functools import reduce
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.errors import QueryError, near
 from tidegate.query.join import SIDES
-from tidegate.query.name import NamedExpr, find_name
+from tidegate.query.name import EVENT_TIME, WINDOW, NamedExpr, find_name
 from tidegate.query.node import Join, Node
 from tidegate.query.window import JoinWindow, Window
 from tidegate.sql.function import aggregate_name, is_aggregate
+from tidegate.sql.nest import aggregate_of_pairs, join_of_pairs
 from tidegate.sql.scope import PairScope, Scope
 
 
@@ -38,7 +39,7 @@ class Relation:
 
     @property
     def single(self) -> Scope:
-        return Scope(self.alias, self.node.names)
+        return Scope(self.alias, self.node.names, WINDOW if self.node.windowed else (EVENT_TIME,))
 
 
 def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
@@ -77,15 +78,25 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
     return Relation(node, None, None, f"{left.text} JOIN {right.text}", pair=scope)
 
 
-def refuse_more(joins: Sequence[exp.Join]) -> None:
-    """One join is possible; several stateful operators in a row are not, yet."""
+def refuse_more(first: exp.Expression, joins: Sequence[exp.Join]) -> None:
+    """A join of a join needs a window for the pairs, which is written after a subquery."""
     if len(joins) > 1:
-        raise UnavailableError(
+        raise QueryError(
             "JOIN",
-            "a join of more than two streams is not available yet",
-            None,
-            "Join two of them, and the output with the third in a second query.",
+            "the pairs of a join need a window of their own to be joined again",
+            f"{len(joins) + 1} streams",
+            f"Write {join_of_pairs(first, joins)}",
         )
+
+
+def refuse_aggregate(tree: exp.Select, scope: PairScope) -> QueryError:
+    """What to say of an aggregate over pairs, whose window is written after a subquery."""
+    return QueryError(
+        "JOIN",
+        "an aggregate over the pairs of a join needs a window over them",
+        None,
+        f"Write {aggregate_of_pairs(tree, scope)}",
+    )
 
 
 def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) -> list[NamedExpr]:

@@ -10,13 +10,19 @@ from sqlglot import exp
 from tidegate.errors import QueryError, near
 from tidegate.query.name import EVENT_TIME, SideName, ambiguous, column, find_name, resolve
 
+_OWNER = "owner"
+
 
 @dataclass(frozen=True)
 class Scope:
-    """One relation in FROM: the name it goes by (None for a subquery without one), its columns."""
+    """One relation in FROM: the name it goes by (None for a subquery without one), its columns.
+
+    `implicit` are those that * leaves out, because rows have them without being asked.
+    """
 
     alias: str | None
     names: tuple[str, ...]
+    implicit: tuple[str, ...] = (EVENT_TIME,)
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
         """A copy in which every known column is unqualified and exactly named; others stay."""
@@ -36,7 +42,9 @@ class Scope:
 
     def _reference(self, parts: Sequence[str], where: str) -> exp.Expression:
         if len(parts) > 1 and self.owns(parts[0]):
-            return _fields(column(resolve(parts[1], self.names, where)), parts[2:])
+            found = column(resolve(parts[1], self.names, where))
+            found.meta[_OWNER] = self.alias
+            return _fields(found, parts[2:])
         if len(parts) == 1:
             return column(find_name(parts[0], self.names) or parts[0])
         if holder := find_name(parts[0], self.names):
@@ -75,8 +83,8 @@ class PairScope:
         )
 
     def data_names(self, side: Scope) -> tuple[str, ...]:
-        """The columns that * means for one side: without its event time."""
-        return tuple(n for n in side.names if n != EVENT_TIME)
+        """The columns that * means for one side: without its event time or its window."""
+        return tuple(n for n in side.names if n not in side.implicit)
 
     def _reference(self, parts: Sequence[str], where: str) -> exp.Expression:
         sides = (self.left, self.right)
@@ -102,6 +110,12 @@ class PairScope:
             held = [str(s.flat(find_name(parts[0], s.names) or "")) for s in holders]
             raise ambiguous(".".join(parts), held, where)
         return _fields(holders[0].column(find_name(parts[0], holders[0].names) or ""), parts[1:])
+
+
+def owner_of(reference: exp.Column) -> str | None:
+    """The qualifier a column was written with: window_end alone is that of the window to make."""
+    owner = reference.meta.get(_OWNER)
+    return owner if isinstance(owner, str) else None
 
 
 def _fields(of: exp.Expression, fields: Sequence[str]) -> exp.Expression:

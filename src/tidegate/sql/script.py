@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import QueryError
 from tidegate.query.join import slides
 from tidegate.query.option import ErrorBound, Latency, Option, Shed
+from tidegate.query.output import check_names
 from tidegate.query.window import (
     Distance,
     JoinWindow,
@@ -24,6 +26,7 @@ from tidegate.query.window import (
 from tidegate.sql.dialect import parse
 from tidegate.sql.syntax import (
     CreateStream,
+    InsertInto,
     QueryWith,
     StreamDuration,
     StreamWindow,
@@ -45,45 +48,77 @@ class Create:
 
 
 @dataclass(frozen=True)
+class View:
+    """CREATE STREAM name AS a query."""
+
+    name: str
+    tree: exp.Expression
+
+
+@dataclass(frozen=True)
+class Target:
+    """A query whose rows go out, under the name INSERT INTO gives them; None for a plain SELECT."""
+
+    name: str | None
+    tree: exp.Expression
+
+
+@dataclass(frozen=True)
 class Script:
-    """Any number of streams and the one query over them."""
+    """Any number of streams, of sources and of queries, and the queries whose rows go out."""
 
     creates: tuple[Create, ...]
-    select: exp.Expression
+    views: tuple[View, ...]
+    outputs: tuple[Target, ...]
 
 
 def read_script(text: str) -> Script:
-    """Read CREATE STREAM statements and exactly one SELECT; mistakes are one-line QueryErrors."""
-    creates: dict[str, Create] = {}
-    selects: list[exp.Expression] = []
+    """Read CREATE STREAM statements and queries; mistakes are one-line QueryErrors.
+
+    The queries are one SELECT, or any number of INSERT INTO.
+    """
+    streams: dict[str, Create | View] = {}
+    outputs: list[Target] = []
     for statement in parse(text):
         if isinstance(statement, CreateStream):
             create = _create(statement)
-            if create.name.lower() in creates:
+            if create.name.lower() in streams:
                 raise QueryError(
                     "CREATE STREAM",
                     "a name can be used once",
                     f"{create.name} twice",
                     "Give one of the streams another name.",
                 )
-            creates[create.name.lower()] = create
+            streams[create.name.lower()] = create
+        elif isinstance(statement, InsertInto):
+            outputs.append(_target(statement))
         elif isinstance(statement, exp.Query | QueryWith):
-            selects.append(statement)
+            outputs.append(Target(None, statement))
         else:
             raise QueryError(
                 "SQL",
-                "a script holds CREATE STREAM statements and one SELECT",
+                "a script holds CREATE STREAM, INSERT INTO and SELECT",
                 _short(statement.sql(dialect="tidegate", comments=False)),
                 "Leave it out; results go where --out says.",
             )
-    if len(selects) != 1:
+    _check_outputs(outputs)
+    creates = tuple(s for s in streams.values() if isinstance(s, Create))
+    views = tuple(s for s in streams.values() if isinstance(s, View))
+    return Script(creates, views, tuple(outputs))
+
+
+def _check_outputs(outputs: Sequence[Target]) -> None:
+    if not outputs:
+        raise QueryError("SQL", "a script needs a SELECT", "none", "Add a SELECT statement.")
+    unnamed = [o for o in outputs if o.name is None]
+    if unnamed and len(outputs) > 1:
         raise QueryError(
             "SQL",
-            "a script needs exactly one SELECT",
-            f"{len(selects)}" if selects else "none",
-            "Put each query into a script of its own." if selects else "Add a SELECT statement.",
+            "each of several queries needs a name",
+            _short(unnamed[0].tree.sql(dialect="tidegate", comments=False)),
+            "Name each with INSERT INTO name SELECT ...",
         )
-    return Script(tuple(creates.values()), selects[0])
+    check_names([o.name for o in outputs], "INSERT INTO")
 
 
 def read_window(node: StreamWindow) -> Window:
@@ -131,15 +166,22 @@ def read_option(node: exp.Expression) -> Option:
     raise TypeError(f"not an option: {node!r}")
 
 
-def _create(node: CreateStream) -> Create:
+def _target(node: InsertInto) -> Target:
     name = node.this.name
-    if node.args.get("query"):
-        raise UnavailableError(
-            f"CREATE STREAM {name}",
-            "CREATE STREAM ... AS is not available yet",
-            None,
-            "Write the query as a subquery in FROM.",
+    if node.args.get("with_"):
+        raise QueryError(
+            f"INSERT INTO {name}",
+            "WITH must stand after the name of the output",
+            "WITH before INSERT INTO",
+            f"Write INSERT INTO {name} WITH ... SELECT ...",
         )
+    return Target(name, node.args["query"])
+
+
+def _create(node: CreateStream) -> Create | View:
+    name = node.this.name
+    if query := node.args.get("query"):
+        return View(name, query)
     where = f"CREATE STREAM {name}"
     time, disorder, idle = (node.args.get(a) for a in ("time", "disorder", "idle"))
     disorder_us = 0 if disorder is None else read_duration(disorder, where)

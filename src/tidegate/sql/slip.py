@@ -8,6 +8,7 @@ from sqlglot import Token, TokenType
 
 from tidegate.errors import QueryError, likely
 
+STATEMENTS = "expected CREATE STREAM, INSERT INTO or SELECT"
 _CURLY = "‘’‚“”„´"
 _CLAUSES = {
     TokenType.SELECT,
@@ -52,10 +53,10 @@ def refuse_slips(tokens: Sequence[Token]) -> None:
 
 def _check_first(token: Token) -> None:
     if token.token_type is TokenType.HASH:
-        raise _at(token, "expected CREATE STREAM or SELECT", "Comments begin with --.")
+        raise _at(token, STATEMENTS, "Comments begin with --.")
     if token.token_type in (TokenType.VAR, TokenType.NUMBER):
-        remedy = likely(token.text, ["CREATE", "SELECT", "WITH"])
-        raise _at(token, "expected CREATE STREAM or SELECT", remedy)
+        remedy = likely(token.text, ["CREATE", "INSERT", "SELECT", "WITH"])
+        raise _at(token, STATEMENTS, remedy)
 
 
 def _check_window(token: Token, in_from: bool, bracketed: bool, amount: Token) -> None:

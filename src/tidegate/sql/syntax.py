@@ -30,6 +30,12 @@ class CreateStream(exp.Expression):
     }
 
 
+class InsertInto(exp.Expression):
+    """`INSERT INTO this query`; `with_` holds CTEs written before it, which binding refuses."""
+
+    arg_types = {"this": True, "query": True, "with_": False}
+
+
 class WithError(exp.Expression):
     """`WITH ERROR this PERCENT CONFIDENCE confidence PERCENT BUDGET budget ROWS`."""
 

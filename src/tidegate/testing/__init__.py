@@ -1,4 +1,4 @@
-"""Shipped test doubles: a clock that moves by hand, and processes that die or fail on cue."""
+"""Shipped test doubles: a manual clock, processes that die or fail on cue, a witness to calls."""
 
 from tidegate.testing.clock import ManualClock
 from tidegate.testing.fault import (
@@ -11,6 +11,7 @@ from tidegate.testing.fault import (
     KillInOperate,
     kill,
 )
+from tidegate.testing.process import Visit, Watched, disorder, visits
 
 __all__ = [
     "PHASES",
@@ -21,5 +22,9 @@ __all__ = [
     "KillAtChange",
     "KillInOperate",
     "ManualClock",
+    "Visit",
+    "Watched",
+    "disorder",
     "kill",
+    "visits",
 ]

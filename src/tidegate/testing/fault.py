@@ -181,6 +181,9 @@ class KillInOperate:
             job = self._rigged(job)
         return self._executor.run(job)
 
+    def release(self, jobs: Sequence[Job]) -> None:
+        self._executor.release(jobs)
+
     def close(self) -> None:
         self._executor.close()
 

@@ -1,0 +1,68 @@
+"""The results of a query by name, between SQL or a program and the sinks they go to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.errors import QueryError
+from tidegate.query.node import Node
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Output:
+    """One result of a query; None is the name of the only one."""
+
+    name: str | None
+    node: Node
+
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            check_name(self.name)
+
+
+def check_name(name: str, where: str = "output") -> None:
+    """Refuse the name of an output that could not be the name of a folder everywhere."""
+    if not _NAME.fullmatch(name):
+        raise QueryError(
+            where,
+            "a name must be letters, digits and _, and begin with a letter",
+            name,
+            "Give the output another name.",
+        )
+
+
+def check_names(names: Sequence[str | None], where: str = "output") -> None:
+    """Refuse outputs without a name beside others, and names that case alone tells apart."""
+    if not names:
+        raise QueryError(where, "a query needs at least one", "none")
+    seen: set[str] = set()
+    for name in names:
+        if name is None:
+            if len(names) > 1:
+                raise QueryError(where, "each of several needs a name", "one without")
+            continue
+        check_name(name, where)
+        if name.lower() in seen:
+            raise QueryError(
+                where,
+                "a name can be used once",
+                f"{name} twice",
+                "Give one of the outputs another name, or make both one with UNION ALL.",
+            )
+        seen.add(name.lower())
+
+
+def single(outputs: Sequence[Output]) -> Node:
+    """The node of the only output, for callers that have one place for results."""
+    if len(outputs) != 1:
+        raise QueryError(
+            "output",
+            "one result is possible here",
+            f"{len(outputs)}: {', '.join(str(o.name) for o in outputs)}",
+            "Leave the other INSERT INTO statements out.",
+        )
+    return outputs[0].node

@@ -1,0 +1,39 @@
+"""Results without the sides of joins in their names, between nodes and what reads by position."""
+
+from __future__ import annotations
+
+from tidegate.errors import QueryError
+from tidegate.query.name import EVENT_TIME, SideName, column
+from tidegate.query.node import Branch, Filter, Join, Node, Project, data_names
+
+
+def whole(node: Node) -> Node:
+    """A node as one that is read by position: after a join its columns, without their sides."""
+    columns = plain_columns(node)
+    if all(name == own for name, own in columns):
+        return node
+    return Project(node, tuple((name, column(own)) for name, own in columns))
+
+
+def plain_columns(node: Node) -> list[tuple[str, str]]:
+    """The columns of a result after its implicit ones: the name it goes by, and that in the node.
+
+    All of the left side and then of the right, where nothing was selected after a join.
+    """
+    base = node
+    while isinstance(base, Filter | Branch):
+        base = base.child
+    if not isinstance(base, Join):
+        return [(n, n) for n in data_names(node)]
+    found: dict[str, tuple[str, str]] = {}
+    for label, child in zip(base.labels, base.children, strict=True):
+        for name, own in plain_columns(child):
+            if name.lower() in found or name == EVENT_TIME:
+                raise QueryError(
+                    "join",
+                    "every column of the result needs a name of its own",
+                    f"{name} on both sides" if name != EVENT_TIME else name,
+                    "Select the columns, and rename one of the two with alias().",
+                )
+            found[name.lower()] = (name, SideName(label, own))
+    return list(found.values())

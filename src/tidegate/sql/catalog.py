@@ -1,0 +1,99 @@
+"""Streams by name, those that are queries among them, between FROM and the nodes that it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError, UserError, near
+from tidegate.query.name import find_name
+from tidegate.query.node import Input, Node, StreamDef
+from tidegate.sql.script import Script
+
+_VIEW = "CREATE STREAM"
+
+
+@dataclass
+class Catalog:
+    """What a script can read: the streams it is given and those it makes of queries.
+
+    A query that is read several times is bound once, so that it is one node of the plan.
+    """
+
+    streams: Mapping[str, StreamDef | Node]
+    views: Mapping[str, exp.Expression]
+    outputs: tuple[str, ...]
+    bind: Callable[[Catalog, exp.Expression], Node]
+    made: dict[str, Node] = field(default_factory=dict)
+    making: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        script: Script,
+        streams: Mapping[str, StreamDef | Node],
+        bind: Callable[[Catalog, exp.Expression], Node],
+    ) -> Catalog:
+        """The catalog of a script over streams that are there; all its queries are checked."""
+        for view in script.views:
+            if given := find_name(view.name, list(streams)):
+                raise QueryError(
+                    f"{_VIEW} {view.name}",
+                    "a name can be used once",
+                    f"{given}, which is there already",
+                    "Give the new stream another name.",
+                )
+        outputs = tuple(o.name for o in script.outputs if o.name is not None)
+        catalog = cls(streams, {v.name: v.tree for v in script.views}, outputs, bind)
+        for view in script.views:
+            catalog.node(view.name)
+        return catalog
+
+    def node(self, name: str) -> Node:
+        """The node a name in FROM means; an unknown one is an error that lists the near ones."""
+        known = [*self.streams, *self.views]
+        found = find_name(name, known)
+        if found is None:
+            raise QueryError("FROM", "no stream has this name", name, self._remedy(name, known))
+        if found in self.views:
+            return self._view(found)
+        stream = self.streams[found]
+        return Input(stream) if isinstance(stream, StreamDef) else stream
+
+    def _view(self, name: str) -> Node:
+        if name in self.making:
+            circle = [*self.making[self.making.index(name) :], name]
+            raise QueryError(
+                f"{_VIEW} {name}",
+                "a stream cannot be made of itself",
+                " from ".join(circle),
+                "Read from a source, or give one of the streams another name.",
+            )
+        if name not in self.made:
+            self.making.append(name)
+            with inside(f"{_VIEW} {name}"):
+                self.made[name] = self.bind(self, self.views[name])
+            self.making.pop()
+        return self.made[name]
+
+    def _remedy(self, name: str, known: list[str]) -> str:
+        if output := find_name(name, self.outputs):
+            return f"{output} is an output: write CREATE STREAM {output} AS SELECT ... to read it."
+        if not known:
+            return f"There are none: write CREATE STREAM {name} FROM 'uri', or give --stream."
+        return near(name, known)
+
+
+@contextmanager
+def inside(statement: str | None) -> Iterator[None]:
+    """Say in which statement of a script a mistake is, unless it says so itself."""
+    try:
+        yield
+    except UserError as error:
+        if statement is None or error.where.startswith(_VIEW):
+            raise
+        where = f"{statement}, {error.where}"
+        raise type(error)(where, error.requirement, error.got, error.remedy) from None

@@ -1,0 +1,107 @@
+"""A witness to the user's own operator: who called which bucket's object, and in what order."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidegate.operate.user_process import TURN, Process
+
+_METHODS = ("on_tuple", "process", "on_frontier")
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One call of a bucket's object: by whom, and where in the total order.
+
+    A batch stands where its last tuple does, with src and seq 0; a timer comes after all tuples
+    of its time. `alone` is false when another call of the same bucket was under way.
+    """
+
+    bucket: int
+    process: int
+    thread: int
+    method: str
+    ts: int
+    src: int
+    seq: int
+    alone: bool
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        return self.ts, self.src, self.seq
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A factory around another; each call of its objects leaves a line in a file per bucket.
+
+    It pickles if the other does, and works in any process that sees the folder. What objects
+    return and keep stays the same.
+    """
+
+    factory: Callable[[], Process]
+    folder: str
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.factory, "__name__", "Watched")
+
+    def __call__(self) -> Process:
+        made = self.factory()
+        kind = type(made)
+        wrapped = {m: _recorded(m, self.folder) for m in _METHODS if hasattr(kind, m)}
+        made.__class__ = type(kind.__name__, (kind,), wrapped)
+        return made
+
+
+def visits(folder: str) -> dict[int, list[Visit]]:
+    """What was seen so far, by bucket, in the order in which it happened."""
+    found = {}
+    for path in sorted(Path(folder).glob("bucket-*.jsonl")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        read = [Visit(**json.loads(line)) for line in lines]
+        found[read[0].bucket] = read
+    return found
+
+
+def disorder(seen: dict[int, list[Visit]]) -> list[tuple[Visit, Visit]]:
+    """Calls that were not alone, or not after the one before; empty for a run without replays."""
+    wrong = []
+    for calls in seen.values():
+        wrong += [(call, call) for call in calls if not call.alone]
+        wrong += [(one, two) for one, two in itertools.pairwise(calls) if two.place <= one.place]
+    return wrong
+
+
+def _recorded(method: str, folder: str) -> Callable[..., Any]:
+    def call(self: Process, *arguments: Any) -> Any:
+        turn = vars(self)[TURN]
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        path = Path(folder) / f"bucket-{turn.bucket:05d}.jsonl"
+        with path.open("a", encoding="utf-8") as file:
+            alone = _locked(file.fileno())
+            ts, src, seq = turn.trigger
+            who = (turn.bucket, os.getpid(), threading.get_ident())
+            file.write(json.dumps(vars(Visit(*who, method, ts, src, seq, alone))) + "\n")
+            file.flush()
+            made = getattr(super(type(self), self), method)(*arguments)
+            return list(made) if hasattr(made, "__next__") else made
+
+    return call
+
+
+def _locked(file: int) -> bool:
+    """Whether nobody else holds the file; it is held until it is closed, or its process ends."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
