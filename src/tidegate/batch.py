@@ -33,3 +33,9 @@ def from_bytes(data: bytes | pa.Buffer) -> pa.Table:
     """The table of an Arrow IPC stream; its columns share the memory of `data`."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()
+
+
+def mapped(path: str) -> pa.Buffer:
+    """A file of this host as memory, shared with all that map it."""
+    with pa.memory_map(path) as file:
+        return file.read_buffer()

@@ -137,11 +137,16 @@ def text(cell: Any) -> str:
 def oracle_golden(case: Case) -> Golden:
     """What DuckDB says to the case's oracle.sql over the same files."""
     assert case.oracle is not None
+    return answer(case.oracle)
+
+
+def answer(oracle: Path) -> Golden:
+    """What DuckDB says to a query over the files beside it."""
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET threads = 1")
-        connection.execute(f"SET file_search_path = '{case.folder}'")
-        found = connection.execute(case.oracle.read_text(encoding="utf-8"))
+        connection.execute(f"SET file_search_path = '{oracle.parent}'")
+        found = connection.execute(oracle.read_text(encoding="utf-8"))
         columns = tuple(c[0] for c in found.description or ())
         return Golden(columns, tuple(tuple(map(text, line)) for line in found.fetchall()))
 

@@ -37,7 +37,7 @@ class Run:
 def outputs_of(case: Case, place: Place, run: Run) -> list[Output]:
     """The batches of a run that nothing disturbs."""
     sink = MemorySink()
-    loop = prepare(case.plan(place), place, sink, run.options)
+    loop = prepare(case.plan(place), place, {None: sink}, run.options)
     summary = loop.run()
     assert summary.finished
     return [sink.batches[b] for b in sorted(sink.batches)]
@@ -79,7 +79,7 @@ def _started(
             if len(met) > deaths % 2:
                 raise _Killed
 
-    return prepare(plan, place, sink, run.options, str(state), observer=observe)
+    return prepare(plan, place, {None: sink}, run.options, str(state), observer=observe)
 
 
 def read_outputs(folder: Path) -> list[Output]:

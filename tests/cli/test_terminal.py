@@ -5,18 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
-from tests.cli.scene import console
 from tests.cli.terminal import HIDE, SHOW, Terminal
-from tidegate.cli import demo
-from tidegate.cli.main import invoke
-from tidegate.runtime.launch import Place
-from tidegate.testing import ManualClock
 
 SQL = """
 CREATE STREAM rides FROM 'rides.csv' TIME ts;
@@ -153,41 +147,6 @@ def test_a_piped_run_says_rows_and_summary_only(folder: Path) -> None:
     assert done.stdout.count("\n") == 91
     assert "\x1b" not in done.stdout + done.stderr
     assert done.stderr.startswith("finished: 300 rows in")
-
-
-def test_the_demo_runs_through_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert invoke(["demo", "taxi", "--master", "none"]) == 0
-    said = capsys.readouterr()
-    assert said.out.startswith("CREATE STREAM rides")
-    assert said.out.count("Z,2013-01-01 ") == 220
-    assert "What to try next" in said.out
-    assert "epoch 1: 4 instances from batch 12" in said.err
-    assert "epoch 2: 1 instance from batch 26" in said.err
-    assert "\x1b" not in said.out + said.err
-
-
-def test_the_demo_takes_its_time_before_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many batches as in the real one, with a tenth of the rows in each."""
-    fewer = demo.TAXI.replace("rows=600000&rate=100", "rows=60000&rate=10")
-    monkeypatch.setattr(demo, "TAXI", fewer)
-    monkeypatch.setattr(demo, "OPTIONS", replace(demo.OPTIONS, batch_rows=1_500))
-    clock, terminal = ManualClock(), console(100, 40)
-    summary = demo.show_taxi(Place("none"), terminal, clock)
-    assert summary.finished
-    assert 15 <= clock.now() <= 25
-    drawn = terminal.file.getvalue()
-    assert "2 → 4 at batch 12" in drawn
-    assert "4 → 1 at batch 26" in drawn
-    assert "finished" in drawn
-
-
-def test_the_query_of_the_demo_can_be_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert invoke(["demo", "taxi", "--sql"]) == 0
-    monkeypatch.chdir(tmp_path)
-    Path("taxi.sql").write_text(capsys.readouterr().out)
-    assert invoke(["explain", "taxi.sql", "--master", "none"]) == 0
 
 
 def piped(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

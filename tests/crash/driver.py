@@ -44,7 +44,9 @@ def run(request: dict[str, Any]) -> None:
         switches=scene.switches,
     )
     sink = FileSink(request["out"], request.get("format", scene.format))
-    loop = prepare(plan, place.connected(), sink, options, request["checkpoint"], observer=observer)
+    loop = prepare(
+        plan, place.connected(), {None: sink}, options, request["checkpoint"], observer=observer
+    )
     if request.get("two_jobs"):
         from tidegate.runtime import spark_shared
 

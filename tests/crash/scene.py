@@ -92,7 +92,29 @@ THROUGH_SQL = replace(
 )
 """The same rows by way of Spark SQL, which alone knows the function."""
 
-LOCAL = (AGGREGATE, STATELESS, TOP)
+WHOLE = Scene(
+    "whole",
+    """
+    CREATE STREAM rides FROM '{inputs}/a.parquet', '{inputs}/b.csv', '{inputs}/c.json'
+    TIME at DISORDER 2 SECONDS;
+    CREATE STREAM busy AS
+    SELECT route, COUNT(*) AS n, AVG(fare) AS fare
+    FROM rides [RANGE 30 SECONDS SLIDE 10 SECONDS] WHERE seats > 0 GROUP BY route;
+    CREATE STREAM dear AS
+    SELECT r.route, r.fare - b.fare AS more, b.n
+    FROM rides [RANGE 20 SECONDS] AS r JOIN busy [RANGE 20 SECONDS] AS b
+    ON r.route = b.route AND r.fare > b.fare;
+
+    SELECT route, SUM(more) AS more, MAX(n) AS n, COUNT(*) AS pairs
+    FROM dear [ROWS 8 SLIDE 3] GROUP BY route;
+    """,
+    "json",
+    batch_rows=150,
+    switches={3: 3, 6: 1},
+)
+"""Three stateful operators, one of them taking the rows of another and the stream itself."""
+
+LOCAL = (AGGREGATE, STATELESS, TOP, WHOLE)
 SCENES = {s.name: s for s in (*LOCAL, THROUGH_SQL)}
 
 

@@ -64,7 +64,7 @@ def test_a_damaged_segment(
 ) -> None:
     scenery = halfway()
     manifest = json.loads((scenery.checkpoint / "manifest" / f"{HALF - 1:08d}.json").read_text())
-    name = manifest["operators"]["aggregate"][0]["name"]
+    name = manifest["operators"]["aggregate/panes"][0]["name"]
     segment = scenery.checkpoint / "segment" / f"{name}.arrow"
     whole = segment.read_bytes()
     damage(segment)

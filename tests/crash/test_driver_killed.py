@@ -43,7 +43,7 @@ def test_the_scenes_have_what_can_be_lost(
     if name == "stateless":
         assert any(s["waiting_from"] < s["position"] for s in held["sources"])
     else:
-        assert held["operators"]["aggregate"]["rows"] > 20
+        assert held["operators"]["aggregate/panes"]["rows"] > 20
 
 
 @pytest.mark.parametrize("turn", range(2 if LONG else 1))

@@ -112,7 +112,7 @@ def test_tuples_that_wait_need_their_file_though_it_was_read_to_the_end(
 
     def loop() -> Loop:
         options = RunOptions(batch_rows=4)
-        return prepare(plan, Place("none"), FileSink(out, "json"), options, str(checkpoint))
+        return prepare(plan, Place("none"), {None: FileSink(out, "json")}, options, str(checkpoint))
 
     first = loop()
     first.step()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -184,7 +185,7 @@ MEMORY = np.zeros(4)
         (np.ma.array([1]), "state", "is of the type numpy.ma.MaskedArray"),
         (datetime(2024, 1, 1, tzinfo=timezone(timedelta(0), "X")), "state", "has the time zone"),
     ],
-    ids=str,
+    ids=map(str, itertools.count()),  # not by their values, some of which show addresses
 )
 def test_what_would_come_back_as_something_else_is_refused(
     value: Any, path: str, problem: str

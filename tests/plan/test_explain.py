@@ -1,12 +1,14 @@
-"""Explain: the whole text, for a grouped query, a union and a prefix that runs in Spark."""
+"""Explain: the whole text, for grouped queries, unions, several subqueries and several outputs."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from tests.query.catalog import sql
+from tests.query.catalog import outputs, sql
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
+from tidegate.plan.physical import STRATEGIES
+from tidegate.query.output import Output
 
 GROUPED = """\
 query
@@ -16,22 +18,22 @@ query
 m = quantile(tip, 0.5)
         └─ filter fare > 0 AND tip > 1
            └─ stream rides
-subqueries (operator-set: one per stateful operator, one per stateless prefix)
-  1 prefix of rides
-    reads: route, fare, tip and the time dropoff_time
-    where: `fare` > 0 AND `tip` > 1
-    k0 = `route`
-    x0 = `fare`
-    x1 = `tip`
-    read + filter + panes: Arrow task, map side
-  2 aggregate over [RANGE 15 minutes SLIDE 5 minutes]
+subqueries (operator-set: one per stateful operator, with the stateless ones that follow it)
+  1 aggregate: aggregate over [RANGE 15 minutes SLIDE 5 minutes] by route
+    takes rides
+      reads: route, fare, tip and the time dropoff_time
+      where: `fare` > 0 AND `tip` > 1
+      k0 = `route`
+      x0 = `fare`
+      x1 = `tip`
+      read + filter + panes: Arrow task, map side
     panes: 5 minutes, 3 per window
     pre-aggregated per pane on the map side: mean(fare), count(*)
     exact holistic, values kept per pane: quantile(tip, 0.5)
     merge panes, close windows: one task per instance, shuffle by bucket
-    having: the same task
-    order + limit: collect
-output
+    rows: filter, the same task
+    rows by window, ORDER BY, key, limit 10 per window: collect
+output, of aggregate
   window_start: timestamp
   window_end: timestamp
   route: string
@@ -50,21 +52,21 @@ query
   │     └─ stream rides
   └─ select route, fare
      └─ stream calls
-subqueries (operator-set: one per stateful operator, one per stateless prefix)
-  1 prefix of rides
-    reads: route, fare, paid and the time dropoff_time
-    where: `paid`
-    route = `route`
-    f = `fare` * 2
-    read + filter + project: Arrow task, map side
-    order by ts: collect
-  2 prefix of calls
-    reads: route, fare and the time ts
-    route = `route`
-    f = CAST(`fare` AS DOUBLE)
-    read + project: Arrow task, map side
-    order by ts: collect
-output
+subqueries (operator-set: one per stateful operator, with the stateless ones that follow it)
+  1 stateless: filter, select, order
+    takes rides
+      reads: route, fare, paid and the time dropoff_time
+      where: `paid`
+      route = `route`
+      f = `fare` * 2
+      read + filter + project: Arrow task, map side
+    takes calls
+      reads: route, fare and the time ts
+      route = `route`
+      f = CAST(`fare` AS DOUBLE)
+      read + project: Arrow task, map side
+    rows by ts, input, source, position: collect
+output, of stateless
   ts: timestamp
   route: string
   f: double
@@ -74,20 +76,61 @@ gate
 fingerprint FINGERPRINT"""
 
 IN_SPARK = """\
-  1 prefix of rides
-    reads: route, tip and the time dropoff_time
-    k0 = REGEXP_EXTRACT(`route`, 'a')
-    x0 = `tip`
-    prefix: Spark SQL in the JVM (REGEXP_EXTRACT needs Spark, it is not among the functions that \
+  1 aggregate: aggregate over [RANGE 1 hour] by x
+    takes rides
+      reads: route, tip and the time dropoff_time
+      k0 = REGEXP_EXTRACT(`route`, 'a')
+      x0 = `tip`
+      prefix: Spark SQL in the JVM (REGEXP_EXTRACT needs Spark, it is not among the functions that \
 run without it)
-    panes: Arrow task, map side
-  2 aggregate over [RANGE 1 hour]
+      panes: Arrow task, map side
     panes: 1 hour, 1 per window
-    exact holistic, values kept per pane: count(DISTINCT tip)
+    exact holistic, values kept per pane: distinct(tip)
     merge panes, close windows: one task per instance, shuffle by bucket
-    select: the same task
-    order: collect
+    rows: select, the same task
+    rows by window, key: collect
 """
+
+SEVERAL = """\
+query of output high
+  filter n > 3
+  └─ aggregate [RANGE 1 minute] by route: n = count(*)
+     └─ stream calls
+query of output last
+  aggregate [ROWS 5 SLIDE 2] by nothing: most = max(n)
+  └─ aggregate [RANGE 1 minute] by route: n = count(*)
+     └─ stream calls
+subqueries (operator-set: one per stateful operator, with the stateless ones that follow it)
+  1 aggregate: aggregate over [RANGE 1 minute] by route
+    takes calls
+      reads: route and the time ts
+      k0 = `route`
+      read + panes: Arrow task, map side
+    panes: 1 minute, 1 per window
+    pre-aggregated per pane on the map side: count(*)
+    merge panes, close windows: one task per instance, shuffle by bucket
+    rows 1 of 2: filter, the same task
+    rows 1 of 2 by window, key: collect
+    rows 2 of 2 by window, key: collect
+  2 aggregate2: aggregate over [ROWS 5 SLIDE 2] by nothing
+    takes aggregate (rows 2)
+      reads: n and the time window_end
+      x0 = `n`
+      read + project: Arrow task, map side
+    keeps tuples, fills windows: one task per instance, shuffle by bucket
+    rows by the tuple that fills a window: collect
+output high, of aggregate
+  window_start: timestamp
+  window_end: timestamp
+  route: string
+  n: bigint
+output last, of aggregate2
+  window_start: timestamp
+  window_end: timestamp
+  most: bigint
+gate
+  1 calls: time ts, disorder 2 seconds, idle 1 minute, sources: a.csv, b.csv
+fingerprint FINGERPRINT"""
 
 
 def test_a_grouped_query() -> None:
@@ -97,7 +140,9 @@ def test_a_grouped_query() -> None:
         "HAVING n > 3 ORDER BY fare DESC LIMIT 10"
     )
     plan = lower(node)
-    assert explain(node, plan) == GROUPED.replace("FINGERPRINT", plan.fingerprint[:16])
+    assert explain([Output(None, node)], plan) == GROUPED.replace(
+        "FINGERPRINT", plan.fingerprint[:16]
+    )
 
 
 def test_a_union() -> None:
@@ -105,7 +150,9 @@ def test_a_union() -> None:
         "SELECT route, fare * 2 AS f FROM rides WHERE paid UNION ALL SELECT route, fare FROM calls"
     )
     plan = lower(node)
-    assert explain(node, plan) == UNION.replace("FINGERPRINT", plan.fingerprint[:16])
+    assert explain([Output(None, node)], plan) == UNION.replace(
+        "FINGERPRINT", plan.fingerprint[:16]
+    )
 
 
 def test_a_prefix_in_spark() -> None:
@@ -114,7 +161,28 @@ def test_a_prefix_in_spark() -> None:
         "FROM rides [RANGE 1 HOUR] GROUP BY x"
     )
     plan = lower(node, lambda texts, schema: [pa.string(), pa.int32()][: len(texts)])
-    assert IN_SPARK in explain(node, plan)
+    assert IN_SPARK in explain([Output(None, node)], plan)
+
+
+def test_several_outputs_and_subqueries() -> None:
+    counts = "(SELECT route, COUNT(*) AS n FROM calls [RANGE 1 MINUTE] GROUP BY route)"
+    named = outputs(
+        f"INSERT INTO high SELECT route, n FROM {counts} WHERE n > 3;"
+        f"INSERT INTO last SELECT MAX(n) AS most FROM {counts} [ROWS 5 SLIDE 2]"
+    )
+    given = [Output(name, node) for name, node in named.items()]
+    plan = lower(given)
+    assert explain(given, plan) == SEVERAL.replace("FINGERPRINT", plan.fingerprint[:16])
+
+
+def test_the_strategy_is_said_with_what_it_means() -> None:
+    node = sql("SELECT fare FROM calls")
+    said = [explain([Output(None, node)], lower(node, strategy=s)) for s in STRATEGIES]
+    assert [text.split("subqueries (")[1].split(")")[0] for text in said] == [
+        "operator-set: one per stateful operator, with the stateless ones that follow it",
+        "query-cloud: as operator-set, all on the same instances",
+        "operator-cloud: one per operator",
+    ]
 
 
 def test_keys_and_orders_that_are_not_the_plain_ones() -> None:
@@ -122,6 +190,6 @@ def test_keys_and_orders_that_are_not_the_plain_ones() -> None:
         "SELECT UPPER(route) AS line, COUNT(*) AS n FROM rides [RANGE 1 DAY] GROUP BY line "
         "ORDER BY n DESC NULLS FIRST, line NULLS LAST"
     )
-    text = explain(node, lower(node))
+    text = explain([Output(None, node)], lower(node))
     assert "order by n DESC NULLS FIRST, line NULLS LAST\n" in text
     assert "aggregate [RANGE 1 day] by line = UPPER(route): n = count(*)\n" in text

@@ -14,6 +14,7 @@ from tidegate.plan.lower import lower
 from tidegate.query.aggregate import count, mean
 from tidegate.query.expression import col
 from tidegate.query.node import Input, StreamDef
+from tidegate.query.output import single
 from tidegate.sql.bind import bind, read_script
 
 QUERY = (
@@ -23,7 +24,7 @@ QUERY = (
 
 
 def mark(text: str, rides: StreamDef = RIDES) -> str:
-    return lower(bind(read_script(text), {**STREAMS, "rides": rides})).fingerprint
+    return lower(single(bind(read_script(text), {**STREAMS, "rides": rides}))).fingerprint
 
 
 def test_python_and_sql_have_one_fingerprint() -> None:

@@ -13,7 +13,7 @@ from tidegate.errors import QueryError, UnavailableError
 from tidegate.operate.aggregate import Function
 from tidegate.operate.kernels.expression import Column, evaluate
 from tidegate.plan.lower import lower
-from tidegate.plan.physical import ARROW, SPARK, AggregatePlan, OrderKey, Plan
+from tidegate.plan.physical import ARROW, SPARK, Edge, OrderKey, Plan, Port, Subquery
 from tidegate.query.aggregate import count
 from tidegate.query.expression import col
 from tidegate.query.node import Filter, Input
@@ -28,10 +28,20 @@ def plan(text: str) -> Plan:
     return lower(sql(text))
 
 
-def aggregate(text: str) -> AggregatePlan:
-    found = plan(text).aggregate
-    assert found is not None
-    return found
+def only(made: Plan) -> Subquery:
+    """The subquery of a query that has one."""
+    (subquery,) = made.subqueries
+    return subquery
+
+
+def schema(made: Plan) -> pa.Schema:
+    return made.port(made.targets[0].edge).schema
+
+
+def after(text: str) -> Port:
+    """What follows the operator of a query that has one."""
+    (port,) = only(plan(text)).ports
+    return port
 
 
 def spark(expressions: Sequence[str], schema: pa.Schema) -> Sequence[pa.DataType]:
@@ -42,23 +52,23 @@ def spark(expressions: Sequence[str], schema: pa.Schema) -> Sequence[pa.DataType
 
 def test_a_stateless_query_is_one_prefix() -> None:
     made = plan("SELECT route, fare * 2 AS f FROM rides WHERE tip > 1 AND (fare > 0 OR paid)")
-    (prefix,) = made.prefixes
-    assert (prefix.stream, prefix.name, prefix.time) == (0, "rides", "dropoff_time")
+    (prefix,) = only(made).prefixes
+    assert (prefix.origin, prefix.name, prefix.time) == (0, "rides", "dropoff_time")
     assert prefix.columns == ("route", "fare", "tip", "paid")
     assert len(prefix.where) == 2
     assert [n for n, _ in prefix.outputs] == ["route", "f"]
     assert prefix.engine == ARROW
     assert prefix.sql_where == "`tip` > 1 AND (`fare` > 0 OR `paid`)"
     assert prefix.sql_outputs == (("route", "`route`"), ("f", "`fare` * 2"))
-    assert made.aggregate is None
+    assert only(made).aggregate is None
     assert made.streams == (RIDES,)
-    assert made.schema == pa.schema([("ts", TIME), ("route", "string"), ("f", "double")])
+    assert schema(made) == pa.schema([("ts", TIME), ("route", "string"), ("f", "double")])
 
 
 def test_the_time_column_is_read_only_when_it_is_used() -> None:
-    assert plan("SELECT fare FROM rides").prefixes[0].columns == ("fare",)
-    assert plan("SELECT ts AS t FROM rides").prefixes[0].columns == ("dropoff_time",)
-    used = plan("SELECT fare FROM rides WHERE ts > TIMESTAMP '2024-01-01'").prefixes[0]
+    assert only(plan("SELECT fare FROM rides")).prefixes[0].columns == ("fare",)
+    assert only(plan("SELECT ts AS t FROM rides")).prefixes[0].columns == ("dropoff_time",)
+    used = only(plan("SELECT fare FROM rides WHERE ts > TIMESTAMP '2024-01-01'")).prefixes[0]
     assert used.columns == ("dropoff_time", "fare")
     assert used.sql_where is not None
     assert used.sql_where.startswith("`dropoff_time` > ")
@@ -66,22 +76,23 @@ def test_the_time_column_is_read_only_when_it_is_used() -> None:
 
 def test_a_query_without_a_select_list_gives_all_columns() -> None:
     made = lower(Filter(Input(CALLS), (col("fare") > 1).node))
-    assert made.schema.names == ["ts", "route", "fare"]
+    assert schema(made).names == ["ts", "route", "fare"]
     with pytest.raises(QueryError, match="SELECT: the name ts belongs to the event time"):
         lower(Input(ODD))
 
 
 def test_nothing_but_the_event_time() -> None:
     made = plan("SELECT dropoff_time AS ts FROM rides")
-    assert made.schema == pa.schema([("ts", TIME)])
-    assert made.prefixes[0].outputs == ()
+    assert schema(made) == pa.schema([("ts", TIME)])
+    assert only(made).prefixes[0].outputs == ()
 
 
 def test_chains_of_subqueries_become_expressions_over_raw_columns() -> None:
-    (prefix,) = plan(
+    made = plan(
         "SELECT a + 1 AS b, ts AS t FROM (SELECT fare * 2 AS a, tip AS fare FROM rides "
         "WHERE fare > 0) WHERE a > 10 AND fare > 3"
-    ).prefixes
+    )
+    (prefix,) = only(made).prefixes
     assert prefix.sql_where == "`fare` > 0 AND (`fare` * 2) > 10 AND `tip` > 3"
     assert prefix.sql_outputs == (("b", "(`fare` * 2) + 1"), ("t", "`dropoff_time`"))
     rows = pa.table({"fare": [1.5], "tip": pa.array([4], pa.int32()), "dropoff_time": [None]})
@@ -93,12 +104,12 @@ def test_a_grouped_aggregate() -> None:
         "SELECT route, AVG(fare) AS fare, SUM(fare) AS total, COUNT(*) AS n FROM rides "
         "[RANGE 15 MINUTES SLIDE 5 MINUTES] WHERE fare > 0 GROUP BY route"
     )
-    (prefix,) = made.prefixes
+    (prefix,) = only(made).prefixes
     assert prefix.outputs == (
         ("k0", Column("route", pa.string())),
         ("x0", Column("fare", pa.float64())),
     )
-    found = made.aggregate
+    found = only(made).aggregate
     assert found is not None
     assert (found.spec.range_us, found.spec.slide_us) == (900_000_000, 300_000_000)
     assert found.spec.keys == (("k0", pa.string()),)
@@ -108,23 +119,25 @@ def test_a_grouped_aggregate() -> None:
         Function("a2", "count", (), None),
     )
     assert found.key_names == ("route",)
-    assert found.outputs == (
+    (port,) = only(made).ports
+    assert port.outputs == (
         ("route", Column("k0", pa.string())),
         ("fare", Column("a0", pa.float64())),
         ("total", Column("a1", pa.float64())),
         ("n", Column("a2", pa.int64())),
     )
-    assert (found.having, found.order, found.limit) == ((), (), None)
-    assert made.schema.names == ["window_start", "window_end", "route", "fare", "total", "n"]
+    assert (port.where, port.order, port.limit) == ((), (), None)
+    assert (port.time, port.offset_us) == ("window_end", -1)
+    assert schema(made).names == ["window_start", "window_end", "route", "fare", "total", "n"]
 
 
 def test_what_follows_the_aggregate() -> None:
-    found = aggregate(
+    found = after(
         f"SELECT UPPER(route) AS line, SUM(tip) / COUNT(*) AS each, window_end AS until "
         f"FROM rides {HOUR} GROUP BY route HAVING COUNT(*) > 1 AND each > 0 "
         "ORDER BY MAX(fare) DESC, line NULLS LAST LIMIT 7"
     )
-    assert len(found.having) == 2
+    assert len(found.where) == 2
     assert [n for n, _ in found.outputs] == ["line", "each", "until"]
     assert found.outputs[2][1] == Column("window_end", TIME)
     assert found.order[0] == OrderKey(Column("a2", pa.float64()), True, False)
@@ -141,28 +154,33 @@ def test_what_follows_the_aggregate() -> None:
         }
     )
     assert [evaluate(e, rows).to_pylist()[0] for _, e in found.outputs[:2]] == ["AB", 1.5]
-    assert [evaluate(e, rows).to_pylist() for e in found.having] == [[True], [True]]
+    assert [evaluate(e, rows).to_pylist() for e in found.where] == [[True], [True]]
 
 
 def test_windows_listed_under_their_own_names_are_not_repeated() -> None:
     made = plan(f"SELECT window_end, COUNT(*) AS n, window_start FROM rides {HOUR}")
-    assert made.schema.names == ["window_start", "window_end", "n"]
+    assert schema(made).names == ["window_start", "window_end", "n"]
 
 
 def test_a_subquery_of_windows() -> None:
-    found = aggregate(
+    found = after(
         f"SELECT g FROM (SELECT route, AVG(fare) + 1 AS g FROM rides {HOUR} GROUP BY route) "
         "WHERE g > 2 ORDER BY g DESC LIMIT 3"
     )
     assert [n for n, _ in found.outputs] == ["g"]
-    assert len(found.having) == 1
+    assert len(found.where) == 1
     assert found.limit == 3
 
 
-def test_a_condition_after_a_limit_is_not_available_yet() -> None:
+def test_a_condition_after_a_limit_is_a_subquery_of_its_own() -> None:
     inner = f"(SELECT COUNT(*) AS n FROM rides {HOUR} ORDER BY n LIMIT 2)"
-    with pytest.raises(UnavailableError, match="a condition after LIMIT is not available yet"):
-        plan(f"SELECT n FROM {inner} WHERE n > 2")
+    first, second = plan(f"SELECT n FROM {inner} WHERE n > 2").subqueries
+    assert (first.name, second.name) == ("aggregate", "stateless")
+    assert first.ports[0].where == ()
+    assert first.ports[0].limit == 2
+    (prefix,) = second.prefixes
+    assert (prefix.origin, prefix.name, prefix.sql_where) == (Edge(0, 0), "aggregate", "`n` > 2")
+    assert second.ports[0].schema.names == ["window_start", "window_end", "n"]
     with pytest.raises(UnavailableError, match="ordering a window twice is not available yet"):
         plan(f"SELECT n FROM {inner} ORDER BY n")
 
@@ -170,9 +188,9 @@ def test_a_condition_after_a_limit_is_not_available_yet() -> None:
 def test_a_union_casts_to_the_wider_type() -> None:
     made = plan("SELECT route, fare FROM rides UNION ALL SELECT route, fare FROM calls")
     assert made.streams == (RIDES, CALLS)
-    assert [p.stream for p in made.prefixes] == [0, 1]
-    assert made.prefixes[1].sql_outputs[1] == ("fare", "CAST(`fare` AS DOUBLE)")
-    assert made.schema.field("fare").type == pa.float64()
+    assert [p.origin for p in only(made).prefixes] == [0, 1]
+    assert only(made).prefixes[1].sql_outputs[1] == ("fare", "CAST(`fare` AS DOUBLE)")
+    assert schema(made).field("fare").type == pa.float64()
 
 
 def test_an_aggregate_over_a_union_has_a_prefix_for_every_side() -> None:
@@ -181,13 +199,13 @@ def test_an_aggregate_over_a_union_has_a_prefix_for_every_side() -> None:
         f"SELECT LOWER(route), fare FROM calls UNION ALL SELECT route, tip FROM rides) {HOUR} "
         "WHERE f > 1 GROUP BY a"
     )
-    assert [p.name for p in made.prefixes] == ["rides", "calls", "rides"]
-    assert [p.sql_where for p in made.prefixes] == [
+    assert [p.name for p in only(made).prefixes] == ["rides", "calls", "rides"]
+    assert [p.sql_where for p in only(made).prefixes] == [
         "`paid` AND `tip` > 1",
         "`fare` > 1",
         "`tip` > 1",
     ]
-    assert [dict(p.sql_outputs)["k0"] for p in made.prefixes] == [
+    assert [dict(p.sql_outputs)["k0"] for p in only(made).prefixes] == [
         "`route`",
         "LOWER(`route`)",
         "`route`",
@@ -197,7 +215,7 @@ def test_an_aggregate_over_a_union_has_a_prefix_for_every_side() -> None:
 def test_the_parts_of_a_split_may_meet_again() -> None:
     high, rest = stream(Input(CALLS)).split(col("fare") > 10)
     made = lower(high.union(rest).window("1 hour").agg(n=count()).node)
-    assert [p.sql_where for p in made.prefixes] == [
+    assert [p.sql_where for p in only(made).prefixes] == [
         "COALESCE(`fare` > 10, FALSE)",
         "NOT COALESCE(`fare` > 10, FALSE)",
     ]
@@ -205,8 +223,8 @@ def test_the_parts_of_a_split_may_meet_again() -> None:
 
 def test_text_is_cast_for_a_numeric_aggregate() -> None:
     made = plan(f"SELECT SUM(route) AS s FROM rides {HOUR}")
-    assert made.prefixes[0].sql_outputs == (("x0", "CAST(`route` AS DOUBLE)"),)
-    assert made.schema.field("s").type == pa.float64()
+    assert only(made).prefixes[0].sql_outputs == (("x0", "CAST(`route` AS DOUBLE)"),)
+    assert schema(made).field("s").type == pa.float64()
 
 
 def test_what_no_kernel_evaluates_runs_in_spark() -> None:
@@ -215,7 +233,7 @@ def test_what_no_kernel_evaluates_runs_in_spark() -> None:
     )
     with pytest.raises(UnknownKernel, match="REGEXP_EXTRACT needs Spark"):
         lower(node)
-    (prefix,) = lower(node, spark).prefixes
+    (prefix,) = only(lower(node, spark)).prefixes
     assert prefix.engine == SPARK
     assert prefix.where == ()
     assert prefix.outputs == (("k0", Column("k0", pa.string())),)
@@ -229,7 +247,7 @@ def test_only_the_sides_that_need_spark_run_there() -> None:
     made = lower(
         sql(f"SELECT {ONLY_SPARK} AS r FROM rides UNION ALL SELECT route FROM calls"), spark
     )
-    assert [p.engine for p in made.prefixes] == [SPARK, ARROW]
+    assert [p.engine for p in only(made).prefixes] == [SPARK, ARROW]
 
 
 def test_a_condition_that_spark_says_is_none() -> None:

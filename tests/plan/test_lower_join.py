@@ -16,10 +16,11 @@ from tidegate.operate.kernels.expression import describe
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
 from tidegate.plan.method import JoinOptions
-from tidegate.plan.physical import JoinPlan, Plan
+from tidegate.plan.physical import JoinPlan, Plan, Port, Subquery
 from tidegate.query.definition import StreamDef
 from tidegate.query.expression import left, right
 from tidegate.query.node import Input
+from tidegate.query.output import Output
 from tidegate.query.typing import UnknownKernel
 from tidegate.schema import TIME
 
@@ -32,15 +33,28 @@ def planned(text: str, **options: str) -> JoinPlan:
     return joined(lower(sql(text), None, JoinOptions(**options)))  # type: ignore[arg-type]
 
 
+def only(plan: Plan) -> Subquery:
+    """The subquery of a query that has one."""
+    (subquery,) = plan.subqueries
+    return subquery
+
+
 def joined(plan: Plan) -> JoinPlan:
-    assert plan.join is not None
-    assert plan.aggregate is None
-    return plan.join
+    found = only(plan).join
+    assert found is not None
+    assert only(plan).aggregate is None
+    return found
+
+
+def after(plan: Plan) -> Port:
+    """What follows a join whose rows only the output takes."""
+    (port,) = only(plan).ports
+    return port
 
 
 def test_prefixes_put_out_what_pairs_need() -> None:
     plan = lower(sql(f"SELECT r.route, c.fare AS f {FROM} ON r.tip < c.fare"))
-    assert [p.sql_outputs for p in plan.prefixes] == [
+    assert [p.sql_outputs for p in only(plan).prefixes] == [
         (("l0", "`route`"), ("l1", "`tip`")),
         (("r0", "`fare`"),),
     ]
@@ -49,8 +63,10 @@ def test_prefixes_put_out_what_pairs_need() -> None:
     assert join.spec.left.columns == (("l0", pa.string()), ("l1", pa.int32()))
     assert join.spec.right.columns == (("r0", pa.int32()),)
     assert [describe(e) for e in join.spec.predicate] == ["l1 < r0"]
-    assert [(n, describe(e)) for n, e in join.outputs] == [("route", "l0"), ("f", "r0")]
-    assert plan.schema == pa.schema([("ts", TIME), ("route", pa.string()), ("f", pa.int32())])
+    assert [(n, describe(e)) for n, e in after(plan).outputs] == [("route", "l0"), ("f", "r0")]
+    assert after(plan).schema == pa.schema(
+        [("ts", TIME), ("route", pa.string()), ("f", pa.int32())]
+    )
     assert pickle.loads(pickle.dumps(plan)).fingerprint == plan.fingerprint
 
 
@@ -58,7 +74,7 @@ def test_conditions_on_one_side_go_into_its_prefix() -> None:
     plan = lower(
         sql(f"SELECT tip {FROM} ON r.fare = c.fare AND tip > 1 WHERE c.route = 'A' AND paid")
     )
-    assert [p.sql_where for p in plan.prefixes] == ["`tip` > 1 AND `paid`", "`route` = 'A'"]
+    assert [p.sql_where for p in only(plan).prefixes] == ["`tip` > 1 AND `paid`", "`route` = 'A'"]
     assert joined(plan).conjuncts == ("r.fare = c.fare",)
 
 
@@ -69,7 +85,7 @@ def test_conditions_stay_above_a_window_that_counts_tuples() -> None:
             "WHERE paid"
         )
     )
-    assert [p.sql_where for p in plan.prefixes] == [None, "`fare` > 2"]
+    assert [p.sql_where for p in only(plan).prefixes] == [None, "`fare` > 2"]
     assert joined(plan).conjuncts == ("r.tip > 1", "r.paid")
     assert joined(plan).spec.left.extent == Extent(None, 5)
     assert joined(plan).spec.right.extent == Extent(3_600_000_000, None)
@@ -83,13 +99,14 @@ def test_unions_and_subqueries_below_a_join() -> None:
         )
     )
     assert joined(plan).sides == (0, 0, 1)
-    assert [p.stream for p in plan.prefixes] == [0, 1, 2]
-    assert [p.sql_outputs for p in plan.prefixes] == [
+    assert [p.origin for p in only(plan).prefixes] == [0, 1, 0]
+    assert plan.streams == (CALLS, RIDES)
+    assert [p.sql_outputs for p in only(plan).prefixes] == [
         (("l0", "CAST(`fare` AS DOUBLE)"),),
         (("l0", "`fare`"),),
         (("r0", "`route`"),),
     ]
-    assert plan.prefixes[2].sql_where == "`fare` > 3"
+    assert only(plan).prefixes[2].sql_where == "`fare` > 3"
 
 
 def test_selects_and_filters_above_a_join() -> None:
@@ -100,23 +117,23 @@ def test_selects_and_filters_above_a_join() -> None:
         )
     )
     assert joined(plan).conjuncts == ("r.route = c.route", "(r.fare - c.fare) > 1")
-    assert plan.prefixes[0].sql_where == "`tip` < 9"
-    assert [(n, describe(e)) for n, e in joined(plan).outputs] == [("e", "(l1 - r1) * 2.0")]
+    assert only(plan).prefixes[0].sql_where == "`tip` < 9"
+    assert [(n, describe(e)) for n, e in after(plan).outputs] == [("e", "(l1 - r1) * 2.0")]
 
 
 def test_the_event_time_of_a_pair() -> None:
     plan = lower(sql(f"SELECT HOUR(ts) AS h, r.ts AS began {FROM} ON TRUE WHERE HOUR(ts) > 5"))
-    assert [(n, describe(e)) for n, e in joined(plan).outputs] == [
+    assert [(n, describe(e)) for n, e in after(plan).outputs] == [
         ("h", "HOUR(ts)"),
         ("began", "l0"),
     ]
     assert joined(plan).conjuncts == ("HOUR(GREATEST(r.ts, c.ts)) > 5",)
-    assert plan.prefixes[0].sql_outputs == (("l0", "`dropoff_time`"),)
+    assert only(plan).prefixes[0].sql_outputs == (("l0", "`dropoff_time`"),)
 
 
 def test_all_columns_without_a_select() -> None:
     plan = lower(calls.join(rides.select("tip"), within=60, on=left.fare > right.tip).node)
-    assert plan.schema.names == ["ts", "route", "fare", "tip"]
+    assert after(plan).schema.names == ["ts", "route", "fare", "tip"]
     with pytest.raises(QueryError) as caught:
         lower(calls.join(rides, within=60, on=True).node)
     assert str(caught.value) == (
@@ -137,7 +154,7 @@ def test_a_function_is_given_all_columns_under_their_names() -> None:
     assert function.right_names == ("ts", "dropoff_time", "route", "fare", "tip", "paid", "stops")
     assert len(joined(plan).spec.right.columns) == 7
     assert joined(plan).spec.method == "scan"
-    assert pickle.loads(pickle.dumps(plan)).join.spec.function.call is near
+    assert pickle.loads(pickle.dumps(joined(plan))).spec.function.call is near
     assert lower(calls.join(rides, rows=5, on=lambda a, b: True).select("tip").node) != plan
 
 
@@ -152,8 +169,8 @@ def typed_by_spark(texts: Sequence[str], schema: pa.Schema) -> Sequence[pa.DataT
 
 def test_spark_evaluates_what_concerns_one_side() -> None:
     plan = lower(sql(BY_SPARK), typed_by_spark)
-    assert [p.engine for p in plan.prefixes] == ["spark", "arrow"]
-    assert plan.prefixes[0].sql_outputs[1][1] == "REGEXP_EXTRACT(`route`, '(.)')"
+    assert [p.engine for p in only(plan).prefixes] == ["spark", "arrow"]
+    assert only(plan).prefixes[0].sql_outputs[1][1] == "REGEXP_EXTRACT(`route`, '(.)')"
     assert [i.kind for i in joined(plan).spec.intervals] == ["equal"]
     with pytest.raises(UnknownKernel, match="REGEXP_EXTRACT needs Spark"):
         lower(sql(BY_SPARK))
@@ -325,33 +342,35 @@ def test_explain() -> None:
         "SELECT tip FROM rides [RANGE 5 MINUTES] AS r JOIN calls [ROWS 9] AS c "
         "ON r.fare < c.fare + 10 AND r.route <> c.route AND r.fare > c.fare - 10 WHERE tip > 1"
     )
-    text = explain(node, lower(node))
+    text = explain([Output(None, node)], lower(node))
     assert (
         "     └─ join r [RANGE 5 minutes] and c [ROWS 9] on r.fare < c.fare + 10 AND "
         "r.route <> c.route AND r.fare > c.fare - 10\n"
         "        ├─ stream rides\n"
         "        └─ stream calls\n"
     ) in text
-    assert "    read + filter + project + sort: Arrow task, map side\n" in text
+    assert "      read + filter + project + sort: Arrow task, map side\n" in text
     assert (
-        "  3 join of r and c\n"
-        "    keeps r for 5 minutes\n"
-        "    keeps the last 9 tuples of c\n"
+        "  1 join: join, keeps 5 minutes of the left side and 9 tuples of the right\n"
+        "    takes rides\n"
+    ) in text
+    assert (
+        "      read + project + sort: Arrow task, map side\n"
         "    method: band: r.fare < c.fare + 10 AND r.fare > c.fare - 10 is a band\n"
         "    index: r.fare < c.fare + 10 AND r.fare > c.fare - 10\n"
         "    then: r.route <> c.route\n"
         "    routing: deal: there is no equality to route by\n"
-        "    pairs + select: one task per instance\n"
-        "    order by ts, later tuple, earlier tuple: collect\n"
+        "    pairs: one task per instance\n"
+        "    rows by ts, later tuple, earlier tuple: collect\n"
+        "output, of join\n"
     ) in text
-    assert "order by ts: collect" not in text
 
 
 def test_explain_of_a_function() -> None:
     node = calls.join(rides, rows=5, on=near).select("tip").node
-    text = explain(node, lower(node))
+    text = explain([Output(None, node)], lower(node))
     assert "join left [ROWS 5] and right [ROWS 5] on the function near" in text
-    assert "    then: the function near\n" in text
+    assert "    then: the function tests.plan.test_lower_join.near\n" in text
 
 
 def test_intervals_are_over_the_columns_of_prefixes() -> None:

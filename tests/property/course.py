@@ -111,14 +111,15 @@ class _Run:
         self.plan = plan
         self.course = course
         self.folder = folder
-        self.rows = [table_of(rows) for s in streams for rows in s.sources]
+        given = once(streams)
+        self.rows = [table_of(rows) for s in given for rows in s.sources]
         self.arrived = [0] * len(self.rows)
         self.sources = [
             MemorySource(time="ts", schema=SCHEMA, id=f"{s.name}/{place}")
-            for s in streams
+            for s in given
             for place in range(len(s.sources))
         ]
-        positions = [p for p, s in enumerate(streams) for _ in s.sources]
+        positions = [p for p, s in enumerate(given) for _ in s.sources]
         self.inlets = [Inlet(p, s) for p, s in zip(positions, self.sources, strict=True)]
         self.sink = MemorySink()
         self.fails_at: str | None = None
@@ -137,7 +138,7 @@ class _Run:
             self.plan,
             self.inlets,
             store,
-            self.sink,
+            {None: self.sink},
             LocalExecutor(),
             options,
             observer=self.observe,
@@ -197,6 +198,11 @@ class _Run:
     def restart(self, instances: int | None) -> None:
         self.loop.close()
         self.loop = self.start(instances)
+
+
+def once(streams: Sequence[PlainStream]) -> list[PlainStream]:
+    """The streams of a query's inputs; one that is there several times is read once."""
+    return list({s.name: s for s in streams}.values())
 
 
 def run(plan: Plan, streams: Sequence[PlainStream], course: Course) -> Result:

@@ -13,6 +13,7 @@ from tidegate.operate.aggregate import AggregateSpec, Function
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.node import StreamDef
+from tidegate.query.output import single
 from tidegate.schema import TIME
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
@@ -46,7 +47,7 @@ class Query:
             name: StreamDef(name, uris_of(name, count), "ts", disorder_us, None, SCHEMA)
             for name, count in zip(self.names, sources, strict=True)
         }
-        return lower(bind(read_script(self.sql), streams))
+        return lower(single(bind(read_script(self.sql), streams)))
 
     @property
     def float_sums(self) -> dict[int, Function]:

@@ -26,6 +26,7 @@ from tests.property.course import (
     Restart,
     Scale,
     Step,
+    once,
 )
 from tests.property.queries import Query
 from tidegate.testing import STEPS
@@ -59,7 +60,8 @@ class Scenario:
 
     @property
     def rows(self) -> int:
-        return sum(len(rows) for s in self.streams for rows in s.sources)
+        """How many tuples are read."""
+        return sum(len(rows) for s in once(self.streams) for rows in s.sources)
 
     def magnitude(self, column: str) -> float:
         """The largest finite number of a column, without its sign."""

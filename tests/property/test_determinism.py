@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.oracle.query import Answer, Place, interpret
-from tests.property.course import AT_ONCE, Result, run
+from tests.property.course import AT_ONCE, Result, once, run
 from tests.property.queries import STATELESS, WINDOWED
 from tests.property.strategies import Scenario, crowded, scenarios
 from tidegate.operate.aggregate import Function
@@ -89,7 +89,7 @@ def check(scenario: Scenario) -> None:
 
 def places(scenario: Scenario, result: Result) -> tuple[set[Place], set[Place]]:
     """Where the tuples of the side outputs came from; none may come twice."""
-    position = {s.name: p for p, s in enumerate(scenario.streams)}
+    position = {s.name: p for p, s in enumerate(once(scenario.streams))}
     late = [Place(position[r[0]], int(r[-3].split("/")[1]), r[-2]) for r in result.late]
     rejected = [Place(position[r[0]], int(r[1].split("/")[1]), r[2]) for r in result.rejected]
     assert len(set(late)) == len(late)

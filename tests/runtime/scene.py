@@ -14,6 +14,7 @@ from tidegate.clock import Clock
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.node import StreamDef
+from tidegate.query.output import single
 from tidegate.runtime.inlet import Inlet
 from tidegate.runtime.local import LocalExecutor
 from tidegate.runtime.loop import Loop, Observer
@@ -69,7 +70,7 @@ def plan_of(sql: str, *, disorder_s: float = 0, idle_s: float | None = None) -> 
     """The plan of a query over the stream s."""
     idle_us = None if idle_s is None else int(idle_s * 1e6)
     stream = StreamDef("s", (), "ts", int(disorder_s * 1e6), idle_us, SCHEMA)
-    return lower(bind(read_script(sql), {"s": stream}))
+    return lower(single(bind(read_script(sql), {"s": stream})))
 
 
 def opened(uri: str, follow: bool = True) -> Inlet:
@@ -89,7 +90,8 @@ def loop_of(
     inlets = [s if isinstance(s, Inlet) else Inlet(0, s) for s in sources]
     chosen = RunOptions(**{"buckets": 8, "instances": 2, **options})
     store = Store.open(checkpoint)
-    return Loop(plan, inlets, store, sink or MemorySink(), LocalExecutor(), chosen, clock, observer)
+    sinks = {None: sink or MemorySink()}
+    return Loop(plan, inlets, store, sinks, LocalExecutor(), chosen, clock, observer)
 
 
 def drain(loop: Loop) -> int:
@@ -98,6 +100,13 @@ def drain(loop: Loop) -> int:
     while loop.step() is not None:
         batches += 1
     return batches
+
+
+def compacted(loop: Loop) -> None:
+    """Wait for the rewriting of state that the last batch started; the next one takes it in."""
+    for stage in loop._stages:
+        for compactor in stage._compactors.values():
+            compactor.wait()
 
 
 def rows_of(sink: Sink) -> list[tuple[Any, ...]]:

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from pyarrow.fs import _MockFileSystem
 
-from tests.runtime.scene import Row, drain, loop_of, memory, plan_of, rows_of, table
+from tests.runtime.scene import Row, compacted, drain, loop_of, memory, plan_of, rows_of, table
 from tests.state.faulty import Steps, faulty
 from tidegate.batch import MIN_US
 from tidegate.operate.aggregate import AggregateSpec, Function
 from tidegate.runtime.compactor import Compactor
 from tidegate.runtime.loop import Loop
-from tidegate.runtime.retention import AGGREGATE, PaneHorizon, PaneKeeper
+from tidegate.runtime.retention import PaneHorizon, PaneKeeper
 from tidegate.sink.memory import MemorySink
 from tidegate.state.segment import Segment, write_segment
 from tidegate.state.store import Store
@@ -31,8 +31,8 @@ ROWS: list[Row] = [(t, "abcde"[t % 5], t * 7 % 13) for t in range(180)]
 def step_and_compact(loop: Loop) -> list[Segment]:
     """One batch, with the compaction it starts done before the next."""
     assert loop.step() is not None
-    loop._compactors[AGGREGATE].wait()
-    return list(loop.manifest.operators[AGGREGATE])
+    compacted(loop)
+    return list(loop.manifest.operators["aggregate/panes"])
 
 
 def test_many_small_batches_keep_few_segments_and_the_same_results() -> None:
@@ -73,7 +73,7 @@ def test_a_restart_on_compacted_state_gives_the_same_results() -> None:
         loop.close()
     source.end()
     last = loop_of(plan_of(LONG), [source], place, sink)
-    assert any("compact" in s.name for s in last.manifest.operators[AGGREGATE])
+    assert any("compact" in s.name for s in last.manifest.operators["aggregate/panes"])
     last.run()
     plain = MemorySink()
     loop_of(plan_of(LONG), [memory(*ROWS[:36], end=True)], (_MockFileSystem(), "x"), plain).run()
@@ -95,7 +95,7 @@ def test_state_goes_when_its_windows_have_closed() -> None:
     source.end()
     drain(loop)
     loop.close()
-    assert loop.manifest.operators[AGGREGATE] == ()
+    assert loop.manifest.operators["aggregate/panes"] == ()
     loop_of(plan_of(sql), [source], place).close()
     listed = {s.path for m in loop.store.kept() for s in m.segments()}
     assert {e.name for e in loop.store.files.list("segment")} == listed

@@ -15,6 +15,7 @@ import pytest
 
 from tidegate.plan.lower import lower
 from tidegate.query.node import StreamDef
+from tidegate.query.output import single
 from tidegate.runtime.inlet import Inlet
 from tidegate.runtime.local import LocalExecutor
 from tidegate.runtime.loop import Loop
@@ -103,10 +104,10 @@ def reports(
             inlets.append(Inlet(position, memory))
     made: list[BatchReport] = []
     loop = Loop(
-        lower(bind(read_script(text), streams)),
+        lower(single(bind(read_script(text), streams))),
         inlets,
         Store.open(str(folder)),
-        CallSink(lambda batch, output: None),
+        {None: CallSink(lambda batch, output: None)},
         LocalExecutor(),
         RunOptions(**options),  # type: ignore[arg-type]
         on_batch=made.append,

@@ -8,9 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from tests.runtime.scene import compacted
 from tidegate.operate.match import ints
 from tidegate.plan.lower import lower
 from tidegate.plan.method import JoinOptions
+from tidegate.query.output import single
 from tidegate.runtime.launch import Place, prepare
 from tidegate.runtime.loop import Loop
 from tidegate.runtime.options import RunOptions
@@ -47,11 +49,11 @@ def loop_of(
     domain: int = 10_000,
 ) -> tuple[Loop, MemorySink]:
     script = read_script(STREAMS.format(rows=rows, rate=rate, domain=domain) + sql)
-    node = bind(script, streams_of(script))
+    node = single(bind(script, streams_of(script)))
     plan = lower(node, join=JoinOptions(method=method, routing=routing))
     sink = MemorySink()
     options = RunOptions(instances=instances, batch_rows=batch_rows)
-    return prepare(plan, Place("none"), sink, options, str(folder)), sink
+    return prepare(plan, Place("none"), {None: sink}, options, str(folder)), sink
 
 
 @pytest.mark.parametrize("batch_rows", [2_500, 30_000])
@@ -60,12 +62,11 @@ def test_state_is_little_more_than_its_live_tuples(batch_rows: int, tmp_path: Pa
     held = live = 0
     while not loop.manifest.finished:
         loop.step()
-        for compactor in loop._compactors.values():
-            compactor.wait()
+        compacted(loop)
         if loop.manifest.finished:
             continue
         for side, range_us in zip(SIDES, (10_000_000, 5_000_000)):
-            for segment in loop.manifest.operators[side]:
+            for segment in loop.manifest.operators[f"join/{side}"]:
                 rows = read_segment(loop.store, segment)
                 needed = ints(rows, "ts") >= loop.manifest.frontier_us - range_us
                 held += segment.bytes
@@ -110,16 +111,15 @@ def test_segments_of_former_owners_are_compacted_into_the_same_output(
     loop, sink = loop_of(EQUAL, tmp_path / "many", 200, 3_000, method, domain=300, rate=400)
     whole, expected = loop_of(EQUAL, tmp_path / "one", 50_000, 3_000, method, domain=300, rate=400)
     whole.run()
-    compacted = 0
+    rewritten = 0
     while not loop.manifest.finished:
         if loop.manifest.batch % 11 == 10:
             loop.scale(1 + loop.manifest.batch * 5 % 4)
         loop.step()
-        for compactor in loop._compactors.values():
-            compactor.wait()
-        compacted += sum("compact" in s.name for s in loop.manifest.segments())
+        compacted(loop)
+        rewritten += sum("compact" in s.name for s in loop.manifest.segments())
     loop.close()
-    assert compacted > 5
+    assert rewritten > 5
     assert sink.table().equals(expected.table())
 
 
@@ -133,9 +133,8 @@ def test_windows_of_tuples_keep_as_many_as_they_count(
     most = [0, 0]
     while not loop.manifest.finished:
         loop.step()
-        for compactor in loop._compactors.values():
-            compactor.wait()
-        counts = [sum(s.rows for s in loop.manifest.operators[n]) for n in SIDES]
+        compacted(loop)
+        counts = [sum(s.rows for s in loop.manifest.operators[f"join/{n}"]) for n in SIDES]
         most = [max(a, b) for a, b in zip(most, counts)]
     loop.close()
     assert sink.table().equals(expected.table())
@@ -159,8 +158,9 @@ def test_another_query_in_the_place_of_a_deleted_checkpoint_sees_its_own_values(
         sql = queries[min(len(found), 1)]
         shutil.rmtree(tmp_path / "same", ignore_errors=True)
         loop, sink = loop_of(sql, place, 16_000, 24_000)
-        assert loop.plan.join is not None
-        assert loop.plan.join.spec.index == 0
+        join = loop.plan.subquery("join").join
+        assert join is not None
+        assert join.spec.index == 0
         loop.run()
         found.append(sink.table())
     assert found[1].num_rows > 100

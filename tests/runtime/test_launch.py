@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.runtime.scene import COUNTS, PASSED, csv, memory, plan_of
+from tests.runtime.scene import COUNTS, PASSED, SCHEMA, csv, memory, plan_of
 from tidegate.errors import OptionError, SourceError
+from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
+from tidegate.query.node import StreamDef
 from tidegate.runtime.inlet import inlets_of
 from tidegate.runtime.launch import Place, plan_for, prepare
 from tidegate.runtime.loop import Loop
@@ -80,7 +82,7 @@ def test_starting_spark_keeps_a_handler_of_interrupts(monkeypatch: pytest.Monkey
 def test_without_a_checkpoint_the_state_goes_with_the_loop(temporary: Path) -> None:
     plan = with_uris(plan_of(COUNTS), "m")
     source = memory((1, "a", 1))
-    loop = prepare(plan, HERE, MemorySink(), RunOptions(), connectors={"m": source})
+    loop = prepare(plan, HERE, {None: MemorySink()}, RunOptions(), connectors={"m": source})
     loop.step()
     (folder,) = temporary.iterdir()
     assert (folder / "meta.json").exists()
@@ -92,9 +94,11 @@ def test_a_loop_that_cannot_start_leaves_no_folder(temporary: Path, tmp_path: Pa
     (tmp_path / "out" / "batch=00000000").mkdir(parents=True)
     plan = with_uris(plan_of(COUNTS), "m")
     with pytest.raises(OptionError, match="a new run needs an output folder without results"):
-        prepare(plan, HERE, FileSink(tmp_path / "out"), RunOptions(), connectors={"m": memory()})
+        prepare(
+            plan, HERE, {None: FileSink(tmp_path / "out")}, RunOptions(), connectors={"m": memory()}
+        )
     with pytest.raises(SourceError, match=r"gone\.csv"):
-        prepare(with_uris(plan, "gone.csv"), HERE, MemorySink(), RunOptions())
+        prepare(with_uris(plan, "gone.csv"), HERE, {None: MemorySink()}, RunOptions())
     assert list(temporary.iterdir()) == []
 
 
@@ -102,18 +106,35 @@ def test_the_checkpoint_stays(tmp_path: Path) -> None:
     plan = with_uris(plan_of(COUNTS), "m")
     source = memory((1, "a", 1), end=True)
     place = tmp_path / "c"
-    prepare(plan, HERE, MemorySink(), RunOptions(), place, {"m": source}).run()
+    prepare(plan, HERE, {None: MemorySink()}, RunOptions(), place, {"m": source}).run()
     latest = Store.open(place).latest()
     assert latest is not None
     assert latest.finished
 
 
-def test_every_uri_of_every_position_is_an_inlet(tmp_path: Path) -> None:
+def two_streams(*uris: str) -> Plan:
+    """A query over two streams that have the same sources."""
+    streams = {n: StreamDef(n, uris, "ts", 0, None, SCHEMA) for n in "st"}
+    return lower(bind(read_script("SELECT k, v FROM s UNION ALL SELECT k, v FROM t"), streams))
+
+
+def test_every_uri_of_every_stream_is_an_inlet(tmp_path: Path) -> None:
     a, b = (csv(tmp_path / f"{n}.csv", (1, n, 1)) for n in "ab")
-    plan = with_uris(plan_of(f"{PASSED} UNION ALL {PASSED}"), a, b)
+    plan = two_streams(a, b)
     inlets = inlets_of(plan.streams, {}, follow=False)
     assert [(i.stream, i.uri) for i in inlets] == [(0, a), (0, b), (1, a), (1, b)]
     assert len({id(i.connector) for i in inlets}) == 4
+
+
+def test_a_stream_that_is_read_twice_is_opened_once(tmp_path: Path) -> None:
+    a, b = (csv(tmp_path / f"{n}.csv", (1, n, 1)) for n in "ab")
+    plan = with_uris(plan_of(f"{PASSED} UNION ALL {PASSED}"), a, b)
+    inlets = inlets_of(plan.streams, {}, follow=False)
+    assert [(i.stream, i.uri) for i in inlets] == [(0, a), (0, b)]
+    sink = MemorySink()
+    summary = prepare(plan, HERE, {None: sink}, RunOptions()).run()
+    assert (summary.counters["rows_in"], summary.counters["rows_out"]) == (2, 4)
+    assert sink.table().column("k").to_pylist() == ["a", "b", "a", "b"]
 
 
 class Spool:
@@ -141,13 +162,15 @@ class Spool:
         return True
 
 
-def test_a_spooling_source_is_opened_for_each_place(tmp_path: Path) -> None:
-    plan = with_uris(plan_of(f"{PASSED} UNION ALL {PASSED}"), "f")
+def test_a_spooling_source_is_opened_for_each_stream(tmp_path: Path) -> None:
+    plan = two_streams("f")
     inlets = inlets_of(plan.streams, {"f": Spool("f")}, follow=False)
     spools = [i.connector for i in inlets]
     assert [s.name for s in spools if isinstance(s, Spool)] == ["f/0", "f/1"]
     with pytest.raises(SourceError, match="spool: must start"):
-        Loop(plan, inlets, Store.open(tmp_path), MemorySink(), HERE.executor(), RunOptions())
+        Loop(
+            plan, inlets, Store.open(tmp_path), {None: MemorySink()}, HERE.executor(), RunOptions()
+        )
     assert all(s.closed for s in spools if isinstance(s, Spool))
 
 
@@ -157,5 +180,5 @@ def test_a_query_of_a_script_runs_over_other_data(tmp_path: Path) -> None:
     streams = streams_of(script, uris={"S": [path]}, times={"s": "ts"})
     plan = plan_for(bind(script, streams), HERE)
     sink = MemorySink()
-    prepare(plan, HERE, sink, RunOptions()).run()
+    prepare(plan, HERE, {None: sink}, RunOptions()).run()
     assert sink.table().num_rows == 1

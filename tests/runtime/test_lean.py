@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from _pytest.mark import ParameterSet
 
+from tests.runtime.scene import compacted
 from tidegate.runtime.launch import Place, plan_for, prepare
 from tidegate.runtime.loop import Loop
 from tidegate.runtime.metrics import BatchReport
@@ -39,15 +40,16 @@ def loop_of(sql: str, folder: Path, batch_rows: int) -> Loop:
     plan = plan_for(bind(script, streams_of(script)), place)
     options = RunOptions(instances=2, batch_rows=batch_rows)
     sink = CallSink(lambda rows, batch: None)
-    return prepare(plan, place, sink, options, str(folder))
+    return prepare(plan, place, {None: sink}, options, str(folder))
 
 
 def share_of_live(loop: Loop) -> tuple[int, int]:
     """The bytes of all segments, and those of their live rows as plain Arrow."""
-    assert loop.plan.aggregate is not None
-    horizon = PaneHorizon.at(loop.plan.aggregate.spec, loop.manifest.frontier_us)
+    aggregate = loop.plan.subqueries[0].aggregate
+    assert aggregate is not None
+    horizon = PaneHorizon.at(aggregate.spec, loop.manifest.frontier_us)
     held = live = 0
-    for segment in loop.manifest.operators["aggregate"]:
+    for segment in loop.manifest.operators["aggregate/panes"]:
         rows = read_segment(loop.store, segment)
         held += segment.bytes
         live += rows.filter(horizon.live(rows, segment)).combine_chunks().nbytes
@@ -77,7 +79,7 @@ def test_state_is_little_more_than_its_live_rows(
     held = live = 0
     while not loop.manifest.finished:
         loop.step()
-        loop._compactors["aggregate"].wait()  # its work is in the next batch's manifest
+        compacted(loop)
         if not loop.manifest.finished:
             more = share_of_live(loop)
             held, live = held + more[0], live + more[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from tests.runtime.scene import (
 )
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, OptionError, RunError, SinkError, SourceError
+from tidegate.plan.physical import QUERY_CLOUD
 from tidegate.runtime.job import Job, Outcome
 from tidegate.runtime.local import LocalExecutor
 from tidegate.sink.memory import CallSink, MemorySink
@@ -89,7 +91,7 @@ def test_no_rows_are_one_batch_with_a_schema(tmp_path: Path, sql: str) -> None:
     summary = loop.run()
     assert (summary.finished, summary.counters["batches"]) == (True, 1)
     assert summary.counters["rows_in"] == 0
-    assert sink.table().schema == loop.plan.schema
+    assert sink.table().schema == loop.plan.port(loop.plan.targets[0].edge).schema
     assert sink.table().num_rows == 0
 
 
@@ -135,6 +137,61 @@ def test_a_stop_and_a_start_on_the_same_checkpoint_are_as_if_nothing_had_been(
     assert again.run().counters["rows_in"] == 5
     assert rows_of(sink) == EXPECTED
     assert sorted(sink.batches) == [0, 1]
+
+
+NESTED = (
+    "SELECT MAX(n) AS most FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 10 SECONDS] GROUP BY k) "
+    "[RANGE 20 SECONDS]"
+)
+
+
+def test_one_subquery_is_scaled_and_the_checkpoint_remembers(tmp_path: Path) -> None:
+    source, sink = memory(*ROWS[:1]), MemorySink()
+    plan = plan_of(NESTED)
+    loop = loop_of(plan, [source], tmp_path, sink, instances=None, default_instances=2)
+    drain(loop)
+    loop.scale(5, "aggregate2")
+    source.append(table(*ROWS[1:3]))
+    report = loop.step()
+    assert report is not None
+    assert (report.instances, report.epoch) == (5, 1)
+    assert report.subqueries == ("aggregate",) * 2 + ("aggregate2",) * 5
+    loop.scale(3)
+    source.append(table(*ROWS[3:4]))
+    loop.step()
+    loop.close()
+    source.append(table(*ROWS[4:]))
+    source.end()
+    again = loop_of(plan, [source], tmp_path, sink, instances=None, default_instances=2)
+    summary = again.run()
+    found = {n: (m["epoch"], m["instances"]) for n, m in again.manifest.mappings.items()}
+    assert found == {"aggregate": (1, 3), "aggregate2": (2, 3)}
+    assert [(e["subquery"], e["batch"], e["instances"]) for e in summary.epochs] == [
+        ("aggregate", 0, 2),
+        ("aggregate2", 0, 2),
+        ("aggregate2", 1, 5),
+        ("aggregate", 2, 3),
+        ("aggregate2", 2, 3),
+    ]
+    plain = MemorySink()
+    loop_of(plan, [memory(*ROWS, end=True)], tmp_path / "plain", plain).run()
+    assert rows_of(sink) == rows_of(plain)
+
+
+def test_a_subquery_that_is_not_there_is_not_scaled(tmp_path: Path) -> None:
+    loop = loop_of(plan_of(NESTED), [memory(end=True)], tmp_path)
+    with pytest.raises(OptionError) as caught:
+        loop.scale(3, "aggregat")
+    assert str(caught.value) == (
+        "scale: must name a subquery of the query; got aggregat. "
+        "Did you mean aggregate or aggregate2? There are: aggregate, aggregate2."
+    )
+    loop.close()
+    shared = replace(plan_of(NESTED), strategy=QUERY_CLOUD)
+    loop = loop_of(shared, [memory(end=True)], tmp_path / "shared")
+    with pytest.raises(OptionError, match="query-cloud has one number of instances"):
+        loop.scale(3, "aggregate")
+    loop.close()
 
 
 def test_instances_change_between_batches_and_the_checkpoint_remembers(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -27,10 +28,23 @@ REPORT = BatchReport(
 )
 
 
+def epoch(
+    number: int, batch: int, instances: int, switch_ms: float, subquery: str = "aggregate"
+) -> dict[str, Any]:
+    """An entry of the history of mappings."""
+    return {
+        "subquery": subquery,
+        "epoch": number,
+        "batch": batch,
+        "instances": instances,
+        "switch_ms": switch_ms,
+    }
+
+
 def summary() -> Summary:
     made = Summary(
         counters={"rows_in": 1300, "rows_out": 10, "rows_late": 2, "batches": 13},
-        epochs=({"epoch": 0, "batch": 0, "instances": 2, "switch_ms": 0.1},),
+        epochs=(epoch(0, 0, 2, 0.1),),
         finished=True,
     )
     for batch in range(3):
@@ -72,13 +86,41 @@ def test_a_run_without_end_keeps_the_newest_batches_only() -> None:
 def test_the_text_names_switches_and_what_to_do_about_late_rows() -> None:
     made = summary()
     assert "epoch" not in made.text()
-    made.epochs = (*made.epochs, {"epoch": 1, "batch": 4, "instances": 3, "switch_ms": 0.25})
+    made.epochs = (*made.epochs, epoch(1, 4, 3, 0.25))
     text = made.text()
     assert text.startswith("finished: 1,300 rows in, 10 out, 2 late, 0 rejected, 0 shed")
-    assert "epoch 1: 3 instances from batch 4, switched in 0.25 ms" in text
+    assert "epoch 1: 3 instances from batch 4, switched in 0.25 ms" in text.splitlines()
     assert "allow DISORDER" in text
     made.counters["rows_late"] = 0
     assert "DISORDER" not in made.text()
+
+
+def test_the_text_names_the_subquery_that_switched_where_there_are_several() -> None:
+    made = summary()
+    made.epochs = (
+        *made.epochs,
+        epoch(0, 0, 2, 0.1, "join"),
+        epoch(1, 4, 3, 0.25, "join"),
+        epoch(1, 5, 1, 0.5),
+    )
+    assert [line for line in made.text().splitlines() if "epoch" in line] == [
+        "join epoch 1: 3 instances from batch 4, switched in 0.25 ms",
+        "aggregate epoch 1: 1 instance from batch 5, switched in 0.50 ms",
+    ]
+
+
+def test_instances_are_counted_by_subquery() -> None:
+    made = Summary()
+    for names in (("aggregate", "join", "join"), ("aggregate", "aggregate", "join")):
+        counts = tuple({"cpu_us": 10 ** (i + 1), "outputs": i} for i in range(3))
+        made.add(replace(REPORT, subqueries=names, instance_counts=counts))
+    zero = {"comparisons": 0, "compared": 0}
+    assert made.as_dict()["per_instance"] == [
+        {"subquery": "aggregate", "instance": 0, "outputs": 0, "cpu_us": 20, **zero},
+        {"subquery": "aggregate", "instance": 1, "outputs": 1, "cpu_us": 100, **zero},
+        {"subquery": "join", "instance": 0, "outputs": 3, "cpu_us": 1100, **zero},
+        {"subquery": "join", "instance": 1, "outputs": 2, "cpu_us": 1000, **zero},
+    ]
 
 
 def test_spans_are_the_times_between_marks() -> None:

@@ -321,6 +321,89 @@ def test_a_query_goes_on_from_its_checkpoint(session: tg.Session, tmp_path: Path
         other.start(sink=sink, checkpoint=str(tmp_path))
 
 
+def test_a_query_given_to_sql_is_taken_from_where_it_ends(session: tg.Session) -> None:
+    stream = given(session)
+    kept = session.sql(PASSED, s=stream.where(col("v") > 2))
+    assert ran(kept) == [(11.0, "a", 3), (15.0, "a", 4)]
+    counted = stream.window("10 seconds").group_by("k").agg(n=count())
+    most = session.sql("SELECT MAX(n) AS most FROM c [RANGE 20 SECONDS]", c=counted)
+    assert ran(most) == [(0.0, 20.0, 2), (20.0, 40.0, 1)]
+
+
+def several(session: tg.Session) -> dict[str, tg.Stream]:
+    """Two outputs that share an aggregate, and one of the stream itself."""
+    stream = given(session)
+    counted = stream.window("10 seconds").group_by("k").agg(n=count())
+    most = counted.window("20 seconds").agg(most=tg.max("n"))
+    return {"counted": counted, "most": most, "high": stream.where(col("v") > 2)}
+
+
+@pytest.mark.parametrize("strategy", ["operator-set", "query-cloud", "operator-cloud"])
+def test_several_outputs_are_one_query(session: tg.Session, strategy: str) -> None:
+    outputs = several(session)
+    sinks = {name: tg.sink.memory() for name in outputs}
+    query = session.start(outputs, sinks=sinks, strategy=strategy, batch_rows=2, instances=2)
+    summary = query.wait()
+    assert summary.counters["rows_in"] == len(ROWS)
+    for name, stream in outputs.items():
+        assert rows_of(sinks[name]) == ran(stream)
+        assert len(sinks[name].batches) == summary.counters["batches"]
+    assert summary.counters["rows_out"] == sum(len(rows_of(s)) for s in sinks.values())
+
+
+def test_the_outputs_of_a_script_by_name(session: tg.Session) -> None:
+    script = f"INSERT INTO a {PASSED} WHERE v > 2; INSERT INTO b SELECT v FROM s WHERE v < 2"
+    outputs = session.queries(script, s=given(session))
+    assert list(outputs) == ["a", "b"]
+    assert ran(outputs["a"]) == [(11.0, "a", 3), (15.0, "a", 4)]
+    assert ran(outputs["b"]) == [(1.0, 1)]
+
+
+def test_instances_and_switches_by_subquery(session: tg.Session) -> None:
+    outputs = several(session)
+    sinks = {name: tg.sink.memory() for name in outputs}
+    switches = {1: 4, "aggregate2": {np.int64(1): np.int64(5)}}
+    query = session.start(
+        outputs, sinks=sinks, batch_rows=1, instances={"aggregate": 3}, switches=switches
+    )
+    epochs = query.wait().epochs
+    told = {(e["subquery"], e["batch"]): e["instances"] for e in epochs}
+    assert told == {
+        ("aggregate", 0): 3,
+        ("aggregate2", 0): 1,
+        ("stateless", 0): 1,
+        ("aggregate", 1): 4,
+        ("aggregate2", 1): 5,
+        ("stateless", 1): 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("switches", "got"), [({"a": 3}, "{'a': 3}"), ({1: {2: 3}}, r"{1: {2: 3}}")]
+)
+def test_switches_of_another_shape(session: tg.Session, switches: Any, got: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        given(session).start(sink=tg.sink.memory(), switches=switches)
+    assert str(caught.value) == (
+        "switches: must be {batch: instances}, or {subquery: {batch: instances}}; got " + got + "."
+    )
+
+
+def test_mistakes_with_several_outputs(session: tg.Session) -> None:
+    outputs = several(session)
+    with pytest.raises(OptionError) as caught:
+        session.start(outputs, sinks={"most": tg.sink.memory()})
+    assert str(caught.value) == (
+        "start: needs a sink for each of its outputs, and no others; got most. "
+        "The outputs are counted, most, high."
+    )
+    with pytest.raises(QueryError, match="output: a query needs at least one; got none"):
+        session.start({}, sinks={})
+    script = f"INSERT INTO a {PASSED}; INSERT INTO b {PASSED}"
+    with pytest.raises(QueryError, match="output: one result is possible here; got 2: a, b"):
+        session.sql(script, s=given(session))
+
+
 def test_mistakes_are_refused_before_anything_starts(session: tg.Session, tmp_path: Path) -> None:
     stream = given(session)
     with pytest.raises(OptionError, match="stream: needs at least one source; got none"):
@@ -340,8 +423,6 @@ def test_mistakes_are_refused_before_anything_starts(session: tg.Session, tmp_pa
         stream.start(sink=tg.sink.memory(), policy="model")
     with pytest.raises(OptionError, match="--instances: must be at least 1; got 0"):
         stream.start(sink=tg.sink.memory(), instances=0)
-    with pytest.raises(UnavailableError, match="Queries over the results of queries"):
-        session.sql(PASSED, s=stream.where(col("v") > 1))
     with pytest.raises(OptionError, match="--master: must be none"):
         tg.Session(master="lokal")
     with pytest.raises(TypeError, match="colour"):

@@ -1,8 +1,9 @@
-"""Map tasks and time cuts follow from the gate's cut alone."""
+"""Map tasks and time cuts follow from the gate's cut and what earlier subqueries gave."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,45 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from tests.runtime.scene import table
+from tests.runtime.scene import PASSED, plan_of, table
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.gate.intake import Cut, Intake, Taken
 from tidegate.gate.track import Slice
-from tidegate.runtime import splits
+from tidegate.plan.physical import Edge, Subquery
+from tidegate.runtime import edge, splits
+from tidegate.runtime.edge import Delivery
+from tidegate.runtime.job import Piece
 from tidegate.runtime.splits import splits_of, time_cuts
 from tidegate.schema import TIME
 from tidegate.source.memory import MemorySource
 from tidegate.source.uri import open_uri
 
+TOLD = frozenset({0})
+"""Of the inputs, the one that reports late and rejected tuples."""
 
-def cut_of(*sources: MemorySource, hold: bool = False, limit: int = 100) -> Cut:
+
+def reading(*origins: int | Edge) -> Subquery:
+    """A subquery with these inputs."""
+    (plain,) = plan_of(PASSED).subqueries
+    prefixes = tuple(replace(plain.prefixes[0], origin=o) for o in origins)
+    return replace(plain, prefixes=prefixes, streams=plain.streams * len(origins))
+
+
+ONE = reading(0)
+
+
+def delivery(*tables: pa.Table, source: str = "before") -> Delivery:
+    """What the instances of an earlier subquery put on an edge."""
+    (port,) = ONE.ports
+    return Delivery(source, None, port, tuple(Piece.of(port, t) for t in tables))
+
+
+def cut_of(
+    *sources: MemorySource, hold: bool = False, limit: int = 100, streams: Sequence[int] = ()
+) -> Cut:
     intake = Intake(hold)
-    for source in sources:
-        intake.add(0, source, 0)
+    for place, source in enumerate(sources):
+        intake.add(streams[place] if streams else 0, source, 0)
     cut = intake.next_cut(limit, 0.0)
     assert cut is not None
     return cut
@@ -46,7 +71,8 @@ def late(split: splits.Split) -> list[bool]:
 
 def test_a_source_is_cut_into_splits_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splits, "SPLIT_ROWS", 3)
-    made = splits_of(cut_of(memory(1, 2, 3, 4, 1, 5, 6, id="a"), memory(2, 3, id="b")))
+    cut = cut_of(memory(1, 2, 3, 4, 1, 5, 6, id="a"), memory(2, 3, id="b"))
+    made = splits_of(ONE, cut, {}, TOLD)
     ranges = [(s.index, s.source, s.order, s.start, s.stop) for s in made]
     assert ranges == [(0, "a", 0, 0, 3), (1, "a", 0, 3, 6), (2, "a", 0, 6, 7), (3, "b", 1, 0, 2)]
     assert made[0].late is None
@@ -96,12 +122,49 @@ def test_tuples_that_waited_are_in_the_split_but_are_not_new(
     fast.append(table((13, "k", 13)))
     cut = intake.next_cut(100, 0.0)
     assert cut is not None
-    made = [s for s in splits_of(cut) if s.source == "fast"]
+    made = [s for s in splits_of(ONE, cut, {}, TOLD) if s.source == "fast"]
     assert [(s.start, s.new_from, s.stop) for s in made] == [(0, 3, 2), (2, 3, 4)]
 
 
 def test_an_empty_cut_has_no_splits() -> None:
-    assert splits_of(Cut((), 0, MIN_US, MAX_US, True)) == []
+    assert splits_of(ONE, Cut((), 0, MIN_US, MAX_US, True), {}, TOLD) == ()
+
+
+def test_a_stream_that_two_inputs_read_is_told_of_by_one() -> None:
+    cut = cut_of(memory(1, 2, 3, id="a"))
+    made = splits_of(reading(0, 0), cut, {}, TOLD)
+    assert [(s.index, s.input, s.start, s.new_from, s.stop) for s in made] == [
+        (0, 0, 0, 0, 3),
+        (1, 1, 0, 3, 3),
+    ]
+
+
+def test_an_input_gets_its_stream_only() -> None:
+    cut = cut_of(memory(1, 2, id="a"), memory(3, id="b"), streams=(0, 1))
+    assert [s.source for s in splits_of(reading(1), cut, {}, TOLD)] == ["b"]
+    both = splits_of(reading(1, 0), cut, {}, TOLD)
+    assert [(s.input, s.source) for s in both] == [(0, "b"), (1, "a")]
+
+
+def test_an_edge_is_read_in_spans_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(edge, "SPAN_ROWS", 2)
+    given = {Edge(0, 1): delivery(table((1, "k", 1), (2, "k", 2)), table((3, "k", 3), (4, "k", 4)))}
+    cut = cut_of(memory(7, id="a"))
+    made = splits_of(reading(Edge(0, 1), 0), cut, given, frozenset({1}))
+    assert [(s.index, s.input, s.source, s.order) for s in made] == [
+        (0, 0, "before", 0),
+        (1, 0, "before", 0),
+        (2, 1, "a", 0),
+    ]
+    assert [(s.start, s.new_from, s.stop) for s in made] == [(0, 2, 2), (2, 4, 4), (0, 0, 1)]
+    assert made[0].late is None
+    read = [s.reader.read(["v"]).table.column("v").to_pylist() for s in made]
+    assert read == [[1, 2], [3, 4], [7]]
+
+
+def test_an_edge_without_rows_has_no_splits() -> None:
+    cut = Cut((), 0, MIN_US, MAX_US, True)
+    assert splits_of(reading(Edge(0, 0)), cut, {Edge(0, 0): delivery(table())}, frozenset()) == ()
 
 
 @dataclass
@@ -117,18 +180,32 @@ def cut_between(low: int, high: int, previous: int, reached: int) -> Cut:
 
 @pytest.mark.parametrize("instances", [1, 2, 3, 7])
 def test_time_cuts_divide_the_ready_range_evenly(instances: int) -> None:
-    cuts = time_cuts(cut_between(0, 1000, MIN_US, MAX_US), instances)
+    cuts = time_cuts(ONE, cut_between(0, 1000, MIN_US, MAX_US), {}, instances)
     assert len(cuts) == instances - 1
     widths = np.diff([0, *cuts, 1000])
     assert widths.max() - widths.min() <= 1
 
 
 def test_time_cuts_look_at_what_is_ready_only() -> None:
-    assert time_cuts(cut_between(0, 1000, 100, 300), 2) == (200,)
-    assert time_cuts(cut_between(MIN_US + 1, MAX_US - 1, MIN_US, MAX_US), 2) == (-1,)
+    assert time_cuts(ONE, cut_between(0, 1000, 100, 300), {}, 2) == (200,)
+    whole = cut_between(MIN_US + 1, MAX_US - 1, MIN_US, MAX_US)
+    assert time_cuts(ONE, whole, {}, 2) == (-1,)
 
 
 def test_time_cuts_where_nothing_is_ready() -> None:
-    assert time_cuts(Cut((), 0, 5, 9, False), 3) == (MAX_US, MAX_US)
-    assert time_cuts(cut_between(7, 7, 5, 9), 3) == (7, 7)
-    assert time_cuts(cut_between(MAX_US, MIN_US, 5, 9), 2) == (MAX_US,)
+    assert time_cuts(ONE, Cut((), 0, 5, 9, False), {}, 3) == (MAX_US, MAX_US)
+    assert time_cuts(ONE, cut_between(7, 7, 5, 9), {}, 3) == (7, 7)
+    assert time_cuts(ONE, cut_between(MAX_US, MIN_US, 5, 9), {}, 2) == (MAX_US,)
+
+
+def test_time_cuts_look_at_what_the_subquery_reads() -> None:
+    cut = cut_between(0, 1_000_000, MIN_US, MAX_US)
+    given = {
+        Edge(0, 0): delivery(table((2, "k", 1)), table(), table((4, "k", 1))),
+        Edge(0, 1): delivery(table((100, "k", 1))),
+    }
+    assert time_cuts(reading(Edge(0, 0)), cut, given, 2) == (3_000_000,)
+    assert time_cuts(reading(0, Edge(0, 0)), cut, given, 2) == (2_000_000,)
+    assert time_cuts(reading(1), cut, given, 2) == (MAX_US,), "it reads another stream"
+    nothing = {Edge(0, 0): delivery(table())}
+    assert time_cuts(reading(Edge(0, 0)), cut, nothing, 2) == (MAX_US,)

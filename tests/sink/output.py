@@ -9,6 +9,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
+from tests.state.mapping import mappings
 from tidegate.batch import BatchId
 from tidegate.schema import TIME
 from tidegate.sink.protocol import Output, Sink
@@ -35,7 +36,7 @@ def started(path: Path) -> Store:
 def commit(sink: Sink, store: Store, batch: int, output: Output | pa.Table) -> None:
     """What the loop does with a batch."""
     sink.stage(BatchId(batch), output if isinstance(output, Output) else Output(output))
-    store.publish(Manifest(batch, 0, 1, (0,), 0))
+    store.publish(Manifest(batch, mappings(0), 0))
     sink.publish(BatchId(batch))
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.sink.output import SCHEMA, commit, read, rows, started
+from tests.state.mapping import mappings
 from tidegate.batch import BatchId
 from tidegate.errors import OptionError, SinkError
 from tidegate.schema import TIME
@@ -110,7 +111,7 @@ def test_a_batch_that_was_committed_but_not_moved_is_moved_at_the_next_start(
     sink.open(SCHEMA, store, fresh=True)
     commit(sink, store, 0, rows((10, "a", 1.0)))
     sink.stage(BatchId(1), Output(rows((20, "b", 1.0)), {"s": rows((1, "x", 0.0))}))
-    store.publish(Manifest(1, 0, 1, (0,), 0))
+    store.publish(Manifest(1, mappings(0), 0))
     again = FileSink(out, "json")
     again.open(SCHEMA, store, fresh=False)
     again.publish(BatchId(1))

@@ -16,6 +16,7 @@ import pytest
 from pyarrow.fs import _MockFileSystem
 
 from tests.state.faulty import Crash, Steps, faulty
+from tests.state.mapping import mappings
 from tests.state.rows import rows, triples
 from tidegate.errors import StateError
 from tidegate.state.files import Output, is_temporary
@@ -36,7 +37,7 @@ def batch(store: Store, number: int, before: Manifest | None) -> Manifest:
     store.write(f"staged/{number:08d}.arrow", b"output %d" % number)
     held = before.operators["a"] if before else ()
     operators = {"a": (*held, *made)[-2 * INSTANCES :]}
-    manifest = Manifest(number, 0, INSTANCES, (0, 1), number * 100, operators=operators)
+    manifest = Manifest(number, mappings(0, 1), number * 100, operators=operators)
     store.publish(manifest)
     store.retire(before, manifest)
     store.delete(f"staged/{number - 1:08d}.arrow")

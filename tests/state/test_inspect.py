@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.state.mapping import mappings
 from tests.state.rows import rows
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
@@ -15,25 +16,25 @@ from tidegate.state.manifest import Manifest
 from tidegate.state.segment import write_segment
 from tidegate.state.store import Store
 
+OTHER = {"epoch": 0, "instances": 1, "owners": [0] * 8}
+
 
 @pytest.fixture
 def filled(store: Store) -> Store:
     first = write_segment(store, "00000000-0000", rows([(0, 0, 1), (2, 1, 1)]), "pane", 0)
     second = write_segment(store, "00000001-0000", rows([(2, 1, 1)]), "pane", 0)
-    base = Manifest(0, 0, 1, (0,) * 8, MIN_US, operators={"aggregate": (first,)})
+    base = Manifest(0, mappings(*[0] * 8), MIN_US, operators={"aggregate/panes": (first,)})
     store.publish(base)
     store.publish(
         Manifest(
             batch=1,
-            epoch=1,
-            instances=2,
-            mapping=(0, 1, 1, 0, 1, 1, 1, 0),
+            mappings={**mappings(0, 1, 1, 0, 1, 1, 1, 0, epoch=1), "join": OTHER},
             frontier_us=1_700_000_000_500_000,
             sources=({"id": "rides.parquet", "position": 42, "floor_us": 1_000_000},),
-            operators={"aggregate": (first, second)},
+            operators={"aggregate/panes": (first, second)},
             counters={"rows_in": 42},
             policy={"kind": "fixed"},
-            epochs=({"epoch": 1, "batch": 1},),
+            epochs=({"subquery": "aggregate", "epoch": 1, "batch": 1},),
         )
     )
     store.write("segment/00000002-0000.arrow", b"left over")
@@ -45,11 +46,14 @@ def test_the_facts(filled: Store) -> None:
     state = facts["state"]
     assert facts["meta"] == {"fingerprint": "f00d", "buckets": 8}
     assert facts["manifests"] == [0, 1]
-    assert (state["batch"], state["epoch"], state["instances"]) == (1, 1, 2)
-    assert state["mapping"] == {"0": 3, "1": 5}
-    assert state["operators"]["aggregate"]["segments"] == 2
-    assert state["operators"]["aggregate"]["rows"] == 3
-    assert state["operators"]["aggregate"]["buckets"] == 2
+    assert (state["batch"], state["buckets"]) == (1, 8)
+    assert state["subqueries"] == {
+        "aggregate": {"epoch": 1, "instances": 2, "mapping": {"0": 3, "1": 5}},
+        "join": {"epoch": 0, "instances": 1, "mapping": {"0": 8}},
+    }
+    assert state["operators"]["aggregate/panes"]["segments"] == 2
+    assert state["operators"]["aggregate/panes"]["rows"] == 3
+    assert state["operators"]["aggregate/panes"]["buckets"] == 2
     assert facts["unreferenced"] == [{"name": "segment/00000002-0000.arrow", "bytes": 9}]
     assert facts["verified"] is None
     assert json.loads(json.dumps(facts)) == facts
@@ -61,18 +65,20 @@ def test_the_text(filled: Store) -> None:
         f"checkpoint {filled.location}",
         "  fingerprint: f00d",
         "batch 1",
-        "epoch 1: 2 instances, 8 buckets",
+        "subquery aggregate: epoch 1, 2 instances, 8 buckets",
         "  instance 1: 5 buckets",
+        "subquery join: epoch 0, 1 instances, 8 buckets",
+        "  instance 0: 8 buckets",
         "frontier 2023-11-14 22:13:20.500000 UTC",
         "  id rides.parquet, floor 1970-01-01 00:00:01 UTC, position 42",
         "  rows_in: 42",
         "  kind: fixed",
-        "  epoch 1, batch 1",
+        "  epoch 1, batch 1, subquery aggregate",
         "  segment/00000002-0000.arrow 9 B",
         "files that nothing refers to: 1, 9 B (the next start removes them)",
     ):
         assert line in text.splitlines()
-    assert "operator aggregate: 2 segments, 3 rows, " in text
+    assert "state aggregate/panes: 2 segments, 3 rows, " in text
     assert "2 segments, " in text
     assert text.endswith("checked: all are whole")
 
@@ -115,7 +121,7 @@ def test_before_the_first_batch(store: Store) -> None:
 
 
 def test_a_finished_run(store: Store) -> None:
-    store.publish(Manifest(7, 0, 1, (0,), MAX_US, finished=True))
+    store.publish(Manifest(7, mappings(0), MAX_US, finished=True))
     lines = describe(store).splitlines()
     assert "batch 7, the run has finished" in lines
     assert "frontier +inf" in lines

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.state.mapping import mappings
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
 from tidegate.state.manifest import Manifest, seal, unseal
@@ -17,15 +18,16 @@ from tidegate.state.segment import Segment
 SEGMENT = Segment("00000003-0001", 10, 2000, 123456, (0, 3, 900), -5, 7, 6)
 MANIFEST = Manifest(
     batch=3,
-    epoch=1,
-    instances=2,
-    mapping=(0, 1, 0, 1),
+    mappings={
+        **mappings(0, 1, 0, 1, epoch=1),
+        "join": {"epoch": 3, "instances": 1, "owners": [0] * 4},
+    },
     frontier_us=1_700_000_000_000_000,
     sources=({"id": "rides.parquet", "position": 12, "newest_us": None},),
-    operators={"aggregate": (SEGMENT,), "top": ()},
+    operators={"aggregate/panes": (SEGMENT,), "join/left": ()},
     counters={"rows_in": 12, "late": 0},
     policy={"cooldown": 1.5, "asked": None},
-    epochs=({"epoch": 1, "batch": 2, "instances": 2},),
+    epochs=({"subquery": "aggregate", "epoch": 1, "batch": 2, "instances": 2},),
     files=("gate/00000003.arrow",),
 )
 VALUES = st.recursive(
@@ -45,7 +47,7 @@ def test_a_manifest_comes_back() -> None:
 
 @given(policy=st.dictionaries(st.text(), VALUES), frontier=st.integers(MIN_US, MAX_US))
 def test_any_json_values_come_back(policy: dict[str, object], frontier: int) -> None:
-    manifest = Manifest(0, 0, 1, (0,), frontier, policy=policy, epochs=(policy,))
+    manifest = Manifest(0, mappings(0), frontier, policy=policy, epochs=(policy,))
     text = manifest.to_json()
     assert Manifest.from_json(text.encode(), "m.json") == manifest
     assert Manifest.from_json(text, "m.json").to_json() == text
@@ -60,20 +62,22 @@ def test_the_text_does_not_depend_on_the_order_of_members() -> None:
 def test_it_is_one_json_object_with_its_checksum() -> None:
     document = json.loads(MANIFEST.to_json())
     assert document["batch"] == 3
-    assert document["operators"]["aggregate"][0]["name"] == "00000003-0001"
+    assert document["operators"]["aggregate/panes"][0]["name"] == "00000003-0001"
     assert len(document["checksum"]) == 8
 
 
 def test_numpy_numbers_are_numbers() -> None:
     counters = {"rows": np.int64(5)}
-    manifest = Manifest(0, 0, 1, (np.int32(0),), 0, counters=counters)  # type: ignore[arg-type]
+    owners = {"epoch": np.int32(0), "instances": 1, "owners": [np.int32(0)]}
+    manifest = Manifest(0, {"join": owners}, 0, counters=counters)  # type: ignore[arg-type]
     back = Manifest.from_json(manifest.to_json(), "m.json")
-    assert (back.counters, back.mapping) == ({"rows": 5}, (0,))
+    assert back.counters == {"rows": 5}
+    assert back.mappings == {"join": {"epoch": 0, "instances": 1, "owners": [0]}}
 
 
 def test_other_objects_are_refused_before_anything_is_written() -> None:
     with pytest.raises(TypeError, match="set has no place in a manifest"):
-        Manifest(0, 0, 1, (0,), 0, policy={"x": {1}}).to_json()
+        Manifest(0, mappings(0), 0, policy={"x": {1}}).to_json()
 
 
 @pytest.mark.parametrize("place", range(0, len(MANIFEST.to_json()), 7))
@@ -96,17 +100,26 @@ def test_other_json_is_found(text: str) -> None:
         Manifest.from_json(text, "m.json")
 
 
-@pytest.mark.parametrize("wrong", [{"operators": {"a": [{}]}}, {"mapping": None}, {"extra": 1}])
+@pytest.mark.parametrize("wrong", [{"operators": {"a": [{}]}}, {"mappings": None}, {"extra": 1}])
 def test_members_of_another_shape_are_found(wrong: dict[str, object]) -> None:
     body = unseal(MANIFEST.to_json(), "m.json")
     with pytest.raises(StateError, match="a wrong member"):
         Manifest.from_json(seal({**body, **wrong}), "m.json")
 
 
-def test_a_newer_version_says_so() -> None:
-    newer = seal({"version": 99, "anything": "else"})
-    with pytest.raises(CheckpointError, match=r"got version 99\. Run it with the newer Tidegate"):
-        Manifest.from_json(newer, "m.json")
+@pytest.mark.parametrize("version", [99, 1, 0, None, "2"])
+def test_another_version_says_so(version: object) -> None:
+    other = seal({"version": version, "anything": "else"})
+    with pytest.raises(CheckpointError) as caught:
+        Manifest.from_json(other, "m.json")
+    assert str(caught.value) == (
+        f"m.json: must be of version 2; got version {version}. "
+        "Run it with the Tidegate that wrote it, or start from an empty checkpoint."
+    )
+
+
+def test_the_whole_query_is_as_its_busiest_subquery() -> None:
+    assert (MANIFEST.instances, MANIFEST.epoch, MANIFEST.buckets) == (2, 3, 4)
 
 
 def test_it_knows_the_files_it_needs() -> None:

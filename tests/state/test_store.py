@@ -12,6 +12,7 @@ from pyarrow.fs import FileSystem, LocalFileSystem, _MockFileSystem
 
 from tests.state.conftest import place
 from tests.state.faulty import Steps, faulty
+from tests.state.mapping import mappings
 from tests.state.rows import rows, triples
 from tidegate.errors import CheckpointError, StateError
 from tidegate.state import files as files_module
@@ -28,7 +29,7 @@ def segment_of(store: Store, batch: int, value: int = 1) -> Segment:
 
 
 def manifest_of(batch: int, *segments: Segment, files: tuple[str, ...] = ()) -> Manifest:
-    return Manifest(batch, 0, 1, (0,) * 8, batch, operators={"a": segments}, files=files)
+    return Manifest(batch, mappings(*[0] * 8), batch, operators={"a": segments}, files=files)
 
 
 def run(store: Store, upto: int) -> Manifest:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
-from tidegate.cli.option import query_options, read_query, refuse_later
+from tidegate.cli.option import (
+    ALL,
+    asked_instances,
+    query_options,
+    read_query,
+    refuse_later,
+)
+from tidegate.errors import UserError
+from tidegate.plan.explain import Cuts, compare, explain_all
 from tidegate.plan.explain import explain as explained
 from tidegate.plan.method import JoinOptions
+from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD, STRATEGIES, Plan
+from tidegate.plan.strategy import Layout, Weights, size, spread
+from tidegate.query.output import Output
 from tidegate.runtime.launch import Place, plan_for
+from tidegate.runtime.options import MAX_BUCKETS, RunOptions
 
 
 @click.command()
@@ -17,14 +31,53 @@ def explain(
     streams: tuple[str, ...],
     times: tuple[str, ...],
     master: str,
-    instances: int | None,
+    instances: tuple[str, ...],
+    strategy: str,
     method: str,
     exchange: str,
     routing: str,
     partitioner: str,
 ) -> None:
-    """Print the plan of QUERY.sql, its subqueries and where each part runs."""
+    """Print the plan of QUERY.sql, its subqueries and where each part runs.
+
+    The strategies of cutting it into subqueries stand below, with what each costs on as many
+    instances in all; --strategy all shows the subqueries of each.
+    """
     refuse_later(partitioner=partitioner)
-    node = read_query(query, streams, times)
-    plan = plan_for(node, Place(master, exchange=exchange), JoinOptions(method, routing))
-    click.echo(explained(node, plan))
+    asked = asked_instances(instances, ())
+    place, join = Place(master, exchange=exchange), JoinOptions(method, routing)
+    options = RunOptions(
+        instances=asked.instances,
+        default_instances=place.default_instances(),
+        buckets=MAX_BUCKETS,
+        subquery_instances=asked.subquery_instances,
+    )
+    outputs = read_query(query, streams, times)
+    chosen = OPERATOR_SET if strategy == ALL else strategy
+    plan = plan_for(outputs, place, join, strategy=chosen)
+    names = [s.name for s in plan.subqueries]
+    options.check_subqueries(names, shared=chosen == QUERY_CLOUD)
+    first = options.first_instances
+    layout = Layout.of(plan, {n: options.instances_at(0, n) or first for n in names})
+    cuts = _cuts(outputs, place, join, layout)
+    if strategy == ALL:
+        click.echo(explain_all(size(outputs), cuts, Weights()))
+    else:
+        click.echo(explained(outputs, plan))
+        click.echo(compare(cuts, Weights()))
+
+
+def _cuts(outputs: Sequence[Output], place: Place, join: JoinOptions, chosen: Layout) -> Cuts:
+    """All strategies on as many instances in all as the chosen one has."""
+    cuts: dict[str, Layout | str] = {}
+    for strategy in STRATEGIES:
+        if strategy == chosen.plan.strategy:
+            cuts[strategy] = chosen
+            continue
+        try:
+            plan: Plan = plan_for(outputs, place, join, strategy=strategy)
+        except UserError as mistake:
+            cuts[strategy] = str(mistake)
+        else:
+            cuts[strategy] = Layout.of(plan, spread(plan, chosen.total))
+    return cuts

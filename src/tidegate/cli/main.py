@@ -10,6 +10,7 @@ import click
 from tidegate.cli.demo import demo
 from tidegate.cli.explain import explain
 from tidegate.cli.generate import generate
+from tidegate.cli.plan import plan
 from tidegate.cli.run import run
 from tidegate.cli.state import state
 from tidegate.cli.value import in_shape
@@ -30,7 +31,7 @@ def commands() -> None:
     """
 
 
-for command in (run, explain, demo, generate, state):
+for command in (run, explain, plan, demo, generate, state):
     commands.add_command(command)
 
 

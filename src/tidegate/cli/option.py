@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from tidegate.cli.value import OneOf, Whole
+from tidegate.cli.value import OneOf
 from tidegate.errors import OptionError, UnavailableError, likely
-from tidegate.query.node import Node
+from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
+from tidegate.query.output import Output
 from tidegate.runtime.launch import DEFAULT_MASTER
 from tidegate.runtime.script import streams_of
 from tidegate.sql.bind import bind
@@ -19,71 +20,92 @@ from tidegate.sql.script import read_script
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+ALL = "all"
+"""The strategy of `explain` that is all of them."""
+
+
+_OPTIONS = {
+    "query": click.argument("query", metavar="QUERY.sql"),
+    "--stream": click.option(
+        "--stream",
+        "streams",
+        multiple=True,
+        metavar="NAME=URI",
+        help="A source of a stream: a file, a folder, generator:NAME. Repeat for several.",
+    ),
+    "--time": click.option(
+        "--time",
+        "times",
+        multiple=True,
+        metavar="NAME=COLUMN",
+        help="The event time column of a stream (default: TIME in the query, else ts).",
+    ),
+    "--master": click.option(
+        "--master",
+        default=DEFAULT_MASTER,
+        show_default=True,
+        metavar="M",
+        help="A Spark master URL, or none to run in this process without Spark.",
+    ),
+    "--instances": click.option(
+        "--instances",
+        multiple=True,
+        metavar="N",
+        help="Parallel instances of every subquery (default: the master's cores); "
+        "NAME=N for one subquery, as `explain` names them.",
+    ),
+    "--strategy": click.option(
+        "--strategy",
+        type=OneOf([*STRATEGIES, ALL]),
+        default=OPERATOR_SET,
+        show_default=True,
+        help="How the query is cut into subqueries; all of them side by side in explain.",
+    ),
+    "--method": click.option(
+        "--method",
+        type=OneOf(["auto", "scan"]),
+        default="auto",
+        show_default=True,
+        help="How joins compare: with an index where there is one, or every pair.",
+    ),
+    "--exchange": click.option(
+        "--exchange",
+        type=OneOf(["auto", "shared", "shuffle"]),
+        default="auto",
+        show_default=True,
+        help="How tasks exchange tuples: files on one host, or a shuffle.",
+    ),
+    "--routing": click.option(
+        "--routing",
+        type=OneOf(["auto", "key", "deal"]),
+        default="auto",
+        show_default=True,
+        help="How joins place tuples: by their key, or dealt out evenly in turn.",
+    ),
+    "--partitioner": click.option(
+        "--partitioner",
+        type=OneOf(["hash", "shuffle", "pk", "cm", "am", "cam", "lm", "auto"]),
+        default="hash",
+        show_default=True,
+        help="How keyed tuples are partitioned.",
+    ),
+}
+
 
 def query_options(command: Command) -> Command:
     """The arguments that say what to run over which data, and where."""
-    for option in reversed(
-        (
-            click.argument("query", metavar="QUERY.sql"),
-            click.option(
-                "--stream",
-                "streams",
-                multiple=True,
-                metavar="NAME=URI",
-                help="A source of a stream: a file, a folder, generator:NAME. Repeat for several.",
-            ),
-            click.option(
-                "--time",
-                "times",
-                multiple=True,
-                metavar="NAME=COLUMN",
-                help="The event time column of a stream (default: TIME in the query, else ts).",
-            ),
-            click.option(
-                "--master",
-                default=DEFAULT_MASTER,
-                show_default=True,
-                metavar="M",
-                help="A Spark master URL, or none to run in this process without Spark.",
-            ),
-            click.option(
-                "--instances",
-                type=Whole(),
-                metavar="N",
-                help="Parallel instances (default: the master's cores).",
-            ),
-            click.option(
-                "--method",
-                type=OneOf(["auto", "scan"]),
-                default="auto",
-                show_default=True,
-                help="How joins compare: with an index where there is one, or every pair.",
-            ),
-            click.option(
-                "--exchange",
-                type=OneOf(["auto", "shared", "shuffle"]),
-                default="auto",
-                show_default=True,
-                help="How tasks exchange tuples: files on one host, or a shuffle.",
-            ),
-            click.option(
-                "--routing",
-                type=OneOf(["auto", "key", "deal"]),
-                default="auto",
-                show_default=True,
-                help="How joins place tuples: by their key, or dealt out evenly in turn.",
-            ),
-            click.option(
-                "--partitioner",
-                type=OneOf(["hash", "shuffle", "pk", "cm", "am", "cam", "lm", "auto"]),
-                default="hash",
-                show_default=True,
-                help="How keyed tuples are partitioned.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+    return options(*_OPTIONS)(command)
+
+
+def options(*names: str) -> Callable[[Command], Command]:
+    """Some of these arguments, by their names."""
+
+    def decorate(command: Command) -> Command:
+        for name in reversed(names):
+            command = _OPTIONS[name](command)
+        return command
+
+    return decorate
 
 
 def refuse_later(**chosen: str) -> None:
@@ -121,26 +143,72 @@ def pairs(option: str, values: Sequence[str], shape: str) -> list[Pair]:
     return found
 
 
-def switches(values: Sequence[str]) -> dict[int, int]:
-    """Read repeated BATCH=N options."""
-    asked: dict[int, int] = {}
-    for pair in pairs("--switch", values, "BATCH=N, for example 3=4"):
-        try:
-            batch, instances = int(pair.name), int(pair.value)
-        except ValueError:
+@dataclass(frozen=True)
+class Asked:
+    """What options say about instances: for all subqueries, and for single ones by name."""
+
+    instances: int | None
+    switches: dict[int, int]
+    subquery_instances: dict[str, int]
+    subquery_switches: dict[str, dict[int, int]]
+
+
+def asked_instances(instances: Sequence[str], switches: Sequence[str]) -> Asked:
+    """Read repeated N or NAME=N, and repeated BATCH=N or NAME:BATCH=N."""
+    asked = Asked(None, {}, {}, {})
+    for text in instances:
+        name, sign, value = text.rpartition("=")
+        number = _whole(value, "--instances", "must be a whole number, or NAME=N", text)
+        if sign and not name:
+            raise OptionError("--instances", "must be a whole number, or NAME=N", text)
+        if name in asked.subquery_instances:
+            raise OptionError("--instances", "a subquery can be named once", f"{name} twice")
+        if not sign and asked.instances is not None:
             raise OptionError(
-                "--switch", "must look like BATCH=N, for example 3=4", f"{pair.name}={pair.value}"
-            ) from None
-        if batch in asked:
-            raise OptionError(
-                "--switch", "a batch can be named once", f"{batch} twice", f"Keep one {batch}=N."
+                "--instances", "one number is possible", f"{asked.instances} and {number}"
             )
-        asked[batch] = instances
+        if sign:
+            asked.subquery_instances[name] = number
+        else:
+            asked = replace(asked, instances=number)
+    shape = "BATCH=N, for example 3=4"
+    for pair in pairs("--switch", switches, shape):
+        name, sign, text = pair.name.rpartition(":")
+        written = f"{pair.name}={pair.value}"
+        batch = _whole(text, "--switch", f"must look like {shape}", written)
+        number = _whole(pair.value, "--switch", f"must look like {shape}", written)
+        if sign and not name:
+            raise OptionError("--switch", f"must look like {shape}", written)
+        into = asked.subquery_switches.setdefault(name, {}) if sign else asked.switches
+        if batch in into:
+            of = f"{name}:{batch}" if sign else str(batch)
+            raise OptionError(
+                "--switch", "a batch can be named once", f"{of} twice", f"Keep one {of}=N."
+            )
+        into[batch] = number
     return asked
 
 
-def read_query(query: str, streams: Sequence[str], times: Sequence[str]) -> Node:
-    """The logical query of a script file with its stream options."""
+def refuse_all(strategy: str, command: str) -> None:
+    """A query runs with one strategy."""
+    if strategy == ALL:
+        raise OptionError(
+            "--strategy",
+            f"`{command}` takes one of {', '.join(STRATEGIES)}",
+            ALL,
+            "`tidegate explain --strategy all` compares them.",
+        )
+
+
+def _whole(text: str, option: str, requirement: str, written: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise OptionError(option, requirement, written) from None
+
+
+def read_query(query: str, streams: Sequence[str], times: Sequence[str]) -> tuple[Output, ...]:
+    """The outputs of a script file with its stream options."""
     script = read_script(_text(query))
     uris: dict[str, list[str]] = {}
     for pair in pairs("--stream", streams, "NAME=URI, for example rides=rides.csv"):

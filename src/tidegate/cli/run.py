@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from tidegate.cli.option import query_options, read_query, refuse_later, switches
+from tidegate.cli.option import (
+    asked_instances,
+    query_options,
+    read_query,
+    refuse_all,
+    refuse_later,
+)
 from tidegate.cli.value import OneOf, Whole
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
 from tidegate.errors import OptionError, UnavailableError
@@ -19,6 +26,7 @@ from tidegate.runtime.metrics import Summary
 from tidegate.runtime.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink, check_format
+from tidegate.sink.protocol import Sink
 from tidegate.sink.terminal import drawable
 
 
@@ -64,7 +72,7 @@ from tidegate.sink.terminal import drawable
     "switch",
     multiple=True,
     metavar="BATCH=N",
-    help="Ask for N instances from a batch on. Repeat for several.",
+    help="Ask for N instances from a batch on, NAME:BATCH=N for one subquery. Repeat for several.",
 )
 @click.option(
     "--policy",
@@ -99,7 +107,8 @@ def run(
     streams: tuple[str, ...],
     times: tuple[str, ...],
     master: str,
-    instances: int | None,
+    instances: tuple[str, ...],
+    strategy: str,
     method: str,
     exchange: str,
     routing: str,
@@ -129,6 +138,7 @@ def run(
         handlers=[LogHandler()],
     )
     refuse_later(partitioner=partitioner, policy=policy)
+    refuse_all(strategy, "tidegate run")
     if dashboard is not None:
         raise UnavailableError(
             "--dashboard",
@@ -136,29 +146,53 @@ def run(
             None,
             "Leave it out; a terminal shows a live view.",
         )
+    asked = asked_instances(instances, switch)
     options = RunOptions(
-        instances=instances,
+        instances=asked.instances,
         buckets=buckets,
         batch_rows=batch_rows,
         follow=follow,
-        switches=switches(switch),
+        switches=asked.switches,
+        subquery_instances=asked.subquery_instances,
+        subquery_switches=asked.subquery_switches,
     )
     place = Place(master, exchange=exchange)
     check_format(format_)
     check_places(query, out, checkpoint, summary)
-    files = FileSink(out, format_) if out else None
     join = JoinOptions(method, routing, options.buckets)
-    plan = plan_for(read_query(query, streams, times), place, join)
+    outputs = read_query(query, streams, times)
+    plan = plan_for(outputs, place, join, strategy=strategy)
+    sinks = sinks_of([o.name for o in outputs], out, format_)
+    first = outputs[0].name
+    files = sinks[first] if out else None
     view = view_of(drawable(sys.stdout), Path(query).stem, plan, place, files)
+    if view is not None:
+        sinks = {**sinks, first: view}
     loop = prepare(
         plan,
         place,
-        view or files or ConsoleSink(),
+        sinks,
         options,
         checkpoint,
         on_batch=view.batch if view else None,
     )
     report(run_until_signal(loop, view), summary)
+
+
+def sinks_of(names: Sequence[str | None], out: str | None, format: str) -> dict[str | None, Sink]:
+    """Where the outputs go: one below `out`, several in folders of their names below it."""
+    if out is None:
+        if len(names) > 1:
+            raise OptionError(
+                "--out",
+                "is needed by a script with several outputs",
+                ", ".join(str(n) for n in names),
+                "Give a folder; each output gets one of its name in it.",
+            )
+        return {names[0]: ConsoleSink()}
+    if names == [None]:
+        return {None: FileSink(out, format)}
+    return {n: FileSink(Path(out) / str(n), format, sides=out) for n in names}
 
 
 def check_places(query: str, out: str | None, checkpoint: str | None, summary: str | None) -> None:

@@ -96,9 +96,9 @@ class LiveView:
         )
         return picture(scene, self._console.width, self._console.height)
 
-    def open(self, schema: pa.Schema, store: Store, fresh: bool) -> None:
+    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
         if self._sink is not None:
-            self._sink.open(schema, store, fresh)
+            self._sink.open(schema, store, fresh, output)
 
     def stage(self, batch: BatchId, output: Output) -> None:
         self._staged = {batch: output.rows}

@@ -13,6 +13,7 @@ from rich.console import Console
 from tidegate.cli.view import LiveView
 from tidegate.clock import Clock
 from tidegate.plan.physical import Plan
+from tidegate.query.name import WINDOW
 from tidegate.runtime.launch import Place
 from tidegate.runtime.loop import Loop
 from tidegate.runtime.metrics import Summary
@@ -30,8 +31,9 @@ def view_of(
     """The view of a plan's run before a sink; None where there is no terminal to draw on."""
     if console is None:
         return None
+    windowed = plan.port(plan.targets[0].edge).time == WINDOW[1]
     start = "starting Spark" if place.on_spark else "starting"
-    return LiveView(console, title, start, sink, clock, windows=plan.aggregate is not None)
+    return LiveView(console, title, start, sink, clock, windows=windowed)
 
 
 def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:

@@ -3,46 +3,49 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import sqlglot
 from sqlglot import exp
 
-from tidegate.operate.aggregate import AggregateSpec
+from tidegate.operate.function import Function
 from tidegate.plan.physical import Prefix
-from tidegate.query.node import StreamDef
+from tidegate.query.definition import StreamDef
 
-_VERSION = "tidegate plan 1"
+_VERSION = "tidegate plan 2"
 
 
-def fingerprint(
-    streams: Sequence[StreamDef],
-    prefixes: Sequence[Prefix],
-    spec: AggregateSpec | None,
-    after: Iterable[str],
-) -> str:
+def fingerprint(lines: Iterable[str]) -> str:
     """sha256 over a canonical text: the same in every process, for SQL and Python alike.
 
     It changes with anything that changes the answer or the state. URIs, instances and the engine
-    that evaluates the prefix are left out. `after` are lines for what follows the aggregate.
+    that evaluates the prefix are left out.
     """
-    lines = [_VERSION]
-    for stream, prefix in zip(streams, prefixes, strict=True):
-        lines.append(
-            f"stream {stream.name!r} time {stream.time!r} disorder {stream.disorder_us} "
-            f"idle {stream.idle_us}"
-        )
-        lines.append(f"where {meaning(prefix.sql_where) if prefix.sql_where else None}")
-        for (name, text), (_, expr) in zip(prefix.sql_outputs, prefix.outputs, strict=True):
-            lines.append(f"column {name!r} {expr.type} {meaning(text)}")
-    if spec is not None:
-        lines.append(f"window {spec.range_us} {spec.slide_us}")
-        lines.extend(f"key {name} {type_}" for name, type_ in spec.keys)
-        for f in spec.functions:
-            user = f.user.name if f.user is not None else None
-            lines.append(f"function {f.name} {f.kind} {f.arguments} {f.type} {f.fraction} {user}")
-    lines.extend(after)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return hashlib.sha256("\n".join([_VERSION, *lines]).encode()).hexdigest()
+
+
+def input_lines(origin: StreamDef | None, prefix: Prefix) -> list[str]:
+    """What one input of a subquery means."""
+    if origin is None:
+        lines = [f"result {prefix.origin}"]
+    else:
+        lines = [
+            f"stream {origin.name!r} time {origin.time!r} disorder {origin.disorder_us} "
+            f"idle {origin.idle_us}"
+        ]
+    lines.append(f"where {meaning(prefix.sql_where) if prefix.sql_where else None}")
+    for (name, text), (_, expr) in zip(prefix.sql_outputs, prefix.outputs, strict=True):
+        lines.append(f"column {name!r} {expr.type} {meaning(text)}")
+    return lines
+
+
+def function_lines(functions: Iterable[Function]) -> list[str]:
+    """What the functions of an aggregate mean."""
+    lines = []
+    for f in functions:
+        user = f.user.name if f.user is not None else None
+        lines.append(f"function {f.name} {f.kind} {f.arguments} {f.type} {f.fraction} {user}")
+    return lines
 
 
 def meaning(text: str) -> str:

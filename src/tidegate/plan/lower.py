@@ -1,198 +1,172 @@
 """Lowering: logical nodes become the physical plan that tasks run, in the StreamCloud way.
 
-The one stateful operator and the stateless work after it are one subquery, the stateless prefix of
-each input another (operator-set).
+Every stateful operator and the stateless work after it are one subquery; the stateless work before
+it is the prefix of its inputs, done on their way to it (operator-set).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError
-from tidegate.operate.aggregate import AggregateSpec, Function
-from tidegate.plan.determinism import require_deterministic
-from tidegate.plan.fingerprint import fingerprint, meaning
+from tidegate.errors import OptionError, QueryError
+from tidegate.plan.cut import Cutting, Unit
+from tidegate.plan.fingerprint import fingerprint, input_lines
+from tidegate.plan.lower_aggregate import lower_aggregate
 from tidegate.plan.lower_join import lower_join
+from tidegate.plan.lower_process import lower_process
+from tidegate.plan.lowered import Lowered, output_lines
 from tidegate.plan.method import JoinOptions
-from tidegate.plan.physical import AggregatePlan, OrderKey, Plan
-from tidegate.plan.prefix import Prefixing, Typer, spark_sql
-from tidegate.plan.pushdown import Leaf, push_down, streams_of
-from tidegate.plan.sample import RawRows
-from tidegate.query.aggregate import AggregateCall
-from tidegate.query.check import bind_after, key_type
-from tidegate.query.join import has_join
-from tidegate.query.name import EVENT_TIME, WINDOW, column, conjuncts, substitute
-from tidegate.query.node import (
-    Aggregate,
-    Branch,
-    Filter,
-    Node,
-    Order,
-    Project,
-    Top,
-    data_names,
+from tidegate.plan.physical import (
+    OPERATOR_SET,
+    STRATEGIES,
+    AggregatePlan,
+    Edge,
+    JoinPlan,
+    Operator,
+    Plan,
+    Port,
+    ProcessPlan,
+    Subquery,
+    Target,
+    TuplePlan,
 )
-from tidegate.query.window import TimeWindow
+from tidegate.plan.prefix import Prefixing, Typer
+from tidegate.plan.pushdown import Result, push_down
+from tidegate.plan.sample import RawRows
+from tidegate.query.definition import StreamDef
+from tidegate.query.instant import event_column, event_offset
+from tidegate.query.name import EVENT_TIME, WINDOW
+from tidegate.query.node import Aggregate, Join, Node, Process, data_names
+from tidegate.query.output import Output
 from tidegate.schema import TIME
+
+_KINDS = {
+    AggregatePlan: "aggregate",
+    TuplePlan: "aggregate",
+    JoinPlan: "join",
+    ProcessPlan: "process",
+    type(None): "stateless",
+}
 
 
 def lower(
-    node: Node,
+    query: Node | Sequence[Output],
     typer: Typer | None = None,
     join: JoinOptions | None = None,
     rows: RawRows | None = None,
+    strategy: str = OPERATOR_SET,
 ) -> Plan:
     """The physical plan of a query.
 
-    What no kernel evaluates runs in Spark, before the window only, when `typer` is given; without
-    it the error of the missing kernel is raised. `join` is how the user wants joins to be done;
-    `rows` gives the first rows of a stream, from which the best way is estimated.
+    What no kernel evaluates runs in Spark, over streams only, when `typer` is given; without it
+    the error of the missing kernel is raised. `join` is how the user wants joins to be done; `rows`
+    gives the first rows of a stream, from which the best way is estimated. `strategy` is how the
+    query is cut into subqueries.
     """
-    if has_join(node):
-        return lower_join(node, Prefixing(typer), join or JoinOptions(), rows)
-    return _Lowering(Prefixing(typer)).plan(node)
-
-
-@dataclass(frozen=True)
-class _Lowering:
-    front: Prefixing
-
-    def plan(self, node: Node) -> Plan:
-        base, after = _split(node)
-        if isinstance(base, Aggregate):
-            return self._aggregate(base, after)
-        names = data_names(base)
-        if EVENT_TIME in names:
-            raise QueryError(
-                "SELECT",
-                f"the name {EVENT_TIME} belongs to the event time",
-                "a column of that name which is not the stream's time",
-                "Select the columns and rename it.",
-            )
-        leaves = push_down(base, self.front.types)
-        outputs = [[(n, lf.columns[n]) for n in names] for lf in leaves]
-        prefixes = self.front.prefixes(leaves, outputs)
-        fields = [pa.field(n, e.type) for n, e in prefixes[0].outputs]
-        schema = pa.schema([pa.field(EVENT_TIME, TIME), *fields])
-        streams = streams_of(leaves)
-        return Plan(streams, prefixes, None, schema, fingerprint(streams, prefixes, None, ()))
-
-    def _aggregate(self, base: Aggregate, after: Sequence[Node]) -> Plan:
-        if not isinstance(base.window, TimeWindow):
-            raise UnavailableError(
-                f"[{base.window}]",
-                "tuple windows are not available yet",
-                None,
-                "Use a window of time, as [RANGE 10 SECONDS].",
-            )
-        leaves = push_down(base.child, self.front.types)
-        calls = [(n, self._coerced(c, leaves[0])) for n, c in base.aggregates]
-        arguments: dict[exp.Expression, str] = {}
-        for _, call in calls:
-            for argument in call.arguments:
-                arguments.setdefault(argument, f"x{len(arguments)}")
-        shared = [(f"k{i}", e) for i, (_, e) in enumerate(base.keys)]
-        shared += [(name, e) for e, name in arguments.items()]
-        outputs = [[(n, lf.over(e)) for n, e in shared] for lf in leaves]
-        prefixes = self.front.prefixes(leaves, outputs)
-        types = {n: e.type for n, e in prefixes[0].outputs}
-        functions: list[Function] = []
-        for i, (_, call) in enumerate(calls):
-            taken = tuple(arguments[a] for a in call.arguments)
-            functions.append(call.function(f"a{i}", taken, [types[t] for t in taken]))
-        keys = tuple(
-            (f"k{i}", key_type(types[f"k{i}"], name)) for i, (name, _) in enumerate(base.keys)
-        )
-        spec = AggregateSpec(base.window.range_us, base.window.slide_us, keys, tuple(functions))
-        tail = _Tail(base)
-        for node in after:
-            tail.add(node)
-        plan = tail.plan(spec, tuple(n for n, _ in base.keys))
-        fields = [pa.field(n, TIME) for n in WINDOW]
-        schema = pa.schema([*fields, *(pa.field(n, e.type) for n, e in plan.outputs)])
-        streams = streams_of(leaves)
-        mark = fingerprint(streams, prefixes, spec, tail.lines())
-        return Plan(streams, prefixes, plan, schema, mark)
-
-    def _coerced(self, call: AggregateCall, leaf: Leaf) -> AggregateCall:
-        return call.coerced(self.front.types(leaf.stream, [leaf.over(a) for a in call.arguments]))
+    if strategy not in STRATEGIES:
+        raise OptionError("--strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
+    outputs = query if isinstance(query, Sequence) else (Output(None, query),)
+    cutting = Cutting.of((o.node for o in outputs), strategy)
+    lowering = _Lowering(cutting, typer, join or JoinOptions(), rows)
+    for unit in cutting.units:
+        lowering.add(unit)
+    targets = tuple(Target(o.name, Edge(*cutting.place(o.node, output=True))) for o in outputs)
+    lowering.lines += [f"target {t.name!r} {t.edge}" for t in targets]
+    mark = fingerprint(lowering.lines)
+    subqueries = tuple(replace(s, fingerprint=mark) for s in lowering.subqueries)
+    return Plan(tuple(lowering.streams), subqueries, targets, mark, strategy)
 
 
 @dataclass
-class _Tail:
-    """The stateless nodes above the aggregate, gathered from below over its physical columns."""
+class _Lowering:
+    cutting: Cutting
+    typer: Typer | None
+    options: JoinOptions
+    rows: RawRows | None
+    streams: list[StreamDef] = field(default_factory=list)
+    subqueries: list[Subquery] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    names: Counter[str] = field(default_factory=Counter)
 
-    base: Aggregate
-    columns: dict[str, exp.Expression] = field(init=False)
-    having: list[exp.Expression] = field(default_factory=list)
-    order: tuple[Order, ...] = ()
-    limit: int | None = None
-    ordered: bool = False
-
-    def __post_init__(self) -> None:
-        self.columns = {n: column(n) for n in WINDOW}
-        self.columns |= {n: column(f"k{i}") for i, (n, _) in enumerate(self.base.keys)}
-        self.columns |= {n: column(f"a{i}") for i, (n, _) in enumerate(self.base.aggregates)}
-
-    def add(self, node: Node) -> None:
-        """Take the next node upwards."""
-        if isinstance(node, Filter | Branch):
-            if self.limit is not None:
-                raise UnavailableError("HAVING", "a condition after LIMIT is not available yet")
-            self.having.extend(conjuncts(substitute(node.predicate, self.columns)))
-        elif isinstance(node, Project):
-            held = {n: self.columns[n] for n in WINDOW}
-            self.columns = held | {n: substitute(e, self.columns) for n, e in node.columns}
-        elif isinstance(node, Top):
-            if self.ordered:
-                raise UnavailableError("ORDER BY", "ordering a window twice is not available yet")
-            self.order = tuple(
-                Order(substitute(o.expression, self.columns), o.descending, o.nulls_lead)
-                for o in node.order
-            )
-            self.limit, self.ordered = node.limit, True
-
-    def plan(self, spec: AggregateSpec, key_names: tuple[str, ...]) -> AggregatePlan:
-        """Bind what was gathered to kernels."""
-        types = dict.fromkeys(WINDOW, TIME) | dict(spec.keys)
-        types |= {f.name: f.result for f in spec.functions}
-        for part in (*self.having, *self.columns.values(), *(o.expression for o in self.order)):
-            require_deterministic(part, "SELECT")
-        return AggregatePlan(
-            spec=spec,
-            key_names=key_names,
-            having=tuple(bind_after(e, types, "HAVING", predicate=True) for e in self.having),
-            outputs=tuple(
-                (n, bind_after(e, types, "SELECT"))
-                for n, e in self.columns.items()
-                if n not in WINDOW
-            ),
-            order=tuple(
-                OrderKey(bind_after(o.expression, types, "ORDER BY"), o.descending, o.nulls_lead)
-                for o in self.order
-            ),
-            limit=self.limit,
+    def add(self, unit: Unit) -> None:
+        """Lower the next unit; those whose rows it takes were lowered before."""
+        front = Prefixing(self.typer, self._result, self._number)
+        if isinstance(unit.base, Aggregate):
+            lowered = lower_aggregate(unit, front)
+        elif isinstance(unit.base, Join):
+            lowered = lower_join(unit, front, self.options, self.rows, self.streams)
+        elif isinstance(unit.base, Process):
+            lowered = lower_process(unit, front)
+        else:
+            lowered = _stateless(unit, front)
+        streams = tuple(
+            o if isinstance(o := lf.origin, StreamDef) else None for lf in lowered.leaves
+        )
+        name = self._name(lowered.operator)
+        self.lines.append(f"subquery {name}")
+        for origin, prefix in zip(streams, lowered.prefixes, strict=True):
+            self.lines += input_lines(origin, prefix)
+        self.lines += lowered.lines
+        self.subqueries.append(
+            Subquery(name, lowered.prefixes, streams, lowered.operator, lowered.ports)
         )
 
-    def lines(self) -> list[str]:
-        """What follows the aggregate, for the fingerprint."""
-        lines = [f"having {meaning(spark_sql(e))}" for e in self.having]
-        lines += [
-            f"order {meaning(spark_sql(o.expression))} {o.descending} {o.nulls_lead}"
-            for o in self.order
-        ]
-        lines += [f"output {n!r} {meaning(spark_sql(e))}" for n, e in self.columns.items()]
-        return [*lines, f"limit {self.limit}"]
+    def _name(self, operator: Operator | None) -> str:
+        """What a subquery is called: its kind, with a number from the second on."""
+        kind = _KINDS[type(operator)]
+        self.names[kind] += 1
+        return kind if self.names[kind] == 1 else f"{kind}{self.names[kind]}"
+
+    def _number(self, stream: StreamDef) -> int:
+        """The number of a stream; one that is there several times must be the same each time."""
+        for i, known in enumerate(self.streams):
+            if known.name == stream.name:
+                if known != stream:
+                    raise QueryError(
+                        f"stream {stream.name}",
+                        "a name must stand for one stream",
+                        "two that differ",
+                        "Give one of them another name.",
+                    )
+                return i
+        self.streams.append(stream)
+        return len(self.streams) - 1
+
+    def _result(self, node: Node) -> Result | None:
+        if not self.cutting.apart(node):
+            return None
+        edge = Edge(*self.cutting.place(node))
+        subquery = self.subqueries[edge.subquery]
+        port = subquery.ports[edge.port]
+        return Result(subquery.name, edge, port.schema, port.time, port.offset_us)
 
 
-def _split(node: Node) -> tuple[Node, list[Node]]:
-    """The stateful node, or the whole of a stateless query, and the nodes above it from below."""
-    above: list[Node] = []
-    while node.windowed and isinstance(node, Filter | Branch | Project | Top):
-        above.append(node)
-        node = node.child
-    return node, above[::-1]
+def _stateless(unit: Unit, front: Prefixing) -> Lowered:
+    """A subquery that puts tuples into the total order after filtering and projecting them."""
+    base = unit.base
+    implicit = WINDOW if base.windowed else (EVENT_TIME,)
+    names = data_names(base)
+    if EVENT_TIME in names:
+        raise QueryError(
+            "SELECT",
+            f"the name {EVENT_TIME} belongs to the event time",
+            "a column of that name which is not the stream's time",
+            "Select the columns and rename it.",
+        )
+    leaves = push_down(base, front.types, front.results)
+    held = (*WINDOW, *names) if base.windowed else names
+    prefixes = front.prefixes(leaves, [[(n, lf.columns[n]) for n in held] for lf in leaves])
+    outputs = tuple((n, e) for n, e in prefixes[0].outputs if n in names)
+    fields = [pa.field(n, TIME) for n in implicit] + [pa.field(n, e.type) for n, e in outputs]
+    port = Port(
+        schema=pa.schema(fields),
+        outputs=outputs,
+        time=event_column(base),
+        offset_us=event_offset(base),
+    )
+    lines = output_lines([(n, lf.columns[n]) for lf in leaves for n in held])
+    return Lowered(leaves, prefixes, None, (port,), tuple(lines))

@@ -12,18 +12,21 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import QueryError
 from tidegate.operate.join import Extent, JoinSpec, PairFunction, Side
 from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
 from tidegate.plan.conjunct import Conjunct, intervals_of
+from tidegate.plan.cut import Taken, Unit
 from tidegate.plan.determinism import require_deterministic
-from tidegate.plan.fingerprint import fingerprint, meaning
+from tidegate.plan.fingerprint import meaning
+from tidegate.plan.lowered import Lowered, output_lines
 from tidegate.plan.method import JoinOptions, choose
-from tidegate.plan.physical import JoinPlan, Plan, Prefix
+from tidegate.plan.physical import JoinPlan, Port, Prefix
 from tidegate.plan.prefix import Prefixing, spark_sql
-from tidegate.plan.pushdown import Leaf, push_down, streams_of
+from tidegate.plan.pushdown import Leaf
 from tidegate.plan.sample import RawRows, sample_of
 from tidegate.query.check import bind_after
+from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, SideName, column, conjuncts, substitute
 from tidegate.query.node import Branch, Filter, Node, Project, data_names
@@ -34,21 +37,34 @@ from tidegate.schema import TIME
 _LETTERS = ("l", "r")
 
 
-def lower_join(node: Node, front: Prefixing, options: JoinOptions, rows: RawRows | None) -> Plan:
-    """The physical plan of a query that is a join and stateless work above it."""
-    above = _Above.of(node)
-    join = above.join
+def lower_join(
+    unit: Unit,
+    front: Prefixing,
+    options: JoinOptions,
+    rows: RawRows | None,
+    streams: Sequence[StreamDef],
+) -> Lowered:
+    """The subquery of a join and the stateless work above it.
+
+    Conditions above a join are part of its predicate where all that take its rows have them.
+    """
+    join = unit.base
+    assert isinstance(join, Join)
+    above = [_Above.of(top) for top in unit.tops]
     left, right = (_SideLowering.of(join, side, front) for side in (0, 1))
-    conditions = above.push(left, right)
-    outputs = above.outputs()
+    conditions = list(above[0].conditions) if len(above) == 1 else _predicate(join)
+    conditions = _pushed(conditions, left, right)
     both = _Both(left, right, front)
     conditions = [(where, both.lifted(e, where)) for where, e in conditions]
-    outputs = [(n, both.lifted(e, "SELECT")) for n, e in outputs]
+    outputs = [[(n, both.lifted(e, "SELECT")) for n, e in a.outputs()] for a in above]
+    later = [_pushed(a.conditions[len(_predicate(join)) :], left, right, False) for a in above]
+    wheres = [[both.lifted(e, "WHERE") for _, e in c] if len(above) > 1 else [] for c in later]
     function = join.predicate if callable(join.predicate) else None
-    used = [e for _, e in (*conditions, *outputs)]
+    used = [e for _, e in conditions] + [e for named in outputs for _, e in named]
+    used += [e for where in wheres for e in where]
     for side in (left, right):
         side.take(used, whole=function is not None)
-    prefixes = left.prefixes(0) + right.prefixes(len(left.leaves))
+    prefixes = left.prefixes() + right.prefixes()
     names = left.physical | right.physical
     types = left.types | right.types | {EVENT_TIME: TIME}
     bound = [_bound(e, types, where, predicate=True) for where, e in conditions]
@@ -60,7 +76,6 @@ def lower_join(node: Node, front: Prefixing, options: JoinOptions, rows: RawRows
     texts = tuple(e.sql(dialect="spark", comments=False) for _, e in kept)
     parts = [Conjunct(b, t) for (b, _), t in zip(kept, texts, strict=True)]
     intervals = intervals_of(parts, set(left.physical.values()))
-    streams = streams_of((*left.leaves, *right.leaves))
     sides = (0,) * len(left.leaves) + (1,) * len(right.leaves)
     cut = len(left.leaves)
     sample = sample_of(prefixes[:cut], prefixes[cut:], streams, rows if intervals else None)
@@ -74,17 +89,51 @@ def lower_join(node: Node, front: Prefixing, options: JoinOptions, rows: RawRows
         method=choice.method,
         index=choice.index,
     )
-    named = tuple((n, _renamed(_bound(e, types, "SELECT"), names)) for n, e in outputs)
-    plan = JoinPlan(spec, sides, named, choice.routing, choice.reasons, texts)
-    schema = pa.schema([pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in named)])
+    operator = JoinPlan(spec, sides, choice.routing, choice.reasons, texts)
     renaming = {flat: column(name) for flat, name in names.items()}
-    after = [f"join {left.extent} {right.extent} {sides}"]
-    after += [f"on {meaning(spark_sql(substitute(e, renaming)))}" for _, e in kept]
+    lines = [f"join {left.extent} {right.extent} {sides}"]
+    lines += [f"on {meaning(spark_sql(substitute(e, renaming)))}" for _, e in kept]
     if function is not None:
-        after.append(f"function {_qualified(function)}")
-    after += [f"output {n!r} {meaning(spark_sql(substitute(e, renaming)))}" for n, e in outputs]
-    mark = fingerprint(streams, prefixes, None, after)
-    return Plan(streams, prefixes, None, schema, mark, plan)
+        lines.append(f"function {qualified_name(function)}")
+    ports = []
+    for named, where in zip(outputs, wheres, strict=True):
+        selected = tuple((n, _renamed(_bound(e, types, "SELECT"), names)) for n, e in named)
+        fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in selected)]
+        held = [_renamed(_bound(e, types, "WHERE", predicate=True), names) for e in where]
+        ports.append(Port(pa.schema(fields), selected, tuple(held)))
+        lines += [f"where {meaning(spark_sql(substitute(e, renaming)))}" for e in where]
+        lines += output_lines((n, substitute(e, renaming)) for n, e in named)
+    leaves = (*left.leaves, *right.leaves)
+    return Lowered(leaves, prefixes, operator, tuple(ports), tuple(lines))
+
+
+def _predicate(join: Join) -> list[tuple[str, exp.Expression]]:
+    if not isinstance(join.predicate, exp.Expression):
+        return []
+    return [("ON", c) for c in conjuncts(join.predicate)]
+
+
+def _pushed(
+    conditions: Sequence[tuple[str, exp.Expression]],
+    left: _SideLowering,
+    right: _SideLowering,
+    push: bool = True,
+) -> list[tuple[str, exp.Expression]]:
+    """The conditions on pairs; those of one side alone are given to it, if `push`."""
+    event = exp.Greatest(
+        this=column(left.flat(EVENT_TIME)), expressions=[column(right.flat(EVENT_TIME))]
+    )
+    kept = []
+    for where, written in conditions:
+        require_deterministic(written, where)
+        condition = substitute(written, {EVENT_TIME: event})
+        names = {c.name for c in condition.find_all(exp.Column)}
+        owner = next((s for s in (left, right) if names and names <= s.names), None)
+        if not push or owner is None or owner.extent.rows is not None:
+            kept.append((where, condition))
+        else:
+            owner.filter(condition)
+    return kept
 
 
 @dataclass
@@ -92,22 +141,19 @@ class _Above:
     """The conditions and columns of the nodes above a join, said over the join's own columns."""
 
     join: Join
+    output: bool
     conditions: list[tuple[str, exp.Expression]] = field(default_factory=list)
     columns: dict[str, exp.Expression] | None = None
 
     @classmethod
-    def of(cls, node: Node) -> _Above:
+    def of(cls, top: Taken) -> _Above:
         above: list[Node] = []
+        node = top.node
         while not isinstance(node, Join):
-            if not isinstance(node, Filter | Branch | Project):
-                raise UnavailableError(
-                    "JOIN", "a stateful operator above a join is not available yet"
-                )
+            assert isinstance(node, Filter | Branch | Project)
             above.append(node)
             node = node.child
-        found = cls(node)
-        if isinstance(node.predicate, exp.Expression):
-            found.conditions += [("ON", c) for c in conjuncts(node.predicate)]
+        found = cls(node, top.output, _predicate(node))
         for item in reversed(above):
             found._add(item)
         return found
@@ -123,9 +169,14 @@ class _Above:
         return substitute(expression, self.columns or {})
 
     def outputs(self) -> list[NamedExpr]:
-        """The columns after ts: as selected, or all of the left side and then of the right."""
+        """The columns after ts: as selected, or all of the left side and then of the right.
+
+        Between subqueries every column keeps the name of its side.
+        """
         if self.columns is not None:
             return list(self.columns.items())
+        if not self.output:
+            return [(n, column(n)) for n in self.join.names if n != EVENT_TIME]
         found: dict[str, NamedExpr] = {}
         for label, child in zip(self.join.labels, self.join.children, strict=True):
             for name in data_names(child):
@@ -138,23 +189,6 @@ class _Above:
                     )
                 found[name.lower()] = (name, column(SideName(label, name)))
         return list(found.values())
-
-    def push(self, left: _SideLowering, right: _SideLowering) -> list[tuple[str, exp.Expression]]:
-        """Give every side the conditions that are its own; what is left is the predicate."""
-        event = exp.Greatest(
-            this=column(left.flat(EVENT_TIME)), expressions=[column(right.flat(EVENT_TIME))]
-        )
-        kept = []
-        for where, written in self.conditions:
-            require_deterministic(written, where)
-            condition = substitute(written, {EVENT_TIME: event})
-            names = {c.name for c in condition.find_all(exp.Column)}
-            owner = next((s for s in (left, right) if names and names <= s.names), None)
-            if owner is None or owner.extent.rows is not None:
-                kept.append((where, condition))
-            else:
-                owner.filter(condition)
-        return kept
 
 
 @dataclass
@@ -176,8 +210,9 @@ class _SideLowering:
     def of(cls, join: Join, side: int, front: Prefixing) -> _SideLowering:
         child = join.children[side]
         window = (join.left_window, join.right_window)[side]
-        leaves = push_down(child, front.types)
-        own = tuple(n for n in child.names if all(n in leaf.columns for leaf in leaves))
+        leaves = front.leaves(child)
+        names = (*child.names, EVENT_TIME) if child.windowed else child.names
+        own = tuple(n for n in names if all(n in leaf.columns for leaf in leaves))
         return cls(join.labels[side], _LETTERS[side], _extent(window), leaves, own, front)
 
     @property
@@ -211,14 +246,14 @@ class _SideLowering:
         self.given = tuple(n.column for n in flat) if whole else ()
         self.physical = {n: f"{self.letter}{i}" for i, n in enumerate(flat)}
 
-    def prefixes(self, first: int) -> tuple[Prefix, ...]:
+    def prefixes(self) -> tuple[Prefix, ...]:
         sources: dict[str, exp.Expression] = {self.flat(n): column(n) for n in self.own}
         sources |= {n: self._unqualified(e) for n, e in self.extra.items()}
         named = [
             [(name, leaf.over(sources[flat])) for flat, name in self.physical.items()]
             for leaf in self.leaves
         ]
-        prefixes = self.front.prefixes(self.leaves, named, first)
+        prefixes = self.front.prefixes(self.leaves, named)
         types = dict(prefixes[0].outputs)
         self.types = {flat: types[name].type for flat, name in self.physical.items()}
         return prefixes
@@ -230,7 +265,7 @@ class _SideLowering:
         """The types of some columns, before the prefixes are made."""
         leaf = self.leaves[0]
         own = [n for n in self.own if self.flat(n) in names]
-        types = self.front.types(leaf.stream, [leaf.columns[n] for n in own])
+        types = self.front.types(leaf.origin, [leaf.columns[n] for n in own])
         return {self.flat(n): t for n, t in zip(own, types, strict=True)}
 
     def _unqualified(self, expression: exp.Expression) -> exp.Expression:
@@ -300,6 +335,6 @@ def _extent(window: JoinWindow) -> Extent:
     return Extent(None, window.rows)
 
 
-def _qualified(function: Callable[..., object]) -> str:
+def qualified_name(function: Callable[..., object]) -> str:
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', None)}.{name}"

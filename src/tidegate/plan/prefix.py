@@ -14,10 +14,12 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.operate.kernels.expression import Column, Expr
 from tidegate.plan.determinism import require_deterministic
-from tidegate.plan.physical import ARROW, SPARK, Prefix
-from tidegate.plan.pushdown import Leaf
+from tidegate.plan.physical import ARROW, SPARK, Edge, Prefix
+from tidegate.plan.pushdown import Leaf, Origin, Result, Results, below
+from tidegate.query.check import bind_after
+from tidegate.query.definition import StreamDef
 from tidegate.query.name import NamedExpr
-from tidegate.query.node import StreamDef
+from tidegate.query.node import Node
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
 
@@ -32,17 +34,25 @@ def spark_sql(expression: exp.Expression) -> str:
 
 @dataclass(frozen=True)
 class Prefixing:
-    """Makes prefixes; without a typer the error of a missing kernel is raised."""
+    """Makes prefixes; without a typer the error of a missing kernel is raised.
+
+    `results` knows which nodes are results of other subqueries, `number` gives a stream its number.
+    """
 
     typer: Typer | None
+    results: Results
+    number: Callable[[StreamDef], int]
+
+    def leaves(self, node: Node) -> tuple[Leaf, ...]:
+        """The inputs below what an operator reads."""
+        return below(node, self.types, self.results)
 
     def prefixes(
-        self, leaves: Sequence[Leaf], outputs: Sequence[Sequence[NamedExpr]], first: int = 0
+        self, leaves: Sequence[Leaf], outputs: Sequence[Sequence[NamedExpr]]
     ) -> tuple[Prefix, ...]:
-        """One per leaf, at the stream positions from `first` on; their outputs have one type."""
+        """One per leaf; their outputs have one type."""
         prefixes = tuple(
-            self._prefix(first + i, leaf, named)
-            for i, (leaf, named) in enumerate(zip(leaves, outputs, strict=True))
+            self._prefix(leaf, named) for leaf, named in zip(leaves, outputs, strict=True)
         )
         for other in prefixes[1:]:
             for (name, one), (_, here) in zip(prefixes[0].outputs, other.outputs, strict=True):
@@ -55,8 +65,8 @@ class Prefixing:
                     )
         return prefixes
 
-    def _prefix(self, position: int, leaf: Leaf, named: Sequence[NamedExpr]) -> Prefix:
-        stream = leaf.stream
+    def _prefix(self, leaf: Leaf, named: Sequence[NamedExpr]) -> Prefix:
+        origin = leaf.origin
         for part in leaf.where:
             require_deterministic(part, "WHERE")
         for _, part in named:
@@ -67,17 +77,21 @@ class Prefixing:
         sql_outputs = tuple((n, spark_sql(e)) for n, e in named)
         where, outputs, engine, reason = self._engine(leaf, named, texts, sql_outputs)
         return Prefix(
-            stream=position,
-            name=stream.name,
-            time=stream.time,
-            columns=tuple(n for n in stream.schema.names if n in read),
+            origin=self._place(origin),
+            name=origin.name,
+            time=origin.time,
+            columns=tuple(n for n in origin.schema.names if n in read),
             where=where,
             outputs=outputs,
             engine=engine,
             sql_where=" AND ".join(texts) or None,
             sql_outputs=sql_outputs,
             reason=reason,
+            offset_us=origin.offset_us if isinstance(origin, Result) else 0,
         )
+
+    def _place(self, origin: Origin) -> int | Edge:
+        return origin.edge if isinstance(origin, Result) else self.number(origin)
 
     def _engine(
         self,
@@ -86,7 +100,11 @@ class Prefixing:
         texts: Sequence[str],
         sql_outputs: Sequence[tuple[str, str]],
     ) -> tuple[tuple[Expr, ...], tuple[tuple[str, Expr], ...], str, str | None]:
-        raw = _raw_types(leaf.stream)
+        raw = _raw_types(leaf.origin)
+        if isinstance(leaf.origin, Result):
+            where = tuple(bind_after(e, raw, "WHERE", predicate=True) for e in leaf.where)
+            outputs = tuple((n, bind_after(e, raw, "SELECT")) for n, e in named)
+            return where, outputs, ARROW, None
         try:
             where = tuple(bind_predicate(e, raw, "WHERE") for e in leaf.where)
             outputs = tuple((n, bind(e, raw, "SELECT")) for n, e in named)
@@ -95,28 +113,28 @@ class Prefixing:
             if self.typer is None:
                 raise
             reason = missing.requirement
-        types = self.typer([*(t for _, t in sql_outputs), *texts], leaf.stream.schema)
+        types = self.typer([*(t for _, t in sql_outputs), *texts], leaf.origin.schema)
         for text, type_ in zip(texts, types[len(sql_outputs) :], strict=True):
             if not pa.types.is_boolean(type_):
                 raise QueryError("WHERE", f"{text} must be true or false", type_name(type_))
         columns = tuple((n, Column(n, t)) for (n, _), t in zip(sql_outputs, types, strict=False))
         return (), columns, SPARK, reason
 
-    def types(
-        self, stream: StreamDef, expressions: Sequence[exp.Expression]
-    ) -> Sequence[pa.DataType]:
-        """The types of expressions over a stream's raw columns."""
-        raw = _raw_types(stream)
+    def types(self, origin: Origin, expressions: Sequence[exp.Expression]) -> Sequence[pa.DataType]:
+        """The types of expressions over the columns of an input."""
+        raw = _raw_types(origin)
+        if isinstance(origin, Result):
+            return [bind_after(e, raw, "SELECT").type for e in expressions]
         try:
             return [bind(e, raw, "SELECT").type for e in expressions]
         except UnknownKernel:
             if self.typer is None:
                 raise
-            return self.typer([spark_sql(e) for e in expressions], stream.schema)
+            return self.typer([spark_sql(e) for e in expressions], origin.schema)
 
 
-def _raw_types(stream: StreamDef) -> dict[str, pa.DataType]:
-    return {f.name: f.type for f in stream.schema}
+def _raw_types(origin: Origin) -> dict[str, pa.DataType]:
+    return {f.name: f.type for f in origin.schema}
 
 
 def _safe(condition: exp.Expression) -> exp.Expression:

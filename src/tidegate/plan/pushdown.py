@@ -1,4 +1,7 @@
-"""The rule that turns the stateless nodes above an input into expressions over its raw columns."""
+"""The rule that turns the stateless nodes above an input into expressions over its columns.
+
+An input is a stream, or the result of another subquery.
+"""
 
 from __future__ import annotations
 
@@ -8,67 +11,94 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.errors import QueryError
+from tidegate.errors import UnavailableError
+from tidegate.plan.physical import Edge
 from tidegate.query.check import union_type
-from tidegate.query.name import EVENT_TIME, column, conjuncts, substitute
+from tidegate.query.definition import StreamDef
+from tidegate.query.name import EVENT_TIME, WINDOW, column, conjuncts, substitute
 from tidegate.query.node import (
     Branch,
     Filter,
     Input,
     Node,
     Project,
-    StreamDef,
+    Top,
     Union,
     data_names,
 )
 from tidegate.schema import type_name
 
-Typing = Callable[[StreamDef, Sequence[exp.Expression]], Sequence[pa.DataType]]
-"""Gives the types of expressions over a stream's raw columns."""
+
+@dataclass(frozen=True)
+class Result:
+    """The rows of an earlier subquery, as an input; `schema` is that of its port."""
+
+    name: str
+    edge: Edge
+    schema: pa.Schema
+    time: str
+    offset_us: int
+
+    @property
+    def event_time(self) -> exp.Expression:
+        """When a row is, said over its columns."""
+        at = column(self.time)
+        if not self.offset_us:
+            return at
+        step = exp.Interval(
+            this=exp.Literal.string(str(-self.offset_us)), unit=exp.Var(this="MICROSECOND")
+        )
+        return exp.Sub(this=at, expression=step)
+
+
+Origin = StreamDef | Result
+
+Typing = Callable[[Origin, Sequence[exp.Expression]], Sequence[pa.DataType]]
+"""Gives the types of expressions over the columns of an input."""
+
+Results = Callable[[Node], Result | None]
+"""The result that a node is, where another subquery gives its rows."""
 
 
 @dataclass(frozen=True)
 class Leaf:
     """One input with all that is stateless above it: conditions, and each column of the node."""
 
-    stream: StreamDef
+    origin: Origin
     where: tuple[exp.Expression, ...]
     columns: Mapping[str, exp.Expression]
 
     def over(self, expression: exp.Expression) -> exp.Expression:
-        """An expression over the node's columns, said over the raw ones."""
+        """An expression over the node's columns, said over those of the input."""
         return substitute(expression, self.columns)
 
 
-def push_down(node: Node, typing: Typing) -> tuple[Leaf, ...]:
-    """The leaves below a stateless node, in the order of their stream positions."""
+def push_down(node: Node, typing: Typing, results: Results) -> tuple[Leaf, ...]:
+    """The leaves below a node whose rows no other subquery gives, from left to right."""
     if isinstance(node, Input):
         return (_leaf(node),)
     if isinstance(node, Filter | Branch):
         return tuple(
             replace(leaf, where=leaf.where + conjuncts(leaf.over(node.predicate)))
-            for leaf in push_down(node.child, typing)
+            for leaf in below(node.child, typing, results)
         )
     if isinstance(node, Project):
-        return tuple(_projected(leaf, node) for leaf in push_down(node.child, typing))
+        return tuple(_projected(leaf, node) for leaf in below(node.child, typing, results))
     if isinstance(node, Union):
-        return _union(node, typing)
+        return _union(node, typing, results)
+    if isinstance(node, Top):
+        raise UnavailableError("ORDER BY", "ordering a window twice is not available yet")
     raise TypeError(f"not a stateless node: {node!r}")
 
 
-def streams_of(leaves: Sequence[Leaf]) -> tuple[StreamDef, ...]:
-    """The streams by position; one that is there several times must be the same each time."""
-    known: dict[str, StreamDef] = {}
-    for leaf in leaves:
-        stream = leaf.stream
-        if known.setdefault(stream.name, stream) != stream:
-            raise QueryError(
-                f"stream {stream.name}",
-                "a name must stand for one stream",
-                "two that differ",
-                "Give one of them another name.",
-            )
-    return tuple(leaf.stream for leaf in leaves)
+def below(node: Node, typing: Typing, results: Results) -> tuple[Leaf, ...]:
+    """The leaves of what an operator reads."""
+    found = results(node)
+    if found is None:
+        return push_down(node, typing, results)
+    columns: dict[str, exp.Expression] = {n: column(n) for n in found.schema.names}
+    columns.setdefault(EVENT_TIME, found.event_time)
+    return (Leaf(found, (), columns),)
 
 
 def _leaf(node: Input) -> Leaf:
@@ -81,29 +111,33 @@ def _leaf(node: Input) -> Leaf:
     return Leaf(node.stream, (), columns)
 
 
-def _event_time(stream: StreamDef) -> exp.Expression | None:
+def _event_time(origin: Origin) -> exp.Expression | None:
     """The event time as an expression; None where only the source knows how to read it."""
-    raw = stream.schema.field(stream.time).type
+    if isinstance(origin, Result):
+        return origin.event_time
+    raw = origin.schema.field(origin.time).type
     if pa.types.is_timestamp(raw):
-        return column(stream.time)
+        return column(origin.time)
     if pa.types.is_date(raw) or pa.types.is_string(raw):
-        return exp.cast(column(stream.time), "TIMESTAMP", dialect="spark")
+        return exp.cast(column(origin.time), "TIMESTAMP", dialect="spark")
     return None
 
 
 def _projected(leaf: Leaf, node: Project) -> Leaf:
     columns = {n: leaf.over(e) for n, e in node.columns}
-    event = _event_time(leaf.stream)
+    if node.windowed:
+        columns |= {n: leaf.columns[n] for n in WINDOW}
+    event = _event_time(leaf.origin)
     if event is not None:
         columns[EVENT_TIME] = event
     return replace(leaf, columns=columns)
 
 
-def _union(node: Union, typing: Typing) -> tuple[Leaf, ...]:
+def _union(node: Union, typing: Typing, results: Results) -> tuple[Leaf, ...]:
     names = data_names(node)
-    sides = [(data_names(c), push_down(c, typing)) for c in node.inputs]
+    sides = [(data_names(c), below(c, typing, results)) for c in node.inputs]
     leaves = [(own, leaf) for own, side in sides for leaf in side]
-    typed = [typing(leaf.stream, [leaf.columns[n] for n in own]) for own, leaf in leaves]
+    typed = [typing(leaf.origin, [leaf.columns[n] for n in own]) for own, leaf in leaves]
     wanted = [union_type([t[i] for t in typed], n) for i, n in enumerate(names)]
     result = []
     for (own, leaf), types in zip(leaves, typed, strict=True):
@@ -111,7 +145,7 @@ def _union(node: Union, typing: Typing) -> tuple[Leaf, ...]:
             name: leaf.columns[old] if have == want else _cast(leaf.columns[old], want)
             for name, old, have, want in zip(names, own, types, wanted, strict=True)
         }
-        if event := _event_time(leaf.stream):
+        if event := _event_time(leaf.origin):
             columns[EVENT_TIME] = event
         result.append(replace(leaf, columns=columns))
     return tuple(result)

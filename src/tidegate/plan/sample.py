@@ -93,9 +93,9 @@ def _side(
 ) -> pa.Table | None:
     parts = []
     for prefix in prefixes:
-        if prefix.engine != ARROW:
+        if prefix.engine != ARROW or not isinstance(prefix.origin, int):
             return None
-        raw = rows(streams[prefix.stream], prefix.columns)
+        raw = rows(streams[prefix.origin], prefix.columns)
         if raw is None:
             return None
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tidegate.batch import EpochId
 from tidegate.errors import OptionError
@@ -48,6 +49,15 @@ def even(buckets: int, instances: int, epoch: int = 0) -> Mapping:
 def switched(current: Mapping, instances: int) -> Mapping:
     """The next epoch's mapping for another number of instances."""
     return even(current.buckets, instances, current.epoch + 1)
+
+
+def recorded(mapping: Mapping) -> dict[str, Any]:
+    """A mapping as a manifest has it."""
+    return {
+        "epoch": int(mapping.epoch),
+        "instances": mapping.instances,
+        "owners": list(mapping.owners),
+    }
 
 
 def restored(epoch: int, instances: int, owners: Sequence[int]) -> Mapping:

@@ -34,7 +34,7 @@ class Compactor:
 
     def live(self, segments: Sequence[Segment], frontier_us: int, tuples: int = 0) -> list[Segment]:
         """The segments that hold a row some window may still need."""
-        horizon = self._keeper.horizon(frontier_us, tuples)
+        horizon = self._keeper.horizon(frontier_us, tuples, segments)
         return [s for s in segments if not horizon.passed(s)]
 
     def consider(
@@ -48,7 +48,7 @@ class Compactor:
         """Start rewriting where it is worth it; at most one piece of work is under way."""
         if self._running is not None or not segments:
             return
-        horizon = self._keeper.horizon(frontier_us, tuples)
+        horizon = self._keeper.horizon(frontier_us, tuples, segments)
         self._considered = tuple(segments)
         self._running = self._pool.submit(
             self._rewrite, batch, self._considered, horizon, tuple(owners)
@@ -132,7 +132,8 @@ class Compactor:
         for segment in segments:
             count = segment.rows
             if not horizon.whole(segment):
-                rows = read_segment(self._store, segment, columns=[self._keeper.order])
+                columns = list(dict.fromkeys(("bucket", self._keeper.order)))
+                rows = read_segment(self._store, segment, columns=columns)
                 count = int(horizon.live(rows, segment).sum())
             counts.append(count)
         kin = self._keeper.kin(segments, owners)

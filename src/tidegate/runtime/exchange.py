@@ -10,12 +10,12 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import IO
 
 import pyarrow as pa
 
-from tidegate.batch import from_bytes, to_bytes
+from tidegate.batch import mapped, to_bytes
 from tidegate.errors import StateError
 from tidegate.runtime.job import EVERY, Job, Outcome, Parcel
 from tidegate.state.files import reason
@@ -31,14 +31,7 @@ class Shipment:
 
     path: str
     parcels: tuple[tuple[int, int, int, str, int, int], ...]
-
-
-@dataclass(frozen=True)
-class Stored:
-    """An outcome whose rows are in a file."""
-
-    outcome: Outcome
-    path: str
+    spans_ms: dict[str, float] = field(default_factory=dict)
 
 
 def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
@@ -64,27 +57,23 @@ def receive(shipments: Iterable[Shipment], instance: int) -> list[Parcel]:
         mine = [p for p in shipment.parcels if p[0] in (instance, EVERY)]
         if not mine:
             continue
-        whole = _mapped(shipment.path) if any(p[5] for p in mine) else pa.py_buffer(b"")
+        whole = mapped(shipment.path) if any(p[5] for p in mine) else pa.py_buffer(b"")
         for owner, split, kind, label, offset, size in mine:
             parcels.append(Parcel(owner, split, kind, whole.slice(offset, size), label))
     return parcels
 
 
-def store_rows(job: Job, outcome: Outcome) -> Outcome | Stored:
-    """Leave an outcome's rows in a file where they are many, so that they need no pickling."""
-    if outcome.rows.nbytes < _INLINE_BYTES:
-        return outcome
-    path = _path(job, f"outcome-{outcome.instance}")
-    with _whole(path) as file:
-        file.write(to_bytes(outcome.rows))
-    return Stored(outcome.without_rows(), path)
-
-
-def load_rows(answer: Outcome | Stored) -> Outcome:
-    """An outcome with its rows, mapped where they are in a file."""
-    if isinstance(answer, Outcome):
-        return answer
-    return answer.outcome.with_rows(from_bytes(_mapped(answer.path)))
+def store_rows(job: Job, outcome: Outcome) -> Outcome:
+    """Leave an outcome's rows in files where they are many, so that they need no pickling."""
+    pieces = []
+    for number, piece in enumerate(outcome.pieces):
+        if piece.table is not None and piece.table.nbytes >= _INLINE_BYTES:
+            path = _path(job, f"outcome-{outcome.instance}-{number}")
+            with _whole(path) as file:
+                file.write(to_bytes(piece.table))
+            piece = replace(piece, table=None, path=path)
+        pieces.append(piece)
+    return replace(outcome, pieces=tuple(pieces))
 
 
 def leave(job: Job, name: str, data: bytes) -> str:
@@ -95,22 +84,20 @@ def leave(job: Job, name: str, data: bytes) -> str:
     return path
 
 
-def taken(path: str) -> pa.Buffer:
-    """What was left for a task."""
-    return _mapped(path)
-
-
 def begin(job: Job) -> None:
-    """Make the folder of a batch, empty; also removes what a crash left of other batches."""
-    end(job)
+    """Make the folder of a job, empty."""
+    shutil.rmtree(_folder(job), ignore_errors=True)
     try:
         os.makedirs(_folder(job))
     except OSError as error:
         raise _unwritten(_folder(job), error) from error
 
 
-def end(job: Job) -> None:
-    """Remove the folder of a batch; what is mapped stays readable until it is let go."""
+def clear(job: Job) -> None:
+    """Remove what all jobs left, of this batch and of others before a crash.
+
+    What is mapped stays readable until it is let go.
+    """
     shutil.rmtree(os.path.dirname(_folder(job)), ignore_errors=True)
 
 
@@ -133,11 +120,6 @@ def _unwritten(path: str, error: OSError) -> StateError:
         reason(error),
         "Make room or give access, and restart: the run continues after its last committed batch.",
     )
-
-
-def _mapped(path: str) -> pa.Buffer:
-    with pa.memory_map(path) as file:
-        return file.read_buffer()
 
 
 def _folder(job: Job) -> str:

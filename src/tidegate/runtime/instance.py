@@ -12,10 +12,11 @@ from tidegate.collect.order import HIDDEN, first_per_window, in_order, window_or
 from tidegate.operate.aggregate import AggregateSpec, close, merge, needed_from, sealed_before
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.order import Direction, sort_indices
-from tidegate.plan.physical import AggregatePlan
-from tidegate.runtime.job import Job, Outcome, out_name
+from tidegate.plan.physical import AggregatePlan, Port
+from tidegate.query.name import EVENT_TIME, WINDOW
+from tidegate.runtime.job import Job, Outcome, Piece, out_name
 from tidegate.runtime.metrics import Spans
-from tidegate.runtime.retention import AGGREGATE
+from tidegate.runtime.retention import PANES
 from tidegate.schema import TIME
 from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
@@ -27,26 +28,28 @@ _APART_ROWS = 2_048
 
 def run_stateless(job: Job, instance: int, tables: Sequence[pa.Table], spans: Spans) -> Outcome:
     """Put the ready tuples of one range of event times into the total order."""
+    (port,) = job.subquery.ports
     if not tables:
-        return Outcome(instance, job.plan.schema.empty_table())
+        return Outcome(instance, (Piece.of(port, port.schema.empty_table()),))
     tuples = pa.concat_tables(tables).combine_chunks()
     order = sort_indices([tuples.column(c).combine_chunks() for c in (TS, SRC, SEQ)])
     tuples = tuples.take(order)
-    columns = [tuples.column(TS).cast(TIME)]
-    columns += [tuples.column(out_name(name)) for name in job.plan.schema.names[1:]]
-    rows = pa.table(columns, schema=job.plan.schema)
+    columns = [tuples.column(out_name(n)) for n in port.schema.names if n != EVENT_TIME]
+    if EVENT_TIME in port.schema.names:
+        columns = [tuples.column(TS).cast(TIME), *columns]
+    rows = pa.table(columns, schema=port.schema)
     spans.mark("instance order")
-    return Outcome(instance, rows)
+    return Outcome(instance, (Piece.of(port, rows),))
 
 
-def run_aggregate(job: Job, instance: int, tables: Sequence[pa.Table], spans: Spans) -> Outcome:
+def run_aggregate(
+    job: Job, plan: AggregatePlan, instance: int, tables: Sequence[pa.Table], spans: Spans
+) -> Outcome:
     """Fold the batch's partials into the state of this instance's buckets; close windows.
 
     Reads state only when the frontier has passed the end of a pane. What is left for later, the
     partials of open panes and the sealed panes that open windows still need, goes into segments.
     """
-    plan = job.plan.aggregate
-    assert plan is not None
     spec = plan.spec
     sealed, needed = sealed_before(spec, job.frontier_us), needed_from(spec, job.frontier_us)
     news = merge(spec, tables)
@@ -66,9 +69,9 @@ def run_aggregate(job: Job, instance: int, tables: Sequence[pa.Table], spans: Sp
         spans.mark("instance close")
     segments = _written(store, f"{job.name}-{instance:04d}", keep, sealed)
     spans.mark("instance write")
-    rows = finish(plan, results)
+    pieces = tuple(Piece.of(p, finish(spec, p, results)) for p in job.subquery.ports)
     spans.mark("instance finish")
-    return Outcome(instance, rows, {AGGREGATE: segments})
+    return Outcome(instance, pieces, {PANES: segments})
 
 
 def _written(
@@ -97,7 +100,7 @@ def _state(
     was_sealed = sealed_before(spec, job.previous_us)
     was_needed = needed_from(spec, job.previous_us)
     waiting, panes = [], []
-    for segment in job.state.get(AGGREGATE, ()):
+    for segment in job.state.get(PANES, ()):
         mine = [b for b in segment.buckets if job.mapping.owners[b] == instance]
         if not mine:
             continue
@@ -113,23 +116,26 @@ def _state(
     return waiting, panes
 
 
-def finish(plan: AggregatePlan, results: pa.Table) -> pa.Table:
+def finish(spec: AggregateSpec, port: Port, results: pa.Table) -> pa.Table:
     """HAVING, the select list, and as much of ORDER BY and LIMIT as one instance can do."""
-    for predicate in plan.having:
-        results = results.filter(pc.fill_null(evaluate(predicate, results), False))
-    named = {
-        "window_start": results.column("window_start"),
-        "window_end": results.column("window_end"),
-    }
-    for name, expression in plan.outputs:
+    results = filtered(port, results)
+    named = {name: results.column(name) for name in WINDOW}
+    for name, expression in port.outputs:
         named[name] = evaluate(expression, results)
     directions = []
-    for place, key in enumerate(plan.order):
+    for place, key in enumerate(port.order):
         named[f"{HIDDEN}o{place:03d}"] = evaluate(key.expr, results)
         directions.append(Direction(key.descending, key.nulls_first))
-    for place, (name, _) in enumerate(plan.spec.keys):
+    for place, (name, _) in enumerate(spec.keys):
         named[f"{HIDDEN}k{place:03d}"] = results.column(name)
     rows = pa.table(named).combine_chunks()
-    if plan.limit is not None:
-        rows = first_per_window(in_order(rows, window_order(rows, directions)), plan.limit)
+    if port.limit is not None:
+        rows = first_per_window(in_order(rows, window_order(rows, directions)), port.limit)
+    return rows
+
+
+def filtered(port: Port, rows: pa.Table) -> pa.Table:
+    """The rows that a port lets pass."""
+    for predicate in port.where:
+        rows = rows.filter(pc.fill_null(evaluate(predicate, rows), False))
     return rows

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.batch import ORDER, TS, to_bytes
 from tidegate.collect.pair import pair_rows, sorted_pairs
@@ -23,7 +24,7 @@ from tidegate.operate.match import (
     places,
     total_order,
 )
-from tidegate.plan.physical import JoinPlan
+from tidegate.plan.physical import JoinPlan, Port
 from tidegate.route.bucket import bucket_of, hash_of
 from tidegate.runtime.job import (
     ALL,
@@ -34,6 +35,7 @@ from tidegate.runtime.job import (
     Job,
     Outcome,
     Parcel,
+    Piece,
     Split,
 )
 from tidegate.runtime.metrics import Spans
@@ -47,11 +49,10 @@ _SMALL_ROWS = 1_024
 Owners = npt.NDArray[np.int32]
 
 
-def deal_join(job: Job, split: int, tuples: pa.Table) -> list[Parcel]:
+def deal_join(job: Job, split: int, table: pa.Table) -> list[Parcel]:
     """Give every tuple of a split its bucket, and send it to the instances that see it."""
     join = _join(job)
-    side = join.sides[job.splits[split].stream]
-    table = tuples.rename_columns([n.removeprefix("out_") for n in tuples.column_names])
+    side = join.sides[job.splits[split].input]
     if join.routing == KEY:
         bucket = bucket_of(_keys(join, side, table), job.mapping.buckets)
     else:
@@ -75,7 +76,7 @@ def _dealt(job: Job, split: Split, rows: int) -> npt.NDArray[np.int32]:
     hash then keeps a filter that lets every n-th tuple pass from favouring an instance.
     """
     instances = job.mapping.instances
-    prefix = job.plan.prefixes[split.stream]
+    prefix = job.subquery.prefixes[split.input]
     filtered = bool(prefix.where) or prefix.sql_where is not None
     spot = (split.source, split.start if filtered else 0)
     first = int(hash_of([pa.array([s]) for s in spot])[0] >> np.uint64(32))
@@ -105,10 +106,13 @@ def _sees(spread: str, job: Job, side: int, instance: int, owners: Owners) -> np
 
 
 def run_join(
-    job: Job, instance: int, partials: Sequence[tuple[int, pa.Table]], spans: Spans
+    job: Job,
+    join: JoinPlan,
+    instance: int,
+    partials: Sequence[tuple[int, pa.Table]],
+    spans: Spans,
 ) -> Outcome:
     """Match the new tuples with those held here and among themselves; keep the instance's own."""
-    join = _join(job)
     owners = np.asarray(job.mapping.owners, np.int32)
     tables = [_in_order(job, side, partials) for side in range(2)]
     at = places(tables[0], tables[1])
@@ -125,7 +129,7 @@ def run_join(
     spans.mark("instance read state")
     found, work = match(join.spec, (news[0], news[1]), (stored[0], stored[1]))
     spans.mark("instance match")
-    rows = _output(job, join, found)
+    pieces = tuple(Piece.of(p, _output(p, join, found)) for p in job.subquery.ports)
     spans.mark("instance output")
     segments = {
         SIDES[side]: _kept(store, job, side, instance, news[side], own[side]) for side in range(2)
@@ -138,18 +142,18 @@ def run_join(
         "right": int(own[1].sum()),
         "held": int(own[0].sum() + own[1].sum()),
     }
-    return Outcome(instance, rows, segments, counts=counts)
+    return Outcome(instance, pieces, segments, counts=counts)
 
 
 def _join(job: Job) -> JoinPlan:
-    assert job.plan.join is not None
-    return job.plan.join
+    assert job.subquery.join is not None
+    return job.subquery.join
 
 
 def _in_order(job: Job, side: int, partials: Sequence[tuple[int, pa.Table]]) -> pa.Table:
     """The new tuples of a side in the total order."""
     join = _join(job)
-    mine = [t for split, t in partials if join.sides[job.splits[split].stream] == side]
+    mine = [t for split, t in partials if join.sides[job.splits[split].input] == side]
     if not mine:
         return _schema(join, side).empty_table()
     table = pa.concat_tables(mine).combine_chunks()
@@ -183,7 +187,7 @@ def _stored(store: Store, job: Job, side: int, instance: int) -> list[Held]:
         if mine:
             # Another query may have written the same file at the same place before.
             file = (store.location, segment.name, segment.checksum)
-            token = (job.plan.fingerprint, *file, keeper.way, mine)
+            token = (job.subquery.fingerprint, job.subquery.name, *file, keeper.way, mine)
             held.append(Held(read_segment(store, segment, mine), token))
     return _fewer(_join(job), side, held)
 
@@ -231,7 +235,7 @@ def _kept(
     return (write_segment(store, name, table, keeper.order, keeper.way, grouped=False),)
 
 
-def _output(job: Job, join: JoinPlan, found: Sequence[Pairs]) -> pa.Table:
+def _output(port: Port, join: JoinPlan, found: Sequence[Pairs]) -> pa.Table:
     """The output rows of matching pairs, in order, with what a merge needs."""
     parts, later = [], []
     for pairs in found:
@@ -240,13 +244,18 @@ def _output(job: Job, join: JoinPlan, found: Sequence[Pairs]) -> pa.Table:
         rows = {n: pairs.left.column(n) for n, _ in join.spec.left.columns}
         rows |= {n: pairs.right.column(n) for n, _ in join.spec.right.columns}
         table = pa.table({"ts": last.column(TS).cast(TIME), **rows})
+        place = pairs.place
+        for predicate in port.where:
+            mask = pc.fill_null(evaluate(predicate, table), False)
+            table, last, past = (t.filter(mask) for t in (table, last, past))
+            place = place[mask.to_numpy(zero_copy_only=False)]
         named = {"ts": table.column("ts")}
-        named |= {name: evaluate(expr, table) for name, expr in join.outputs}
+        named |= {name: evaluate(expr, table) for name, expr in port.outputs}
         parts.append(pair_rows(named, last, past))
-        later.append(pairs.place)
+        later.append(place)
     if not parts:
         order = {c: pa.array([], pa.int64()) for c in ORDER}
         nothing = pa.table(order)
-        empty = {f.name: pa.array([], f.type) for f in job.plan.schema}
+        empty = {f.name: pa.array([], f.type) for f in port.schema}
         return pair_rows(empty, nothing, nothing)
     return sorted_pairs(pa.concat_tables(parts), np.concatenate(later))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
 
-from tidegate.plan.physical import Plan
+from tidegate.batch import from_bytes, mapped
+from tidegate.plan.physical import Port, Subquery
 from tidegate.route import mapping as route
 from tidegate.sink.part import PartWriter
 from tidegate.source.protocol import Reader
@@ -26,7 +27,7 @@ REJECTED = 2
 START = 3
 """An empty parcel, so that an instance without tuples runs too."""
 SPANS = 4
-"""What a map task spent its time on, as JSON; any instance passes it on."""
+"""What a map task spent its time on and counted, as JSON; one instance passes it on."""
 ERROR = 5
 """Why a map task failed, pickled, where it cannot answer the driver itself."""
 
@@ -40,14 +41,15 @@ ALL, GRID, KEY = "all", "grid", "key"
 
 @dataclass(frozen=True)
 class Split:
-    """A run of positions of one source, read by one map task.
+    """A run of positions of one source, or a span of time of an edge, read by one map task.
 
-    `late` is the gate's verdict over [start, stop) as packed bits, None for none. Only positions
-    from `new_from` on go to the side outputs: earlier ones were reported when they were read.
+    `input` is the place among the inputs of the subquery. `late` is the gate's verdict over
+    [start, stop) as packed bits, None for none. Only positions from `new_from` on go to the side
+    outputs: earlier ones were reported when they were read.
     """
 
     index: int
-    stream: int
+    input: int
     source: str
     order: int
     start: int
@@ -59,27 +61,29 @@ class Split:
 
 @dataclass(frozen=True)
 class Job:
-    """One batch, for the map tasks (one per split) and the instances (one task each).
+    """One batch of one subquery, for map tasks (one per split) and instances (one task each).
 
-    `cuts_us` are the event times that divide the ready tuples of a stateless query among the
-    instances; aggregates are divided by the mapping.
+    `held` says that the splits have tuples which are not ready, or were before. `cuts_us` are the
+    event times that divide the ready tuples of a subquery without an operator among the instances;
+    aggregates are divided by the mapping.
 
-    `state` has the segments of each operator. For joins, `before` is how many tuples of each side
-    came in earlier batches, and `spread` which instances see a new tuple. `parts` is where
-    tasks may write the output themselves where it is large.
+    `state` has the segments of the operator, by what they hold. For joins, `before` is how many
+    tuples of each side came in earlier batches, and `spread` which instances see a new tuple.
+    `parts` is where tasks may write the output themselves where it is large.
 
     Files that tasks write begin with `name`, which stands for all that makes their bytes: the
     tasks of a driver that died may write on, and then write the same as the replay, or elsewhere.
     """
 
     batch: int
-    plan: Plan
+    subquery: Subquery
     splits: tuple[Split, ...]
     mapping: route.Mapping
     previous_us: int
     frontier_us: int
     state: Mapping[str, tuple[Segment, ...]]
     store: StoreHandle
+    held: bool = True
     cuts_us: tuple[int, ...] = ()
     before: tuple[int, int] = (0, 0)
     spread: str = ALL
@@ -99,7 +103,7 @@ class Job:
         bounds = [int(us) for us in (self.previous_us, self.frontier_us, *self.cuts_us)]
         facts = (read, self.mapping.owners, bounds)
         digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
-        object.__setattr__(self, "name", f"{self.batch:08d}-{digest}")
+        object.__setattr__(self, "name", f"{self.batch:08d}-{self.subquery.name}-{digest}")
 
 
 @dataclass(frozen=True)
@@ -114,19 +118,46 @@ class Parcel:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """The rows that one instance gives to one port, in order, with hidden columns for the merge.
+
+    They are here, or in a file of this host. `low_us` and `high_us` are the first and the last
+    event time.
+    """
+
+    count: int
+    low_us: int
+    high_us: int
+    table: pa.Table | None = None
+    path: str | None = None
+
+    @staticmethod
+    def of(port: Port, table: pa.Table) -> Piece:
+        times = table.column(port.time).cast(pa.int64())
+        ends = [times[i].as_py() + port.offset_us for i in (0, -1)] if len(times) else [0, 0]
+        return Piece(table.num_rows, ends[0], ends[1], table)
+
+    def load(self) -> pa.Table:
+        """The rows, mapped where they are in a file."""
+        if self.table is not None:
+            return self.table
+        assert self.path is not None
+        return from_bytes(mapped(self.path))
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What one instance reports to the driver.
 
-    `rows` is its part of the output, in order, with hidden columns for the merge; `side` are the
-    parcels of the side outputs passing through. `segments` are those it wrote, by
-    operator, `counts` is what it counted. `written` says that tasks have written
-    all rows of the batch, how many of them this outcome stands for, and `rows` are some of the
-    last. `spans_ms` is what it spent its time on, and what
-    the map tasks did whose parcels said so.
+    `pieces` are its rows by port; `side` are the parcels of the side outputs passing through.
+    `segments` are those it wrote, by what they hold, `counts` is what it counted. `written` says
+    that tasks have written all rows of the batch, how many of them this outcome stands for, and
+    that its piece has some of the last. `spans_ms` is what it spent its time on, and what the map
+    tasks did whose parcels said so.
     """
 
     instance: int
-    rows: pa.Table
+    pieces: tuple[Piece, ...]
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     side: tuple[Parcel, ...] = ()
     tuples: int = 0
@@ -135,20 +166,22 @@ class Outcome:
     counts: Mapping[str, int] = field(default_factory=dict)
     written: int | None = None
 
-    def without_rows(self) -> Outcome:
-        return replace(self, rows=self.rows.schema.empty_table())  # a slice pickles it all
-
-    def with_rows(self, rows: pa.Table) -> Outcome:
-        return replace(self, rows=rows)
+    @property
+    def rows(self) -> int:
+        """How many rows it has for all ports."""
+        return sum(p.count for p in self.pieces)
 
     def with_spans(self, spans_ms: dict[str, float]) -> Outcome:
         return replace(self, spans_ms=spans_ms)
 
 
 class Executor(Protocol):
-    """Runs the tasks of a batch; what it returns does not depend on where they ran."""
+    """Runs the tasks of a job; what it returns does not depend on where they ran."""
 
     def run(self, job: Job) -> list[Outcome]: ...
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        """Let go of what the jobs of a batch left for each other; pieces are loaded by then."""
 
     def close(self) -> None: ...
 

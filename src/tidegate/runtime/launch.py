@@ -7,7 +7,7 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike, cpu_count
@@ -19,9 +19,9 @@ from tidegate.clock import Clock
 from tidegate.errors import OptionError
 from tidegate.plan.lower import lower
 from tidegate.plan.method import JoinOptions
-from tidegate.plan.physical import Plan
+from tidegate.plan.physical import OPERATOR_SET, Plan
 from tidegate.query.join import has_join
-from tidegate.query.node import Node
+from tidegate.query.output import Output
 from tidegate.runtime.inlet import inlets_of
 from tidegate.runtime.java import ensure_java
 from tidegate.runtime.job import Executor, Job, Outcome
@@ -115,31 +115,37 @@ class DeferredExecutor:
             self._executor = self._place.executor()
         return self._executor.run(job)
 
+    def release(self, jobs: Sequence[Job]) -> None:
+        if self._executor is not None:
+            self._executor.release(jobs)
+
     def close(self) -> None:
         if self._executor is not None:
             self._executor.close()
 
 
 def plan_for(
-    node: Node,
+    outputs: Sequence[Output],
     place: Place,
     join: JoinOptions | None = None,
     connectors: Mapping[str, Connector] | None = None,
+    strategy: str = OPERATOR_SET,
 ) -> Plan:
     """Lower a query; Spark is asked for types only where kernels do not know an expression.
 
     `join` is how joins are to be done. What it leaves open is decided by the first rows of the
-    streams; `connectors` are those of sources that are not named by a URI.
+    streams; `connectors` are those of sources that are not named by a URI. `strategy` is how the
+    query is cut into subqueries.
     """
     join = join or JoinOptions()
-    if join.chosen and not has_join(node):
+    if join.chosen and not any(has_join(o.node) for o in outputs):
         option, value = join.chosen[0]
         raise OptionError(
             option, "is for joins", f"{value} for a query without one", "Leave it out."
         )
     rows = first_rows(connectors or {})
     if not place.on_spark:
-        return lower(node, None, join, rows)
+        return lower(outputs, None, join, rows, strategy)
 
     def typer(*arguments: Any) -> Any:
         from tidegate.runtime.spark import types_by_spark
@@ -148,13 +154,13 @@ def plan_for(
         assert session is not None
         return types_by_spark(session)(*arguments)
 
-    return lower(node, typer, join, rows)
+    return lower(outputs, typer, join, rows, strategy)
 
 
 def prepare(
     plan: Plan,
     place: Place,
-    sink: Sink,
+    sinks: Mapping[str | None, Sink],
     options: RunOptions,
     checkpoint: Location | None = None,
     connectors: Mapping[str, Connector] | None = None,
@@ -162,10 +168,11 @@ def prepare(
     observer: Observer | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
 ) -> Loop:
-    """Open sources, checkpoint and sink, and make the loop; nothing has been read yet.
+    """Open sources, checkpoint and sinks, and make the loop; nothing has been read yet.
 
-    `connectors` are those of sources that are not named by a URI, by the name they have in the
-    plan. Without a checkpoint the state lives in a temporary folder that ends with the loop.
+    `sinks` are by the names of the outputs, None for the only one. `connectors` are those of
+    sources that are not named by a URI, by the name they have in the plan. Without a checkpoint the
+    state lives in a temporary folder that ends with the loop.
     """
     inlets = inlets_of(plan.streams, connectors or {}, options.follow)
     if place.on_spark and place.session is None:
@@ -177,7 +184,7 @@ def prepare(
             plan,
             inlets,
             Store.open(checkpoint or str(temporary)),
-            sink,
+            sinks,
             DeferredExecutor(place),
             options,
             clock=clock,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.runtime.job import EVERY, Job, Outcome, Parcel
 from tidegate.runtime.task import map_split, run_instance, start_parcels
 
@@ -17,6 +19,9 @@ class LocalExecutor:
             run_instance(job, i, [p for p in parcels if p.instance in (i, EVERY)])
             for i in range(job.mapping.instances)
         ]
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        """Nothing was left."""
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from tidegate.batch import MIN_US, BatchId
 from tidegate.clock import Clock, SystemClock
-from tidegate.errors import OptionError, RunError
+from tidegate.errors import OptionError, near
 from tidegate.gate.intake import Cut, Intake
-from tidegate.plan.physical import Plan
-from tidegate.route.mapping import Mapping, even, restored, switched
-from tidegate.runtime.compactor import Compactor
-from tidegate.runtime.gather import gather
+from tidegate.plan.physical import QUERY_CLOUD, Edge, Plan
+from tidegate.route.mapping import even, recorded, switched
+from tidegate.runtime.edge import Delivery
+from tidegate.runtime.gather import gather, side_outputs
 from tidegate.runtime.inlet import Inlet, Spooling
-from tidegate.runtime.job import ALL, KEY, Executor, Job, Outcome
+from tidegate.runtime.job import Executor, Job, Outcome
 from tidegate.runtime.metrics import BatchReport, Spans, Summary, added, imbalance
-from tidegate.runtime.options import RunOptions
+from tidegate.runtime.options import RunOptions, one_number
 from tidegate.runtime.recovery import enter
-from tidegate.runtime.retention import SIDES, keepers
-from tidegate.runtime.splits import splits_of, time_cuts
+from tidegate.runtime.retention import SIDES
+from tidegate.runtime.stage import Stage
+from tidegate.sink.part import PartWriter
 from tidegate.sink.protocol import Output, Sink
 from tidegate.source.uri import open_uri
 from tidegate.state.lock import Lock
@@ -33,8 +34,11 @@ from tidegate.state.store import Store
 
 _log = logging.getLogger(__name__)
 
-_COUNTED = ("comparisons", "compared", *SIDES)
-"""What instances count that is summed up in the manifest."""
+_COUNTED = ("comparisons", "compared")
+"""What instances count that is summed up for the query."""
+
+Outcomes = list[list[Outcome]]
+"""What all instances of all subqueries report of a batch."""
 
 Observer = Callable[[str, int], None]
 """Called with the name of each step of a batch as it is reached, and the batch."""
@@ -52,7 +56,7 @@ class Loop:
         plan: Plan,
         inlets: Sequence[Inlet],
         store: Store,
-        sink: Sink,
+        sinks: Mapping[str | None, Sink],
         executor: Executor,
         options: RunOptions,
         clock: Clock | None = None,
@@ -61,7 +65,7 @@ class Loop:
     ) -> None:
         self.plan = plan
         self.store = store
-        self.sink = sink
+        self.sinks = sinks
         self.executor = executor
         self.options = options
         self.summary = Summary()
@@ -69,21 +73,20 @@ class Loop:
         self._observe = observer or (lambda step, batch: None)
         self._on_batch = on_batch or (lambda report: None)
         self._stop = threading.Event()
-        self._asked: int | None = None
         self._gate = threading.Lock()
         """Held where the intake is used: by the loop between batches, by who announces."""
         self._closing: list[Callable[[], None]] = []
         self._lock = Lock(store)
-        self._intake = Intake(hold=plan.aggregate is None)
-        self._compactors = {
-            name: Compactor(store, keeper, f"{name}-compact")
-            for name, keeper in keepers(plan).items()
-        }
+        self._intake = Intake(plan.hold)
+        self._stages = [
+            Stage(s, store, plan.hold, telling)
+            for s, telling in zip(plan.subqueries, _telling(plan), strict=True)
+        ]
         try:
-            self._manifest = self._recover()
-            self._mapping = restored(
-                self._manifest.epoch, self._manifest.instances, self._manifest.mapping
+            options.check_subqueries(
+                [s.name for s in plan.subqueries], shared=plan.strategy == QUERY_CLOUD
             )
+            self._manifest = self._recover()
             self._let_in(inlets)
         except BaseException:
             self.close()
@@ -101,9 +104,10 @@ class Loop:
 
     def close(self) -> None:
         """Let go of threads, the sink, the executor and the checkpoint."""
-        for compactor in self._compactors.values():
-            compactor.close()
-        self.sink.close()
+        for stage in self._stages:
+            stage.close()
+        for sink in self.sinks.values():
+            sink.close()
         self.executor.close()
         for action in self._closing:
             action()
@@ -117,10 +121,19 @@ class Loop:
         """End after the batch that is running."""
         self._stop.set()
 
-    def scale(self, instances: int) -> None:
-        """Ask for another number of instances from the next batch on."""
-        switched(self._mapping, instances)
-        self._asked = instances
+    def scale(self, instances: int, subquery: str | None = None) -> None:
+        """Ask for another number of instances from the next batch on, for one subquery or all."""
+        names = [s.name for s in self._stages]
+        if subquery is not None and subquery not in names:
+            raise OptionError(
+                "scale", "must name a subquery of the query", subquery, near(subquery, names)
+            )
+        if subquery is not None and self.plan.strategy == QUERY_CLOUD and len(names) > 1:
+            raise one_number("scale", subquery)
+        for stage in self._stages:
+            if subquery in (None, stage.name):
+                switched(stage.mapping(self._manifest), instances)
+                stage.asked = instances
 
     def announce(self, inlet: Inlet, promised_us: int | None = None) -> None:
         """Let a source join at the next batch; it promises event times from `promised_us` on.
@@ -159,45 +172,72 @@ class Loop:
             return None
         spans.mark("gate")
         self._observe("after gate", batch)
-        mapping, epochs = self._switch(batch)
-        held = self._manifest.operators
-        state = {n: c.apply(held.get(n, ())) for n, c in self._compactors.items()}
-        job = self._job(batch, cut, mapping, state)
+        epochs: list[Mapping[str, Any]] = list(self._manifest.epochs)
         with self._ahead():
-            outcomes = _checked(job, self.executor.run(job))
+            jobs, outcomes = self._operate(cut, epochs)
         self._observe("after operate", batch)
         spans.mark("operate")
-        output = gather(self.plan, outcomes)
-        self.sink.stage(BatchId(batch), output)
+        outputs = self._collect(batch, outcomes)
+        self.executor.release(jobs)
         spans.mark("collect")
-        manifest = self._next_manifest(batch, cut, mapping, epochs, state, outcomes, output)
+        manifest = self._next_manifest(cut, jobs, epochs, outcomes, outputs)
         self._observe("before commit", batch)
         self.store.publish(manifest)
         self._observe("after commit", batch)
         self.store.retire(self._manifest, manifest)
         spans.mark("commit")
-        self.sink.publish(BatchId(batch))
+        for sink in self.sinks.values():
+            sink.publish(BatchId(batch))
         spans.mark("publish")
         with self._gate:
             self._intake.forget()
         self._observe("after publish", batch)
-        previous, self._manifest, self._mapping = self._manifest, manifest, mapping
-        self._compact(manifest)
+        previous, self._manifest = self._manifest, manifest
+        for stage in self._stages:
+            stage.compact(manifest)
         return self._report(previous, manifest, outcomes, self._clock.now() - started, spans)
 
-    def _compact(self, manifest: Manifest) -> None:
-        """Let the compactors know what was committed, and start what is worth it."""
-        for name, compactor in self._compactors.items():
-            segments = manifest.operators.get(name, ())
-            compactor.settle(segments)
-            if not manifest.finished:
-                compactor.consider(
-                    manifest.batch,
-                    segments,
-                    manifest.frontier_us,
-                    manifest.counters.get(name, 0),
-                    manifest.mapping,
-                )
+    def _operate(self, cut: Cut, epochs: list[Mapping[str, Any]]) -> tuple[list[Job], Outcomes]:
+        """Run every subquery over the batch, each after those whose rows it takes."""
+        batch, jobs, outcomes = self._manifest.batch + 1, list[Job](), Outcomes()
+        given: dict[Edge, Delivery] = {}
+        for number, stage in enumerate(self._stages):
+            mapping, epoch = stage.switched(self._manifest, batch, self.options, self._clock)
+            if epoch is not None:
+                epochs.append(epoch)
+            job = stage.job(self._manifest, cut, mapping, given, self._parts(number, batch))
+            found = stage.checked(job, self.executor.run(job))
+            jobs.append(job)
+            outcomes.append(found)
+            for place, port in enumerate(stage.subquery.ports):
+                edge = Edge(number, place)
+                if edge in self.plan.taken:
+                    operator = stage.subquery.operator
+                    given[edge] = Delivery.of(job.name, operator, place, port, found)
+        return jobs, outcomes
+
+    def _parts(self, number: int, batch: int) -> PartWriter | None:
+        """What tasks may write the rows of a subquery with, where only one output takes them."""
+        edge = Edge(number, 0)
+        mine = [t for t in self.plan.targets if t.edge.subquery == number]
+        if edge in self.plan.taken or len(mine) != 1:
+            return None
+        return self.sinks[mine[0].name].parts(BatchId(batch))
+
+    def _collect(self, batch: int, outcomes: Outcomes) -> list[Output]:
+        """The rows of every output in their order, staged; the first has the side outputs too."""
+        late, rejected = side_outputs(outcomes)
+        outputs: list[Output] = []
+        for target in self.plan.targets:
+            subquery = self.plan.subqueries[target.edge.subquery]
+            port = subquery.ports[target.edge.port]
+            found = outcomes[target.edge.subquery]
+            output = gather(subquery.operator, target.edge.port, port, found)
+            if not outputs:
+                output = replace(output, late=late, rejected=rejected)
+            self.sinks[target.name].stage(BatchId(batch), output)
+            outputs.append(output)
+        return outputs
 
     @contextmanager
     def _ahead(self) -> Iterator[None]:
@@ -219,11 +259,12 @@ class Loop:
 
     def _recover(self) -> Manifest:
         """The state to continue from, with the newest batch published (again)."""
-        manifest = enter(self.store, self._lock, self.sink, self.plan, self.options.buckets)
+        manifest = enter(self.store, self._lock, self.sinks, self.plan, self.options.buckets)
         if manifest is None:
             mapping = even(self.options.buckets, self.options.first_instances)
-            return Manifest(-1, 0, mapping.instances, mapping.owners, MIN_US)
-        self.sink.publish(BatchId(manifest.batch))
+            return Manifest(-1, {s.name: recorded(mapping) for s in self._stages}, MIN_US)
+        for sink in self.sinks.values():
+            sink.publish(BatchId(manifest.batch))
         self._intake.restore(manifest.frontier_us, manifest.sources)
         self._count(manifest)
         return manifest
@@ -273,94 +314,58 @@ class Loop:
         self.summary.state_rows = sum(s.rows for s in segments)
         self.summary.state_bytes = sum(s.bytes for s in segments)
 
-    def _switch(self, batch: int) -> tuple[Mapping, tuple[dict[str, Any], ...]]:
-        """The mapping of this batch, and the history of epochs with a new one where it changed."""
-        started = self._clock.now()
-        asked = self._asked or self.options.instances_at(batch)
-        epochs = tuple(dict(e) for e in self._manifest.epochs)
-        mapping = self._mapping
-        if batch == 0:
-            mapping = even(self.options.buckets, asked or self.options.first_instances)
-        elif asked is not None and asked != mapping.instances:
-            mapping = switched(mapping, asked)
-        elif epochs:
-            return mapping, epochs
-        entry = {
-            "epoch": int(mapping.epoch),
-            "batch": batch,
-            "instances": mapping.instances,
-            "switch_ms": round((self._clock.now() - started) * 1e3, 4),
-        }
-        return mapping, (*epochs, entry)
-
-    def _job(
-        self, batch: int, cut: Cut, mapping: Mapping, state: dict[str, tuple[Segment, ...]]
-    ) -> Job:
-        counters, join = self._manifest.counters, self.plan.join
-        splits = tuple(splits_of(cut))
-        return Job(
-            batch,
-            self.plan,
-            splits,
-            mapping,
-            cut.previous_us,
-            cut.frontier_us,
-            state,
-            self.store.handle(),
-            time_cuts(cut, mapping.instances),
-            (counters.get(SIDES[0], 0), counters.get(SIDES[1], 0)),
-            KEY if join is not None and join.routing == KEY and not join.spec.counts else ALL,
-            self.sink.parts(BatchId(batch)) if join is not None else None,
-        )
-
     def _next_manifest(
         self,
-        batch: int,
         cut: Cut,
-        mapping: Mapping,
-        epochs: tuple[dict[str, Any], ...],
-        state: dict[str, tuple[Segment, ...]],
-        outcomes: Sequence[Outcome],
-        output: Output,
+        jobs: Sequence[Job],
+        epochs: Sequence[Mapping[str, Any]],
+        outcomes: Outcomes,
+        outputs: Sequence[Output],
     ) -> Manifest:
-        counters = dict(self._manifest.counters)
         with self._gate:
             sources = self._intake.saved()
-        news = {
-            "rows_in": cut.rows,
-            "rows_out": output.count,
-            "rows_late": sum(t.num_rows for t in output.late.values()),
-            "rows_rejected": output.rejected.num_rows if output.rejected is not None else 0,
-            "batches": 1,
-        }
-        for outcome in outcomes:
-            news |= {n: news.get(n, 0) + c for n, c in outcome.counts.items() if n in _COUNTED}
-        for name, count in news.items():
-            counters[name] = counters.get(name, 0) + count
-        operators = {}
-        for name, compactor in self._compactors.items():
-            live = compactor.live(state[name], cut.frontier_us, counters.get(name, 0))
-            written = [s for o in outcomes for s in o.segments.get(name, ())]
-            operators[name] = (*live, *written)
+        counters = self._counters(cut, outcomes, outputs)
+        operators: dict[str, tuple[Segment, ...]] = {}
+        for stage, found in zip(self._stages, outcomes, strict=True):
+            operators |= stage.operators(found, cut.frontier_us, counters)
         return replace(
             self._manifest,
-            batch=batch,
-            epoch=int(mapping.epoch),
-            instances=mapping.instances,
-            mapping=mapping.owners,
+            batch=self._manifest.batch + 1,
+            mappings={j.subquery.name: recorded(j.mapping) for j in jobs},
             frontier_us=cut.frontier_us,
             sources=sources,
             operators=operators,
             counters=counters,
-            epochs=epochs,
+            epochs=tuple(epochs),
             finished=cut.exhausted,
         )
+
+    def _counters(self, cut: Cut, outcomes: Outcomes, outputs: Sequence[Output]) -> dict[str, int]:
+        """The sums over all batches, with those of this one."""
+        rejected = outputs[0].rejected
+        news = {
+            "rows_in": cut.rows,
+            "rows_out": sum(o.count for o in outputs),
+            "rows_late": sum(t.num_rows for t in outputs[0].late.values()),
+            "rows_rejected": rejected.num_rows if rejected is not None else 0,
+            "batches": 1,
+        }
+        for stage, found in zip(self._stages, outcomes, strict=True):
+            for outcome in found:
+                for name, count in outcome.counts.items():
+                    if name in (*_COUNTED, *SIDES):
+                        key = name if name in _COUNTED else stage.key(name)
+                        news[key] = news.get(key, 0) + count
+        counters = dict(self._manifest.counters)
+        for name, count in news.items():
+            counters[name] = counters.get(name, 0) + count
+        return counters
 
     def _report(
         self,
         previous: Manifest,
         manifest: Manifest,
-        outcomes: Sequence[Outcome],
+        outcomes: Outcomes,
         seconds: float,
         spans: Spans,
     ) -> BatchReport:
@@ -368,6 +373,7 @@ class Loop:
             return manifest.counters[name] - previous.counters.get(name, 0)
 
         self._count(manifest)
+        every = [o for found in outcomes for o in found]
         report = BatchReport(
             manifest.batch,
             more("rows_in"),
@@ -379,12 +385,17 @@ class Loop:
             manifest.frontier_us,
             seconds,
             spans.spans_ms,
-            imbalance([o.tuples for o in outcomes]),
+            max(imbalance([o.tuples for o in found]) for found in outcomes),
             self.summary.state_rows,
             self.summary.state_bytes,
-            added(o.spans_ms for o in outcomes),
+            added(o.spans_ms for o in every),
             max((s["floor_us"] for s in manifest.sources), default=MIN_US),
-            tuple(o.counts for o in outcomes),
+            tuple(o.counts for o in every),
+            tuple(
+                stage.name
+                for stage, found in zip(self._stages, outcomes, strict=True)
+                for _ in found
+            ),
         )
         self.summary.add(report)
         _log.debug(
@@ -400,14 +411,15 @@ class Loop:
         return report
 
 
-def _checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The outcomes by instance; every instance must have answered exactly once."""
-    answered = sorted(o.instance for o in outcomes)
-    if answered != list(range(job.mapping.instances)):
-        raise RunError(
-            f"batch {job.batch}",
-            f"all {job.mapping.instances} instances must answer once",
-            f"answers of {answered}",
-            "Nothing was committed; run again.",
-        )
-    return sorted(outcomes, key=lambda o: o.instance)
+def _telling(plan: Plan) -> list[frozenset[int]]:
+    """By subquery, the inputs that report late and rejected tuples: the first of each stream."""
+    told: set[int] = set()
+    telling = []
+    for subquery in plan.subqueries:
+        mine = set()
+        for number, prefix in enumerate(subquery.prefixes):
+            if isinstance(prefix.origin, int) and prefix.origin not in told:
+                told.add(prefix.origin)
+                mine.add(number)
+        telling.append(frozenset(mine))
+    return telling

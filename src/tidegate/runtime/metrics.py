@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,7 +38,12 @@ class BatchReport:
     newest_us: int = MIN_US
     """The newest event time that any source has brought so far; -inf before there is one."""
     instance_counts: tuple[Mapping[str, int], ...] = ()
-    """What each instance counted: outputs, cpu_us, and of a join comparisons and compared."""
+    """What each instance counted: outputs, cpu_us, and of a join comparisons and compared.
+
+    Also what map tasks say through them: map_cpu_us, and taken, the tuples that they read.
+    """
+    subqueries: tuple[str, ...] = ()
+    """Of which subquery each of them is."""
 
     @property
     def comparisons(self) -> tuple[int, ...]:
@@ -104,16 +109,18 @@ class Summary:
             "state_bytes": self.state_bytes,
         }
 
-    def _per_instance(self) -> list[dict[str, int]]:
+    def _per_instance(self) -> list[dict[str, Any]]:
         """What each instance counted, over the batches that are kept."""
-        total: list[dict[str, int]] = []
+        total: dict[tuple[str, int], dict[str, Any]] = {}
         for report in self.reports:
-            for i, counts in enumerate(report.instance_counts):
-                if i == len(total):
-                    total.append({"instance": i})
-                for name in ("comparisons", "compared", "outputs", "cpu_us"):
-                    total[i][name] = total[i].get(name, 0) + counts.get(name, 0)
-        return total
+            seen: Counter[str] = Counter()
+            for name, counts in zip(report.subqueries, report.instance_counts, strict=True):
+                number = seen[name]
+                seen[name] += 1
+                one = total.setdefault((name, number), {"subquery": name, "instance": number})
+                for what in ("comparisons", "compared", "outputs", "cpu_us"):
+                    one[what] = one.get(what, 0) + counts.get(what, 0)
+        return [total[key] for key in sorted(total)]
 
     def text(self) -> str:
         """The summary in a few lines, for the end of a run in a terminal."""
@@ -133,10 +140,13 @@ class Summary:
             lines.append(
                 f"{d['comparisons']:,} comparisons by the definition, {d['compared']:,} made"
             )
+        several = len({e["subquery"] for e in self.epochs}) > 1
         lines += [
-            f"epoch {e['epoch']}: {_instances(e['instances'])} from batch {e['batch']}, "
+            f"{e['subquery'] + ' ' if several else ''}epoch {e['epoch']}: "
+            f"{_instances(e['instances'])} from batch {e['batch']}, "
             f"switched in {e['switch_ms']:.2f} ms"
-            for e in self.epochs[1:]
+            for e in self.epochs
+            if e["epoch"]
         ]
         if late:
             lines.append(

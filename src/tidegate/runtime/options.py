@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.errors import OptionError
+from tidegate.errors import OptionError, near
 
 DEFAULT_BUCKETS = 64
 DEFAULT_BATCH_ROWS = 1_000_000
@@ -18,7 +18,8 @@ class RunOptions:
 
     `instances` is what the user asked for, None to go on with what the checkpoint has, or with
     `default_instances` at the start. `switches` maps a batch to the number of instances asked for
-    from that batch on.
+    from that batch on. Both are for every subquery; `subquery_instances` and `subquery_switches`
+    are for one, by its name, and go before them.
     """
 
     instances: int | None = None
@@ -28,16 +29,23 @@ class RunOptions:
     follow: bool = False
     switches: Mapping[int, int] = field(default_factory=dict)
     poll_s: float = 0.2
+    subquery_instances: Mapping[str, int] = field(default_factory=dict)
+    subquery_switches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)
         self._positive("--batch-rows", self.batch_rows)
         if self.buckets > MAX_BUCKETS:
             raise OptionError("--buckets", f"must be at most {MAX_BUCKETS}", str(self.buckets))
-        if self.instances is not None:
-            self._positive("--instances", self.instances)
-            self._fits("--instances", self.instances)
-        for batch, instances in self.switches.items():
+        for asked in (self.instances, *self.subquery_instances.values()):
+            if asked is not None:
+                self._positive("--instances", asked)
+                self._fits("--instances", asked)
+        for switches in (self.switches, *self.subquery_switches.values()):
+            self._check_switches(switches)
+
+    def _check_switches(self, switches: Mapping[int, int]) -> None:
+        for batch, instances in switches.items():
             if batch < 0:
                 raise OptionError(
                     "--switch",
@@ -67,12 +75,42 @@ class RunOptions:
                 "Ask for fewer instances or more --buckets.",
             )
 
-    def instances_at(self, batch: int) -> int | None:
-        """The number of instances asked for at a batch; None where nothing was asked."""
-        asked = [b for b in self.switches if b <= batch]
-        return self.switches[max(asked)] if asked else self.instances
+    def instances_at(self, batch: int, subquery: str) -> int | None:
+        """The instances asked for a subquery at a batch; None where nothing was asked."""
+        own = self.subquery_switches.get(subquery, {})
+        asked = {b: n for b, n in {**self.switches, **own}.items() if b <= batch}
+        if asked:
+            return asked[max(asked)]
+        return self.subquery_instances.get(subquery, self.instances)
+
+    def check_subqueries(self, known: Sequence[str], shared: bool = False) -> None:
+        """Refuse names of subqueries that the query does not have.
+
+        With `shared`, all subqueries have the same instances, and none can be named.
+        """
+        for option, named in (
+            ("--instances", self.subquery_instances),
+            ("--switch", self.subquery_switches),
+        ):
+            for name in named:
+                if shared:
+                    raise one_number(option, name)
+                if name not in known:
+                    raise OptionError(
+                        option, "must name a subquery of the query", name, near(name, known)
+                    )
 
     @property
     def first_instances(self) -> int:
         """How many instances a query starts with when nothing else was asked for."""
         return min(self.default_instances, self.buckets)
+
+
+def one_number(where: str, name: str) -> OptionError:
+    """What to say of instances for one subquery where all have the same."""
+    return OptionError(
+        where,
+        "the strategy query-cloud has one number of instances for the whole query",
+        f"one for {name}",
+        "Leave the subquery out, or use another --strategy.",
+    )

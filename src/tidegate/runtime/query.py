@@ -45,9 +45,12 @@ class RunningQuery:
         self._thread.join()
         return self._result()
 
-    def scale(self, instances: int) -> None:
-        """Go on with another number of instances from the next batch on; no state moves."""
-        self._loop.scale(instances)
+    def scale(self, instances: int, subquery: str | None = None) -> None:
+        """Go on with another number of instances from the next batch on; no state moves.
+
+        For every subquery, or for one by its name; `explain` shows the names.
+        """
+        self._loop.scale(instances, subquery)
 
     def rebalance(self) -> None:
         """Spread the buckets by their load."""

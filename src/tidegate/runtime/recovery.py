@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tidegate.errors import CheckpointError
@@ -13,7 +14,9 @@ from tidegate.state.store import Store
 from tidegate.version import __version__
 
 
-def enter(store: Store, lock: Lock, sink: Sink, plan: Plan, buckets: int) -> Manifest | None:
+def enter(
+    store: Store, lock: Lock, sinks: Mapping[str | None, Sink], plan: Plan, buckets: int
+) -> Manifest | None:
     """The newest manifest of a checkpoint, None where there is none yet; what crashes left is gone.
 
     Makes the checkpoint where there is none. Refuses one that belongs to another query or to a
@@ -32,14 +35,24 @@ def enter(store: Store, lock: Lock, sink: Sink, plan: Plan, buckets: int) -> Man
                 "manifests without it",
                 "Restore the file, or start from an empty checkpoint.",
             )
-        sink.open(plan.schema, store, fresh=True)
-        store.create({**wanted, "version": __version__, "schema": str(plan.schema)})
+        _open(sinks, plan, store, fresh=True)
+        schemas = "; ".join(str(plan.port(t.edge).schema) for t in plan.targets)
+        store.create({**wanted, "version": __version__, "schema": schemas})
         lock.take()
     else:
         _check_meta(store.location, meta, wanted)
-        sink.open(plan.schema, store, fresh=manifest is None)
+        _open(sinks, plan, store, fresh=manifest is None)
     store.clean()
     return manifest
+
+
+def _open(sinks: Mapping[str | None, Sink], plan: Plan, store: Store, fresh: bool) -> None:
+    for target in plan.targets:
+        schema = plan.port(target.edge).schema
+        if target.name is None:
+            sinks[None].open(schema, store, fresh)
+        else:
+            sinks[target.name].open(schema, store, fresh, target.name)
 
 
 def _check_meta(location: str, meta: dict[str, Any], wanted: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,13 +14,15 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US, TS
 from tidegate.operate.aggregate import AggregateSpec, needed_from, sealed_before
 from tidegate.operate.match import RANK, arranged, ints
-from tidegate.plan.physical import JoinPlan, Plan
+from tidegate.plan.physical import AggregatePlan, JoinPlan, Operator, ProcessPlan, TuplePlan
 from tidegate.state.compaction import DEAD_SHARE, by_bucket
 from tidegate.state.segment import Segment
 
-AGGREGATE = "aggregate"
+PANES = "panes"
 SIDES = ("left", "right")
-"""The names of operators' state in a manifest."""
+TUPLES = "tuples"
+BUCKETS = "buckets"
+"""What the segments of an operator hold, by the names they have below it in a manifest."""
 
 _CELLS = 8
 """Into how many parts a window is divided whose rows may be merged."""
@@ -62,8 +64,11 @@ class Keeper(Protocol):
     def grouped(self) -> bool:
         """Whether segments are sorted by bucket."""
 
-    def horizon(self, frontier_us: int, tuples: int) -> Horizon:
-        """What is needed when the frontier is there and so many tuples have come."""
+    def horizon(self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()) -> Horizon:
+        """What is needed when the frontier is there and so many tuples have come.
+
+        `segments` are all there are, oldest first.
+        """
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         """Rows of several segments, oldest first, in the order of one."""
@@ -72,12 +77,16 @@ class Keeper(Protocol):
         """Numbers that are equal for segments which may be merged; None for one left alone."""
 
 
-def keepers(plan: Plan) -> dict[str, Keeper]:
-    """The operators of a plan that keep state."""
-    if plan.aggregate is not None:
-        return {AGGREGATE: PaneKeeper(plan.aggregate.spec)}
-    if plan.join is not None:
-        return {name: SideKeeper(plan.join, i) for i, name in enumerate(SIDES)}
+def keepers(operator: Operator | None) -> dict[str, Keeper]:
+    """How the state of an operator is kept, by what its segments hold."""
+    if isinstance(operator, AggregatePlan):
+        return {PANES: PaneKeeper(operator.spec)}
+    if isinstance(operator, JoinPlan):
+        return {name: SideKeeper(operator, i) for i, name in enumerate(SIDES)}
+    if isinstance(operator, TuplePlan):
+        return {TUPLES: BucketKeeper("rank", added=True)}
+    if isinstance(operator, ProcessPlan):
+        return {BUCKETS: BucketKeeper("bucket", added=False)}
     return {}
 
 
@@ -123,7 +132,9 @@ class PaneKeeper:
     def cell(self) -> int:
         return max(self.spec.range_us // self.spec.pane_us // _CELLS, 1)
 
-    def horizon(self, frontier_us: int, tuples: int) -> PaneHorizon:
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> PaneHorizon:
         return PaneHorizon.at(self.spec, frontier_us)
 
     def arrange(self, rows: pa.Table) -> pa.Table:
@@ -185,7 +196,9 @@ class SideKeeper:
         index = None if spec.index is None else spec.intervals[spec.index].text
         return zlib.crc32(repr((spec.method, index, self.join.routing)).encode())
 
-    def horizon(self, frontier_us: int, tuples: int) -> SideHorizon:
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> SideHorizon:
         range_us, rows = self._extent
         if rows is not None:
             return SideHorizon(RANK, tuples - rows, self.way)
@@ -205,3 +218,71 @@ class SideKeeper:
             one = mine.pop() if len(mine) == 1 else -1
             kin.append(one if segment.sealed == self.way else None)
         return kin
+
+
+WHOLE = 1
+"""The `sealed` of a segment that has all there is of its buckets; others add to older ones."""
+
+
+@dataclass(frozen=True)
+class BucketHorizon:
+    """Of every bucket, the newest segment that has the whole of it, and what came after."""
+
+    wholes: Mapping[int, str]
+    """The name of that segment by bucket."""
+    older: frozenset[tuple[str, int]]
+    """Segments and buckets that it stands for."""
+    sealed: int = WHOLE
+
+    @staticmethod
+    def of(segments: Sequence[Segment]) -> BucketHorizon:
+        wholes: dict[int, str] = {}
+        older: set[tuple[str, int]] = set()
+        past: dict[int, list[str]] = {}
+        for segment in segments:
+            for bucket in segment.buckets:
+                if segment.sealed == WHOLE:
+                    older.update((name, bucket) for name in past.get(bucket, ()))
+                    wholes[bucket] = segment.name
+                past.setdefault(bucket, []).append(segment.name)
+        return BucketHorizon(wholes, frozenset(older))
+
+    def needed(self, segment: Segment) -> tuple[int, ...]:
+        """The buckets of a segment that are not in a newer whole."""
+        return tuple(b for b in segment.buckets if (segment.name, b) not in self.older)
+
+    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+        return np.isin(ints(rows, "bucket"), self.needed(segment))
+
+    def passed(self, segment: Segment) -> bool:
+        return not self.needed(segment)
+
+    def whole(self, segment: Segment) -> bool:
+        return len(self.needed(segment)) == len(segment.buckets)
+
+
+@dataclass(frozen=True)
+class BucketKeeper:
+    """State that its instances write whole, bucket by bucket, or add to.
+
+    Where they add, segments are not merged: what is added must stay after what it adds to.
+    """
+
+    order: str
+    added: bool
+    dead_share = 0.5
+    grouped = True
+    cell = 2**62
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> BucketHorizon:
+        return BucketHorizon.of(segments)
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        return by_bucket(rows, self.order)
+
+    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+        if not self.added:
+            return [0] * len(segments)
+        return [i if s.sealed == WHOLE else None for i, s in enumerate(segments)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from tidegate.errors import OptionError, SourceError, near
-from tidegate.query.node import StreamDef
+from tidegate.query.node import Node, StreamDef
 from tidegate.schema import type_name
 from tidegate.source.uri import open_uri
 from tidegate.sql.script import Create, Script
@@ -17,16 +17,16 @@ DEFAULT_TIME = "ts"
 
 def streams_of(
     script: Script,
-    given: Mapping[str, StreamDef] | None = None,
+    given: Mapping[str, Node] | None = None,
     uris: Mapping[str, Sequence[str]] | None = None,
     times: Mapping[str, str] | None = None,
-) -> dict[str, StreamDef]:
+) -> dict[str, StreamDef | Node]:
     """The catalog for binding: what the script creates, what options name, what a program gives.
 
     Options replace the script's URIs and time column of the same stream, so that one script can run
     over other data.
     """
-    streams = dict(given or {})
+    streams: dict[str, StreamDef | Node] = dict(given or {})
     creates = {c.name: c for c in script.creates}
     for name in uris or {}:
         creates.setdefault(_known(name, creates), Create(name, ()))

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +14,9 @@ import pyarrow as pa
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.plan.explain import explain
 from tidegate.plan.method import AUTO, JoinOptions
+from tidegate.plan.physical import OPERATOR_SET
 from tidegate.query.node import Input, Node, StreamDef
+from tidegate.query.output import Output, check_names, single
 from tidegate.query.stream import Stream
 from tidegate.query.window import duration_us
 from tidegate.runtime.launch import DEFAULT_MASTER, Location, Place, plan_for, prepare
@@ -73,19 +76,19 @@ class Session:
         return Stream(Input(definition), self._launch, self._describe)
 
     def sql(self, text: str, **streams: Stream) -> Stream:
-        """A query in SQL, over streams it creates itself and streams given by name."""
+        """A query in SQL, over streams it creates itself and streams given by name.
+
+        What is given may be a query itself.
+        """
         script = read_script(text)
-        given = {}
-        for name, stream in streams.items():
-            if not isinstance(stream.node, Input):
-                raise UnavailableError(
-                    f"stream {name}",
-                    "must be a plain stream",
-                    "a query",
-                    "Queries over the results of queries are not available yet.",
-                )
-            given[name] = stream.node.stream
-        return Stream(bind(script, streams_of(script, given)), self._launch, self._describe)
+        given = {n: s.node for n, s in streams.items()}
+        return Stream(single(bind(script, streams_of(script, given))), self._launch, self._describe)
+
+    def queries(self, text: str, **streams: Stream) -> dict[str, Stream]:
+        """The outputs of a script by the names that INSERT INTO gives them; see `start`."""
+        script = read_script(text)
+        outputs = bind(script, streams_of(script, {n: s.node for n, s in streams.items()}))
+        return {o.name or "": Stream(o.node, self._launch, self._describe) for o in outputs}
 
     def _named(self, stream: str, number: int, source: Any, time: str) -> str:
         """What a source is called in the plan; what has no URI is kept here under that name."""
@@ -126,6 +129,24 @@ class Session:
                 )
         return schemas[0]
 
+    def start(
+        self, outputs: Mapping[str, Stream], *, sinks: Mapping[str, Sink], **options: Any
+    ) -> RunningQuery:
+        """Run several outputs as one query: what they share is done once, a batch is one for all.
+
+        Both are by the names of the outputs. The options are those of `Stream.start`.
+        """
+        named = tuple(Output(name, stream.node) for name, stream in outputs.items())
+        check_names([o.name for o in named])
+        if set(outputs) != set(sinks):
+            raise OptionError(
+                "start",
+                "needs a sink for each of its outputs, and no others",
+                ", ".join(sinks) or "none",
+                f"The outputs are {', '.join(outputs)}.",
+            )
+        return self._start(named, {name: sinks[name] for name in outputs}, **options)
+
     def _describe(
         self,
         node: Node,
@@ -133,28 +154,35 @@ class Session:
         method: str = AUTO,
         routing: str = AUTO,
         buckets: int = DEFAULT_BUCKETS,
+        strategy: str = OPERATOR_SET,
     ) -> str:
         join = JoinOptions(method, routing, buckets)
-        return explain(node, plan_for(node, self._place, join, self._connectors))
+        outputs = (Output(None, node),)
+        return explain(outputs, plan_for(outputs, self._place, join, self._connectors, strategy))
 
-    def _launch(
+    def _launch(self, node: Node, *, sink: Sink, **options: Any) -> RunningQuery:
+        """Start a query with one output; `Stream.start` comes here."""
+        return self._start((Output(None, node),), {None: sink}, **options)
+
+    def _start(
         self,
-        node: Node,
+        outputs: Sequence[Output],
+        sinks: Mapping[str | None, Sink],
         *,
-        sink: Sink,
         checkpoint: Location | None = None,
-        instances: int | None = None,
+        instances: int | Mapping[str, int] | None = None,
         buckets: int = DEFAULT_BUCKETS,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         follow: bool = False,
-        switches: Mapping[int, int] | None = None,
+        switches: Mapping[int | str, int | Mapping[int, int]] | None = None,
         policy: Any = None,
         observer: Observer | None = None,
         method: str = AUTO,
         routing: str = AUTO,
         exchange: str | None = None,
+        strategy: str = OPERATOR_SET,
     ) -> RunningQuery:
-        """Start a query; `Stream.start` comes here."""
+        """Start a query; instances and switches are for all subqueries, or by their names."""
         if policy is not None and policy != "fixed":
             raise UnavailableError(
                 "policy",
@@ -162,15 +190,38 @@ class Session:
                 str(policy),
                 "Other policies are not available yet.",
             )
+        general, own = _switches(switches or {})
         options = RunOptions(
-            instances=instances,
+            instances=None if isinstance(instances, Mapping) else instances,
             buckets=buckets,
             batch_rows=batch_rows,
             follow=follow,
-            switches=switches or {},
+            switches=general,
+            subquery_instances=instances if isinstance(instances, Mapping) else {},
+            subquery_switches=own,
         )
         place = replace(self._place, exchange=exchange) if exchange else self._place
         join = JoinOptions(method, routing, options.buckets)
-        plan = plan_for(node, place, join, self._connectors)
-        loop = prepare(plan, place, sink, options, checkpoint, self._connectors, observer=observer)
+        plan = plan_for(outputs, place, join, self._connectors, strategy)
+        loop = prepare(plan, place, sinks, options, checkpoint, self._connectors, observer=observer)
         return RunningQuery(loop).begin()
+
+
+def _switches(
+    asked: Mapping[int | str, int | Mapping[int, int]],
+) -> tuple[dict[int, int], dict[str, Mapping[int, int]]]:
+    """What is asked for all subqueries, and for single ones by name."""
+    general: dict[int, int] = {}
+    own: dict[str, Mapping[int, int]] = {}
+    for key, value in asked.items():
+        if isinstance(key, str) and isinstance(value, Mapping):
+            own[key] = {index(b): index(n) for b, n in value.items()}
+        elif isinstance(key, str) or isinstance(value, Mapping):
+            raise OptionError(
+                "switches",
+                "must be {batch: instances}, or {subquery: {batch: instances}}",
+                f"{{{key!r}: {value!r}}}",
+            )
+        else:
+            general[index(key)] = index(value)
+    return general, own

@@ -6,21 +6,19 @@ What they are given is what the driver left for the batch in a file (`exchange.l
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.collect.pair import LATER, merged_pairs
-from tidegate.runtime.exchange import (
-    Shipment,
-    Stored,
-    load_rows,
-    receive,
-    ship,
-    store_rows,
-    taken,
-)
-from tidegate.runtime.job import EVERY, Job, Outcome
+from tidegate.batch import mapped
+from tidegate.clock import SystemClock
+from tidegate.collect.pair import LATER
+from tidegate.plan.physical import JoinPlan
+from tidegate.runtime.exchange import Shipment, receive, ship, store_rows
+from tidegate.runtime.gather import merged
+from tidegate.runtime.job import EVERY, SPANS, Job, Outcome, Piece
+from tidegate.runtime.metrics import Spans, added
 from tidegate.runtime.task import map_split, run_instance
 
 SHOWN_ROWS = 20
@@ -29,36 +27,49 @@ SHOWN_ROWS = 20
 
 def map_task(job: Job, number: int) -> Shipment:
     """Read one split and leave its parcels."""
-    return ship(job, f"split-{number}", map_split(job, job.splits[number]))
+    parcels = map_split(job, job.splits[number])
+    spans = Spans(SystemClock())
+    shipment = ship(job, f"split-{number}", parcels)
+    spans.mark("map ship")
+    return replace(shipment, spans_ms=spans.spans_ms)
 
 
-def instance_task(work: tuple[str, list[Shipment]], number: int) -> Outcome | Stored:
+def instance_task(work: tuple[str, list[Shipment]], number: int) -> Outcome:
     """Run one instance over the parcels left for it."""
     path, shipments = work
-    job: Job = pickle.loads(taken(path))
-    return store_rows(job, run_instance(job, number, receive(shipments, number)))
+    job: Job = pickle.loads(mapped(path))
+    return _stored(job, run_instance(job, number, receive(shipments, number)))
 
 
-def merge_task(work: tuple[str, list[Outcome | Stored], list[int]], number: int) -> Outcome:
+def merge_task(work: tuple[str, list[Outcome], list[int]], number: int) -> Outcome:
     """Write one part of a large output: what lies between two event times, of all instances."""
-    path, answers, cuts = work
-    job: Job = pickle.loads(taken(path))
+    path, outcomes, cuts = work
+    job: Job = pickle.loads(mapped(path))
     assert job.parts is not None
     pieces = []
-    for answer in answers:
-        rows = load_rows(answer).rows
+    for outcome in outcomes:
+        rows = outcome.pieces[0].load()
         times = rows.column(LATER[0]).to_numpy()
         low = np.searchsorted(times, cuts[number - 1]) if number else 0
         high = np.searchsorted(times, cuts[number]) if number < len(cuts) else len(times)
         pieces.append(rows.slice(low, high - low))
-    merged = merged_pairs(pieces).select(job.plan.schema.names).cast(job.plan.schema)
-    job.parts.write(number, merged)
-    last = merged.slice(max(merged.num_rows - SHOWN_ROWS, 0))
-    return Outcome(number, pa.table(last.to_pydict(), schema=last.schema), written=merged.num_rows)
+    (port,) = job.subquery.ports
+    whole = merged(JoinPlan, port, pieces)
+    job.parts.write(number, whole)
+    last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
+    shown = Piece.of(port, pa.table(last.to_pydict(), schema=last.schema))
+    return Outcome(number, (shown,), written=whole.num_rows)
 
 
-def whole_task(job: Job, number: int) -> Outcome | Stored:
+def whole_task(job: Job, number: int) -> Outcome:
     """Read all splits of a small batch and run one instance over its part of them."""
     parcels = [p for split in job.splits for p in map_split(job, split)]
-    parcels = [p for p in parcels if p.instance in (number, EVERY)]
-    return store_rows(job, run_instance(job, number, parcels))
+    parcels = [p for p in parcels if p.instance in (number, EVERY) or p.kind == SPANS]
+    return _stored(job, run_instance(job, number, parcels))
+
+
+def _stored(job: Job, outcome: Outcome) -> Outcome:
+    spans = Spans(SystemClock())
+    outcome = store_rows(job, outcome)
+    spans.mark("instance ship")
+    return outcome.with_spans(added([outcome.spans_ms, spans.spans_ms]))

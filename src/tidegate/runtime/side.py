@@ -15,7 +15,8 @@ from tidegate.sink.json import objects
 
 def side_parcels(job: Job, split: Split, is_late: NDArray[np.bool_]) -> list[Parcel]:
     """The late and rejected tuples of a split with all their columns; reads the split again."""
-    stream = job.plan.streams[split.stream]
+    stream = job.subquery.streams[split.input]
+    assert stream is not None
     rows = split.reader.read(stream.schema.names)
     new = rows.seq >= split.new_from
     time_column = rows.table.column(stream.time)

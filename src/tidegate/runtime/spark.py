@@ -23,6 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from tidegate.errors import OptionError, QueryError, likely
 from tidegate.plan.physical import SPARK
+from tidegate.runtime.exchange import clear
 from tidegate.runtime.java import ensure_java
 from tidegate.runtime.job import Job, Outcome
 from tidegate.runtime.spark_failure import first_line, spark_gone, without_stacks
@@ -131,7 +132,7 @@ class SparkExecutor:
         self._shuffle = ShuffleExecutor(own)
 
     def run(self, job: Job) -> list[Outcome]:
-        arrow = all(p.engine != SPARK for p in job.plan.prefixes)
+        arrow = all(p.engine != SPARK for p in job.subquery.prefixes)
         possible = self._one_host and arrow and job.store.open().files.local
         if self._exchange == "shared" and not possible:
             raise OptionError(
@@ -146,6 +147,10 @@ class SparkExecutor:
                 return (self._shared if shared else self._shuffle).run(job)
         except (Py4JError, ConnectionError, EOFError) as error:
             raise spark_gone(job, error) from error
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        if jobs[0].store.open().files.local:
+            clear(jobs[0])
 
     def close(self) -> None:
         """Nothing is held open; the Spark context is the caller's."""

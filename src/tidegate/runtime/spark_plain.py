@@ -16,10 +16,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
+from tidegate.batch import mapped
 from tidegate.collect.pair import LATER
 from tidegate.errors import TidegateError
-from tidegate.runtime.exchange import Stored, leave, load_rows, taken
-from tidegate.runtime.job import Job, Outcome
+from tidegate.runtime.exchange import leave
+from tidegate.runtime.job import Job, Outcome, Piece
 from tidegate.runtime.shared_task import merge_task
 from tidegate.runtime.spark_failure import tasks_failed
 
@@ -56,28 +57,29 @@ class PlainJobs:
                 raise answer
         return answers
 
-    def settled(self, job: Job, path: str, answers: Sequence[Outcome | Stored]) -> list[Outcome]:
+    def settled(self, job: Job, path: str, outcomes: list[Outcome]) -> list[Outcome]:
         """The outcomes of instances; where their rows are many, tasks have written them.
 
         `path` is where the job was left.
         """
-        outcomes = [load_rows(a) for a in answers]
         cuts = _parts_of(job, outcomes)
         if not cuts:
             return outcomes
-        work = leave(job, "merge", pickle.dumps((path, answers, cuts)))
+        work = leave(job, "merge", pickle.dumps((path, outcomes, cuts)))
         parts: list[Outcome] = self.each(job, len(cuts) + 1, merge_task, work)
-        bare = [replace(o.without_rows(), written=0) for o in outcomes]
+        (port,) = job.subquery.ports
+        nothing = Piece.of(port, port.schema.empty_table())
+        bare = [replace(o, pieces=(nothing,), written=0) for o in outcomes]
         total = sum(p.written or 0 for p in parts)
-        return [replace(bare[0], rows=parts[-1].rows, written=total), *bare[1:]]
+        return [replace(bare[0], pieces=parts[-1].pieces, written=total), *bare[1:]]
 
 
 def _parts_of(job: Job, outcomes: Sequence[Outcome]) -> list[int]:
     """The event times at which a large output is divided into parts; none where it is small."""
-    total = sum(o.rows.num_rows for o in outcomes)
-    if job.plan.join is None or job.parts is None or total < LARGE_ROWS:
+    total = sum(o.rows for o in outcomes)
+    if job.subquery.join is None or job.parts is None or total < LARGE_ROWS:
         return []
-    times = [o.rows.column(LATER[0]).to_numpy() for o in outcomes]
+    times = [o.pieces[0].load().column(LATER[0]).to_numpy() for o in outcomes]
     some = np.sort(np.concatenate([t[:: max(len(t) // 1000, 1)] for t in times]))
     count = max(job.mapping.instances, -(-total // PART_ROWS))
     cuts = some[np.arange(1, count) * len(some) // count]
@@ -91,7 +93,7 @@ def _tried(task: Task) -> Callable[[int, Iterable[int]], Iterator[Any]]:
         path = context.getLocalProperty(_WORK)
         assert path is not None
         try:
-            yield task(pickle.loads(taken(path)), partition)
+            yield task(pickle.loads(mapped(path)), partition)
         except TidegateError as error:
             yield error
 

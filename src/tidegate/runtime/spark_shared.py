@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from tidegate.clock import SystemClock
-from tidegate.runtime.exchange import begin, end, leave
+from tidegate.runtime.exchange import Shipment, begin, leave
 from tidegate.runtime.job import Job, Outcome
 from tidegate.runtime.metrics import Spans, added
 from tidegate.runtime.shared_task import instance_task, map_task, whole_task
@@ -34,6 +34,7 @@ class SharedExecutor:
         begin(job)
         path = leave(job, "job", cloudpickle.dumps(job))  # may hold classes of a script
         spans.mark("spark prepare")
+        shipments: list[Shipment] = []
         if job.rows * job.mapping.instances <= SMALL_ROWS:
             answers = self._jobs.each(job, job.mapping.instances, whole_task, path)
         else:
@@ -43,10 +44,7 @@ class SharedExecutor:
             answers = self._jobs.each(job, job.mapping.instances, instance_task, work)
         spans.mark("spark instance job")
         outcomes = self._jobs.settled(job, path, answers)
-        end(job)
         spans.mark("spark finish")
         first = outcomes[0]
-        return [first.with_spans(added([first.spans_ms, spans.spans_ms])), *outcomes[1:]]
-
-    def close(self) -> None:
-        """Nothing is held open; the Spark context is the caller's."""
+        spent = added([first.spans_ms, *(s.spans_ms for s in shipments), spans.spans_ms])
+        return [first.with_spans(spent), *outcomes[1:]]

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tidegate.batch import SEQ, SRC, TS
 from tidegate.errors import TidegateError
 from tidegate.plan.physical import SPARK, Prefix
-from tidegate.runtime.exchange import Stored, begin, end, leave, load_rows, store_rows
+from tidegate.runtime.exchange import begin, leave, store_rows
 from tidegate.runtime.job import (
     ALL,
     ERROR,
@@ -70,38 +70,37 @@ class ShuffleExecutor:
             rows = answers.collect()
         except PySparkException as error:
             raise tasks_failed(job, error) from error
-        found: list[Outcome | Stored] = []
+        found: list[Outcome] = []
         for row in rows:
-            answer: Outcome | Stored | TidegateError = pickle.loads(row[0])
+            answer: Outcome | TidegateError = pickle.loads(row[0])
             if isinstance(answer, TidegateError):
                 raise answer
             found.append(answer)
         outcomes = self._settled(job, found)
         return self._with_side(job, outcomes)
 
-    def _settled(self, job: Job, answers: list[Outcome | Stored]) -> list[Outcome]:
+    def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
         if not _leaves_files(job):
-            return [load_rows(a) for a in answers]
+            return outcomes
         path = leave(job, "job", cloudpickle.dumps(job))
-        outcomes = self._jobs.settled(job, path, answers)
-        end(job)
-        return outcomes
-
-    def close(self) -> None:
-        """Nothing is held open; the Spark context is the caller's."""
+        return self._jobs.settled(job, path, outcomes)
 
     def _parcels(self, job: Job) -> DataFrame:
         """What the map stage sends: one partition per split, prefixes in Arrow or in Spark SQL."""
-        arrow = [s.index for s in job.splits if job.plan.prefixes[s.stream].engine != SPARK]
+        prefixes = job.subquery.prefixes
+        arrow = [s.index for s in job.splits if prefixes[s.input].engine != SPARK]
         parcels = self._tasks(max(len(arrow), 1)).mapInArrow(_map_task(job, arrow), _ddl(_PARCEL))
-        for prefix in job.plan.prefixes:
-            mine = [s.index for s in job.splits if s.stream == prefix.stream]
-            if prefix.engine == SPARK and mine:
-                parcels = parcels.union(self._through_spark_sql(job, prefix, mine))
+        for number, prefix in enumerate(prefixes):
+            mine = [s.index for s in job.splits if s.input == number]
+            stream = job.subquery.streams[number]
+            if prefix.engine == SPARK and stream is not None and mine:
+                rows = self._through_spark_sql(job, prefix, stream.schema, mine)
+                parcels = parcels.union(rows)
         return parcels
 
-    def _through_spark_sql(self, job: Job, prefix: Prefix, splits: Sequence[int]) -> DataFrame:
-        raw = job.plan.streams[prefix.stream].schema
+    def _through_spark_sql(
+        self, job: Job, prefix: Prefix, raw: pa.Schema, splits: Sequence[int]
+    ) -> DataFrame:
         fields = [(name, pa.int64()) for name in _ORDER]
         schema = pa.schema(fields + [raw.field(c) for c in prefix.columns])
         rows = self._tasks(len(splits)).mapInArrow(_read_task(job, splits, schema), _ddl(schema))
@@ -119,7 +118,7 @@ class ShuffleExecutor:
         store = job.store.open()
         found: list[Parcel] = []
         for split in job.splits:
-            if job.plan.prefixes[split.stream].engine == SPARK:
+            if job.subquery.prefixes[split.input].engine == SPARK:
                 name = side_name(job, split.index)
                 if store.files.exists(name):
                     found += pickle.loads(store.read(name))
@@ -197,7 +196,7 @@ def _instance_task(job: Job) -> Callable[[Batches], Batches]:
         if not parcels:
             return
         failed = [p for p in parcels if p.kind == ERROR]
-        answer: Outcome | Stored | TidegateError
+        answer: Outcome | TidegateError
         if failed:
             answer = pickle.loads(failed[0].data)
         else:
@@ -213,8 +212,8 @@ def _instance_task(job: Job) -> Callable[[Batches], Batches]:
 
 
 def _leaves_files(job: Job) -> bool:
-    """Whether instances leave large outputs in files of the checkpoint, for tasks to merge."""
-    return job.parts is not None and job.store.open().files.local
+    """Whether instances leave large outputs in files of the checkpoint, for other tasks."""
+    return job.store.open().files.local
 
 
 def _failed(error: TidegateError) -> Parcel:
@@ -223,7 +222,7 @@ def _failed(error: TidegateError) -> Parcel:
 
 def _spread(job: Job) -> Job:
     """Across hosts the tuples of a join go over a grid; all to all only where rows are counted."""
-    join = job.plan.join
+    join = job.subquery.join
     if join is None or job.spread != ALL:
         return job
     return job if join.spec.counts else replace(job, spread=GRID)

@@ -28,7 +28,7 @@ class ConsoleSink:
         self._live: Live | None = None
         self._header = True
 
-    def open(self, schema: pa.Schema, store: Store, fresh: bool) -> None:
+    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
         console = drawable(self._stream)
         if console is not None:
             self._live = Live(console=console, auto_refresh=False)

@@ -22,16 +22,22 @@ _SIDES = ("_late", "_rejected")
 class FileSink:
     """A folder of results; read in the order of their names its files are the output sequence.
 
-    `_late` and `_rejected` beside the batches hold the side outputs, in batch folders of their
-    own that exist only where there is something in them.
+    `_late` and `_rejected` beside the batches, or in the folder `sides`, hold the side outputs, in
+    batch folders of their own that exist only where there is something in them.
     """
 
-    def __init__(self, path: str | os.PathLike[str], format: str = "parquet") -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        format: str = "parquet",
+        sides: str | os.PathLike[str] | None = None,
+    ) -> None:
         check_format(format)
         self.path = Path(path)
         self.format = format
+        self.sides = Path(path if sides is None else sides)
 
-    def open(self, schema: pa.Schema, store: Store, fresh: bool) -> None:
+    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise OptionError(
                 str(self.path), "the output must be a folder", "a file", "Choose another --out."
@@ -82,7 +88,7 @@ class FileSink:
             if aside.exists():
                 for side in _SIDES:
                     if (aside / side).exists():
-                        self._move(aside / side, self.path / side / _folder(batch))
+                        self._move(aside / side, self.sides / side / _folder(batch))
                 self._move(aside, self.path / _folder(batch))
                 _sync_folder(self.path)
             self._drop_empty_staging()
@@ -100,12 +106,12 @@ class FileSink:
     def _check_unused(self) -> None:
         """A new run begins in a folder without results, so that none of another are read as its."""
         there = [*self.path.glob("batch=*")]
-        there += [found for side in _SIDES for found in (self.path / side).glob("batch=*")]
+        there += [found for side in _SIDES for found in (self.sides / side).glob("batch=*")]
         if there:
             raise OptionError(
                 str(self.path),
                 "a new run needs an output folder without results",
-                f"batches of an earlier run ({min(there).relative_to(self.path)})",
+                f"batches of an earlier run ({min(there).relative_to(self.sides)})",
                 "Choose another --out, delete the folder, or continue with its --checkpoint.",
             )
 

@@ -22,22 +22,24 @@ class CallSink:
     def __init__(self, function: Callable[[pa.Table, int], None]) -> None:
         self.function = function
         self._store: Store | None = None
+        self._output = "output"
 
-    def open(self, schema: pa.Schema, store: Store, fresh: bool) -> None:
+    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
         self._store = store
+        self._output = output or "output"
 
     def stage(self, batch: BatchId, output: Output) -> None:
         assert self._store is not None
-        self._store.write(_name(batch), to_bytes(output.rows))
+        self._store.write(self._name(batch), to_bytes(output.rows))
 
     def parts(self, batch: BatchId) -> None:
         """Rows are kept here, so they have to come here."""
 
     def publish(self, batch: BatchId) -> None:
         assert self._store is not None
-        if not self._store.files.exists(_name(batch)):
+        if not self._store.files.exists(self._name(batch)):
             return  # another sink was given it
-        rows = from_bytes(self._store.read(_name(batch)))
+        rows = from_bytes(self._store.read(self._name(batch)))
         try:
             self.function(rows, int(batch))
         except Exception as error:
@@ -48,7 +50,10 @@ class CallSink:
                 f"{type(error).__name__}: {error}",
                 "The batch is committed and is given again at the next start.",
             ) from error
-        self._store.delete(_name(batch - 1))
+        self._store.delete(self._name(batch - 1))
+
+    def _name(self, batch: int) -> str:
+        return f"staged/{batch:08d}-{self._output}.arrow"
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -62,7 +67,7 @@ class MemorySink:
         self._staged: dict[int, Output] = {}
         self._schema: pa.Schema | None = None
 
-    def open(self, schema: pa.Schema, store: Store, fresh: bool) -> None:
+    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
         self._schema = schema
 
     def stage(self, batch: BatchId, output: Output) -> None:
@@ -86,7 +91,3 @@ class MemorySink:
             )
         tables = [self.batches[b].rows for b in sorted(self.batches)]
         return pa.concat_tables([self._schema.empty_table(), *tables])
-
-
-def _name(batch: int) -> str:
-    return f"staged/{batch:08d}-output.arrow"

@@ -41,8 +41,11 @@ class Sink(Protocol):
     committed batch, and must then have the same effect as once.
     """
 
-    def open(self, schema: pa.Schema, store: Store, fresh: bool) -> None:
-        """Check that results can be written; `fresh` says that no batch was committed before."""
+    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
+        """Check that results can be written; `fresh` says that no batch was committed before.
+
+        `output` is which of several outputs of a query this is for.
+        """
 
     def stage(self, batch: BatchId, output: Output) -> None: ...
 

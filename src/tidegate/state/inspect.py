@@ -72,22 +72,28 @@ def frontier_text(frontier_us: int) -> str:
 
 
 def _state(manifest: Manifest) -> dict[str, Any]:
-    owned = Counter(manifest.mapping)
     return {
         "batch": manifest.batch,
-        "epoch": manifest.epoch,
-        "instances": manifest.instances,
         "finished": manifest.finished,
         "frontier": frontier_text(manifest.frontier_us),
         "frontier_us": manifest.frontier_us,
-        "buckets": len(manifest.mapping),
-        "mapping": {str(i): owned[i] for i in range(manifest.instances)},
+        "buckets": manifest.buckets,
+        "subqueries": {name: _mapping(of) for name, of in manifest.mappings.items()},
         "sources": [dict(source) for source in manifest.sources],
         "operators": {n: _operator(s) for n, s in sorted(manifest.operators.items())},
         "counters": dict(manifest.counters),
         "policy": dict(manifest.policy),
         "epochs": [dict(epoch) for epoch in manifest.epochs],
         "files": list(manifest.files),
+    }
+
+
+def _mapping(of: Mapping[str, Any]) -> dict[str, Any]:
+    owned = Counter(of["owners"])
+    return {
+        "epoch": of["epoch"],
+        "instances": of["instances"],
+        "mapping": {str(i): owned[i] for i in range(of["instances"])},
     }
 
 
@@ -117,16 +123,20 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
     ended = ", the run has finished" if state["finished"] else ""
     lines = [
         f"batch {state['batch']}{ended}",
-        f"epoch {state['epoch']}: {state['instances']} instances, {state['buckets']} buckets",
-        *(f"  instance {i}: {n} buckets" for i, n in state["mapping"].items()),
         f"frontier {state['frontier']}",
     ]
+    for name, of in state["subqueries"].items():
+        lines.append(
+            f"subquery {name}: epoch {of['epoch']}, {of['instances']} instances, "
+            f"{state['buckets']} buckets"
+        )
+        lines += [f"  instance {i}: {n} buckets" for i, n in of["mapping"].items()]
     lines.append(f"sources: {len(state['sources'])}")
     for source in state["sources"]:
         lines.append(_line(source, "id"))
     for name, of in state["operators"].items():
         lines.append(
-            f"operator {name}: {of['segments']} segments, {of['rows']:,} rows, "
+            f"state {name}: {of['segments']} segments, {of['rows']:,} rows, "
             f"{size_text(of['bytes'])}, {of['buckets']} live buckets"
         )
     for title in ("counters", "policy"):

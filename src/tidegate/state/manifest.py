@@ -15,23 +15,23 @@ from typing import Any
 from tidegate.errors import CheckpointError, StateError
 from tidegate.state.segment import REMEDY, Segment
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class Manifest:
     """The state after batch `batch`.
 
-    `operators` has each operator's live segments, oldest first. `sources`, `policy` and `epochs`
-    are the loop's own, as JSON values (str, int, float, bool, None, lists, dicts with str keys).
+    `mappings` has, by subquery, its `epoch`, its `instances` and the `owners` of its buckets.
+    `operators` has the live segments of each part of the state, oldest first, by subquery and what
+    they hold ("join/left"). `sources`, `policy` and `epochs` are the loop's own, as JSON values
+    (str, int, float, bool, None, lists, dicts with str keys).
     `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
     """
 
     batch: int
-    epoch: int
-    instances: int
-    mapping: tuple[int, ...]
+    mappings: Mapping[str, Mapping[str, Any]]
     frontier_us: int
     sources: tuple[Mapping[str, Any], ...] = ()
     operators: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
@@ -41,6 +41,21 @@ class Manifest:
     finished: bool = False
     files: tuple[str, ...] = ()
     version: int = VERSION
+
+    @property
+    def instances(self) -> int:
+        """The instances of the subquery that has most."""
+        return max(int(m["instances"]) for m in self.mappings.values())
+
+    @property
+    def epoch(self) -> int:
+        """How often a mapping has changed in the subquery where it did most often."""
+        return max(int(m["epoch"]) for m in self.mappings.values())
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets the state of every subquery has."""
+        return max(len(m["owners"]) for m in self.mappings.values())
 
     def segments(self) -> tuple[Segment, ...]:
         """The live segments of all operators, operators by name."""
@@ -71,8 +86,9 @@ class Manifest:
                 name: tuple(Segment.from_dict(fields) for fields in segments)
                 for name, segments in body["operators"].items()
             }
-            lists = {k: tuple(body[k]) for k in ("mapping", "sources", "epochs", "files")}
-            return cls(**{**body, **lists, "operators": operators})
+            mappings = {name: dict(of) for name, of in body["mappings"].items()}
+            lists = {k: tuple(body[k]) for k in ("sources", "epochs", "files")}
+            return cls(**{**body, **lists, "operators": operators, "mappings": mappings})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _damaged(where, f"a wrong member: {error}") from error
 
@@ -98,13 +114,13 @@ def unseal(text: str | bytes, where: str) -> dict[str, Any]:
 
 
 def check_version(version: object, where: str) -> None:
-    """Refuse a file of a newer layout before its members are looked at."""
-    if not isinstance(version, int) or not 1 <= version <= VERSION:
+    """Refuse a file of another layout before its members are looked at."""
+    if version != VERSION:
         raise CheckpointError(
             where,
-            f"must be of version {VERSION} or older",
+            f"must be of version {VERSION}",
             f"version {version}",
-            "Run it with the newer Tidegate that wrote it.",
+            "Run it with the Tidegate that wrote it, or start from an empty checkpoint.",
         )
 
 

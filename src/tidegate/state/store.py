@@ -28,12 +28,12 @@ from tidegate.state.files import (
     is_temporary,
     reason,
 )
-from tidegate.state.manifest import Manifest, check_version, seal, unseal
+from tidegate.state.manifest import VERSION, Manifest, check_version, seal, unseal
 from tidegate.state.segment import REMEDY
 
 META = "meta.json"
 FOLDERS = ("manifest", "segment", "gate", "staged")
-LAYOUT = 1
+LAYOUT = VERSION
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _MANIFEST = re.compile(r"manifest/(\d{8,})\.json")

@@ -77,10 +77,6 @@ MISTAKES = {
         ),
         command=("demo", "taxy"),
     ),
-    "demo of a later version": Mistake(
-        message="demo calls: only taxi can be shown; got calls. The others are not available yet.",
-        command=("demo", "calls"),
-    ),
     "generator misspelt in generate": Mistake(
         message=(
             "generate taxis: the generator must be known; got taxis. Did you mean taxi or "

@@ -10,7 +10,7 @@ MISTAKES = {
         options=(*RIDES, "--instances", "0"),
     ),
     "--instances two": Mistake(
-        message="--instances: must be a whole number; got two.",
+        message="--instances: must be a whole number, or NAME=N; got two.",
         options=(*RIDES, "--instances", "two"),
     ),
     "--buckets -1": Mistake(
@@ -89,28 +89,28 @@ MISTAKES = {
     "--colour red": Mistake(
         message=(
             "--colour: no option of `tidegate run` has this name. There are: --stream, --time, "
-            "--master, --instances, --method, --exchange, --routing, --partitioner, --out, "
-            "--format, --checkpoint, --buckets, --batch-rows, --switch, --policy, --follow, "
-            "--summary, --dashboard, --log, --help."
+            "--master, --instances, --strategy, --method, --exchange, --routing, --partitioner, "
+            "--out, --format, --checkpoint, --buckets, --batch-rows, --switch, --policy, "
+            "--follow, --summary, --dashboard, --log, ..."
         ),
         options=(*RIDES, "--colour", "red"),
     ),
     "--instance 2": Mistake(
         message=(
             "--instance: no option of `tidegate run` has this name. Did you mean --instances? "
-            "There are: --stream, --time, --master, --instances, --method, --exchange, "
+            "There are: --stream, --time, --master, --instances, --strategy, --method, --exchange, "
             "--routing, --partitioner, --out, --format, --checkpoint, --buckets, --batch-rows, "
-            "--switch, --policy, --follow, --summary, --dashboard, --log, --help."
+            "--switch, --policy, --follow, --summary, --dashboard, --log, ..."
         ),
         options=(*RIDES, "--instance", "2"),
     ),
     "--chekpoint d": Mistake(
         message=(
             "--chekpoint: no option of `tidegate run` has this name. Did you mean "
-            "--checkpoint? There are: --stream, --time, --master, --instances, --method, "
-            "--exchange, --routing, --partitioner, --out, --format, --checkpoint, --buckets, "
-            "--batch-rows, --switch, --policy, --follow, --summary, --dashboard, --log, "
-            "--help."
+            "--checkpoint? There are: --stream, --time, --master, --instances, --strategy, "
+            "--method, --exchange, --routing, --partitioner, --out, --format, --checkpoint, "
+            "--buckets, --batch-rows, --switch, --policy, --follow, --summary, --dashboard, "
+            "--log, ..."
         ),
         options=(*RIDES, "--chekpoint", "d"),
     ),
@@ -121,6 +121,86 @@ MISTAKES = {
     "--switch of one batch twice": Mistake(
         message="--switch: a batch can be named once; got 1 twice. Keep one 1=N.",
         options=(*RIDES, "--switch", "1=2", "--switch", "1=3"),
+    ),
+    "--switch of one batch of a subquery twice": Mistake(
+        message=(
+            "--switch: a batch can be named once; got aggregate:1 twice. Keep one aggregate:1=N."
+        ),
+        options=(*RIDES, "--switch", "aggregate:1=2", "--switch", "aggregate:1=3"),
+    ),
+    "--switch of a subquery without a batch": Mistake(
+        message="--switch: must look like BATCH=N, for example 3=4; got aggregate=3.",
+        options=(*RIDES, "--switch", "aggregate=3"),
+    ),
+    "--switch of a subquery that is not there": Mistake(
+        message=(
+            "--switch: must name a subquery of the query; got agregate. Did you mean aggregate? "
+            "There are: aggregate."
+        ),
+        options=(*RIDES, "--switch", "agregate:1=2"),
+    ),
+    "--switch of a subquery beyond the buckets": Mistake(
+        message=(
+            "--switch: must not exceed the number of buckets (64); got 65. Ask for fewer "
+            "instances or more --buckets."
+        ),
+        options=(*RIDES, "--switch", "aggregate:1=65"),
+    ),
+    "--instances of a subquery that is not there": Mistake(
+        message=("--instances: must name a subquery of the query; got join. There are: aggregate."),
+        options=(*RIDES, "--instances", "join=2"),
+    ),
+    "--instances of a subquery in words": Mistake(
+        message="--instances: must be a whole number, or NAME=N; got aggregate=two.",
+        options=(*RIDES, "--instances", "aggregate=two"),
+    ),
+    "--instances of a subquery 0": Mistake(
+        message="--instances: must be at least 1; got 0.",
+        options=(*RIDES, "--instances", "aggregate=0"),
+    ),
+    "--instances twice": Mistake(
+        message="--instances: one number is possible; got 2 and 3.",
+        options=(*RIDES, "--instances", "2", "--instances", "3"),
+    ),
+    "--instances of a subquery twice": Mistake(
+        message="--instances: a subquery can be named once; got aggregate twice.",
+        options=(*RIDES, "--instances", "aggregate=2", "--instances", "aggregate=3"),
+    ),
+    "--instances without a name": Mistake(
+        message="--instances: must be a whole number, or NAME=N; got =3.",
+        options=(*RIDES, "--instances", "=3"),
+    ),
+    "--switch without a name": Mistake(
+        message="--switch: must look like BATCH=N, for example 3=4; got :3=4.",
+        options=(*RIDES, "--switch", ":3=4"),
+    ),
+    "several outputs without --out": Mistake(
+        message=(
+            "--out: is needed by a script with several outputs; got a, b. Give a folder; each "
+            "output gets one of its name in it."
+        ),
+        sql=f"INSERT INTO a {COUNT}; INSERT INTO b SELECT route FROM rides",
+    ),
+    "--instances of a subquery of a query-cloud": Mistake(
+        message=(
+            "--instances: the strategy query-cloud has one number of instances for the whole "
+            "query; got one for aggregate. Leave the subquery out, or use another --strategy."
+        ),
+        options=(*RIDES, "--strategy", "query-cloud", "--instances", "aggregate=2"),
+    ),
+    "--strategy all of a run": Mistake(
+        message=(
+            "--strategy: `tidegate run` takes one of operator-set, query-cloud, operator-cloud; "
+            "got all. `tidegate explain --strategy all` compares them."
+        ),
+        options=(*RIDES, "--strategy", "all"),
+    ),
+    "--strategy cloud": Mistake(
+        message=(
+            "--strategy: must be a known word; got cloud. Did you mean query-cloud? There are: "
+            "operator-set, query-cloud, operator-cloud, all."
+        ),
+        options=(*RIDES, "--strategy", "cloud"),
     ),
     "--instances beyond --buckets": Mistake(
         message=(
@@ -267,7 +347,7 @@ MISTAKES = {
         options=(*RIDES, "second.sql"),
     ),
     "rows in place of a query": Mistake(
-        message="SQL line 1, column 1: expected CREATE STREAM or SELECT; got ts.",
+        message="SQL line 1, column 1: expected CREATE STREAM, INSERT INTO or SELECT; got ts.",
         sql="ts,route\n1,2\n",
     ),
     "--instances -2": Mistake(
@@ -275,7 +355,7 @@ MISTAKES = {
         options=(*RIDES, "--instances", "-2"),
     ),
     "--instances 2.5": Mistake(
-        message="--instances: must be a whole number; got 2.5.",
+        message="--instances: must be a whole number, or NAME=N; got 2.5.",
         options=(*RIDES, "--instances", "2.5"),
     ),
     "--buckets many": Mistake(

@@ -9,44 +9,78 @@ JOINED = "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANG
 MISTAKES = {
     "SELECT misspelt": Mistake(
         message=(
-            "SQL line 1, column 1: expected CREATE STREAM or SELECT; got SELEC. Did you mean "
-            "SELECT?"
+            "SQL line 1, column 1: expected CREATE STREAM, INSERT INTO or SELECT; got SELEC. Did "
+            "you mean SELECT?"
         ),
         sql="SELEC route FROM rides",
     ),
     "nothing in it": Mistake(
-        message="SQL: a script needs exactly one SELECT; got none. Add a SELECT statement.",
+        message="SQL: a script needs a SELECT; got none. Add a SELECT statement.",
         sql="",
     ),
     "only comments": Mistake(
-        message="SQL: a script needs exactly one SELECT; got none. Add a SELECT statement.",
+        message="SQL: a script needs a SELECT; got none. Add a SELECT statement.",
         sql="-- nothing yet\n/* to do */\n",
     ),
     "only CREATE STREAM": Mistake(
-        message="SQL: a script needs exactly one SELECT; got none. Add a SELECT statement.",
+        message="SQL: a script needs a SELECT; got none. Add a SELECT statement.",
         sql="CREATE STREAM rides FROM 'rides.csv';",
     ),
     "two queries": Mistake(
         message=(
-            "SQL: a script needs exactly one SELECT; got 2. Put each query into a script of "
-            "its own."
+            "SQL: each of several queries needs a name; got SELECT COUNT(*) AS n FROM rides "
+            "[RANGE 10 SECONDS]. Name each with INSERT INTO name SELECT ..."
         ),
         sql=COUNT + "; SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS];",
     ),
     "another statement": Mistake(
         message=(
-            "SQL: a script holds CREATE STREAM statements and one SELECT; got DROP TABLE "
-            "rides. Leave it out; results go where --out says."
+            "SQL: a script holds CREATE STREAM, INSERT INTO and SELECT; got DROP TABLE rides. "
+            "Leave it out; results go where --out says."
         ),
         sql="DROP TABLE rides",
     ),
-    "INSERT": Mistake(
+    "SELECT beside INSERT INTO": Mistake(
         message=(
-            "SQL: a script holds CREATE STREAM statements and one SELECT; got INSERT INTO "
-            "totals SELECT COUNT(*) AS n FROM rides [RANGE 10 ... Leave it out; results go "
-            "where --out says."
+            "SQL: each of several queries needs a name; got SELECT route FROM rides. Name each "
+            "with INSERT INTO name SELECT ..."
         ),
-        sql="INSERT INTO totals SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
+        sql=f"INSERT INTO totals {COUNT}; SELECT route FROM rides",
+    ),
+    "INSERT INTO one name twice": Mistake(
+        message=(
+            "INSERT INTO: a name can be used once; got Totals twice. Give one of the outputs "
+            "another name, or make both one with UNION ALL."
+        ),
+        sql=f"INSERT INTO totals {COUNT}; INSERT INTO Totals {COUNT}",
+    ),
+    "INSERT INTO what is no folder": Mistake(
+        message=(
+            "INSERT INTO: a name must be letters, digits and _, and begin with a letter; got "
+            "out/totals. Give the output another name."
+        ),
+        sql=f"INSERT INTO `out/totals` {COUNT}",
+    ),
+    "INSERT without INTO": Mistake(
+        message="SQL line 1, column 8: expected INTO after INSERT; got totals.",
+        sql=f"INSERT totals {COUNT}",
+    ),
+    "INSERT misspelt": Mistake(
+        message=(
+            "SQL line 1, column 1: expected CREATE STREAM, INSERT INTO or SELECT; got INSRT. Did "
+            "you mean INSERT?"
+        ),
+        sql=f"INSRT INTO totals {COUNT}",
+    ),
+    "an output that is read": Mistake(
+        message=(
+            "INSERT INTO most, FROM: no stream has this name; got totals. totals is an output: "
+            "write CREATE STREAM totals AS SELECT ... to read it."
+        ),
+        sql=(
+            f"INSERT INTO totals {COUNT}; INSERT INTO most SELECT MAX(n) AS n FROM totals [RANGE "
+            "1 MINUTE]"
+        ),
     ),
     "no semicolon between statements": Mistake(
         message=(
@@ -443,12 +477,35 @@ MISTAKES = {
         message="SELECT: needs FROM and a stream.",
         sql="SELECT 1 AS one",
     ),
-    "tuple window": Mistake(
+    "order of a window of tuples": Mistake(
         message=(
-            "[ROWS 5]: tuple windows are not available yet. Use a window of time, as [RANGE 10 "
-            "SECONDS]."
+            "ORDER BY and LIMIT: a window of tuples gives one row, so there is nothing to order "
+            "or to leave out; got [ROWS 5]. Leave ORDER BY and LIMIT out."
         ),
-        sql="SELECT COUNT(*) AS n FROM rides [ROWS 5]",
+        sql="SELECT route, COUNT(*) AS n FROM rides [ROWS 5] GROUP BY route ORDER BY n LIMIT 3",
+    ),
+    "window of tuples that slides too far": Mistake(
+        message="window: SLIDE must be at least 1 and at most ROWS; got ROWS 5 SLIDE 6.",
+        sql="SELECT COUNT(*) AS n FROM rides [ROWS 5 SLIDE 6]",
+    ),
+    "window over a window: group by the window": Mistake(
+        message=(
+            "GROUP BY: every result is of one window, and FROM has a column of this name; got "
+            "window_end. Leave it out, or say whose it is, as in w.window_end."
+        ),
+        sql=f"SELECT MAX(n) AS n FROM ({COUNT}) [RANGE 1 MINUTE] GROUP BY window_end",
+    ),
+    "window over a window: the event time": Mistake(
+        message=("WHERE: no column has this name; got ts. There are: window_start, window_end, n."),
+        sql=f"SELECT MAX(n) AS n FROM ({COUNT}) [RANGE 1 MINUTE] WHERE ts > '2024-01-01'",
+    ),
+    "window over a window: what only Spark knows": Mistake(
+        message=(
+            "max(soundex(n)): SOUNDEX needs Spark, it is not among the functions that run "
+            "without it; got SOUNDEX(n). After a window there is no Spark SQL: compute it before "
+            "the aggregate, or from the output."
+        ),
+        sql=f"SELECT MAX(soundex(n)) AS n FROM ({COUNT}) [RANGE 1 MINUTE]",
     ),
     "join: condition that is not boolean": Mistake(
         message=(
@@ -492,15 +549,18 @@ MISTAKES = {
     ),
     "join: aggregate": Mistake(
         message=(
-            "JOIN: aggregates over a join are not available yet. Write the pairs out, and "
-            "aggregate them in a second query."
+            "JOIN: an aggregate over the pairs of a join needs a window over them. Write SELECT "
+            "COUNT(*) AS n FROM (SELECT ts FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r "
+            "[RANGE 5 SECONDS] ON l.route = r.route) [RANGE ...]"
         ),
         sql=JOINED.replace("l.route", "COUNT(*) AS n") + "l.route = r.route",
     ),
     "join: three streams": Mistake(
         message=(
-            "JOIN: a join of more than two streams is not available yet. Join two of them, and "
-            "the output with the third in a second query."
+            "JOIN: the pairs of a join need a window of their own to be joined again; got 3 "
+            "streams. Write FROM (SELECT ... FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r "
+            "[RANGE 5 SECONDS] ON TRUE) AS pairs [RANGE ...] JOIN rides AS q [RANGE 5 SECONDS] "
+            "ON ..."
         ),
         sql=JOINED + "true JOIN rides AS q [RANGE 5 SECONDS] ON q.route = r.route",
     ),
@@ -544,15 +604,29 @@ MISTAKES = {
         message="SQL line 1, column 57: expected ERROR, SHED or LATENCY after WITH; got ERRORS.",
         sql=COUNT + " WITH ERRORS 10 PERCENT",
     ),
-    "CREATE STREAM AS": Mistake(
+    "CREATE STREAM AS of itself": Mistake(
         message=(
-            "CREATE STREAM a: CREATE STREAM ... AS is not available yet. Write the query as a "
-            "subquery in FROM."
+            "CREATE STREAM a: a stream cannot be made of itself; got a from b from a. Read from "
+            "a source, or give one of the streams another name."
         ),
         sql=(
-            "CREATE STREAM a AS SELECT route FROM rides; SELECT COUNT(*) AS n FROM rides "
-            "[RANGE 10 SECONDS]"
+            "CREATE STREAM a AS SELECT route FROM b; CREATE STREAM b AS SELECT route FROM a; "
+            "SELECT route FROM a"
         ),
+    ),
+    "CREATE STREAM AS under a name that is taken": Mistake(
+        message=(
+            "CREATE STREAM rides: a name can be used once; got rides, which is there already. "
+            "Give the new stream another name."
+        ),
+        sql="CREATE STREAM rides AS SELECT route FROM rides; SELECT route FROM rides",
+    ),
+    "CREATE STREAM AS with a column misspelt": Mistake(
+        message=(
+            "CREATE STREAM a, SELECT: no column has this name; got rout. Did you mean route? "
+            "There are: ts, route, fare, note."
+        ),
+        sql=f"CREATE STREAM a AS SELECT rout FROM rides; {COUNT}",
     ),
     "column misspelt, Windows line ends": Mistake(
         message=(
@@ -585,7 +659,8 @@ MISTAKES = {
     ),
     "comment with #": Mistake(
         message=(
-            "SQL line 1, column 1: expected CREATE STREAM or SELECT; got #. Comments begin with --."
+            "SQL line 1, column 1: expected CREATE STREAM, INSERT INTO or SELECT; got #. Comments "
+            "begin with --."
         ),
         sql="# my query\nSELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
     ),

@@ -1,0 +1,116 @@
+"""`tidegate plan`: how many instances each subquery needs, seen from a sample."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import click
+
+from tidegate.cli.option import options, read_query, refuse_all
+from tidegate.cli.value import Whole
+from tidegate.errors import OptionError
+from tidegate.plan.explain import table
+from tidegate.plan.method import AUTO, JoinOptions
+from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD
+from tidegate.plan.strategy import proposed
+from tidegate.runtime.launch import DEFAULT_MASTER, Place, plan_for
+from tidegate.runtime.options import DEFAULT_BUCKETS
+from tidegate.runtime.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_run
+
+
+@click.command()
+@options("query", "--stream", "--time", "--master", "--strategy", "--method", "--routing")
+@click.option(
+    "--instances",
+    type=Whole(),
+    default=None,
+    metavar="N",
+    help="Instances of all subqueries together (default: the master's cores for each).",
+)
+@click.option(
+    "--sample",
+    type=Whole(),
+    default=DEFAULT_ROWS,
+    show_default=True,
+    metavar="ROWS",
+    help="Rows to run, of all streams together, in time order.",
+)
+def plan(
+    query: str,
+    streams: tuple[str, ...],
+    times: tuple[str, ...],
+    master: str,
+    strategy: str,
+    method: str,
+    routing: str,
+    instances: int | None,
+    sample: int,
+) -> None:
+    """Run the first rows of QUERY.sql and propose how many instances each subquery should have.
+
+    The sample runs in this process, its results and state are thrown away. A subquery gets
+    instances in proportion to the processor time that it used.
+    """
+    refuse_all(strategy, "tidegate plan")
+    for option, number in (("--sample", sample), ("--instances", instances)):
+        if number is not None and number < 1:
+            raise OptionError(option, "must be at least 1", str(number))
+    place = Place(master)
+    outputs = read_query(query, streams, times)
+    planned = plan_for(outputs, place, JoinOptions(method, routing), strategy=strategy)
+    names = [s.name for s in planned.subqueries]
+    one_number = strategy == QUERY_CLOUD
+    total = instances or place.default_instances() * (1 if one_number else len(names))
+    if not one_number and total < len(names):
+        raise OptionError(
+            "--instances",
+            f"must be at least one for each of the {len(names)} subqueries",
+            str(total),
+            f"Give more, or --strategy {QUERY_CLOUD}, which has them all on the same instances.",
+        )
+    found = sample_run(planned, sample)
+    counts = [total] if one_number else proposed([load.cpu_us for load in found.loads], total)
+    asked = [str(total)] if one_number else [f"{n}={c}" for n, c in zip(names, counts, strict=True)]
+    given = [
+        *(w for text in streams for w in ("--stream", text)),
+        *(w for text in times for w in ("--time", text)),
+        *_changed("--master", master, DEFAULT_MASTER),
+        *_changed("--strategy", strategy, OPERATOR_SET),
+        *_changed("--method", method, AUTO),
+        *_changed("--routing", routing, AUTO),
+        *_changed("--buckets", str(_buckets(counts)), str(DEFAULT_BUCKETS)),
+        *(["--out", "results"] if len(outputs) > 1 else []),
+        *(w for text in asked for w in ("--instances", text)),
+    ]
+    for line in _table(found):
+        click.echo(line)
+    click.echo(f"proposed for {total:,} instance{'' if total == 1 else 's'}:")
+    click.echo(f"  {shlex.join(['tidegate', 'run', query, *given])}")
+
+
+def _table(found: SampleRun) -> list[str]:
+    batches = f"{found.batches} batch{'' if found.batches == 1 else 'es'}"
+    whole = sum(load.cpu_us for load in found.loads)
+    rows = [("subquery", "tuples in", "us per tuple", "share")]
+    for load in found.loads:
+        cost = f"{load.cost_us:,.2f}" if load.tuples else "-"
+        rows.append((load.subquery, f"{load.tuples:,}", cost, f"{load.cpu_us / whole:.0%}"))
+    lines = [f"sample of {found.rows:,} rows in {batches}, one instance of each subquery"]
+    lines += [f"  {line}" for line in table(rows)]
+    return [*lines, *_doubts(found.loads)]
+
+
+def _doubts(loads: Sequence[Load]) -> list[str]:
+    """What the sample is too short to say."""
+    idle = [load.subquery for load in loads if not load.tuples]
+    return [f"  no tuple came to {', '.join(idle)}: a larger --sample says more"] if idle else []
+
+
+def _changed(option: str, value: str, default: str) -> list[str]:
+    return [] if value == default else [option, value]
+
+
+def _buckets(counts: Sequence[int]) -> int:
+    """As many as usual, or the next power of two where there are more instances."""
+    return max(DEFAULT_BUCKETS, 1 << (max(counts) - 1).bit_length())

@@ -1,0 +1,155 @@
+"""What `tidegate demo` shows: queries over generated data, and how each is run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from tidegate.cli import hashtags
+from tidegate.cli.option import read_query
+from tidegate.cli.watch import run_until_signal, view_of
+from tidegate.clock import Clock, SystemClock
+from tidegate.query.output import Output
+from tidegate.runtime.launch import Place, plan_for, prepare
+from tidegate.runtime.metrics import BatchReport, Summary
+from tidegate.runtime.options import RunOptions
+from tidegate.runtime.session import Session
+from tidegate.sink.console import ConsoleSink
+from tidegate.sink.protocol import Sink
+
+TAXI = """\
+CREATE STREAM rides FROM 'generator:taxi?rows=600000&rate=100&seed=2015' TIME dropoff_time;
+
+SELECT route, AVG(fare) AS fare, COUNT(*) AS rides
+FROM rides [RANGE 15 MINUTES SLIDE 5 MINUTES]
+WHERE fare > 0
+GROUP BY route
+ORDER BY rides DESC LIMIT 10;
+"""
+
+CALLS = """\
+CREATE STREAM calls FROM 'generator:calls?rows=200000&rate=20&keys=5000&seed=2012';
+
+CREATE STREAM callers AS
+SELECT src, MAX(district) AS district,
+       AVG(unix_seconds(end_time) - unix_seconds(start_time)) AS seconds
+FROM calls [RANGE 1 HOUR SLIDE 5 MINUTES]
+GROUP BY src;
+
+SELECT district, COUNT(*) AS heavy_callers, MAX(seconds) AS longest_mean
+FROM callers [RANGE 5 MINUTES]
+WHERE seconds > 240
+GROUP BY district
+ORDER BY heavy_callers DESC LIMIT 10;
+"""
+
+TRADES = """\
+CREATE STREAM trades FROM 'generator:trades?rows=80000&rate=1000&seed=2014' TIME ts;
+
+CREATE STREAM hedges AS
+SELECT l.symbol AS one, r.symbol AS other
+FROM trades AS l [RANGE 50 MILLISECONDS] JOIN trades AS r [RANGE 50 MILLISECONDS]
+ON l.symbol <> r.symbol
+AND l.price <> l.average_price
+AND ((r.price - r.average_price) / r.average_price)
+  / ((l.price - l.average_price) / l.average_price) BETWEEN -1.05 AND -0.95;
+
+SELECT one AS symbol, COUNT(*) AS hedges, COUNT(DISTINCT other) AS partners
+FROM hedges [RANGE 20 SECONDS SLIDE 5 SECONDS]
+GROUP BY one
+ORDER BY hedges DESC LIMIT 10;
+"""
+
+NEXT = (
+    ("tidegate demo {name} --sql > {name}.sql", "the query above, as a file"),
+    ("tidegate explain {name}.sql", "where each part of it runs"),
+    (
+        "tidegate run {name}.sql --batch-rows {rows} --switch 3=4",
+        "the same, from your file, unpaced",
+    ),
+    ("tidegate run {name}.sql --batch-rows {rows} --out results --checkpoint state", ""),
+    ("", "kill it at any time, run it again"),
+)
+
+NEXT_PROGRAM = (
+    ("tidegate demo {name} --program > {name}.py", "the program above, as a file"),
+    ("python {name}.py", "the same rows, unpaced, without Spark"),
+    ('python {name}.py "local[2]"', "the same rows on Spark"),
+)
+
+WATCHED_BATCH_S = 0.45
+"""How long a batch takes at least when someone watches: 40 batches, so 18 seconds."""
+
+
+@dataclass(frozen=True)
+class Show:
+    """One query: what it is about, its text, and the rows of a batch; 40 batches make a show."""
+
+    name: str
+    title: str
+    text: str
+    batch_rows: int
+    program: Callable[[Session], tuple[Output, ...]] | None = None
+    """Builds the query in Python, where the text is a program."""
+
+    @property
+    def then(self) -> str:
+        """What a person may try after it."""
+        lines = ["What to try next:", ""]
+        for command, meaning in NEXT if self.program is None else NEXT_PROGRAM:
+            written = command.format(name=self.name, rows=self.batch_rows * 3)
+            lines.append(f"  {written:<57} {meaning}".rstrip())
+        return "\n".join(lines) + "\n"
+
+    def outputs(self, place: Place, folder: str) -> tuple[Output, ...]:
+        if self.program is not None:
+            return self.program(Session(master=place.master))
+        script = Path(folder) / f"{self.name}.sql"
+        script.write_text(self.text, encoding="utf-8")
+        return read_query(str(script), (), ())
+
+
+def _hashtags(session: Session) -> tuple[Output, ...]:
+    return (Output(None, hashtags.query(session).node),)
+
+
+SHOWS = {
+    show.name: show
+    for show in (
+        Show("taxi", "taxi: the ten busiest routes", TAXI, 15_000),
+        Show("calls", "calls: the districts with most heavy callers", CALLS, 5_000),
+        Show("trades", "trades: the symbols with most hedges", TRADES, 2_000),
+        Show(
+            "hashtags",
+            "hashtags: where rain, wind and tide are said in this order",
+            Path(hashtags.__file__).read_text(encoding="utf-8"),
+            3_000,
+            _hashtags,
+        ),
+    )
+}
+
+
+def run_show(
+    show: Show, place: Place, console: Console | None, clock: Clock | None = None
+) -> Summary:
+    """Run a query, watched and paced on a console, without one as CSV on standard output."""
+    clock = clock or SystemClock()
+    options = RunOptions(instances=2, batch_rows=show.batch_rows, switches={12: 4, 26: 1})
+    with tempfile.TemporaryDirectory(prefix="tidegate-demo-") as folder:
+        plan = plan_for(show.outputs(place, folder), place)
+        view = view_of(console, show.title, plan, place, clock=clock)
+
+        def watch(report: BatchReport) -> None:
+            if view is not None:
+                view.batch(report)
+                clock.sleep(max(WATCHED_BATCH_S - report.seconds, 0.0))
+
+        sinks: dict[str | None, Sink] = {None: view or ConsoleSink()}
+        checkpoint = str(Path(folder) / "state")
+        loop = prepare(plan, place, sinks, options, checkpoint, clock=clock, on_batch=watch)
+        return run_until_signal(loop, view)

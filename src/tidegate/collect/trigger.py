@@ -1,0 +1,32 @@
+"""The order of rows that single tuples trigger, between the instances and the output sequence.
+
+Hidden columns carry the order of the trigger, and what tells rows of one trigger apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.collect.order import HIDDEN
+
+TRIGGER = "trigger_"
+
+
+def triggered(columns: dict[str, pa.ChunkedArray], triggers: pa.Table) -> pa.Table:
+    """Output rows with the columns of `triggers` that tell their order, hidden."""
+    names = [n for n in triggers.column_names if n.startswith(TRIGGER)]
+    return pa.table({**columns, **{HIDDEN + n: triggers.column(n) for n in names}})
+
+
+def merged_triggers(outputs: Sequence[pa.Table]) -> pa.Table:
+    """The outputs of several instances, each in order, as one."""
+    some = [t for t in outputs if t.num_rows]
+    if len(some) <= 1:
+        return some[0] if some else outputs[0]
+    rows = pa.concat_tables(some).combine_chunks()
+    names = [n for n in rows.column_names if n.startswith(HIDDEN + TRIGGER)]
+    order = np.lexsort([rows.column(n).to_numpy() for n in reversed(names)])
+    return rows.take(pa.array(order))

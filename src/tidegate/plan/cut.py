@@ -1,0 +1,123 @@
+"""A query cut into units, between the graph of logical nodes and the subqueries of the plan.
+
+A **unit** is one stateful node with the stateless nodes that follow it, or stateless nodes alone.
+Its **tops** are the nodes whose rows others take: other units, or an output of the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tidegate.plan.physical import OPERATOR_CLOUD, OPERATOR_SET
+from tidegate.query.node import (
+    Aggregate,
+    Branch,
+    Filter,
+    Input,
+    Join,
+    Node,
+    Process,
+    Project,
+    Top,
+)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A node whose rows are taken, and whether by an output of the query."""
+
+    node: Node
+    output: bool
+
+
+@dataclass
+class Unit:
+    """What becomes one subquery."""
+
+    base: Node
+    tops: list[Taken] = field(default_factory=list)
+
+    @property
+    def stateful(self) -> bool:
+        return isinstance(self.base, Aggregate | Join | Process)
+
+    def port(self, node: Node, output: bool) -> int:
+        """The number of a top; the same rows in the same shape are given once."""
+        for i, top in enumerate(self.tops):
+            if top.node == node and (top.output == output or not isinstance(node, Join)):
+                return i
+        self.tops.append(Taken(node, output))
+        return len(self.tops) - 1
+
+
+@dataclass
+class Cutting:
+    """The units of a query, each after those whose rows it takes."""
+
+    strategy: str = OPERATOR_SET
+    units: list[Unit] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, roots: Iterable[Node], strategy: str) -> Cutting:
+        found = cls(strategy)
+        for root in roots:
+            found.place(root, output=True)
+        return found
+
+    def place(self, node: Node, output: bool = False) -> tuple[int, int]:
+        """The unit and the port that give the rows of a node; made where there is none yet."""
+        base = self._base(node)
+        number = next((i for i, u in enumerate(self.units) if u.base == base), None)
+        if number is None:
+            for child in base.children:
+                self._demand(child)
+            number = len(self.units)
+            self.units.append(Unit(base))
+        return number, self.units[number].port(node, output)
+
+    def apart(self, node: Node) -> bool:
+        """Whether a unit that reads this node takes its rows from another one."""
+        if isinstance(node, Input):
+            return False
+        return self.strategy == OPERATOR_CLOUD or self._base(node) is not node or _stateful(node)
+
+    def _demand(self, node: Node) -> None:
+        if self.apart(node):
+            self.place(node)
+            return
+        for child in node.children:
+            self._demand(child)
+
+    def _base(self, node: Node) -> Node:
+        """The node at which the unit of a node begins: a stateful one below it, or the node."""
+        chain = [node]
+        while isinstance(chain[-1], Filter | Branch | Project | Top):
+            chain.append(chain[-1].child)
+        base = chain[-1]
+        if not _stateful(base):
+            return node
+        above = chain[-2::-1]
+        return base if _follows(above, alone=self.strategy == OPERATOR_CLOUD) else node
+
+
+def _stateful(node: Node) -> bool:
+    return isinstance(node, Aggregate | Join | Process)
+
+
+def _follows(above: list[Node], alone: bool) -> bool:
+    """Whether nodes, from below, can follow a stateful one in its unit.
+
+    ORDER BY and LIMIT belong to a window's aggregate and come once; what LIMIT left out cannot be
+    filtered in the instances. With `alone`, nothing follows but what leads to an order.
+    """
+    tops = [i for i, n in enumerate(above) if isinstance(n, Top)]
+    if alone:
+        return not above or tops == [len(above) - 1]
+    if not tops:
+        return True
+    first = above[tops[0]]
+    assert isinstance(first, Top)
+    later = above[tops[0] + 1 :]
+    limited = first.limit is not None
+    return len(tops) == 1 and not (limited and any(isinstance(n, Filter | Branch) for n in later))

@@ -1,0 +1,54 @@
+"""Lowering of the user's own operator and the stateless nodes above it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.plan.cut import Unit
+from tidegate.plan.determinism import require_deterministic
+from tidegate.plan.fingerprint import meaning
+from tidegate.plan.lowered import Lowered, output_lines
+from tidegate.plan.physical import Port, ProcessPlan
+from tidegate.plan.prefix import Prefixing, spark_sql
+from tidegate.query.check import bind_after
+from tidegate.query.name import EVENT_TIME, column, conjuncts, substitute
+from tidegate.query.node import Branch, Filter, Node, Process, Project
+from tidegate.schema import TIME
+
+
+def lower_process(unit: Unit, front: Prefixing) -> Lowered:
+    """The subquery of a process: its inputs hold the columns that it sees, by position."""
+    base = unit.base
+    assert isinstance(base, Process)
+    leaves = front.leaves(base.child)
+    seen = [(f"c{i}", name) for i, name in enumerate(base.columns)]
+    named = [[(c, leaf.columns[name]) for c, name in seen] for leaf in leaves]
+    prefixes = front.prefixes(leaves, named)
+    found = dict(prefixes[0].outputs)
+    spec = base.spec({name: found[c].type for c, name in seen})
+    types = {f.name: f.type for f in base.schema}
+    ports, lines = [], [base.identity]
+    for top in unit.tops:
+        where, columns = _climbed(top.node)
+        for part in (*where, *columns.values()):
+            require_deterministic(part, "SELECT")
+        outputs = tuple((n, bind_after(e, types, "SELECT")) for n, e in columns.items())
+        fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in outputs)]
+        held = tuple(bind_after(e, types, "WHERE", predicate=True) for e in where)
+        ports.append(Port(pa.schema(fields), outputs, held))
+        lines += [f"where {meaning(spark_sql(e))}" for e in where]
+        lines += output_lines(columns.items())
+    return Lowered(leaves, prefixes, ProcessPlan(spec), tuple(ports), tuple(lines))
+
+
+def _climbed(node: Node) -> tuple[list[exp.Expression], dict[str, exp.Expression]]:
+    """The conditions and columns of the nodes above a process, said over its own columns."""
+    if isinstance(node, Process):
+        return [], {n: column(n) for n in node.names if n != EVENT_TIME}
+    assert isinstance(node, Filter | Branch | Project)
+    where, columns = _climbed(node.child)
+    held = {**columns, EVENT_TIME: column(EVENT_TIME)}
+    if isinstance(node, Project):
+        return where, {n: substitute(e, held) for n, e in node.columns}
+    return [*where, *conjuncts(substitute(node.predicate, held))], columns

@@ -1,0 +1,156 @@
+"""What it costs to cut a query in one way or another, between plans and `tidegate explain`.
+
+The cost of StreamCloud (its supplement, XI): alpha * fan-out + beta * rate * hops. A **hop**
+is a tuple handed on from a subquery to the next; a **channel** joins an instance that hands on with
+one that takes. The tasks that read a stream hand its tuples to the first subquery whatever the
+strategy; that is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tidegate.plan.physical import OPERATOR_CLOUD, QUERY_CLOUD, Edge, Plan
+from tidegate.query.node import Input, Node, Top
+from tidegate.query.output import Output
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a channel (`alpha`) and the hop of a tuple (`beta`) weigh, and tuples a second.
+
+    By default a channel weighs as much as handing on a thousand tuples.
+    """
+
+    alpha: float = 1.0
+    beta: float = 0.001
+    rate: float = 100_000
+
+    def cost(self, fan_out: float, hops: float) -> float:
+        return self.alpha * fan_out + self.beta * self.rate * hops
+
+
+@dataclass(frozen=True)
+class Handover:
+    """One input of a subquery that is the result of another, and its channels."""
+
+    giver: str
+    taker: str
+    channels: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A plan with its instances; `hops` is how often a tuple is handed on along the longest way."""
+
+    plan: Plan
+    instances: Mapping[str, int]
+    handovers: tuple[Handover, ...]
+    hops: int
+
+    @staticmethod
+    def of(plan: Plan, instances: Mapping[str, int]) -> Layout:
+        handovers: list[Handover] = []
+        depth: list[int] = []
+        for subquery in plan.subqueries:
+            origins = [o for p in subquery.prefixes if isinstance(o := p.origin, Edge)]
+            for origin in origins:
+                giver = plan.subqueries[origin.subquery].name
+                channels = instances[giver] * instances[subquery.name]
+                handovers.append(Handover(giver, subquery.name, channels))
+            depth.append(max((depth[o.subquery] + 1 for o in origins), default=0))
+        return Layout(plan, instances, tuple(handovers), max(depth))
+
+    @property
+    def fan_out(self) -> int:
+        """All channels."""
+        return sum(h.channels for h in self.handovers)
+
+    @property
+    def total(self) -> int:
+        """All instances; with query-cloud every subquery is on the same ones."""
+        every = self.instances.values()
+        return max(every) if self.plan.strategy == QUERY_CLOUD else sum(every)
+
+    def cost(self, weights: Weights) -> float:
+        return weights.cost(self.fan_out, self.hops)
+
+
+def spread(plan: Plan, total: int) -> dict[str, int]:
+    """So many instances in all, dealt out evenly; every subquery has one at least."""
+    names = [s.name for s in plan.subqueries]
+    if plan.strategy == QUERY_CLOUD:
+        return dict.fromkeys(names, total)
+    return dict(zip(names, proposed([1] * len(names), max(total, len(names))), strict=True))
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many operators a query has, and how many of them keep state."""
+
+    operators: int
+    stateful: int
+
+
+def size(outputs: Sequence[Output]) -> Size:
+    """The operators of a query; one that several others read is counted once.
+
+    ORDER BY and LIMIT belong to their aggregate.
+    """
+    found: list[Node] = []
+    waiting = [o.node for o in outputs]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.append(node)
+            waiting += node.children
+    operators = [n for n in found if not isinstance(n, Input | Top)]
+    return Size(len(operators), sum(n.stateful for n in operators))
+
+
+@dataclass(frozen=True)
+class Formula:
+    """Fan-out and hops of a strategy by StreamCloud's formulas."""
+
+    fan_out: float
+    hops: int
+
+
+def formula(strategy: str, query: Size, instances: int) -> Formula:
+    """What the formulas say of a query with a stateless prefix on so many instances, evenly.
+
+    They count every channel of query-cloud, and those of one instance of each subquery otherwise.
+    """
+    if strategy == QUERY_CLOUD:
+        return Formula(instances * (instances - 1), query.stateful)
+    parts = query.operators if strategy == OPERATOR_CLOUD else query.stateful + 1
+    parts = max(parts, 1)
+    return Formula(instances / parts * (parts - 1), parts - 1)
+
+
+def proposed(costs: Sequence[float], total: int) -> list[int]:
+    """Instances in proportion to costs, `total` in all and at least one each.
+
+    By largest remainder, the first of equal ones before the others; what has a share of less than
+    one instance gets one, and the others share the rest. `total` is at least the number of costs.
+    """
+    weights = [Fraction(c) for c in costs]
+    if not any(weights):
+        weights = [Fraction(1)] * len(weights)
+    single: set[int] = set()
+    while True:
+        rest = [i for i in range(len(weights)) if i not in single]
+        whole = sum((weights[i] for i in rest), Fraction(0))
+        left = total - len(single)
+        quotas = {i: weights[i] * left / whole for i in rest}
+        small = {i for i, quota in quotas.items() if quota < 1}
+        if not small:
+            break
+        single |= small
+    found = [int(quotas.get(i, 1)) for i in range(len(weights))]
+    by_remainder = sorted(quotas, key=lambda i: (found[i] - quotas[i], i))
+    for i in by_remainder[: total - sum(found)]:
+        found[i] += 1
+    return found
