@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import csv
 import sys
+from pathlib import Path
 
-from tests.cases.case import CASES, Case, oracle_golden
+from tests.cases.case import CASES, answer
+from tests.cases.document import DOCUMENTS
 
 
-def write_golden(case: Case) -> None:
-    golden = oracle_golden(case)
-    with (case.folder / "expected.csv").open("w", newline="", encoding="utf-8") as out:
+def write_golden(oracle: Path, expected: Path) -> None:
+    golden = answer(oracle)
+    with expected.open("w", newline="", encoding="utf-8") as out:
         csv.writer(out, lineterminator="\n").writerows([golden.columns, *golden.lines])
 
 
 if __name__ == "__main__":
+    asked = sys.argv[1:]
     for case in CASES:
-        if case.oracle is not None and (case.name in sys.argv[1:] or not sys.argv[1:]):
-            write_golden(case)
+        if case.oracle is not None and (case.name in asked or not asked):
+            write_golden(case.oracle, case.folder / "expected.csv")
+    for document in DOCUMENTS:
+        if document.name in asked or not asked:
+            for name in document.names:
+                write_golden(document.oracle(name), document.expected(name))

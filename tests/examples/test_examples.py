@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -23,13 +24,18 @@ from tidegate.source.uri import open_uri
 Row = dict[str, Any]
 
 
-def run_sql(name: str, *options: str) -> tuple[list[Row], Row]:
-    """The rows of an example's output and its summary."""
+def run_sql(name: str, *options: str, out: str = "out", output: str = "") -> tuple[list[Row], Row]:
+    """The rows of an example's output, the only one or one with a name, and its summary."""
     path, summary = str(FOLDER / name), Path("summary.json")
-    shared = ["--master", "none", "--out", "out", "--summary", str(summary)]
+    shared = ["--master", "none", "--out", out, "--summary", str(summary)]
     assert invoke(["run", path, *shared, *options]) == 0
-    table = pq.read_table(sorted(Path("out").glob("batch=*/*.parquet")), partitioning=None)
-    return table.to_pylist(), json.loads(summary.read_text())
+    return written(Path(out, output)), json.loads(summary.read_text())
+
+
+def written(folder: Path) -> list[Row]:
+    files = sorted(folder.glob("batch=*/*.parquet"))
+    rows: list[Row] = pq.read_table(files, partitioning=None).to_pylist()
+    return rows
 
 
 def run_python(name: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -141,10 +147,170 @@ def test_own_aggregate(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_hedges() -> None:
     rows, summary = run_sql("hedges.sql")
-    assert summary["rows_in"] == 10_000, "a self-join reads its stream for either side"
+    assert summary["rows_in"] == 5_000, "a self-join reads its stream once"
     assert 1_000 < len(rows) == summary["rows_out"]
     assert all(r["one"] < r["other"] for r in rows)
     assert [r["ts"] for r in rows] == sorted(r["ts"] for r in rows)
+
+
+def inside(frame: pd.DataFrame, row: Row, time: str = "ts") -> pd.DataFrame:
+    """What is in the window of a row."""
+    return frame[(frame[time] >= row["window_start"]) & (frame[time] < row["window_end"])]
+
+
+def test_heavy_callers() -> None:
+    rows, _ = run_sql("heavy_callers.sql")
+    uri = "generator:calls?rows=40000&rate=8&keys=2000"
+    calls = generated(uri, "ts", "src", "start_time", "end_time").to_pandas()
+    whole = {n: calls[n].dt.floor("s") for n in ("start_time", "end_time")}
+    calls["seconds"] = (whole["end_time"] - whole["start_time"]).dt.total_seconds()
+    found = list(windows(rows))
+    assert len(found) > 100, "a window begins every minute"
+    for window in found[:: len(found) // 3]:
+        means = inside(calls, window[0]).groupby("src").seconds.agg(["mean", "count"])
+        heavy = means[(means["mean"] > 200) & (means["count"] >= 10)].sort_index()
+        assert [r["src"] for r in window] == heavy.index.tolist()
+        assert [r["calls"] for r in window] == heavy["count"].tolist()
+        assert [r["seconds"] for r in window] == heavy["mean"].round().tolist()
+
+
+def test_profitable_areas() -> None:
+    rows, _ = run_sql("profitable_areas.sql")
+    uri = "generator:taxi?rows=20000&rate=4&keys=500"
+    columns = ("dropoff_time", "medallion", "pickup_cell", "dropoff_cell", "fare", "tip")
+    rides = generated(uri, *columns).to_pandas()
+    rides["profit"] = rides.fare + rides.tip
+    found = list(windows(rows))
+    assert len(found) == 19, "83 minutes, and the windows of the last rides"
+    for window in found[::6]:
+        end = window[0]["window_end"]
+        age = end - rides.dropoff_time
+        before = rides.dropoff_time < end
+        recent = rides[before & (age <= pd.Timedelta("15min"))]
+        known = rides[before & (age <= pd.Timedelta("30min"))]
+        profit = recent.groupby("pickup_cell").profit.median()
+        taxis = known.groupby("medallion").dropoff_cell.last().value_counts()
+        areas = (profit / taxis).dropna()
+        best = areas.sort_values(ascending=False, kind="stable").head(10)
+        assert [r["profitability"] for r in window] == pytest.approx(best.tolist(), abs=0.0051)
+        for row in window:
+            assert row["profit"] == pytest.approx(profit[row["cell"]])
+            assert row["taxis"] == taxis[row["cell"]]
+
+
+def test_overlapping_calls() -> None:
+    copied, _ = run_sql("overlapping_calls.sql", output="copied")
+    pairs = written(Path("out/pairs"))
+    assert len(pairs) > 5_000
+    assert all(r["first_start"] < r["second_start"] < r["first_end"] for r in pairs)
+    calls = generated("generator:calls?rows=4000&rate=10&keys=1000", "ts", "start_time", "end_time")
+    at, start, end = (calls[n].cast(pa.int64()).to_numpy() for n in calls.column_names)
+    numbers = generated("generator:calls?rows=4000&rate=10&keys=1000", "src", "dst")
+    src, dst = (np.unique(numbers[n].to_numpy(), return_inverse=True) for n in ("src", "dst"))
+    code = {n: i for i, n in enumerate({*src[0], *dst[0]})}
+    one, other = (np.array([code[n] for n in u])[i] for u, i in (src, dst))
+    same = np.equal.outer
+    shared = same(one, one) | same(one, other) | same(other, one) | same(other, other)
+    near = abs(at[:, None] - at[None, :]) <= 60_000_000
+    meets = (start[:, None] < start[None, :]) & (start[None, :] < end[:, None])
+    assert len(pairs) == (shared & near & meets).sum()
+    frame = pd.DataFrame(pairs)
+    for window in windows(copied):
+        times = inside(frame, window[0]).number.value_counts()
+        assert [r["n"] for r in window] == times[times >= 3].head(5).tolist()
+        assert all(r["n"] == times[r["number"]] for r in window)
+
+
+def test_far_calls() -> None:
+    rows, _ = run_sql("far_calls.sql")
+    uri = "generator:calls?rows=20000&rate=20&keys=20000"
+    calls = generated(uri, "ts", "src", "start_time", "lat", "lon").to_pandas()
+    calls["second"] = calls.start_time.dt.floor("s")
+    pairs = calls.merge(calls, on="src", suffixes=("_a", "_b"))
+    apart = (pairs.second_b - pairs.second_a).dt.total_seconds()
+    near = (pairs.ts_a - pairs.ts_b).abs() <= pd.Timedelta("10min")
+    pairs = pairs[near & apart.between(1, 60)]
+    a, b = (np.radians(pairs[[f"lat_{s}", f"lon_{s}"]].to_numpy()) for s in "ab")
+    # The law of cosines, where the query has the haversine.
+    flat = np.sin(a[:, 0]) * np.sin(b[:, 0])
+    flat += np.cos(a[:, 0]) * np.cos(b[:, 0]) * np.cos(b[:, 1] - a[:, 1])
+    km = 6371 * np.arccos(np.clip(flat, -1, 1))
+    assert len(rows) == (km > 50).sum() > 1_000
+    expected = sorted(zip(pairs.src[km > 50], km[km > 50].round(), strict=True))
+    assert sorted((r["src"], r["km"]) for r in rows) == expected
+
+
+def test_cpu_per_class() -> None:
+    rows, _ = run_sql("cpu_per_class.sql")
+    tasks = generated("generator:tasks?rows=20000&rate=50", "ts", "scheduling_class", "cpu")
+    frame = tasks.to_pandas()
+    found = list(windows(rows))
+    assert [len(w) for w in found] == [4] * len(found)
+    for row in found[2]:
+        ends = pd.date_range(row["window_start"], row["window_end"], freq="s")[1:]
+        mine = frame[frame.scheduling_class == row["scheduling_class"]]
+        ages = (end - mine.ts for end in ends)
+        sums = [
+            mine.cpu[(age > pd.Timedelta(0)) & (age <= pd.Timedelta("60s"))].sum() for age in ages
+        ]
+        assert row["seconds"] == len(sums) == 60
+        assert row["most"] == pytest.approx(max(sums), abs=0.00051)
+        assert row["mean"] == pytest.approx(np.mean(sums), abs=0.00051)
+
+
+def test_rows_over_join() -> None:
+    rows, summary = run_sql("rows_over_join.sql")
+    hedges, _ = run_sql("hedges.sql", out="hedges")
+    assert summary["rows_in"] == 5_000
+    assert len(rows) == 1 + (len(hedges) - 100) // 20 > 1_000
+    trades = generated("generator:trades?rows=5000&rate=1000", "symbol", "average_price")
+    average = dict(zip(*(trades[n].to_pylist() for n in trades.column_names), strict=True))
+    shares = [100 * abs(h["one_price"] / average[h["one"]] - 1) for h in hedges]
+    for place in (0, 1, len(rows) // 2, len(rows) - 1):
+        row, taken = rows[place], slice(20 * place, 20 * place + 100)
+        first, *_, last = hedges[taken]
+        assert (row["window_start"], row["window_end"]) == (first["ts"], last["ts"])
+        assert row["companies"] == len({h["one"] for h in hedges[taken]})
+        assert row["percent"] == pytest.approx(np.mean(shares[taken]), abs=0.00051)
+        assert row["most"] == pytest.approx(max(shares[taken]), abs=0.00051)
+
+
+def test_tpch_q1() -> None:
+    rows, _ = run_sql("tpch_q1.sql")
+    found = list(windows(rows))
+    assert [len(w) for w in found] == [4] * len(found)
+    assert sum(r["count_order"] for r in rows) == 50_000
+    columns = ("l_shipdate", "l_returnflag", "l_linestatus", "l_extendedprice", "l_discount")
+    lines = generated("generator:lineitem?rows=50000", *columns, "l_tax").to_pandas()
+    row = rows[5]
+    mine = inside(lines, row, "l_shipdate")
+    mine = mine[(mine.l_returnflag == row["l_returnflag"])]
+    mine = mine[(mine.l_linestatus == row["l_linestatus"])]
+    assert row["count_order"] == len(mine)
+    assert row["sum_base_price"] == mine.l_extendedprice.sum()
+    assert row["sum_disc_price"] == (mine.l_extendedprice * (1 - mine.l_discount)).sum()
+    charged = mine.l_extendedprice * (1 - mine.l_discount) * (1 + mine.l_tax)
+    assert row["sum_charge"] == charged.sum(), "decimals are exact"
+
+
+def test_tpch_q3() -> None:
+    rows, summary = run_sql("tpch_q3.sql")
+    assert summary["rows_in"] == 90_000
+    wanted = ("o_orderkey", "o_orderdate", "c_mktsegment")
+    orders = generated("generator:orders?rows=30000", *wanted).to_pandas()
+    wanted = ("l_orderkey", "l_shipdate", "l_extendedprice", "l_discount")
+    lines = generated("generator:lineitem?rows=60000", *wanted).to_pandas()
+    day = pd.Timestamp("1992-02-15", tz="UTC")
+    orders = orders[(orders.c_mktsegment == "BUILDING") & (orders.o_orderdate < day)]
+    shipped = lines.merge(orders, left_on="l_orderkey", right_on="o_orderkey")
+    shipped["revenue"] = shipped.l_extendedprice * (1 - shipped.l_discount)
+    found = list(windows(rows))
+    assert [len(w) for w in found] == [10] * 4
+    for window in found:
+        revenue = inside(shipped, window[0], "l_shipdate").groupby("l_orderkey").revenue.sum()
+        best = revenue.sort_values(ascending=False).head(10)
+        assert [r["revenue"] for r in window] == best.tolist()
+        assert [r["l_orderkey"] for r in window] == best.index.tolist()
 
 
 def test_near_calls(capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,6 +327,37 @@ def test_near_calls(capsys: pytest.CaptureFixture[str]) -> None:
         zip(left["src"].filter(expected).to_pylist(), right["src"].filter(expected).to_pylist())
     )
     assert len(found) > 10
+
+
+def test_hashtags(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = printed(run_python("hashtags.py", capsys))
+    example = load("hashtags.py")
+    tweets = generated(example.TWEETS, "ts", "text", "hashtags").to_pylist()
+    words: dict[str, list[str]] = {}
+    for tweet in tweets:
+        for hashtag in tweet["hashtags"].split():
+            words.setdefault(hashtag, []).extend(tweet["text"].split())
+    times = {h: found for h, said in words.items() if (found := in_order(said, example.WORDS))}
+    assert {r["hashtag"]: r["times"] for r in rows} == times, "the last row has the greatest count"
+    assert len(rows) == sum(times.values()) > 1_000
+
+
+def in_order(said: list[str], words: tuple[str, ...]) -> int:
+    """How often the words come in their order, each after the other, with any between them."""
+    at, times = 0, 0
+    while True:
+        for word in words:
+            if word not in said[at:]:
+                return times
+            at = said.index(word, at) + 1
+        times += 1
+
+
+def test_scalejoin_process(capsys: pytest.CaptureFixture[str]) -> None:
+    said = run_python("scalejoin_process.py", capsys)
+    count, _, rest = said.partition(" ")
+    assert int(count.replace(",", "")) > 1_000
+    assert rest == "pairs, those of the built-in join\n"
 
 
 def test_rescale_and_restart(capsys: pytest.CaptureFixture[str]) -> None:
