@@ -61,6 +61,6 @@ def test_side_outputs_that_pass_by_spark_sql_leave_nothing_behind(
 ) -> None:
     (case,) = (c for c in CASES if c.name == "prefix_in_spark_sql")
     place = Place(session=spark)
-    loop = prepare(case.plan(place), place, MemorySink(), Run(2, 6).options, str(tmp_path))
+    loop = prepare(case.plan(place), place, {None: MemorySink()}, Run(2, 6).options, str(tmp_path))
     assert loop.run().counters["rows_late"] == 2
     assert not list((tmp_path / "staged").iterdir())

@@ -38,12 +38,16 @@ class Cluster:
 
     folder: Path
     inputs: Path
-    golden: Golden
+    goldens: dict[str, Golden]
     mark: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def request(self, scene: str) -> dict[str, Any]:
         folder = Path(tempfile.mkdtemp(prefix=f"{scene}-", dir=self.folder))
         return request_for(scene, folder / "run", self.inputs) | {"master": "local[2]"}
+
+    def golden(self, request: dict[str, Any]) -> Golden:
+        """The undisturbed run: also of rows that go through Spark SQL."""
+        return self.goldens[request["scene"].replace("through-sql", "aggregate")]
 
     def run(self, request: dict[str, Any], driver: Path = DRIVER, **more: Any) -> tuple[int, str]:
         """Run a driver to its end; its exit code, and what it wrote to standard error."""
@@ -63,7 +67,8 @@ class Cluster:
         """Run a driver that is killed; what can be seen then is a part of the whole."""
         code, told = self.run(request, **more)
         assert code == KILLED, told
-        seen, whole = results(published(Path(request["out"]))), results(self.golden.files)
+        golden = self.golden(request)
+        seen, whole = results(published(Path(request["out"]))), results(golden.files)
         assert {n: whole.get(n) for n in seen} == seen
 
     def failed(self, request: dict[str, Any], batch: int, **more: Any) -> None:
@@ -80,11 +85,12 @@ class Cluster:
         """Run to the end, and compare everything with a run without Spark that was never killed."""
         code, told = self.run(request, **more)
         assert code == 0, told
-        assert difference(contents(Path(request["out"])), self.golden.files) == []
+        golden = self.golden(request)
+        assert difference(contents(Path(request["out"])), golden.files) == []
         after = facts(Path(request["checkpoint"]))
         assert after["unreferenced"] == []
         assert after["verified"]["problems"] == []
-        assert after["state"]["counters"] == self.golden.facts["state"]["counters"]
+        assert after["state"]["counters"] == golden.facts["state"]["counters"]
         assert {p.name for p in Path(request["checkpoint"]).iterdir()} <= {
             *("meta.json", "lock", "manifest", "segment", "gate", "staged")
         }
@@ -110,9 +116,12 @@ def cluster() -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="tidegate-crash-", dir=place))
     inputs = write_inputs(folder / "inputs")
     nursery = Nursery()
-    golden = undisturbed(nursery, request_for("aggregate", folder / "golden", inputs))
+    goldens = {
+        name: undisturbed(nursery, request_for(name, folder / f"golden-{name}", inputs))
+        for name in ("aggregate", "whole")
+    }
     nursery.close()
-    made = Cluster(folder, inputs, golden)
+    made = Cluster(folder, inputs, goldens)
     yield made
     for pid in made.processes():
         kill(pid)
@@ -163,13 +172,23 @@ def test_a_driver_killed_while_spark_sql_has_a_part(cluster: Cluster) -> None:
     cluster.finish(request)
 
 
+def test_processes_die_inside_a_query_of_several_operators(cluster: Cluster) -> None:
+    """While rows are between two of them: a worker, then the driver, with both exchanges."""
+    request = cluster.request("whole")
+    worker = trap("worker", 1, "state", times=2)
+    cluster.killed(request, traps=[worker, trap("driver", 3, "read")], two_jobs=True)
+    cluster.killed(request, traps=[trap("driver", 5, "state")], exchange="shuffle")
+    cluster.killed(request, **step("after operate", 7))
+    cluster.finish(request)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(10))
 def test_drivers_killed_at_random(seed: int, cluster: Cluster) -> None:
     """Five kills in each run."""
     chance = random.Random(f"spark {seed}")
-    request = cluster.request(chance.choice(["aggregate", "through-sql"]))
-    for batch in sorted(chance.sample(range(cluster.golden.batches), 5)):
+    request = cluster.request(chance.choice(["aggregate", "through-sql", "whole"]))
+    for batch in sorted(chance.sample(range(cluster.golden(request).batches), 5)):
         exchange = {"exchange": chance.choice(["auto", "shuffle"])}
         moment = chance.choice([*STEPS, *PHASES])
         if moment in PHASES:

@@ -19,6 +19,7 @@ from tests.duckdb.compare import (
     differences,
 )
 from tidegate.plan.physical import SPARK
+from tidegate.query.output import Output
 from tidegate.runtime.launch import Place, plan_for
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def engines(text: str, stream: Streamed, spark: SparkSession) -> list[str]:
     source = tg.MemorySource(stream.sources[0], time="ts")
     session = tg.Session(spark)
     query = session.sql(text, s=session.stream(source, time="ts", name="s"))
-    return [p.engine for p in plan_for(query.node, Place(session=spark)).prefixes]
+    plan = plan_for([Output(None, query.node)], Place(session=spark))
+    return [p.engine for s in plan.subqueries for p in s.prefixes]
 
 
 def assert_side_outputs(got: Answer, name: str) -> None:

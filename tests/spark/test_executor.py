@@ -70,7 +70,7 @@ def loop_on(place: Place, sql: str, source: Any, checkpoint: Path, sink: MemoryS
     stream = StreamDef("s", (uri,), "ts", 0, None, SCHEMA)
     plan = plan_for(bind(read_script(sql), {"s": stream}), place)
     given = {} if isinstance(source, str) else {uri: source}
-    return prepare(plan, place, sink, RunOptions(instances=2, buckets=8), checkpoint, given)
+    return prepare(plan, place, {None: sink}, RunOptions(instances=2, buckets=8), checkpoint, given)
 
 
 def failure(loop: Loop) -> TidegateError:
@@ -126,7 +126,7 @@ def test_spark_sql_takes_part_where_kernels_cannot(spark: SparkSession, tmp_path
         "WHERE soundex(k) <> 'B000' GROUP BY date_format(ts, 'mm')"
     )
     loop = loop_on(place, sql, path, tmp_path / "c", sink)
-    assert [p.engine for p in loop.plan.prefixes] == [SPARK]
+    assert [p.engine for p in loop.plan.subqueries[0].prefixes] == [SPARK]
     summary = loop.run()
     kept = [t for t in range(1, 25) if "abc"[t % 3] != "b"]
     assert rows_of(sink) == [
@@ -162,6 +162,9 @@ def test_a_source_that_fails_in_a_task(spark: SparkSession, tmp_path: Path, sql:
         def run(self, job: Any) -> Any:
             splits = tuple(replace(s, reader=Unreadable()) for s in job.splits)
             return run(replace(job, splits=splits))
+
+        def release(self, jobs: Any) -> None:
+            """Nothing."""
 
         def close(self) -> None:
             """Nothing."""

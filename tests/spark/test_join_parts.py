@@ -29,7 +29,9 @@ def output(place: Place, folder: Path, instances: int) -> tuple[pa.Table, list[s
     script = read_script(STREAMS.format(rows=6_000, rate=1_000, domain=10_000) + WIDE)
     plan = plan_for(bind(script, streams_of(script)), place)
     options = RunOptions(instances=instances, batch_rows=5_000)
-    loop = prepare(plan, place, FileSink(folder / "out"), options, str(folder / "checkpoint"))
+    loop = prepare(
+        plan, place, {None: FileSink(folder / "out")}, options, str(folder / "checkpoint")
+    )
     summary = loop.run()
     files = sorted((folder / "out").glob("batch=*/part-*.parquet"))
     rows = pa.concat_tables([pq.read_table(f, partitioning=None) for f in files])

@@ -28,7 +28,7 @@ def test_memory_of_workers_does_not_grow(spark: SparkSession, tmp_path: Path) ->
     options = RunOptions(instances=2, batch_rows=1_000)
     plan = plan_for(bind(script, streams_of(script)), place)
     sink = CallSink(lambda rows, batch: None)
-    loop = prepare(plan, place, sink, options, str(tmp_path))
+    loop = prepare(plan, place, {None: sink}, options, str(tmp_path))
     workers: dict[int, list[int]] = {}
 
     def look(report: BatchReport) -> None:

@@ -1,0 +1,149 @@
+"""Whole queries on Spark: the rows of one process, for any exchange, strategy and switch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tidegate as tg
+from tidegate.errors import TaskError
+from tidegate.query.stream import Stream
+from tidegate.runtime import edge, spark_shared
+from tidegate.sink.memory import MemorySink
+from tidegate.source.memory import MemorySource
+from tidegate.testing import Watched, disorder, visits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 900
+BATCH_ROWS = 250
+GRAPHS = """
+CREATE STREAM busy AS
+SELECT k, COUNT(*) AS n, SUM(v) AS total FROM a [RANGE 3 SECONDS SLIDE 1 SECOND] GROUP BY k;
+CREATE STREAM near AS
+SELECT a.k, a.v, busy.n FROM a [RANGE 1 SECOND] JOIN busy [RANGE 2 SECONDS]
+ON a.k = busy.k AND a.v > busy.n;
+CREATE STREAM both AS SELECT k, v FROM a WHERE v % 3 = 0 UNION ALL SELECT k, total FROM busy;
+INSERT INTO rare SELECT * FROM busy WHERE n < 20;
+INSERT INTO often SELECT * FROM busy WHERE n >= 20 ORDER BY n DESC LIMIT 2;
+INSERT INTO pairs SELECT k, SUM(v) AS v, COUNT(*) AS m FROM near [ROWS 4 SLIDE 3] GROUP BY k;
+INSERT INTO windows SELECT k, MEDIAN(v) AS v, MAX(n) AS n FROM near [RANGE 2 SECONDS] GROUP BY k;
+INSERT INTO united SELECT k, COUNT(*) AS m, MIN(v) AS v FROM both [RANGE 4 SECONDS] GROUP BY k;
+"""
+WAYS: dict[str, dict[str, Any]] = {
+    "shared": {"exchange": "shared", "instances": 2},
+    "shuffle, switched": {
+        "exchange": "shuffle",
+        "instances": {"aggregate": 3, "join": 2},
+        "switches": {"join": {1: 3, 2: 4}, "aggregate": {2: 1}, 3: 2},
+    },
+    "operator-cloud": {"instances": 2, "strategy": "operator-cloud"},
+    "query-cloud, switched": {"instances": 3, "strategy": "query-cloud", "switches": {2: 2}},
+}
+
+
+class Runs(tg.Process):
+    """How many tuples with a rising value follow each other, per key; told when a run ends."""
+
+    output: Mapping[str, str] = {"k": "bigint", "length": "bigint"}
+
+    def __init__(self) -> None:
+        self.last: dict[int, int] = {}
+        self.length: dict[int, int] = {}
+
+    def on_tuple(self, tuple: Any, keys: list[int]) -> Any:
+        for key in keys:
+            if tuple.v < self.last.get(key, 0):
+                yield {"k": key, "length": self.length.pop(key)}
+            self.last[key] = tuple.v
+            self.length[key] = self.length.get(key, 0) + 1
+
+
+class Broken(Runs):
+    """Raises at one tuple."""
+
+    def on_tuple(self, tuple: Any, keys: list[int]) -> Any:
+        if tuple.v == 7:
+            raise ValueError("seven")
+        yield from super().on_tuple(tuple, keys)
+
+
+def stream(session: tg.Session) -> Stream:
+    random = np.random.default_rng(11)
+    times = np.sort(random.integers(0, 20_000, ROWS)) * 1_000 + 1_700_000_000_000_000
+    table = pa.table(
+        {
+            "ts": pa.array(times).cast(pa.timestamp("us", tz="UTC")),
+            "k": pa.array(random.integers(0, 6, ROWS)),
+            "v": pa.array(random.integers(0, 30, ROWS)),
+        }
+    )
+    source = MemorySource(table, time="ts")
+    source.end()
+    return session.stream(source, time="ts", name="a")
+
+
+def outputs(session: tg.Session) -> dict[str, Stream]:
+    a = stream(session)
+    runs = a.process(Runs, keys="k").where(tg.col("length") > 1)
+    return {**session.queries(GRAPHS, a=a), "runs": runs}
+
+
+def run(session: tg.Session, **options: Any) -> dict[str, pa.Table]:
+    streams = outputs(session)
+    sinks = {name: MemorySink() for name in streams}
+    session.start(streams, sinks=sinks, **options).wait()
+    return {name: sink.table() for name, sink in sinks.items()}
+
+
+@pytest.fixture(scope="module")
+def wanted() -> dict[str, pa.Table]:
+    found = run(tg.Session(master="none"), instances=1, batch_rows=10_000)
+    assert min(t.num_rows for t in found.values()) > 10
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_outputs_are_those_of_one_process(
+    spark: SparkSession,
+    way: str,
+    wanted: dict[str, pa.Table],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if way == "shared":
+        monkeypatch.setattr(spark_shared, "SMALL_ROWS", 0)
+        monkeypatch.setattr(edge, "SPAN_ROWS", 40)
+    got = run(tg.Session(spark), batch_rows=BATCH_ROWS, buckets=16, **WAYS[way])
+    assert {n: t.num_rows for n, t in got.items()} == {n: t.num_rows for n, t in wanted.items()}
+    for name, table in wanted.items():
+        assert got[name].equals(table), name
+
+
+def test_a_process_that_raises_commits_nothing(spark: SparkSession) -> None:
+    sink = MemorySink()
+    a = stream(tg.Session(spark))
+    told = r"bucket \d+, tuple at 2023-11-14.*Broken.*ValueError: seven"
+    with pytest.raises(TaskError, match=told):
+        a.process(Broken, keys="k").start(sink=sink, instances=2, batch_rows=ROWS).wait()
+    assert sink.batches == {}
+
+
+def test_each_bucket_is_run_by_one_instance_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    """In worker processes of Spark, over switches, also where a batch is read by two jobs."""
+    seen = str(tmp_path / "seen")
+    sink = MemorySink()
+    a = stream(tg.Session(spark))
+    runs = a.process(Watched(Runs, seen), keys="k")
+    runs.start(
+        sink=sink, instances=2, buckets=4, batch_rows=150, switches={2: 4, 4: 1, 5: 3}
+    ).wait()
+    calls = visits(seen)
+    assert sum(len(c) for c in calls.values()) == ROWS
+    assert len({v.process for c in calls.values() for v in c}) > 1
+    assert disorder(calls) == []
