@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tests.docs.block import blocks
 from tests.docs.test_sql import bound
+from tidegate.query.output import single
 
 PAGE = "docs/spark.md"
 
@@ -24,4 +25,4 @@ def test_the_test_it_shows_passes() -> None:
 
 def test_its_sql_binds() -> None:
     (script,) = blocks(PAGE, "sql")
-    assert bound(script).names == ("window_start", "window_end", "route", "fare", "n")
+    assert single(bound(script)).names == ("window_start", "window_end", "route", "fare", "n")
