@@ -14,6 +14,9 @@ from tidegate.cli import hashtags
 from tidegate.cli.main import invoke
 from tidegate.cli.show import SHOWS, Show, run_show
 from tidegate.runtime.launch import Place
+from tidegate.runtime.session import Session
+from tidegate.sink.memory import MemorySink
+from tidegate.source.uri import open_uri
 from tidegate.testing import ManualClock
 
 ROWS = {"taxi": 600_000, "calls": 200_000, "trades": 80_000, "hashtags": 120_000}
@@ -88,3 +91,32 @@ def test_what_to_try_next_names_the_query_and_is_lined_up(name: str) -> None:
     assert len(explained) >= 3
     assert all(line[60].isalpha() for line in explained)
     assert all(name in line for line in lines if line.startswith("  tidegate"))
+
+
+def test_its_sequences_are_those_of_a_plain_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Per hashtag, the words of all its tweets one after the other, gone through once."""
+    monkeypatch.setattr(hashtags, "TWEETS", FEWER)
+    sink = MemorySink()
+    found = hashtags.sequences(Session(master="none"))
+    found.start(sink=sink, instances=2, batch_rows=3_000, switches={2: 4, 4: 1}).wait()
+    rows = sink.table().to_pylist()
+    (source,) = open_uri(FEWER, "tweets", "ts", False).discover()
+    tweets = source.reader(0, source.extend(20_000)).read(["text", "hashtags"]).table.to_pylist()
+    words: dict[str, list[str]] = {}
+    for tweet in tweets:
+        for hashtag in tweet["hashtags"].split():
+            words.setdefault(hashtag, []).extend(tweet["text"].split())
+    times = {h: n for h, said in words.items() if (n := in_order(said, hashtags.WORDS))}
+    assert {r["hashtag"]: r["times"] for r in rows} == times  # the last row has the greatest
+    assert len(rows) == sum(times.values()) > 500
+
+
+def in_order(said: list[str], words: tuple[str, ...]) -> int:
+    """How often the words come in their order, each after the other, with any between them."""
+    at, times = 0, 0
+    while True:
+        for word in words:
+            if word not in said[at:]:
+                return times
+            at = said.index(word, at) + 1
+        times += 1

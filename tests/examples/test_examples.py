@@ -329,30 +329,6 @@ def test_near_calls(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(found) > 10
 
 
-def test_hashtags(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = printed(run_python("hashtags.py", capsys))
-    example = load("hashtags.py")
-    tweets = generated(example.TWEETS, "ts", "text", "hashtags").to_pylist()
-    words: dict[str, list[str]] = {}
-    for tweet in tweets:
-        for hashtag in tweet["hashtags"].split():
-            words.setdefault(hashtag, []).extend(tweet["text"].split())
-    times = {h: found for h, said in words.items() if (found := in_order(said, example.WORDS))}
-    assert {r["hashtag"]: r["times"] for r in rows} == times, "the last row has the greatest count"
-    assert len(rows) == sum(times.values()) > 1_000
-
-
-def in_order(said: list[str], words: tuple[str, ...]) -> int:
-    """How often the words come in their order, each after the other, with any between them."""
-    at, times = 0, 0
-    while True:
-        for word in words:
-            if word not in said[at:]:
-                return times
-            at = said.index(word, at) + 1
-        times += 1
-
-
 def test_scalejoin_process(capsys: pytest.CaptureFixture[str]) -> None:
     said = run_python("scalejoin_process.py", capsys)
     count, _, rest = said.partition(" ")

@@ -44,10 +44,13 @@ def hashtags_of(tweets: pa.Table) -> pa.Array:
     return pc.split_pattern(tweets["hashtags"], " ")
 
 
-def query(session: tg.Session) -> tg.Stream:
+def sequences(session: tg.Session) -> tg.Stream:
     tweets = session.stream(TWEETS, time="ts", name="tweets")
-    found = tweets.where(tg.col("hashtags") != "").process(Sequences, keys=hashtags_of)
-    often = found.window("10 minutes", slide="2 minutes").group_by("hashtag")
+    return tweets.where(tg.col("hashtags") != "").process(Sequences, keys=hashtags_of)
+
+
+def query(session: tg.Session) -> tg.Stream:
+    often = sequences(session).window("10 minutes", slide="2 minutes").group_by("hashtag")
     return often.agg(found=tg.count(), so_far=tg.max("times")).top(10, by="found")
 
 

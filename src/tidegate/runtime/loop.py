@@ -217,10 +217,11 @@ class Loop:
         return jobs, outcomes
 
     def _parts(self, number: int, batch: int) -> PartWriter | None:
-        """What tasks may write the rows of a subquery with, where only one output takes them."""
-        edge = Edge(number, 0)
+        """What tasks may write the rows of a join with, where one output alone takes them."""
+        subquery = self.plan.subqueries[number]
         mine = [t for t in self.plan.targets if t.edge.subquery == number]
-        if edge in self.plan.taken or len(mine) != 1:
+        taken = Edge(number, 0) in self.plan.taken
+        if subquery.join is None or len(subquery.ports) != 1 or len(mine) != 1 or taken:
             return None
         return self.sinks[mine[0].name].parts(BatchId(batch))
 

@@ -104,7 +104,7 @@ class Stage:
             time_cuts(self.subquery, cut, given, mapping.instances),
             (counters.get(self.key(SIDES[0]), 0), counters.get(self.key(SIDES[1]), 0)),
             BY_KEY if by_key else ALL,
-            parts if join is not None else None,
+            parts,
         )
 
     def checked(self, job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
