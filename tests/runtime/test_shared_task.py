@@ -10,9 +10,10 @@ import pytest
 
 from tests.runtime.scene import loop_of, memory, plan_of, rows_of
 from tidegate.runtime.exchange import begin, clear, leave
+from tidegate.runtime.executor import Draft, Executor, Outcomes
 from tidegate.runtime.job import Job, Outcome
 from tidegate.runtime.metrics import BatchReport
-from tidegate.runtime.shared_task import instance_task, map_task, whole_task
+from tidegate.runtime.shared_task import batch_task, instance_task, map_task, whole_task
 from tidegate.sink.memory import MemorySink
 
 QUERY = """
@@ -23,7 +24,7 @@ ROWS = [(second / 10, "abc"[second % 3], second) for second in range(200)]
 INSTANCES = 3
 
 
-class SharedTasks:
+class SharedTasks(Executor):
     """Runs the tasks of a job as the executor on Spark does, one after the other."""
 
     def __init__(self, small: bool) -> None:
@@ -46,6 +47,18 @@ class SharedTasks:
         """Nothing is held open."""
 
 
+class OneTask(SharedTasks):
+    """Runs a whole batch as the executor on Spark does where it is tiny."""
+
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        outcomes, seconds = batch_task(pickle.loads(pickle.dumps(tuple(drafts))), 0)
+        assert seconds > 0
+        first, last = outcomes
+        assert sum(p.count for o in first for p in o.pieces) == 0, "nobody takes them any more"
+        assert sum(p.count for o in last for p in o.pieces) > 0
+        return [d.job for d in drafts], outcomes
+
+
 def run(folder: Path, executor: SharedTasks | None) -> tuple[list[tuple], BatchReport]:
     sink = MemorySink()
     loop = loop_of(plan_of(QUERY), [memory(*ROWS, end=True)], folder, sink, instances=INSTANCES)
@@ -55,11 +68,15 @@ def run(folder: Path, executor: SharedTasks | None) -> tuple[list[tuple], BatchR
     return rows_of(sink), report
 
 
-@pytest.mark.parametrize("small", [True, False], ids=["whole", "map and instance"])
-def test_rows_and_counts(tmp_path: Path, small: bool) -> None:
+@pytest.mark.parametrize(
+    "executor",
+    [SharedTasks(small=True), SharedTasks(small=False), OneTask(small=True)],
+    ids=["whole", "map and instance", "one task"],
+)
+def test_rows_and_counts(tmp_path: Path, executor: SharedTasks) -> None:
     """Every tuple is counted as taken once, also where every instance reads all of them."""
     expected, _ = run(tmp_path / "local", None)
-    rows, report = run(tmp_path / "shared", SharedTasks(small))
+    rows, report = run(tmp_path / "shared", executor)
     assert rows == expected
     assert len(rows) == 5
     taken = [c["taken"] for c in report.instance_counts]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.gate.intake import Cut, Intake, Taken
 from tidegate.gate.track import Slice
 from tidegate.plan.physical import Edge, Subquery
+from tidegate.route.mapping import even
 from tidegate.runtime import edge, splits
 from tidegate.runtime.edge import Delivery
-from tidegate.runtime.job import Piece
-from tidegate.runtime.splits import splits_of, time_cuts
+from tidegate.runtime.executor import Draft
+from tidegate.runtime.job import Job, Piece
+from tidegate.runtime.splits import splits_of, time_span
 from tidegate.schema import TIME
 from tidegate.source.memory import MemorySource
 from tidegate.source.uri import open_uri
@@ -57,6 +59,21 @@ def cut_of(
     return cut
 
 
+def completed(
+    subquery: Subquery,
+    cut: Cut,
+    given: Mapping[Edge, Delivery],
+    instances: int = 1,
+    telling: frozenset[int] = TOLD,
+) -> Job:
+    """The job over a cut, with what other subqueries gave."""
+    store: Any = None
+    reads = splits_of(subquery, cut, telling)
+    mapping = even(8, instances)
+    job = Job(0, subquery, reads, mapping, cut.previous_us, cut.frontier_us, {}, store)
+    return Draft(job, time_span(subquery, cut)).completed(given)
+
+
 def memory(*times: float, id: str = "m") -> MemorySource:
     return MemorySource(table(*[(t, "k", int(t)) for t in times]), time="ts", id=id)
 
@@ -72,7 +89,7 @@ def late(split: splits.Split) -> list[bool]:
 def test_a_source_is_cut_into_splits_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splits, "SPLIT_ROWS", 3)
     cut = cut_of(memory(1, 2, 3, 4, 1, 5, 6, id="a"), memory(2, 3, id="b"))
-    made = splits_of(ONE, cut, {}, TOLD)
+    made = splits_of(ONE, cut, TOLD)
     ranges = [(s.index, s.source, s.order, s.start, s.stop) for s in made]
     assert ranges == [(0, "a", 0, 0, 3), (1, "a", 0, 3, 6), (2, "a", 0, 6, 7), (3, "b", 1, 0, 2)]
     assert made[0].late is None
@@ -122,17 +139,17 @@ def test_tuples_that_waited_are_in_the_split_but_are_not_new(
     fast.append(table((13, "k", 13)))
     cut = intake.next_cut(100, 0.0)
     assert cut is not None
-    made = [s for s in splits_of(ONE, cut, {}, TOLD) if s.source == "fast"]
+    made = [s for s in splits_of(ONE, cut, TOLD) if s.source == "fast"]
     assert [(s.start, s.new_from, s.stop) for s in made] == [(0, 3, 2), (2, 3, 4)]
 
 
 def test_an_empty_cut_has_no_splits() -> None:
-    assert splits_of(ONE, Cut((), 0, MIN_US, MAX_US, True), {}, TOLD) == ()
+    assert splits_of(ONE, Cut((), 0, MIN_US, MAX_US, True), TOLD) == ()
 
 
 def test_a_stream_that_two_inputs_read_is_told_of_by_one() -> None:
     cut = cut_of(memory(1, 2, 3, id="a"))
-    made = splits_of(reading(0, 0), cut, {}, TOLD)
+    made = splits_of(reading(0, 0), cut, TOLD)
     assert [(s.index, s.input, s.start, s.new_from, s.stop) for s in made] == [
         (0, 0, 0, 0, 3),
         (1, 1, 0, 3, 3),
@@ -141,8 +158,8 @@ def test_a_stream_that_two_inputs_read_is_told_of_by_one() -> None:
 
 def test_an_input_gets_its_stream_only() -> None:
     cut = cut_of(memory(1, 2, id="a"), memory(3, id="b"), streams=(0, 1))
-    assert [s.source for s in splits_of(reading(1), cut, {}, TOLD)] == ["b"]
-    both = splits_of(reading(1, 0), cut, {}, TOLD)
+    assert [s.source for s in splits_of(reading(1), cut, TOLD)] == ["b"]
+    both = splits_of(reading(1, 0), cut, TOLD)
     assert [(s.input, s.source) for s in both] == [(0, "b"), (1, "a")]
 
 
@@ -150,7 +167,7 @@ def test_an_edge_is_read_in_spans_of_time(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(edge, "SPAN_ROWS", 2)
     given = {Edge(0, 1): delivery(table((1, "k", 1), (2, "k", 2)), table((3, "k", 3), (4, "k", 4)))}
     cut = cut_of(memory(7, id="a"))
-    made = splits_of(reading(Edge(0, 1), 0), cut, given, frozenset({1}))
+    made = completed(reading(Edge(0, 1), 0), cut, given, telling=frozenset({1})).splits
     assert [(s.index, s.input, s.source, s.order) for s in made] == [
         (0, 0, "before", 0),
         (1, 0, "before", 0),
@@ -164,12 +181,13 @@ def test_an_edge_is_read_in_spans_of_time(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_edge_without_rows_has_no_splits() -> None:
     cut = Cut((), 0, MIN_US, MAX_US, True)
-    assert splits_of(reading(Edge(0, 0)), cut, {Edge(0, 0): delivery(table())}, frozenset()) == ()
+    assert completed(reading(Edge(0, 0)), cut, {Edge(0, 0): delivery(table())}).splits == ()
 
 
 @dataclass
 class Anything:
     order: int = 0
+    source: MemorySource = field(default_factory=lambda: memory(1))
 
 
 def cut_between(low: int, high: int, previous: int, reached: int) -> Cut:
@@ -180,22 +198,22 @@ def cut_between(low: int, high: int, previous: int, reached: int) -> Cut:
 
 @pytest.mark.parametrize("instances", [1, 2, 3, 7])
 def test_time_cuts_divide_the_ready_range_evenly(instances: int) -> None:
-    cuts = time_cuts(ONE, cut_between(0, 1000, MIN_US, MAX_US), {}, instances)
+    cuts = completed(ONE, cut_between(0, 1000, MIN_US, MAX_US), {}, instances=instances).cuts_us
     assert len(cuts) == instances - 1
     widths = np.diff([0, *cuts, 1000])
     assert widths.max() - widths.min() <= 1
 
 
 def test_time_cuts_look_at_what_is_ready_only() -> None:
-    assert time_cuts(ONE, cut_between(0, 1000, 100, 300), {}, 2) == (200,)
+    assert completed(ONE, cut_between(0, 1000, 100, 300), {}, instances=2).cuts_us == (200,)
     whole = cut_between(MIN_US + 1, MAX_US - 1, MIN_US, MAX_US)
-    assert time_cuts(ONE, whole, {}, 2) == (-1,)
+    assert completed(ONE, whole, {}, instances=2).cuts_us == (-1,)
 
 
 def test_time_cuts_where_nothing_is_ready() -> None:
-    assert time_cuts(ONE, Cut((), 0, 5, 9, False), {}, 3) == (MAX_US, MAX_US)
-    assert time_cuts(ONE, cut_between(7, 7, 5, 9), {}, 3) == (7, 7)
-    assert time_cuts(ONE, cut_between(MAX_US, MIN_US, 5, 9), {}, 2) == (MAX_US,)
+    assert completed(ONE, Cut((), 0, 5, 9, False), {}, instances=3).cuts_us == (MAX_US, MAX_US)
+    assert completed(ONE, cut_between(7, 7, 5, 9), {}, instances=3).cuts_us == (7, 7)
+    assert completed(ONE, cut_between(MAX_US, MIN_US, 5, 9), {}, instances=2).cuts_us == (MAX_US,)
 
 
 def test_time_cuts_look_at_what_the_subquery_reads() -> None:
@@ -204,8 +222,9 @@ def test_time_cuts_look_at_what_the_subquery_reads() -> None:
         Edge(0, 0): delivery(table((2, "k", 1)), table(), table((4, "k", 1))),
         Edge(0, 1): delivery(table((100, "k", 1))),
     }
-    assert time_cuts(reading(Edge(0, 0)), cut, given, 2) == (3_000_000,)
-    assert time_cuts(reading(0, Edge(0, 0)), cut, given, 2) == (2_000_000,)
-    assert time_cuts(reading(1), cut, given, 2) == (MAX_US,), "it reads another stream"
+    assert completed(reading(Edge(0, 0)), cut, given, instances=2).cuts_us == (3_000_000,)
+    assert completed(reading(0, Edge(0, 0)), cut, given, instances=2).cuts_us == (2_000_000,)
+    other = completed(reading(1), cut, given, instances=2)
+    assert other.cuts_us == (MAX_US,), "it reads another stream"
     nothing = {Edge(0, 0): delivery(table())}
-    assert time_cuts(reading(Edge(0, 0)), cut, nothing, 2) == (MAX_US,)
+    assert completed(reading(Edge(0, 0)), cut, nothing, instances=2).cuts_us == (MAX_US,)

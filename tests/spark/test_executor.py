@@ -15,6 +15,7 @@ from tests.runtime.scene import SCHEMA, Row, csv, memory, rows_of
 from tidegate.errors import OptionError, RunError, SourceError, TaskError, TidegateError
 from tidegate.plan.physical import SPARK
 from tidegate.query.node import StreamDef
+from tidegate.runtime.executor import Executor
 from tidegate.runtime.launch import Place, plan_for, prepare
 from tidegate.runtime.loop import Loop
 from tidegate.runtime.options import RunOptions
@@ -158,7 +159,7 @@ def test_a_source_that_fails_in_a_task(spark: SparkSession, tmp_path: Path, sql:
     loop = loop_on(place, sql, memory(*ROWS, end=True), tmp_path, MemorySink())
     run = loop.executor.run
 
-    class Rigged:
+    class Rigged(Executor):
         def run(self, job: Any) -> Any:
             splits = tuple(replace(s, reader=Unreadable()) for s in job.splits)
             return run(replace(job, splits=splits))

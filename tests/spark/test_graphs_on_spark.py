@@ -43,6 +43,8 @@ WAYS: dict[str, dict[str, Any]] = {
         "instances": {"aggregate": 3, "join": 2},
         "switches": {"join": {1: 3, 2: 4}, "aggregate": {2: 1}, 3: 2},
     },
+    "shared, a job per subquery": {"exchange": "shared", "instances": 2},
+    "tiny batches": {"instances": {"aggregate": 3, "process": 2}, "switches": {"join": {1: 4}}},
     "operator-cloud": {"instances": 2, "strategy": "operator-cloud"},
     "query-cloud, switched": {"instances": 3, "strategy": "query-cloud", "switches": {2: 2}},
 }
@@ -119,6 +121,8 @@ def test_all_outputs_are_those_of_one_process(
     if way == "shared":
         monkeypatch.setattr(spark_shared, "SMALL_ROWS", 0)
         monkeypatch.setattr(edge, "SPAN_ROWS", 40)
+    elif way == "shared, a job per subquery":
+        monkeypatch.setattr(spark_shared, "TINY_ROWS", 0)
     got = run(tg.Session(spark), batch_rows=BATCH_ROWS, buckets=16, **WAYS[way])
     assert {n: t.num_rows for n, t in got.items()} == {n: t.num_rows for n, t in wanted.items()}
     for name, table in wanted.items():
@@ -134,8 +138,11 @@ def test_a_process_that_raises_commits_nothing(spark: SparkSession) -> None:
     assert sink.batches == {}
 
 
-def test_each_bucket_is_run_by_one_instance_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
-    """In worker processes of Spark, over switches, also where a batch is read by two jobs."""
+def test_each_bucket_is_run_by_one_instance_at_a_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In several worker processes of Spark, over switches."""
+    monkeypatch.setattr(spark_shared, "SMALL_ROWS", 0)
     seen = str(tmp_path / "seen")
     sink = MemorySink()
     a = stream(tg.Session(spark))

@@ -32,16 +32,16 @@ def test_memory_of_workers_does_not_grow(spark: SparkSession, tmp_path: Path) ->
     workers: dict[int, list[int]] = {}
 
     def look(report: BatchReport) -> None:
-        if report.batch % 100 == 99:
+        if report.batch % 25 == 24:
             for pid in _workers():
                 workers.setdefault(pid, []).append(_resident_bytes(pid))
 
     loop._on_batch = look
     assert loop.run().batches == 300
-    steady = [sizes for sizes in workers.values() if len(sizes) == 3]
+    steady = [sizes for sizes in workers.values() if len(sizes) >= 8]
     assert steady, workers
-    for first, _, last in steady:
-        assert last < first + 32 * 2**20
+    for sizes in steady:  # a tiny batch is done by one of them, so they warm up in turn
+        assert max(sizes[-4:]) < max(sizes[-8:-4]) + 32 * 2**20, workers
 
 
 def _workers() -> list[int]:

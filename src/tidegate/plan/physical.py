@@ -192,6 +192,11 @@ class Plan:
         reading = (s for s in self.subqueries if any(d is not None for d in s.streams))
         return any(s.aggregate is None for s in reading)
 
+    def output_ports(self, subquery: int) -> tuple[int, ...]:
+        """The ports of a subquery that an output takes."""
+        edges = (t.edge for t in self.targets)
+        return tuple(sorted({e.port for e in edges if e.subquery == subquery}))
+
     def port(self, edge: Edge) -> Port:
         return self.subqueries[edge.subquery].ports[edge.port]
 

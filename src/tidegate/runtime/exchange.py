@@ -87,8 +87,13 @@ def leave(job: Job, name: str, data: bytes) -> str:
 def begin(job: Job) -> None:
     """Make the folder of a job, empty."""
     shutil.rmtree(_folder(job), ignore_errors=True)
+    make(job)
+
+
+def make(job: Job) -> None:
+    """Make the folder of a job, where it is not there."""
     try:
-        os.makedirs(_folder(job))
+        os.makedirs(_folder(job), exist_ok=True)
     except OSError as error:
         raise _unwritten(_folder(job), error) from error
 

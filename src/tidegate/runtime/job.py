@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -69,7 +68,8 @@ class Job:
 
     `state` has the segments of the operator, by what they hold. For joins, `before` is how many
     tuples of each side came in earlier batches, and `spread` which instances see a new tuple.
-    `parts` is where tasks may write the output themselves where it is large.
+    `parts` is where tasks may write the output themselves where it is large. `outputs` are the
+    ports that an output of the query takes.
 
     Files that tasks write begin with `name`, which stands for all that makes their bytes: the
     tasks of a driver that died may write on, and then write the same as the replay, or elsewhere.
@@ -88,6 +88,7 @@ class Job:
     before: tuple[int, int] = (0, 0)
     spread: str = ALL
     parts: PartWriter | None = None
+    outputs: tuple[int, ...] = ()
     name: str = field(init=False)
 
     @property
@@ -173,17 +174,6 @@ class Outcome:
 
     def with_spans(self, spans_ms: dict[str, float]) -> Outcome:
         return replace(self, spans_ms=spans_ms)
-
-
-class Executor(Protocol):
-    """Runs the tasks of a job; what it returns does not depend on where they ran."""
-
-    def run(self, job: Job) -> list[Outcome]: ...
-
-    def release(self, jobs: Sequence[Job]) -> None:
-        """Let go of what the jobs of a batch left for each other; pieces are loaded by then."""
-
-    def close(self) -> None: ...
 
 
 def raw_name(name: str) -> str:

@@ -22,9 +22,10 @@ from tidegate.plan.method import JoinOptions
 from tidegate.plan.physical import OPERATOR_SET, Plan
 from tidegate.query.join import has_join
 from tidegate.query.output import Output
+from tidegate.runtime.executor import Draft, Executor, Outcomes
 from tidegate.runtime.inlet import inlets_of
 from tidegate.runtime.java import ensure_java
-from tidegate.runtime.job import Executor, Job, Outcome
+from tidegate.runtime.job import Job, Outcome
 from tidegate.runtime.local import LocalExecutor
 from tidegate.runtime.loop import Loop, Observer
 from tidegate.runtime.metrics import BatchReport
@@ -103,7 +104,7 @@ class Place:
         return SparkExecutor(session, self.exchange)
 
 
-class DeferredExecutor:
+class DeferredExecutor(Executor):
     """Connects to its place when the first batch comes, after everything else was found good."""
 
     def __init__(self, place: Place) -> None:
@@ -111,9 +112,15 @@ class DeferredExecutor:
         self._executor: Executor | None = None
 
     def run(self, job: Job) -> list[Outcome]:
+        return self._connected().run(job)
+
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        return self._connected().run_batch(drafts)
+
+    def _connected(self) -> Executor:
         if self._executor is None:
             self._executor = self._place.executor()
-        return self._executor.run(job)
+        return self._executor
 
     def release(self, jobs: Sequence[Job]) -> None:
         if self._executor is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.runtime.executor import Executor
 from tidegate.runtime.job import EVERY, Job, Outcome, Parcel
 from tidegate.runtime.task import map_split, run_instance, start_parcels
 
 
-class LocalExecutor:
+class LocalExecutor(Executor):
     """Runs every task of a batch in the calling thread; for tests and small jobs."""
 
     def run(self, job: Job) -> list[Outcome]:

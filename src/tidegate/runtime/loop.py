@@ -15,10 +15,10 @@ from tidegate.errors import OptionError, near
 from tidegate.gate.intake import Cut, Intake
 from tidegate.plan.physical import QUERY_CLOUD, Edge, Plan
 from tidegate.route.mapping import even, recorded, switched
-from tidegate.runtime.edge import Delivery
+from tidegate.runtime.executor import Executor, Outcomes
 from tidegate.runtime.gather import gather, side_outputs
 from tidegate.runtime.inlet import Inlet, Spooling
-from tidegate.runtime.job import Executor, Job, Outcome
+from tidegate.runtime.job import Job
 from tidegate.runtime.metrics import BatchReport, Spans, Summary, added, imbalance
 from tidegate.runtime.options import RunOptions, one_number
 from tidegate.runtime.recovery import enter
@@ -36,9 +36,6 @@ _log = logging.getLogger(__name__)
 
 _COUNTED = ("comparisons", "compared")
 """What instances count that is summed up for the query."""
-
-Outcomes = list[list[Outcome]]
-"""What all instances of all subqueries report of a batch."""
 
 Observer = Callable[[str, int], None]
 """Called with the name of each step of a batch as it is reached, and the batch."""
@@ -79,8 +76,8 @@ class Loop:
         self._lock = Lock(store)
         self._intake = Intake(plan.hold)
         self._stages = [
-            Stage(s, store, plan.hold, telling)
-            for s, telling in zip(plan.subqueries, _telling(plan), strict=True)
+            Stage(s, store, plan.hold, telling, plan.output_ports(number))
+            for number, (s, telling) in enumerate(zip(plan.subqueries, _telling(plan), strict=True))
         ]
         try:
             options.check_subqueries(
@@ -199,22 +196,14 @@ class Loop:
 
     def _operate(self, cut: Cut, epochs: list[Mapping[str, Any]]) -> tuple[list[Job], Outcomes]:
         """Run every subquery over the batch, each after those whose rows it takes."""
-        batch, jobs, outcomes = self._manifest.batch + 1, list[Job](), Outcomes()
-        given: dict[Edge, Delivery] = {}
+        batch, drafts = self._manifest.batch + 1, []
         for number, stage in enumerate(self._stages):
             mapping, epoch = stage.switched(self._manifest, batch, self.options, self._clock)
             if epoch is not None:
                 epochs.append(epoch)
-            job = stage.job(self._manifest, cut, mapping, given, self._parts(number, batch))
-            found = stage.checked(job, self.executor.run(job))
-            jobs.append(job)
-            outcomes.append(found)
-            for place, port in enumerate(stage.subquery.ports):
-                edge = Edge(number, place)
-                if edge in self.plan.taken:
-                    operator = stage.subquery.operator
-                    given[edge] = Delivery.of(job.name, operator, place, port, found)
-        return jobs, outcomes
+            parts = self._parts(number, batch)
+            drafts.append(stage.draft(self._manifest, cut, mapping, parts))
+        return self.executor.run_batch(drafts)
 
     def _parts(self, number: int, batch: int) -> PartWriter | None:
         """What tasks may write the rows of a join with, where one output alone takes them."""

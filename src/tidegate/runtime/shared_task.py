@@ -6,6 +6,7 @@ What they are given is what the driver left for the batch in a file (`exchange.l
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +16,11 @@ from tidegate.batch import mapped
 from tidegate.clock import SystemClock
 from tidegate.collect.pair import LATER
 from tidegate.plan.physical import JoinPlan
-from tidegate.runtime.exchange import Shipment, receive, ship, store_rows
+from tidegate.runtime.exchange import Shipment, begin, receive, ship, store_rows
+from tidegate.runtime.executor import Draft, Outcomes, in_turn
 from tidegate.runtime.gather import merged
 from tidegate.runtime.job import EVERY, SPANS, Job, Outcome, Piece
+from tidegate.runtime.local import LocalExecutor
 from tidegate.runtime.metrics import Spans, added
 from tidegate.runtime.task import map_split, run_instance
 
@@ -66,6 +69,30 @@ def whole_task(job: Job, number: int) -> Outcome:
     parcels = [p for split in job.splits for p in map_split(job, split)]
     parcels = [p for p in parcels if p.instance in (number, EVERY) or p.kind == SPANS]
     return _stored(job, run_instance(job, number, parcels))
+
+
+def batch_task(drafts: Sequence[Draft], number: int) -> tuple[Outcomes, float]:
+    """Run all instances of all subqueries of a small batch; with the seconds that took.
+
+    Only the rows that go out are kept.
+    """
+    clock = SystemClock()
+    started = clock.now()
+    jobs, outcomes = in_turn(drafts, LocalExecutor().run)
+    kept = []
+    for job, found in zip(jobs, outcomes, strict=True):
+        begin(job)
+        kept.append([_kept(job, o) for o in found])
+    return kept, clock.now() - started
+
+
+def _kept(job: Job, outcome: Outcome) -> Outcome:
+    """An outcome with the rows of the ports that outputs take."""
+    pieces = tuple(
+        piece if i in job.outputs else Piece.of(port, piece.load().slice(0, 0))
+        for i, (port, piece) in enumerate(zip(job.subquery.ports, outcome.pieces, strict=True))
+    )
+    return _stored(job, replace(outcome, pieces=pieces))
 
 
 def _stored(job: Job, outcome: Outcome) -> Outcome:

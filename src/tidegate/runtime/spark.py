@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from tidegate.errors import OptionError, QueryError, likely
 from tidegate.plan.physical import SPARK
 from tidegate.runtime.exchange import clear
+from tidegate.runtime.executor import Draft, Executor, Outcomes, in_turn
 from tidegate.runtime.java import ensure_java
 from tidegate.runtime.job import Job, Outcome
 from tidegate.runtime.spark_failure import first_line, spark_gone, without_stacks
@@ -117,7 +118,7 @@ def _sql_session(session: SparkSession) -> SparkSession:
     return own
 
 
-class SparkExecutor:
+class SparkExecutor(Executor):
     """Runs batches on Spark by the exchange that fits, in a session of its own beside the caller's.
 
     The caller's SQL settings stay as they are, and do not change what queries mean here. On one
@@ -131,7 +132,19 @@ class SparkExecutor:
         self._shared = SharedExecutor(own)
         self._shuffle = ShuffleExecutor(own)
 
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        if not all(self._shares(d.job) for d in drafts):
+            return in_turn(drafts, self.run)
+        with _answering(drafts[0].job):
+            return self._shared.run_batch(drafts)
+
     def run(self, job: Job) -> list[Outcome]:
+        shared = self._shares(job)
+        with _answering(job):
+            return (self._shared if shared else self._shuffle).run(job)
+
+    def _shares(self, job: Job) -> bool:
+        """Whether the tasks of a job exchange files of one host."""
         arrow = all(p.engine != SPARK for p in job.subquery.prefixes)
         possible = self._one_host and arrow and job.store.open().files.local
         if self._exchange == "shared" and not possible:
@@ -141,12 +154,7 @@ class SparkExecutor:
                 "a query or a place without them",
                 "Use --exchange auto; explain says where the prefix runs.",
             )
-        shared = possible and self._exchange != "shuffle"
-        try:
-            with without_stacks():
-                return (self._shared if shared else self._shuffle).run(job)
-        except (Py4JError, ConnectionError, EOFError) as error:
-            raise spark_gone(job, error) from error
+        return possible and self._exchange != "shuffle"
 
     def release(self, jobs: Sequence[Job]) -> None:
         if jobs[0].store.open().files.local:
@@ -154,6 +162,16 @@ class SparkExecutor:
 
     def close(self) -> None:
         """Nothing is held open; the Spark context is the caller's."""
+
+
+@contextmanager
+def _answering(job: Job) -> Iterator[None]:
+    """Say in one line that Spark is gone, where it is."""
+    try:
+        with without_stacks():
+            yield
+    except (Py4JError, ConnectionError, EOFError) as error:
+        raise spark_gone(job, error) from error
 
 
 def _folder_settings() -> list[tuple[str, str]]:

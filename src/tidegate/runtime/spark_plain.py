@@ -74,11 +74,16 @@ class PlainJobs:
         return [replace(bare[0], pieces=parts[-1].pieces, written=total), *bare[1:]]
 
 
+def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
+    """Whether the output of a job is merged and written by tasks."""
+    return job.parts is not None and sum(o.rows for o in outcomes) >= LARGE_ROWS
+
+
 def _parts_of(job: Job, outcomes: Sequence[Outcome]) -> list[int]:
     """The event times at which a large output is divided into parts; none where it is small."""
-    total = sum(o.rows for o in outcomes)
-    if job.subquery.join is None or job.parts is None or total < LARGE_ROWS:
+    if not is_large(job, outcomes):
         return []
+    total = sum(o.rows for o in outcomes)
     times = [o.pieces[0].load().column(LATER[0]).to_numpy() for o in outcomes]
     some = np.sort(np.concatenate([t[:: max(len(t) // 1000, 1)] for t in times]))
     count = max(job.mapping.instances, -(-total // PART_ROWS))

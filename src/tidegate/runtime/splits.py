@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.gate.intake import Cut, Taken
-from tidegate.plan.physical import Edge, Subquery
+from tidegate.plan.physical import Subquery
 from tidegate.runtime.edge import Delivery
 from tidegate.runtime.job import Split
 
@@ -21,28 +21,22 @@ SPLIT_ROWS = 262_144
 A task reads up to twice as many where they would otherwise be decoded by two.
 """
 
-Deliveries = Mapping[Edge, Delivery]
 
-
-def splits_of(
-    subquery: Subquery, cut: Cut, given: Deliveries, telling: frozenset[int]
-) -> tuple[Split, ...]:
-    """The map tasks of a subquery; a function of the cut and of how its files are laid out.
+def splits_of(subquery: Subquery, cut: Cut, telling: frozenset[int]) -> tuple[Split, ...]:
+    """The map tasks over streams; a function of the cut and of how its files are laid out.
 
     `telling` are the inputs that report late and rejected tuples: one per stream of the query.
     """
     splits: list[Split] = []
     for number, prefix in enumerate(subquery.prefixes):
-        if isinstance(prefix.origin, Edge):
-            splits += _edge_splits(number, given[prefix.origin])
-            continue
         for part in cut.parts:
             if part.stream == prefix.origin:
                 splits += _source_splits(number, part, number in telling)
     return tuple(replace(s, index=i) for i, s in enumerate(splits))
 
 
-def _edge_splits(number: int, delivery: Delivery) -> Iterator[Split]:
+def edge_splits(number: int, delivery: Delivery) -> Iterator[Split]:
+    """The map tasks over the rows that another subquery gave."""
     for reader in delivery.readers():
         yield Split(
             0, number, delivery.source, 0, reader.start, reader.stop, reader.stop, None, reader
@@ -84,15 +78,20 @@ def _bounds(start: int, stop: int, breaks: Sequence[int] | None) -> list[int]:
     return [*bounds, stop]
 
 
-def time_cuts(subquery: Subquery, cut: Cut, given: Deliveries, instances: int) -> tuple[int, ...]:
-    """Event times that divide a batch's tuples among instances, evenly where times are even."""
+def time_span(subquery: Subquery, cut: Cut) -> tuple[int, int]:
+    """The least and the greatest event time of what a subquery reads of streams."""
     read = {p.origin for p in subquery.prefixes}
     parts = [p.slice for p in cut.parts if p.stream in read]
-    edges = [given[o] for o in read if isinstance(o, Edge)]
-    lows = [p.low_us for p in parts] + [e.low_us for e in edges]
-    highs = [p.high_us for p in parts] + [e.high_us for e in edges]
-    low = max(min(lows, default=MAX_US), cut.previous_us)
-    high = min(max(highs, default=MIN_US), cut.frontier_us)
+    low = min((p.low_us for p in parts), default=MAX_US)
+    return low, max((p.high_us for p in parts), default=MIN_US)
+
+
+def time_cuts(
+    spans_us: Sequence[tuple[int, int]], previous_us: int, frontier_us: int, instances: int
+) -> tuple[int, ...]:
+    """Event times that divide a batch's tuples among instances, evenly where times are even."""
+    low = max(min(low for low, _ in spans_us), previous_us)
+    high = min(max(high for _, high in spans_us), frontier_us)
     if low >= high:
         return (low,) * (instances - 1)
     return tuple(low + (high - low) * i // instances for i in range(1, instances))

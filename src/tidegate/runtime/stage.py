@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidegate.clock import Clock
-from tidegate.errors import RunError
 from tidegate.gate.intake import Cut
 from tidegate.plan.physical import KEY, Subquery
 from tidegate.route import mapping as route
 from tidegate.runtime.compactor import Compactor
+from tidegate.runtime.executor import Draft
 from tidegate.runtime.job import ALL, Job, Outcome
 from tidegate.runtime.job import KEY as BY_KEY
 from tidegate.runtime.options import RunOptions
 from tidegate.runtime.retention import SIDES, keepers
-from tidegate.runtime.splits import Deliveries, splits_of, time_cuts
+from tidegate.runtime.splits import splits_of, time_span
 from tidegate.sink.part import PartWriter
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
@@ -29,13 +29,19 @@ class Stage:
     """
 
     def __init__(
-        self, subquery: Subquery, store: Store, held: bool, telling: frozenset[int]
+        self,
+        subquery: Subquery,
+        store: Store,
+        held: bool,
+        telling: frozenset[int],
+        outputs: tuple[int, ...],
     ) -> None:
         self.subquery = subquery
         self.asked: int | None = None
         self._store = store
         self._held = held
         self._telling = telling
+        self._outputs = outputs
         self._compactors = {
             what: Compactor(store, keeper, f"{subquery.name}-{what}-compact")
             for what, keeper in keepers(subquery.operator).items()
@@ -76,14 +82,13 @@ class Stage:
             "switch_ms": round((clock.now() - started) * 1e3, 4),
         }
 
-    def job(
+    def draft(
         self,
         manifest: Manifest,
         cut: Cut,
         mapping: route.Mapping,
-        given: Deliveries,
         parts: PartWriter | None,
-    ) -> Job:
+    ) -> Draft:
         """What the next batch asks of the tasks, with rewritten segments in their places."""
         counters, join = manifest.counters, self.subquery.join
         self._state = {
@@ -91,33 +96,23 @@ class Stage:
             for what, compactor in self._compactors.items()
         }
         by_key = join is not None and join.routing == KEY and not join.spec.counts
-        return Job(
+        job = Job(
             manifest.batch + 1,
             self.subquery,
-            splits_of(self.subquery, cut, given, self._telling),
+            splits_of(self.subquery, cut, self._telling),
             mapping,
             cut.previous_us,
             cut.frontier_us,
             self._state,
             self._store.handle(),
             self._held,
-            time_cuts(self.subquery, cut, given, mapping.instances),
+            (),
             (counters.get(self.key(SIDES[0]), 0), counters.get(self.key(SIDES[1]), 0)),
             BY_KEY if by_key else ALL,
             parts,
+            self._outputs,
         )
-
-    def checked(self, job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """The outcomes by instance; every instance must have answered exactly once."""
-        answered = sorted(o.instance for o in outcomes)
-        if answered != list(range(job.mapping.instances)):
-            raise RunError(
-                f"batch {job.batch}, subquery {self.name}",
-                f"all {job.mapping.instances} instances must answer once",
-                f"answers of {answered}",
-                "Nothing was committed; run again.",
-            )
-        return sorted(outcomes, key=lambda o: o.instance)
+        return Draft(job, time_span(self.subquery, cut))
 
     def operators(
         self, outcomes: Sequence[Outcome], frontier_us: int, counters: Mapping[str, int]

@@ -12,7 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tidegate.runtime.job import Executor, Job, Outcome
+from tidegate.runtime.executor import Draft, Executor, Outcomes
+from tidegate.runtime.job import Job, Outcome
 from tidegate.source.protocol import Reader, Rows
 from tidegate.state.store import Store, StoreHandle
 
@@ -152,7 +153,7 @@ class Trap:
         return False
 
 
-class KillInOperate:
+class KillInOperate(Executor):
     """An executor around another that ends processes while the tasks of one batch run.
 
     In the phase `read` that is when the map task of split number `place` begins to read; in the
@@ -177,9 +178,12 @@ class KillInOperate:
         self._trap = Trap(victim, os.getpid(), times, tally)
 
     def run(self, job: Job) -> list[Outcome]:
-        if job.batch == self._batch:
-            job = self._rigged(job)
-        return self._executor.run(job)
+        return self._executor.run(self._rigged(job) if job.batch == self._batch else job)
+
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        if drafts[0].job.batch == self._batch:
+            drafts = [replace(d, job=self._rigged(d.job)) for d in drafts]
+        return self._executor.run_batch(drafts)
 
     def release(self, jobs: Sequence[Job]) -> None:
         self._executor.release(jobs)
