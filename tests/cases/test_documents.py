@@ -19,8 +19,6 @@ OTHERS = {
     "as an operator-cloud": Way(35, 3, OPERATOR_CLOUD, staggered=(1, 4, 2)),
 }
 
-KILLED = {"profitable_areas": OPERATOR_SET, "migrated": OPERATOR_SET, "tpch_q3": OPERATOR_CLOUD}
-
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
 
 
@@ -39,10 +37,14 @@ def test_a_run_gives_the_golden(document: Document, way: str) -> None:
     document.check(run(document, OTHERS[way]))
 
 
-@pytest.mark.parametrize("name", KILLED)
-def test_a_run_that_is_killed_again_and_again_gives_the_golden(name: str, tmp_path: Path) -> None:
-    (document,) = (d for d in DOCUMENTS if d.name == name)
-    document.check(run_killed(document, Way(25, strategy=KILLED[name]), tmp_path))
+@pytest.mark.parametrize(
+    "strategy", [OPERATOR_SET, pytest.param(OPERATOR_CLOUD, marks=pytest.mark.long)]
+)
+@each_document
+def test_a_run_that_is_killed_again_and_again_gives_the_golden(
+    document: Document, strategy: str, tmp_path: Path
+) -> None:
+    document.check(run_killed(document, Way(12, strategy=strategy), tmp_path))
 
 
 @each_document

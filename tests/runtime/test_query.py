@@ -40,6 +40,7 @@ def test_status_scale_and_stop(session: tg.Session, tmp_path: Path) -> None:
     source.append(table((25, "a", 3)))
     until(lambda: query.status()["batch"] == 1, query)
     assert (query.status()["instances"], query.status()["epoch"]) == (4, 1)
+    assert query.status()["subqueries"] == {"aggregate": {"epoch": 1, "instances": 4}}
     with pytest.raises(OptionError, match="8 buckets"):
         query.scale(9)
     with pytest.raises(UnavailableError, match="rebalance"):

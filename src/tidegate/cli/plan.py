@@ -31,6 +31,8 @@ from tidegate.runtime.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_ru
 @click.option(
     "--sample",
     type=Whole(),
+    is_flag=False,
+    flag_value=DEFAULT_ROWS,
     default=DEFAULT_ROWS,
     show_default=True,
     metavar="ROWS",

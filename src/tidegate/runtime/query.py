@@ -99,6 +99,10 @@ class RunningQuery:
             "frontier_us": self._loop.manifest.frontier_us,
             "instances": self._loop.manifest.instances,
             "epoch": self._loop.manifest.epoch,
+            "subqueries": {
+                name: {"epoch": of["epoch"], "instances": of["instances"]}
+                for name, of in self._loop.manifest.mappings.items()
+            },
             "sources": [dict(s) for s in self._loop.manifest.sources],
             "newest_batch_ms": round(newest.seconds * 1e3, 3) if newest else None,
             **self._loop.summary.as_dict(),
