@@ -120,12 +120,12 @@ class Way:
         return found
 
 
-def run(document: Document, way: Way) -> Results:
+def run(document: Document, way: Way, place: Place = HERE) -> Results:
     """The outputs of a run that nothing disturbs."""
     plan = document.plan(way.strategy)
     sinks = {name: MemorySink() for name in document.names}
     with tempfile.TemporaryDirectory(prefix="tidegate-", dir=IN_MEMORY) as state:
-        summary = prepare(plan, HERE, dict(sinks), way.options(plan), state).run()
+        summary = prepare(plan, place, dict(sinks), way.options(plan), state).run()
     assert summary.finished
     if way.staggered:
         switched = {e["subquery"] for e in summary.epochs if e["epoch"] > 0}

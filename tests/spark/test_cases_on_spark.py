@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tests.cases.case import CASES, Case
+from tests.cases.document import DOCUMENTS, Document, Way
+from tests.cases.document import run as run_document
 from tests.cases.run import Run, outputs_of
 from tidegate.runtime import spark_shared
 from tidegate.runtime.launch import Place, prepare
@@ -39,7 +41,18 @@ def test_a_run_on_spark_gives_the_golden(
 ) -> None:
     exchange, small, run = WAYS[way]
     monkeypatch.setattr(spark_shared, "SMALL_ROWS", small)
+    if way == "three instances, one job":
+        monkeypatch.setattr(spark_shared, "TINY_ROWS", 0)
     case.check(outputs_of(case, Place(session=spark, exchange=exchange), run))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
+def test_a_query_of_several_operators_gives_the_golden(
+    document: Document, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job for each subquery, and switches of each at another batch."""
+    monkeypatch.setattr(spark_shared, "TINY_ROWS", 0)
+    document.check(run_document(document, Way(45, 2, staggered=(3, 1)), Place(session=spark)))
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.name in WITH_FLOATS], ids=lambda c: c.name)
