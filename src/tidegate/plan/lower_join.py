@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.errors import QueryError
 from tidegate.operate.join import Extent, JoinSpec, PairFunction, Side
 from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
 from tidegate.plan.conjunct import Conjunct, intervals_of
@@ -29,8 +28,9 @@ from tidegate.query.check import bind_after
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, SideName, column, conjuncts, substitute
-from tidegate.query.node import Branch, Filter, Node, Project, data_names
+from tidegate.query.node import Branch, Filter, Node, Project
 from tidegate.query.typing import UnknownKernel, bind
+from tidegate.query.whole import plain_columns
 from tidegate.query.window import Distance, JoinWindow
 from tidegate.schema import TIME
 
@@ -177,18 +177,7 @@ class _Above:
             return list(self.columns.items())
         if not self.output:
             return [(n, column(n)) for n in self.join.names if n != EVENT_TIME]
-        found: dict[str, NamedExpr] = {}
-        for label, child in zip(self.join.labels, self.join.children, strict=True):
-            for name in data_names(child):
-                if name.lower() in found or name == EVENT_TIME:
-                    raise QueryError(
-                        "join",
-                        "every column of the result needs a name of its own",
-                        f"{name} on both sides" if name != EVENT_TIME else name,
-                        "Select the columns, and rename one of the two with alias().",
-                    )
-                found[name.lower()] = (name, column(SideName(label, name)))
-        return list(found.values())
+        return [(n, column(own)) for n, own in plain_columns(self.join)]
 
 
 @dataclass
