@@ -61,5 +61,5 @@ def test_the_only_output() -> None:
         single([one, other])
     assert str(caught.value) == (
         "output: one result is possible here; got 2: a, b. "
-        "Leave the other INSERT INTO statements out."
+        "Leave the others out, or take them all with Session.queries and Session.start."
     )

@@ -158,7 +158,7 @@ def test_another_query_in_the_place_of_a_deleted_checkpoint_sees_its_own_values(
         sql = queries[min(len(found), 1)]
         shutil.rmtree(tmp_path / "same", ignore_errors=True)
         loop, sink = loop_of(sql, place, 16_000, 24_000)
-        join = loop.plan.subquery("join").join
+        join = loop.plan.subqueries[0].join
         assert join is not None
         assert join.spec.index == 0
         loop.run()

@@ -41,8 +41,9 @@ def assign(spec: ProcessSpec, tuples: pa.Table, buckets: int) -> pa.Table:
     if spec.keys is None:
         numbers = np.full(tuples.num_rows, EVERY, np.int32)
     elif spec.key is None:
+        assert not callable(spec.keys)
         names = [name for name, _ in spec.columns]
-        values = [flat(columns[names.index(key)]) for key in spec.keys]  # type: ignore[union-attr]
+        values = [flat(columns[names.index(key)]) for key in spec.keys]
         numbers = bucket_of(values, buckets)
     else:
         parents, keys, places = _keys_of(spec, tuples, columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -176,12 +176,6 @@ class Plan:
     targets: tuple[Target, ...]
     fingerprint: str
     strategy: str = OPERATOR_SET
-    taken: frozenset[Edge] = field(init=False, compare=False)
-    """The ports whose rows a later subquery takes."""
-
-    def __post_init__(self) -> None:
-        origins = (p.origin for s in self.subqueries for p in s.prefixes)
-        object.__setattr__(self, "taken", frozenset(o for o in origins if isinstance(o, Edge)))
 
     @property
     def hold(self) -> bool:
@@ -197,8 +191,12 @@ class Plan:
         edges = (t.edge for t in self.targets)
         return tuple(sorted({e.port for e in edges if e.subquery == subquery}))
 
+    def sole_target(self, subquery: int) -> Target | None:
+        """The output that alone takes all rows of a subquery, where there is one."""
+        origins = (p.origin for s in self.subqueries for p in s.prefixes)
+        taken = any(isinstance(o, Edge) and o.subquery == subquery for o in origins)
+        mine = [t for t in self.targets if t.edge.subquery == subquery]
+        return mine[0] if len(mine) == 1 and not taken else None
+
     def port(self, edge: Edge) -> Port:
         return self.subqueries[edge.subquery].ports[edge.port]
-
-    def subquery(self, name: str) -> Subquery:
-        return next(s for s in self.subqueries if s.name == name)

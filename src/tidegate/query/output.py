@@ -63,6 +63,6 @@ def single(outputs: Sequence[Output]) -> Node:
             "output",
             "one result is possible here",
             f"{len(outputs)}: {', '.join(str(o.name) for o in outputs)}",
-            "Leave the other INSERT INTO statements out.",
+            "Leave the others out, or take them all with Session.queries and Session.start.",
         )
     return outputs[0].node

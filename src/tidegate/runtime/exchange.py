@@ -68,6 +68,7 @@ def store_rows(job: Job, outcome: Outcome) -> Outcome:
     pieces = []
     for number, piece in enumerate(outcome.pieces):
         if piece.table is not None and piece.table.nbytes >= _INLINE_BYTES:
+            make(job)
             path = _path(job, f"outcome-{outcome.instance}-{number}")
             with _whole(path) as file:
                 file.write(to_bytes(piece.table))

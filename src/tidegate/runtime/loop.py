@@ -13,7 +13,7 @@ from tidegate.batch import MIN_US, BatchId
 from tidegate.clock import Clock, SystemClock
 from tidegate.errors import OptionError, near
 from tidegate.gate.intake import Cut, Intake
-from tidegate.plan.physical import QUERY_CLOUD, Edge, Plan
+from tidegate.plan.physical import QUERY_CLOUD, Plan
 from tidegate.route.mapping import even, recorded, switched
 from tidegate.runtime.executor import Executor, Outcomes
 from tidegate.runtime.gather import gather, side_outputs
@@ -23,6 +23,7 @@ from tidegate.runtime.metrics import BatchReport, Spans, Summary, added, imbalan
 from tidegate.runtime.options import RunOptions, one_number
 from tidegate.runtime.recovery import enter
 from tidegate.runtime.retention import SIDES
+from tidegate.runtime.splits import telling_inputs
 from tidegate.runtime.stage import Stage
 from tidegate.sink.part import PartWriter
 from tidegate.sink.protocol import Output, Sink
@@ -76,8 +77,8 @@ class Loop:
         self._lock = Lock(store)
         self._intake = Intake(plan.hold)
         self._stages = [
-            Stage(s, store, plan.hold, telling, plan.output_ports(number))
-            for number, (s, telling) in enumerate(zip(plan.subqueries, _telling(plan), strict=True))
+            Stage(plan, number, store, telling)
+            for number, telling in enumerate(telling_inputs(plan))
         ]
         try:
             options.check_subqueries(
@@ -197,22 +198,19 @@ class Loop:
     def _operate(self, cut: Cut, epochs: list[Mapping[str, Any]]) -> tuple[list[Job], Outcomes]:
         """Run every subquery over the batch, each after those whose rows it takes."""
         batch, drafts = self._manifest.batch + 1, []
-        for number, stage in enumerate(self._stages):
+        for stage in self._stages:
             mapping, epoch = stage.switched(self._manifest, batch, self.options, self._clock)
             if epoch is not None:
                 epochs.append(epoch)
-            parts = self._parts(number, batch)
+            parts = self._parts(stage, batch)
             drafts.append(stage.draft(self._manifest, cut, mapping, parts))
         return self.executor.run_batch(drafts)
 
-    def _parts(self, number: int, batch: int) -> PartWriter | None:
-        """What tasks may write the rows of a join with, where one output alone takes them."""
-        subquery = self.plan.subqueries[number]
-        mine = [t for t in self.plan.targets if t.edge.subquery == number]
-        taken = Edge(number, 0) in self.plan.taken
-        if subquery.join is None or len(subquery.ports) != 1 or len(mine) != 1 or taken:
+    def _parts(self, stage: Stage, batch: int) -> PartWriter | None:
+        """What tasks may write the rows of a subquery with."""
+        if stage.target is None:
             return None
-        return self.sinks[mine[0].name].parts(BatchId(batch))
+        return self.sinks[stage.target.name].parts(BatchId(batch))
 
     def _collect(self, batch: int, outcomes: Outcomes) -> list[Output]:
         """The rows of every output in their order, staged; the first has the side outputs too."""
@@ -399,17 +397,3 @@ class Loop:
         )
         self._on_batch(report)
         return report
-
-
-def _telling(plan: Plan) -> list[frozenset[int]]:
-    """By subquery, the inputs that report late and rejected tuples: the first of each stream."""
-    told: set[int] = set()
-    telling = []
-    for subquery in plan.subqueries:
-        mine = set()
-        for number, prefix in enumerate(subquery.prefixes):
-            if isinstance(prefix.origin, int) and prefix.origin not in told:
-                told.add(prefix.origin)
-                mine.add(number)
-        telling.append(frozenset(mine))
-    return telling

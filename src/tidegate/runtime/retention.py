@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -228,24 +228,20 @@ WHOLE = 1
 class BucketHorizon:
     """Of every bucket, the newest segment that has the whole of it, and what came after."""
 
-    wholes: Mapping[int, str]
-    """The name of that segment by bucket."""
     older: frozenset[tuple[str, int]]
     """Segments and buckets that it stands for."""
     sealed: int = WHOLE
 
     @staticmethod
     def of(segments: Sequence[Segment]) -> BucketHorizon:
-        wholes: dict[int, str] = {}
         older: set[tuple[str, int]] = set()
         past: dict[int, list[str]] = {}
         for segment in segments:
             for bucket in segment.buckets:
                 if segment.sealed == WHOLE:
                     older.update((name, bucket) for name in past.get(bucket, ()))
-                    wholes[bucket] = segment.name
                 past.setdefault(bucket, []).append(segment.name)
-        return BucketHorizon(wholes, frozenset(older))
+        return BucketHorizon(frozenset(older))
 
     def needed(self, segment: Segment) -> tuple[int, ...]:
         """The buckets of a segment that are not in a newer whole."""

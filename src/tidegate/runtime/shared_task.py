@@ -16,7 +16,7 @@ from tidegate.batch import mapped
 from tidegate.clock import SystemClock
 from tidegate.collect.pair import LATER
 from tidegate.plan.physical import JoinPlan
-from tidegate.runtime.exchange import Shipment, begin, receive, ship, store_rows
+from tidegate.runtime.exchange import Shipment, receive, ship, store_rows
 from tidegate.runtime.executor import Draft, Outcomes, in_turn
 from tidegate.runtime.gather import merged
 from tidegate.runtime.job import EVERY, SPANS, Job, Outcome, Piece
@@ -79,10 +79,7 @@ def batch_task(drafts: Sequence[Draft], number: int) -> tuple[Outcomes, float]:
     clock = SystemClock()
     started = clock.now()
     jobs, outcomes = in_turn(drafts, LocalExecutor().run)
-    kept = []
-    for job, found in zip(jobs, outcomes, strict=True):
-        begin(job)
-        kept.append([_kept(job, o) for o in found])
+    kept = [[_kept(job, o) for o in found] for job, found in zip(jobs, outcomes, strict=True)]
     return kept, clock.now() - started
 
 

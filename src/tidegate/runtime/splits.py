@@ -11,7 +11,7 @@ import numpy as np
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.gate.intake import Cut, Taken
-from tidegate.plan.physical import Subquery
+from tidegate.plan.physical import Plan, Subquery
 from tidegate.runtime.edge import Delivery
 from tidegate.runtime.job import Split
 
@@ -33,6 +33,20 @@ def splits_of(subquery: Subquery, cut: Cut, telling: frozenset[int]) -> tuple[Sp
             if part.stream == prefix.origin:
                 splits += _source_splits(number, part, number in telling)
     return tuple(replace(s, index=i) for i, s in enumerate(splits))
+
+
+def telling_inputs(plan: Plan) -> list[frozenset[int]]:
+    """By subquery, the inputs that report late and rejected tuples: the first of each stream."""
+    told: set[int] = set()
+    telling = []
+    for subquery in plan.subqueries:
+        mine = set()
+        for number, prefix in enumerate(subquery.prefixes):
+            if isinstance(prefix.origin, int) and prefix.origin not in told:
+                told.add(prefix.origin)
+                mine.add(number)
+        telling.append(frozenset(mine))
+    return telling
 
 
 def edge_splits(number: int, delivery: Delivery) -> Iterator[Split]:

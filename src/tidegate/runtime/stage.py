@@ -7,7 +7,7 @@ from typing import Any
 
 from tidegate.clock import Clock
 from tidegate.gate.intake import Cut
-from tidegate.plan.physical import KEY, Subquery
+from tidegate.plan.physical import KEY, Plan
 from tidegate.route import mapping as route
 from tidegate.runtime.compactor import Compactor
 from tidegate.runtime.executor import Draft
@@ -28,20 +28,15 @@ class Stage:
     Owned by the loop; what is asked with `scale` takes effect with the next batch.
     """
 
-    def __init__(
-        self,
-        subquery: Subquery,
-        store: Store,
-        held: bool,
-        telling: frozenset[int],
-        outputs: tuple[int, ...],
-    ) -> None:
-        self.subquery = subquery
+    def __init__(self, plan: Plan, number: int, store: Store, telling: frozenset[int]) -> None:
+        self.subquery = subquery = plan.subqueries[number]
+        self.target = plan.sole_target(number) if subquery.join is not None else None
+        """The output whose rows tasks may write themselves, where they are many."""
         self.asked: int | None = None
         self._store = store
-        self._held = held
+        self._held = plan.hold
         self._telling = telling
-        self._outputs = outputs
+        self._outputs = plan.output_ports(number)
         self._compactors = {
             what: Compactor(store, keeper, f"{subquery.name}-{what}-compact")
             for what, keeper in keepers(subquery.operator).items()
