@@ -19,8 +19,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.query.aggregate import AggregateCall
-from tidegate.query.check import AFTER_STATE, AFTER_WINDOW, bind_after, key_type, union_type
+from tidegate.query.check import union_type
+from tidegate.query.child import SameColumns, check_type, set_fields, types_of
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
 from tidegate.query.name import (
@@ -33,9 +33,9 @@ from tidegate.query.name import (
     is_column,
 )
 from tidegate.query.process import Process
-from tidegate.query.state import stateless
-from tidegate.query.typing import UnknownKernel, bind, bind_predicate
-from tidegate.query.window import TupleWindow, Window
+from tidegate.query.state import above_state
+from tidegate.query.typing import UnknownKernel, bind
+from tidegate.query.windowed import Aggregate, Order, Top, aggregate_of
 from tidegate.schema import TIME
 
 
@@ -74,35 +74,8 @@ class Input:
         return frozenset({self.stream.time} if self.shadowed else {self.stream.time, EVENT_TIME})
 
 
-class _SameColumns:
-    """What a node says when its rows have the columns of its child."""
-
-    child: Node
-    stateful = False
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
-    def windowed(self) -> bool:
-        return self.child.windowed
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.child.names
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.child.schema
-
-    @property
-    def event_names(self) -> frozenset[str]:
-        return self.child.event_names
-
-
 @dataclass(frozen=True)
-class Filter(_SameColumns):
+class Filter(SameColumns):
     """The rows for which the predicate is true; WHERE before a window, HAVING after one."""
 
     child: Node
@@ -110,12 +83,12 @@ class Filter(_SameColumns):
 
     def __post_init__(self) -> None:
         where = "HAVING" if self.child.windowed else "WHERE"
-        _set(self, predicate=canonical(self.predicate, self.child.names, where))
+        set_fields(self, predicate=canonical(self.predicate, self.child.names, where))
         check_type(self.child, self.predicate, where, predicate=True)
 
 
 @dataclass(frozen=True)
-class Branch(_SameColumns):
+class Branch(SameColumns):
     """One output of a split: the rows whose first true condition is `index`, or the rest.
 
     A condition that is NULL does not match; `index == len(conditions)` is the rest.
@@ -129,7 +102,7 @@ class Branch(_SameColumns):
         if not self.conditions or not 0 <= self.index <= len(self.conditions):
             raise QueryError("split", "needs at least one condition", str(len(self.conditions)))
         names = self.child.names
-        _set(self, conditions=tuple(canonical(c, names, "split") for c in self.conditions))
+        set_fields(self, conditions=tuple(canonical(c, names, "split") for c in self.conditions))
         for condition in self.conditions:
             check_type(self.child, condition, "split", predicate=True)
 
@@ -152,7 +125,7 @@ class Project:
 
     def __post_init__(self) -> None:
         names = self.child.names
-        _set(self, columns=tuple((n, canonical(e, names, "SELECT")) for n, e in self.columns))
+        set_fields(self, columns=tuple((n, canonical(e, names, "SELECT")) for n, e in self.columns))
         distinct_names([*self.implicit, *(n for n, _ in self.columns)], "SELECT")
         for _, expression in self.columns:
             check_type(self.child, expression, "SELECT")
@@ -238,113 +211,6 @@ class Union:
         return frozenset({EVENT_TIME})
 
 
-@dataclass(frozen=True)
-class Aggregate:
-    """One row per window and group that has tuples: window_start, window_end, keys, aggregates.
-
-    The ends of a window of tuples are the times of its oldest and of its newest tuple.
-    """
-
-    child: Node
-    window: Window
-    keys: tuple[NamedExpr, ...]
-    aggregates: tuple[tuple[str, AggregateCall], ...]
-    windowed = True
-    stateful = True
-
-    def __post_init__(self) -> None:
-        names = self.child.names
-        _set(
-            self,
-            keys=tuple((n, canonical(e, names, "GROUP BY")) for n, e in self.keys),
-            aggregates=tuple((n, _canonical_call(c, names)) for n, c in self.aggregates),
-        )
-        distinct_names(self.names, "SELECT")
-        for _, expression in self.keys:
-            check_type(self.child, expression, "GROUP BY")
-        for _, call in self.aggregates:
-            for argument in call.arguments:
-                check_type(self.child, argument, str(call))
-        with suppress(UnknownKernel):
-            _ = self.schema
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*WINDOW, *(n for n, _ in self.keys), *(n for n, _ in self.aggregates))
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        types = types_of(self.child)
-        fields = [pa.field(n, TIME) for n in WINDOW]
-        for name, expression in self.keys:
-            fields.append(pa.field(name, key_type(bind(expression, types, "GROUP BY").type, name)))
-        for name, call in self.aggregates:
-            given = [bind(a, types, str(call)).type for a in call.arguments]
-            ready = call.coerced(given)
-            taken = [bind(a, types, str(call)).type for a in ready.arguments]
-            columns = tuple(f"x{i}" for i in range(len(taken)))
-            fields.append(pa.field(name, ready.function(name, columns, taken).result))
-        return pa.schema(fields)
-
-    @property
-    def event_names(self) -> frozenset[str]:
-        return frozenset()
-
-
-@dataclass(frozen=True)
-class Order:
-    """One key of ORDER BY; without NULLS FIRST/LAST, NULL is the smallest value, as in Spark."""
-
-    expression: exp.Expression
-    descending: bool = False
-    nulls_first: bool | None = None
-
-    @property
-    def nulls_lead(self) -> bool:
-        """Where NULL goes, decided."""
-        return not self.descending if self.nulls_first is None else self.nulls_first
-
-
-@dataclass(frozen=True)
-class Top(_SameColumns):
-    """The rows of each window in this order, at most `limit` of them; ties in order of the key."""
-
-    child: Node
-    order: tuple[Order, ...]
-    limit: int | None
-
-    def __post_init__(self) -> None:
-        if not self.child.windowed:
-            raise QueryError(
-                "ORDER BY and LIMIT",
-                "an unbounded stream has no last tuple to wait for, so its order cannot be changed",
-                None,
-                "Give the stream a window and an aggregate, or leave ORDER BY and LIMIT out.",
-            )
-        window = aggregate_of(self.child).window
-        if isinstance(window, TupleWindow):
-            raise QueryError(
-                "ORDER BY and LIMIT",
-                "a window of tuples gives one row, so there is nothing to order or to leave out",
-                f"[{window}]",
-                "Leave ORDER BY and LIMIT out.",
-            )
-        if self.limit is not None and self.limit < 0:
-            raise QueryError("LIMIT", "must not be negative", str(self.limit))
-        names = self.child.names
-        fixed = tuple(
-            Order(canonical(o.expression, names, "ORDER BY"), o.descending, o.nulls_lead)
-            for o in self.order
-        )
-        _set(self, order=fixed)
-        for key in self.order:
-            check_type(self.child, key.expression, "ORDER BY", ordered=True)
-
-
 Node = Input | Filter | Branch | Project | Union | Join | Process | Aggregate | Top
 
 
@@ -381,62 +247,6 @@ def data_names(node: Node) -> tuple[str, ...]:
         return node.names
     implicit = WINDOW if node.windowed else (EVENT_TIME,)
     return tuple(n for n in node.names if n not in implicit)
-
-
-def types_of(node: Node) -> dict[str, pa.DataType]:
-    """The columns of a node by name."""
-    return {f.name: f.type for f in node.schema}
-
-
-def aggregate_of(node: Node) -> Aggregate:
-    """The aggregate whose windows the rows of a windowed node are."""
-    while not isinstance(node, Aggregate):
-        (node,) = node.children
-    return node
-
-
-def above_state(node: Node) -> bool:
-    """Whether kernels alone can evaluate expressions over these rows: Spark has seen its last.
-
-    A side of a join may still have been computed by Spark, so lowering decides what is over it.
-    """
-    if isinstance(node, Join):
-        return not any(stateless(c) for c in node.children)
-    if isinstance(node, Union):
-        return not stateless(node)
-    return node.stateful or any(above_state(c) for c in node.children)
-
-
-def check_type(
-    child: Node,
-    expression: exp.Expression,
-    where: str,
-    predicate: bool = False,
-    ordered: bool = False,
-) -> None:
-    """Refuse an expression that cannot be typed; what only Spark knows passes below state."""
-    try:
-        types = types_of(child)
-    except UnknownKernel:
-        return
-    if above_state(child):
-        remedy = AFTER_WINDOW if child.windowed else AFTER_STATE
-        bound = bind_after(expression, types, where, predicate, remedy)
-        if ordered:
-            key_type(bound.type, expression.sql(dialect="spark"), where)
-        return
-    with suppress(UnknownKernel):
-        (bind_predicate if predicate else bind)(expression, types, where)
-
-
-def _canonical_call(call: AggregateCall, names: tuple[str, ...]) -> AggregateCall:
-    arguments = tuple(canonical(a, names, str(call)) for a in call.arguments)
-    return AggregateCall(call.kind, arguments, call.fraction, call.user)
-
-
-def _set(node: object, **fields: object) -> None:
-    for name, value in fields.items():
-        object.__setattr__(node, name, value)
 
 
 __all__ = [

@@ -1,0 +1,142 @@
+"""Aggregates over windows and the order of their rows, as logical nodes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+from tidegate.query.aggregate import AggregateCall
+from tidegate.query.check import key_type
+from tidegate.query.child import SameColumns, check_type, set_fields, types_of
+from tidegate.query.name import WINDOW, NamedExpr, canonical, distinct_names
+from tidegate.query.typing import UnknownKernel, bind
+from tidegate.query.window import TupleWindow, Window
+from tidegate.schema import TIME
+
+if TYPE_CHECKING:
+    from tidegate.query.node import Node
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One row per window and group that has tuples: window_start, window_end, keys, aggregates.
+
+    The ends of a window of tuples are the times of its oldest and of its newest tuple.
+    """
+
+    child: Node
+    window: Window
+    keys: tuple[NamedExpr, ...]
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+    windowed = True
+    stateful = True
+
+    def __post_init__(self) -> None:
+        names = self.child.names
+        set_fields(
+            self,
+            keys=tuple((n, canonical(e, names, "GROUP BY")) for n, e in self.keys),
+            aggregates=tuple((n, _canonical_call(c, names)) for n, c in self.aggregates),
+        )
+        distinct_names(self.names, "SELECT")
+        for _, expression in self.keys:
+            check_type(self.child, expression, "GROUP BY")
+        for _, call in self.aggregates:
+            for argument in call.arguments:
+                check_type(self.child, argument, str(call))
+        with suppress(UnknownKernel):
+            _ = self.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*WINDOW, *(n for n, _ in self.keys), *(n for n, _ in self.aggregates))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        types = types_of(self.child)
+        fields = [pa.field(n, TIME) for n in WINDOW]
+        for name, expression in self.keys:
+            fields.append(pa.field(name, key_type(bind(expression, types, "GROUP BY").type, name)))
+        for name, call in self.aggregates:
+            given = [bind(a, types, str(call)).type for a in call.arguments]
+            ready = call.coerced(given)
+            taken = [bind(a, types, str(call)).type for a in ready.arguments]
+            columns = tuple(f"x{i}" for i in range(len(taken)))
+            fields.append(pa.field(name, ready.function(name, columns, taken).result))
+        return pa.schema(fields)
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        return frozenset()
+
+
+@dataclass(frozen=True)
+class Order:
+    """One key of ORDER BY; without NULLS FIRST/LAST, NULL is the smallest value, as in Spark."""
+
+    expression: exp.Expression
+    descending: bool = False
+    nulls_first: bool | None = None
+
+    @property
+    def nulls_lead(self) -> bool:
+        """Where NULL goes, decided."""
+        return not self.descending if self.nulls_first is None else self.nulls_first
+
+
+@dataclass(frozen=True)
+class Top(SameColumns):
+    """The rows of each window in this order, at most `limit` of them; ties in order of the key."""
+
+    child: Node
+    order: tuple[Order, ...]
+    limit: int | None
+
+    def __post_init__(self) -> None:
+        if not self.child.windowed:
+            raise QueryError(
+                "ORDER BY and LIMIT",
+                "an unbounded stream has no last tuple to wait for, so its order cannot be changed",
+                None,
+                "Give the stream a window and an aggregate, or leave ORDER BY and LIMIT out.",
+            )
+        window = aggregate_of(self.child).window
+        if isinstance(window, TupleWindow):
+            raise QueryError(
+                "ORDER BY and LIMIT",
+                "a window of tuples gives one row, so there is nothing to order or to leave out",
+                f"[{window}]",
+                "Leave ORDER BY and LIMIT out.",
+            )
+        if self.limit is not None and self.limit < 0:
+            raise QueryError("LIMIT", "must not be negative", str(self.limit))
+        names = self.child.names
+        fixed = tuple(
+            Order(canonical(o.expression, names, "ORDER BY"), o.descending, o.nulls_lead)
+            for o in self.order
+        )
+        set_fields(self, order=fixed)
+        for key in self.order:
+            check_type(self.child, key.expression, "ORDER BY", ordered=True)
+
+
+def aggregate_of(node: Node) -> Aggregate:
+    """The aggregate whose windows the rows of a windowed node are."""
+    while not isinstance(node, Aggregate):
+        (node,) = node.children
+    return node
+
+
+def _canonical_call(call: AggregateCall, names: tuple[str, ...]) -> AggregateCall:
+    arguments = tuple(canonical(a, names, str(call)) for a in call.arguments)
+    return AggregateCall(call.kind, arguments, call.fraction, call.user)
