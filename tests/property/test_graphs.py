@@ -13,7 +13,8 @@ from hypothesis import given, settings
 import tidegate as tg
 from tests.oracle.graph import interpret
 from tests.property.course import IN_MEMORY, lines
-from tests.property.graphs import BUCKETS, GRAPHS, SCHEMA, Graph, Way, crowded, graphs, ways
+from tests.property.graphs import GRAPHS, crowded, graphs, ways
+from tests.property.steps import BUCKETS, SCHEMA, Graph, Way
 from tidegate.query.join import has_join
 
 Lines = list[tuple[Any, ...]]
