@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.operate.aggregate import AggregateSpec, Function
 from tidegate.operate.tuple_window import TupleSpec
+from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import function_lines, meaning
@@ -19,8 +18,8 @@ from tidegate.plan.pushdown import Leaf
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import bind_after, key_type
 from tidegate.query.instant import event_offset
-from tidegate.query.name import WINDOW, column, conjuncts, substitute
-from tidegate.query.node import Aggregate, Branch, Filter, Node, Order, Project, Top
+from tidegate.query.name import WINDOW, column
+from tidegate.query.node import Aggregate, Node
 from tidegate.query.window import TimeWindow
 from tidegate.schema import TIME
 
@@ -61,10 +60,9 @@ def lower_aggregate(unit: Unit, front: Prefixing) -> Lowered:
     known = dict.fromkeys(WINDOW, TIME) | dict(keys) | {f.name: f.result for f in functions}
     ports = []
     for top in unit.tops:
-        tail = _Tail(base)
-        tail.climb(top.node)
-        ports.append(tail.port(known, event_offset(base)))
-        lines += tail.lines()
+        above = _above(base, top.node)
+        ports.append(_port(above, known, event_offset(base)))
+        lines += _lines(above)
     return Lowered(leaves, prefixes, operator, tuple(ports), tuple(lines))
 
 
@@ -72,66 +70,42 @@ def _coerced(call: AggregateCall, leaf: Leaf, front: Prefixing) -> AggregateCall
     return call.coerced(front.types(leaf.origin, [leaf.over(a) for a in call.arguments]))
 
 
-@dataclass
-class _Tail:
-    """The stateless nodes above the aggregate, gathered from below over its physical columns."""
+def _above(base: Aggregate, top: Node) -> Above:
+    columns: dict[str, exp.Expression] = {n: column(n) for n in WINDOW}
+    columns |= {n: column(f"k{i}") for i, (n, _) in enumerate(base.keys)}
+    columns |= {n: column(f"a{i}") for i, (n, _) in enumerate(base.aggregates)}
+    above = Above(columns, WINDOW)
+    above.climb(top, base)
+    return above
 
-    base: Aggregate
-    columns: dict[str, exp.Expression] = field(init=False)
-    having: list[exp.Expression] = field(default_factory=list)
-    order: tuple[Order, ...] = ()
-    limit: int | None = None
 
-    def __post_init__(self) -> None:
-        self.columns = {n: column(n) for n in WINDOW}
-        self.columns |= {n: column(f"k{i}") for i, (n, _) in enumerate(self.base.keys)}
-        self.columns |= {n: column(f"a{i}") for i, (n, _) in enumerate(self.base.aggregates)}
+def _port(above: Above, types: dict[str, pa.DataType], offset_us: int) -> Port:
+    """What was gathered, bound to kernels."""
+    for part in (*above.where, *above.columns.values(), *(o.expression for o in above.order)):
+        require_deterministic(part, "SELECT")
+    outputs = tuple(
+        (n, bind_after(e, types, "SELECT")) for n, e in above.columns.items() if n not in WINDOW
+    )
+    fields = [pa.field(n, TIME) for n in WINDOW]
+    return Port(
+        schema=pa.schema([*fields, *(pa.field(n, e.type) for n, e in outputs)]),
+        outputs=outputs,
+        where=tuple(bind_after(e, types, "HAVING", predicate=True) for e in above.where),
+        order=tuple(
+            OrderKey(bind_after(o.expression, types, "ORDER BY"), o.descending, o.nulls_lead)
+            for o in above.order
+        ),
+        limit=above.limit,
+        time=WINDOW[1],
+        offset_us=offset_us,
+    )
 
-    def climb(self, node: Node) -> None:
-        """Take the nodes from the aggregate up to this one."""
-        if isinstance(node, Filter | Branch | Project | Top):
-            self.climb(node.child)
-            self._add(node)
 
-    def _add(self, node: Filter | Branch | Project | Top) -> None:
-        if isinstance(node, Filter | Branch):
-            self.having.extend(conjuncts(substitute(node.predicate, self.columns)))
-        elif isinstance(node, Project):
-            held = {n: self.columns[n] for n in WINDOW}
-            self.columns = held | {n: substitute(e, self.columns) for n, e in node.columns}
-        else:
-            self.order = tuple(
-                Order(substitute(o.expression, self.columns), o.descending, o.nulls_lead)
-                for o in node.order
-            )
-            self.limit = node.limit
-
-    def port(self, types: dict[str, pa.DataType], offset_us: int) -> Port:
-        """Bind what was gathered to kernels."""
-        for part in (*self.having, *self.columns.values(), *(o.expression for o in self.order)):
-            require_deterministic(part, "SELECT")
-        outputs = tuple(
-            (n, bind_after(e, types, "SELECT")) for n, e in self.columns.items() if n not in WINDOW
-        )
-        fields = [pa.field(n, TIME) for n in WINDOW]
-        return Port(
-            schema=pa.schema([*fields, *(pa.field(n, e.type) for n, e in outputs)]),
-            outputs=outputs,
-            where=tuple(bind_after(e, types, "HAVING", predicate=True) for e in self.having),
-            order=tuple(
-                OrderKey(bind_after(o.expression, types, "ORDER BY"), o.descending, o.nulls_lead)
-                for o in self.order
-            ),
-            limit=self.limit,
-            time=WINDOW[1],
-            offset_us=offset_us,
-        )
-
-    def lines(self) -> list[str]:
-        """What follows the aggregate, for the fingerprint."""
-        lines = [f"having {meaning(spark_sql(e))}" for e in self.having]
-        lines += [
-            f"order {meaning(spark_sql(o.expression))} {o.descending} {o.nulls_lead}"
-            for o in self.order
-        ]
-        return [*lines, *output_lines(self.columns.items()), f"limit {self.limit}"]
+def _lines(above: Above) -> list[str]:
+    """What follows the aggregate, for the fingerprint."""
+    lines = [f"having {meaning(spark_sql(e))}" for e in above.where]
+    lines += [
+        f"order {meaning(spark_sql(o.expression))} {o.descending} {o.nulls_lead}"
+        for o in above.order
+    ]
+    return [*lines, *output_lines(above.columns.items()), f"limit {above.limit}"]

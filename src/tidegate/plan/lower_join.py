@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from tidegate.operate.join import Extent, JoinSpec, PairFunction, Side
 from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
+from tidegate.plan.above import Above
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.plan.cut import Taken, Unit
 from tidegate.plan.determinism import require_deterministic
@@ -28,7 +29,6 @@ from tidegate.query.check import bind_after
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, SideName, column, conjuncts, substitute
-from tidegate.query.node import Branch, Filter, Node, Project
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.whole import plain_columns
 from tidegate.query.window import Distance, JoinWindow
@@ -50,15 +50,21 @@ def lower_join(
     """
     join = unit.base
     assert isinstance(join, Join)
-    above = [_Above.of(top) for top in unit.tops]
+    above = [_above(top, join) for top in unit.tops]
+    later = [[("WHERE", c) for c in a.where] for a in above]
     left, right = (_SideLowering.of(join, side, front) for side in (0, 1))
-    conditions = list(above[0].conditions) if len(above) == 1 else _predicate(join)
+    conditions = _predicate(join) + (later[0] if len(above) == 1 else [])
     conditions = _pushed(conditions, left, right)
     both = _Both(left, right, front)
     conditions = [(where, both.lifted(e, where)) for where, e in conditions]
-    outputs = [[(n, both.lifted(e, "SELECT")) for n, e in a.outputs()] for a in above]
-    later = [_pushed(a.conditions[len(_predicate(join)) :], left, right, False) for a in above]
-    wheres = [[both.lifted(e, "WHERE") for _, e in c] if len(above) > 1 else [] for c in later]
+    outputs = [
+        [(n, both.lifted(e, "SELECT")) for n, e in _outputs(a, top, join)]
+        for a, top in zip(above, unit.tops, strict=True)
+    ]
+    apart = later if len(above) > 1 else [[]]
+    wheres = [
+        [both.lifted(e, "WHERE") for _, e in _pushed(c, left, right, push=False)] for c in apart
+    ]
     function = join.predicate if callable(join.predicate) else None
     used = [e for _, e in conditions] + [e for named in outputs for _, e in named]
     used += [e for where in wheres for e in where]
@@ -136,48 +142,22 @@ def _pushed(
     return kept
 
 
-@dataclass
-class _Above:
-    """The conditions and columns of the nodes above a join, said over the join's own columns."""
+def _above(top: Taken, join: Join) -> Above:
+    above = Above({})
+    above.climb(top.node, join)
+    return above
 
-    join: Join
-    output: bool
-    conditions: list[tuple[str, exp.Expression]] = field(default_factory=list)
-    columns: dict[str, exp.Expression] | None = None
 
-    @classmethod
-    def of(cls, top: Taken) -> _Above:
-        above: list[Node] = []
-        node = top.node
-        while not isinstance(node, Join):
-            assert isinstance(node, Filter | Branch | Project)
-            above.append(node)
-            node = node.child
-        found = cls(node, top.output, _predicate(node))
-        for item in reversed(above):
-            found._add(item)
-        return found
+def _outputs(above: Above, top: Taken, join: Join) -> list[NamedExpr]:
+    """The columns after ts: as selected, or all of the left side and then of the right.
 
-    def _add(self, node: Node) -> None:
-        if isinstance(node, Filter | Branch):
-            said = self._over(node.predicate)
-            self.conditions += [("WHERE", c) for c in conjuncts(said)]
-        elif isinstance(node, Project):
-            self.columns = {n: self._over(e) for n, e in node.columns}
-
-    def _over(self, expression: exp.Expression) -> exp.Expression:
-        return substitute(expression, self.columns or {})
-
-    def outputs(self) -> list[NamedExpr]:
-        """The columns after ts: as selected, or all of the left side and then of the right.
-
-        Between subqueries every column keeps the name of its side.
-        """
-        if self.columns is not None:
-            return list(self.columns.items())
-        if not self.output:
-            return [(n, column(n)) for n in self.join.names if n != EVENT_TIME]
-        return [(n, column(own)) for n, own in plain_columns(self.join)]
+    Between subqueries every column keeps the name of its side.
+    """
+    if above.selected:
+        return list(above.columns.items())
+    if not top.output:
+        return [(n, column(n)) for n in join.names if n != EVENT_TIME]
+    return [(n, column(own)) for n, own in plain_columns(join)]
 
 
 @dataclass

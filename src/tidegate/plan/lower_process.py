@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from sqlglot import exp
 
+from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
@@ -12,8 +12,8 @@ from tidegate.plan.lowered import Lowered, output_lines
 from tidegate.plan.physical import Port, ProcessPlan
 from tidegate.plan.prefix import Prefixing, spark_sql
 from tidegate.query.check import bind_after
-from tidegate.query.name import EVENT_TIME, column, conjuncts, substitute
-from tidegate.query.node import Branch, Filter, Node, Process, Project
+from tidegate.query.name import EVENT_TIME, column
+from tidegate.query.node import Process
 from tidegate.schema import TIME
 
 
@@ -30,25 +30,15 @@ def lower_process(unit: Unit, front: Prefixing) -> Lowered:
     types = {f.name: f.type for f in base.schema}
     ports, lines = [], [base.identity]
     for top in unit.tops:
-        where, columns = _climbed(top.node)
-        for part in (*where, *columns.values()):
+        above = Above({n: column(n) for n in base.names}, (EVENT_TIME,))
+        above.climb(top.node, base)
+        columns = {n: e for n, e in above.columns.items() if n != EVENT_TIME}
+        for part in (*above.where, *columns.values()):
             require_deterministic(part, "SELECT")
         outputs = tuple((n, bind_after(e, types, "SELECT")) for n, e in columns.items())
         fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in outputs)]
-        held = tuple(bind_after(e, types, "WHERE", predicate=True) for e in where)
+        held = tuple(bind_after(e, types, "WHERE", predicate=True) for e in above.where)
         ports.append(Port(pa.schema(fields), outputs, held))
-        lines += [f"where {meaning(spark_sql(e))}" for e in where]
+        lines += [f"where {meaning(spark_sql(e))}" for e in above.where]
         lines += output_lines(columns.items())
     return Lowered(leaves, prefixes, ProcessPlan(spec), tuple(ports), tuple(lines))
-
-
-def _climbed(node: Node) -> tuple[list[exp.Expression], dict[str, exp.Expression]]:
-    """The conditions and columns of the nodes above a process, said over its own columns."""
-    if isinstance(node, Process):
-        return [], {n: column(n) for n in node.names if n != EVENT_TIME}
-    assert isinstance(node, Filter | Branch | Project)
-    where, columns = _climbed(node.child)
-    held = {**columns, EVENT_TIME: column(EVENT_TIME)}
-    if isinstance(node, Project):
-        return where, {n: substitute(e, held) for n, e in node.columns}
-    return [*where, *conjuncts(substitute(node.predicate, held))], columns
