@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.scene import SCHEMA, loop_of, memory, plan_of, rows_of, table
+from tidegate.batch import BatchId
 from tidegate.plan.lower import lower
 from tidegate.query.node import StreamDef
 from tidegate.runtime.inlet import Inlet
@@ -14,6 +15,8 @@ from tidegate.runtime.local import LocalExecutor
 from tidegate.runtime.loop import Loop
 from tidegate.runtime.options import RunOptions
 from tidegate.sink.memory import MemorySink
+from tidegate.sink.protocol import Output
+from tidegate.source.memory import MemorySource
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 from tidegate.state.store import Store
@@ -69,12 +72,12 @@ def test_a_window_at_the_end_of_a_chain_waits_for_the_frontier_and_no_longer(
     loop.close()
 
 
-def outputs(folder: Path, sinks: dict[str | None, MemorySink], source: object) -> Loop:
+def outputs(folder: Path, sinks: dict[str | None, MemorySink], source: MemorySource) -> Loop:
     plan = lower(bind(read_script(TWO), {"s": StreamDef("s", (), "ts", 0, None, SCHEMA)}))
     options = RunOptions(buckets=8, instances=2, batch_rows=3)
     return Loop(
         plan,
-        [Inlet(0, source)],  # type: ignore[arg-type]
+        [Inlet(0, source)],
         Store.open(folder),
         sinks,
         LocalExecutor(),
@@ -86,10 +89,10 @@ def test_a_batch_is_all_outputs_or_none(tmp_path: Path) -> None:
     """A sink that cannot take its rows keeps the others from getting theirs."""
 
     class Full(MemorySink):
-        def stage(self, batch: int, output: object) -> None:  # type: ignore[override]
+        def stage(self, batch: BatchId, output: Output) -> None:
             if batch == 2:
                 raise OSError("no space left")
-            super().stage(batch, output)  # type: ignore[arg-type]
+            super().stage(batch, output)
 
     rows = [(i / 2, "ab"[i % 2], 3 * i) for i in range(12)]
     sinks: dict[str | None, MemorySink] = {"small": MemorySink(), "large": Full()}
