@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 import tidegate
-from tidegate.runtime.splits import SPLIT_ROWS
+from tidegate.execute.splits import SPLIT_ROWS
 from tidegate.source.generator import names, open_generator
 
 HERE = Path(__file__).parent

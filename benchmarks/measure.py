@@ -58,7 +58,7 @@ def give(result: Any) -> None:
 def run_command(arguments: Sequence[str]) -> list[Batch]:
     """Run Tidegate's command line in this process; every batch's report."""
     from tidegate.cli.main import invoke
-    from tidegate.runtime.metrics import BatchReport, Summary
+    from tidegate.driver.metrics import BatchReport, Summary
 
     reports: list[BatchReport] = []
     add = Summary.add

@@ -9,7 +9,7 @@ import pytest
 
 import tidegate
 from tidegate.query.aggregate import sum_
-from tidegate.runtime.session import Session
+from tidegate.session.session import Session
 
 
 def test_every_public_name_is_there() -> None:
@@ -28,7 +28,7 @@ def test_names_are_what_they_are_where_they_live() -> None:
     """Names are loaded when they are first used."""
     assert tidegate.sum is sum_
     assert tidegate.Session is Session
-    assert tidegate.Aggregator.__module__ == "tidegate.operate.user"
+    assert tidegate.Aggregator.__module__ == "tidegate.operate.aggregate.user"
 
 
 def test_the_names_are_these() -> None:

@@ -55,5 +55,5 @@ else
     "${pip[@]}" install --quiet --upgrade --editable '.[dev]'
 fi
 
-"$venv/bin/python" -m tidegate.runtime.java --install
+"$venv/bin/python" -m tidegate.execute.java --install
 touch "$venv/.setup-done"

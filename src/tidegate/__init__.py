@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         UserError,
     )
     from tidegate.gate.gate import Gate
-    from tidegate.operate.process import Process
-    from tidegate.operate.user import Aggregator
+    from tidegate.operate.aggregate.user import Aggregator
+    from tidegate.operate.process.advance import Process
     from tidegate.query.aggregate import (
         aggregate,
         count,
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import sum_ as sum
     from tidegate.query.expression import call, col, left, lit, right
     from tidegate.query.stream import Stream
-    from tidegate.runtime.query import RunningQuery
-    from tidegate.runtime.session import Session
+    from tidegate.session.query import RunningQuery
+    from tidegate.session.session import Session
     from tidegate.source.memory import MemorySource
 
 __all__ = [
@@ -108,8 +108,8 @@ _HOMES = {
     "UnavailableError": ("tidegate.errors", "UnavailableError"),
     "UserError": ("tidegate.errors", "UserError"),
     "Gate": ("tidegate.gate.gate", "Gate"),
-    "Process": ("tidegate.operate.process", "Process"),
-    "Aggregator": ("tidegate.operate.user", "Aggregator"),
+    "Process": ("tidegate.operate.process.advance", "Process"),
+    "Aggregator": ("tidegate.operate.aggregate.user", "Aggregator"),
     "aggregate": ("tidegate.query.aggregate", "aggregate"),
     "count": ("tidegate.query.aggregate", "count"),
     "count_distinct": ("tidegate.query.aggregate", "count_distinct"),
@@ -129,8 +129,8 @@ _HOMES = {
     "lit": ("tidegate.query.expression", "lit"),
     "right": ("tidegate.query.expression", "right"),
     "Stream": ("tidegate.query.stream", "Stream"),
-    "RunningQuery": ("tidegate.runtime.query", "RunningQuery"),
-    "Session": ("tidegate.runtime.session", "Session"),
+    "RunningQuery": ("tidegate.session.query", "RunningQuery"),
+    "Session": ("tidegate.session.session", "Session"),
     "MemorySource": ("tidegate.source.memory", "MemorySource"),
     "sink": ("tidegate.sink", None),
 }

@@ -15,8 +15,8 @@ import duckdb
 import pyarrow as pa
 
 from tidegate.plan.physical import Plan
-from tidegate.runtime.launch import Place, plan_for
-from tidegate.runtime.script import streams_of
+from tidegate.session.launch import Place, plan_for
+from tidegate.session.script import streams_of
 from tidegate.sink.protocol import Output
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script

@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 from tests.cases.case import ROOT, Golden, assert_same, lines_of
 from tests.property.course import IN_MEMORY
 from tidegate.batch import BatchId
+from tidegate.driver.loop import Observer
+from tidegate.driver.options import RunOptions
 from tidegate.plan.physical import OPERATOR_SET, Plan
 from tidegate.query.output import Output
-from tidegate.runtime.launch import Place, plan_for, prepare
-from tidegate.runtime.loop import Observer
-from tidegate.runtime.options import RunOptions
-from tidegate.runtime.script import streams_of
+from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.script import streams_of
 from tidegate.sink.files import FileSink
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Output as Rows

@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from tests.cases.case import Case
+from tidegate.driver.loop import Loop
+from tidegate.driver.options import RunOptions
 from tidegate.plan.physical import Plan
-from tidegate.runtime.launch import Place, prepare
-from tidegate.runtime.loop import Loop
-from tidegate.runtime.options import RunOptions
+from tidegate.session.launch import Place, prepare
 from tidegate.sink.files import FileSink
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Output, Sink

@@ -8,7 +8,7 @@ import pyarrow as pa
 from rich.console import Console, RenderableType
 
 from tidegate.batch import MIN_US
-from tidegate.runtime.metrics import BatchReport
+from tidegate.driver.metrics import BatchReport
 from tidegate.schema import TIME
 
 NEW_YEAR_US = 1_704_067_200_000_000

@@ -20,7 +20,7 @@ HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 _CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # Commands are forked from a process that has the imports behind it: they are most of a short run.
 _FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload(["tidegate.cli.main", "tidegate.runtime.local"])
+_FORK.set_forkserver_preload(["tidegate.cli.main", "tidegate.execute.local"])
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from tests.cli.scene import console
 from tidegate.cli import hashtags
 from tidegate.cli.main import invoke
 from tidegate.cli.show import SHOWS, Show, run_show
-from tidegate.runtime.launch import Place
-from tidegate.runtime.session import Session
+from tidegate.session.launch import Place
+from tidegate.session.session import Session
 from tidegate.sink.memory import MemorySink
 from tidegate.source.uri import open_uri
 from tidegate.testing import ManualClock

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.mistake import command, option, query, stream
 from tests.cli.mistake.kind import COUNT, RIDES, Mistake
 from tidegate.cli.main import invoke
-from tidegate.runtime import java
+from tidegate.execute import java
 
 ROWS = """\
 ts,route,fare,note
@@ -81,7 +81,7 @@ def test_no_java(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(folder / "empty"))
     nowhere = partial(java.ensure_java, roots=())
-    monkeypatch.setattr("tidegate.runtime.launch.ensure_java", nowhere)
+    monkeypatch.setattr("tidegate.session.launch.ensure_java", nowhere)
     put({"q.sql": COUNT})
     places = ("--out", "results", "--checkpoint", "state")
     code, message = said(["run", "q.sql", *RIDES, "--master", "local[2]", *places], capsys)

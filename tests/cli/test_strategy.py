@@ -10,7 +10,7 @@ import pytest
 from tidegate.cli.main import invoke
 from tidegate.errors import QueryError
 from tidegate.plan.physical import OPERATOR_CLOUD, Plan
-from tidegate.runtime.launch import plan_for
+from tidegate.session.launch import plan_for
 
 SQL = """
 CREATE STREAM calls FROM 'generator:calls?rows=3000&rate=50&keys=40' TIME ts;

@@ -136,7 +136,7 @@ def test_a_finished_run_started_again_draws_nothing(folder: Path) -> None:
 
 def test_log_lines_stand_above_the_view(folder: Path) -> None:
     seen = Terminal([*RUN, "--log", "debug"], folder, width=200).finish()
-    logged = [i for i, line in enumerate(seen.screen) if "DEBUG tidegate.runtime.loop" in line]
+    logged = [i for i, line in enumerate(seen.screen) if "DEBUG tidegate.driver.loop" in line]
     assert len(logged) == 6
     assert max(logged) < seen.screen.index("─" * 200)
 

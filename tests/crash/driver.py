@@ -18,10 +18,10 @@ from typing import Any
 
 from tests.crash.process import wait_for
 from tests.crash.scene import SCENES
+from tidegate.driver.options import RunOptions
 from tidegate.errors import TidegateError, UserError
-from tidegate.runtime.launch import Place, plan_for, prepare
-from tidegate.runtime.options import RunOptions
-from tidegate.runtime.script import streams_of
+from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.script import streams_of
 from tidegate.sink.files import FileSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
@@ -48,7 +48,7 @@ def run(request: dict[str, Any]) -> None:
         plan, place.connected(), {None: sink}, options, request["checkpoint"], observer=observer
     )
     if request.get("two_jobs"):
-        from tidegate.runtime import spark_shared
+        from tidegate.execute.spark import shared as spark_shared
 
         spark_shared.SMALL_ROWS = 0
     for number, more in enumerate(request.get("traps", ())):

@@ -16,11 +16,11 @@ from tests.crash.folder import contents, difference
 from tests.crash.scene import TIME
 from tests.crash.site import Golden, Site
 from tests.crash.test_damage import refused
+from tidegate.driver.loop import Loop
+from tidegate.driver.options import RunOptions
 from tidegate.errors import SourceError
-from tidegate.runtime.launch import Place, plan_for, prepare
-from tidegate.runtime.loop import Loop
-from tidegate.runtime.options import RunOptions
-from tidegate.runtime.script import streams_of
+from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.script import streams_of
 from tidegate.sink.files import FileSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script

@@ -9,7 +9,7 @@ import pytest
 
 import tidegate as tg
 from tests.crash.scene import SCENES
-from tidegate.runtime.query import RunningQuery
+from tidegate.session.query import RunningQuery
 
 
 class Fragile:

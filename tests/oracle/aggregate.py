@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.operate.aggregate import AggregateSpec, Function
+from tidegate.operate.aggregate.pane import AggregateSpec, Function
 
 Row = Mapping[str, Any]
 User = Callable[[list[tuple[Any, ...]]], Any]

@@ -15,8 +15,8 @@ from tests.oracle.expression import value
 from tests.oracle.gate import PlainSource
 from tests.oracle.join import LEFT, RIGHT, Joined, Newest, Within, pairs
 from tests.oracle.process import process
-from tidegate.operate.aggregate import AggregateSpec, Function
-from tidegate.operate.user_process import TURN
+from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.process.definition import TURN
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, WINDOW, SideName
 from tidegate.query.node import (

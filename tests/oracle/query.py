@@ -9,7 +9,7 @@ from typing import Any
 from tests.oracle.aggregate import sort_key, windows
 from tests.oracle.gate import PlainSource
 from tests.oracle.join import Joined, comparisons, join
-from tidegate.operate.aggregate import AggregateSpec
+from tidegate.operate.aggregate.pane import AggregateSpec
 
 Row = Mapping[str, Any]
 Cells = tuple[Any, ...]

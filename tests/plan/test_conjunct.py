@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TaskError
-from tidegate.operate.join import BAND, BOUND, EQUAL, Interval
+from tidegate.operate.join.spec import BAND, BOUND, EQUAL, Interval
 from tidegate.operate.kernels.expression import Expr, describe, evaluate
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.query.typing import UnknownKernel, bind_predicate

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from tests.oracle.query import PlainStream
 from tests.property.queries import SCHEMA
+from tidegate.driver.loop import Inlet, Loop
+from tidegate.driver.options import RunOptions
+from tidegate.execute.local import LocalExecutor
 from tidegate.plan.physical import Plan
-from tidegate.runtime.local import LocalExecutor
-from tidegate.runtime.loop import Inlet, Loop
-from tidegate.runtime.options import RunOptions
 from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource
 from tidegate.state.store import Store

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tests.oracle.join import Joined
 from tests.oracle.query import Order, Stateless, Windowed
-from tidegate.operate.aggregate import AggregateSpec, Function
+from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.node import StreamDef

@@ -13,7 +13,7 @@ from tests.oracle.query import Answer, Place, interpret
 from tests.property.course import AT_ONCE, Result, once, run
 from tests.property.queries import STATELESS, WINDOWED
 from tests.property.strategies import Scenario, crowded, scenarios
-from tidegate.operate.aggregate import Function
+from tidegate.operate.aggregate.pane import Function
 
 SEEDS = settings.default.max_examples // 50
 
@@ -22,7 +22,7 @@ SEEDS = settings.default.max_examples // 50
 def small_splits() -> Iterator[None]:
     """Several map tasks read one source, although the sources are small."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidegate.runtime.splits.SPLIT_ROWS", 7)
+        patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 7)
         yield
 
 

@@ -26,8 +26,8 @@ SEEDS = max(3, settings.default.max_examples // 50)
 def small_splits() -> Iterator[None]:
     """Several tasks read one source and one edge, although both are small."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidegate.runtime.splits.SPLIT_ROWS", 7)
-        patch.setattr("tidegate.runtime.edge.SPAN_ROWS", 5)
+        patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 7)
+        patch.setattr("tidegate.execute.delivery.SPAN_ROWS", 5)
         yield
 
 

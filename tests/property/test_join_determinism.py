@@ -14,7 +14,7 @@ from tests.property.course import AT_ONCE, Result, once, run
 from tests.property.joins import JOINED, numbered
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, places, share
-from tidegate.operate.join import BAND, EQUAL, HASH, SCAN
+from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN
 from tidegate.plan.physical import DEAL, Plan
 
 SEEDS = max(1, settings.default.max_examples // 50)
@@ -46,7 +46,7 @@ WAYS = (
 def small_splits() -> Iterator[None]:
     """Several map tasks read one source, although the sources are small."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidegate.runtime.splits.SPLIT_ROWS", 7)
+        patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 7)
         yield
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tidegate.errors import QueryError
-from tidegate.operate.user import Aggregator
+from tidegate.operate.aggregate.user import Aggregator
 from tidegate.query import aggregate as agg
 from tidegate.query.expression import col
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate.runtime.java import ensure_java
+from tidegate.execute.java import ensure_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

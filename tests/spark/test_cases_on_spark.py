@@ -12,8 +12,8 @@ from tests.cases.case import CASES, Case
 from tests.cases.document import DOCUMENTS, Document, Way
 from tests.cases.document import run as run_document
 from tests.cases.run import Run, outputs_of
-from tidegate.runtime import spark_shared
-from tidegate.runtime.launch import Place, prepare
+from tidegate.execute.spark import shared as spark_shared
+from tidegate.session.launch import Place, prepare
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Output
 

@@ -22,7 +22,7 @@ from tests.crash.process import DRIVER, ENVIRONMENT, KILLED, Nursery, gone, wait
 from tests.crash.scene import IN_ORDER, write_in_order, write_inputs
 from tests.crash.site import Golden, request_for, undisturbed
 from tidegate.cli.main import invoke
-from tidegate.runtime.java import ensure_java
+from tidegate.execute.java import ensure_java
 from tidegate.testing import PHASES, STEPS, kill
 
 pytestmark = pytest.mark.timeout(1200)  # many JVMs, on machines that have other things to do

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tests.runtime.scene import SCHEMA, Row, csv, memory, rows_of
+from tests.driver.scene import SCHEMA, Row, csv, memory, rows_of
+from tidegate.driver.loop import Loop
+from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError, RunError, SourceError, TaskError, TidegateError
+from tidegate.execute.executor import Executor
 from tidegate.plan.physical import SPARK
 from tidegate.query.node import StreamDef
-from tidegate.runtime.executor import Executor
-from tidegate.runtime.launch import Place, plan_for, prepare
-from tidegate.runtime.loop import Loop
-from tidegate.runtime.options import RunOptions
+from tidegate.session.launch import Place, plan_for, prepare
 from tidegate.sink.memory import MemorySink
 from tidegate.source.protocol import Rows
 from tidegate.sql.bind import bind

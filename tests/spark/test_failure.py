@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tidegate.runtime.spark_failure import without_stacks
+from tidegate.execute.spark.failure import without_stacks
 
 
 def _record(path: str) -> logging.LogRecord:

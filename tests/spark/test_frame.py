@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tests.runtime.scene import SCHEMA, Row, csv, memory, rows_of, table
+from tests.driver.scene import SCHEMA, Row, csv, memory, rows_of, table
 from tidegate.errors import RunError, SourceError
-from tidegate.runtime.spark_frame import FrameConnector
+from tidegate.execute.spark.frame import FrameConnector
 from tidegate.state.store import Store
 
 if TYPE_CHECKING:

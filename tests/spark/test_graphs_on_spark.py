@@ -12,8 +12,9 @@ import pytest
 
 import tidegate as tg
 from tidegate.errors import TaskError
+from tidegate.execute import delivery as edge
+from tidegate.execute.spark import shared as spark_shared
 from tidegate.query.stream import Stream
-from tidegate.runtime import edge, spark_shared
 from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource
 from tidegate.testing import Watched, disorder, visits

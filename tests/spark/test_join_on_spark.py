@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 import pytest
 
 import tidegate as tg
+from tests.driver.scene import memory, rows_of
 from tests.duckdb import predicate
 from tests.duckdb.compare import by_duckdb, by_tidegate, differences
 from tests.duckdb.test_join import query, sides
-from tests.runtime.scene import memory, rows_of
 from tidegate.errors import TaskError
-from tidegate.runtime import spark_shared
+from tidegate.execute.spark import shared as spark_shared
 from tidegate.sink.memory import MemorySink
 
 if TYPE_CHECKING:

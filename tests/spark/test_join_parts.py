@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.runtime.test_join_state import BANDS, STREAMS
-from tidegate.runtime import spark_plain
-from tidegate.runtime.launch import Place, plan_for, prepare
-from tidegate.runtime.options import RunOptions
-from tidegate.runtime.script import streams_of
+from tests.driver.test_join_state import BANDS, STREAMS
+from tidegate.driver.options import RunOptions
+from tidegate.execute.spark import plain as spark_plain
+from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.script import streams_of
 from tidegate.sink.files import FileSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script

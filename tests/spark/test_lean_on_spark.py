@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.runtime.test_lean import CALLS, MEAN
-from tidegate.runtime.launch import Place, plan_for, prepare
-from tidegate.runtime.metrics import BatchReport
-from tidegate.runtime.options import RunOptions
-from tidegate.runtime.script import streams_of
+from tests.driver.test_lean import CALLS, MEAN
+from tidegate.driver.metrics import BatchReport
+from tidegate.driver.options import RunOptions
+from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.script import streams_of
 from tidegate.sink.memory import CallSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script

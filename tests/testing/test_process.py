@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.operate.process_stream import Seen, Silence, TimedByBatch, run, spec_of
+from tests.operate.process.stream import Seen, Silence, TimedByBatch, run, spec_of
 from tidegate.batch import MAX_US
-from tidegate.operate.process import Process
+from tidegate.operate.process.advance import Process
 from tidegate.testing.process import Visit, Watched, disorder, visits
 
 ROWS = [

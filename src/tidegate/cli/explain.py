@@ -13,6 +13,7 @@ from tidegate.cli.option import (
     read_query,
     refuse_later,
 )
+from tidegate.driver.options import MAX_BUCKETS, RunOptions
 from tidegate.errors import UserError
 from tidegate.plan.explain import Cuts, compare, explain_all
 from tidegate.plan.explain import explain as explained
@@ -20,8 +21,7 @@ from tidegate.plan.method import JoinOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD, STRATEGIES, Plan
 from tidegate.plan.strategy import Layout, Weights, size, spread
 from tidegate.query.output import Output
-from tidegate.runtime.launch import Place, plan_for
-from tidegate.runtime.options import MAX_BUCKETS, RunOptions
+from tidegate.session.launch import Place, plan_for
 
 
 @click.command()

@@ -13,8 +13,8 @@ from tidegate.cli.value import OneOf
 from tidegate.errors import OptionError, UnavailableError, likely
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
 from tidegate.query.output import Output
-from tidegate.runtime.launch import DEFAULT_MASTER
-from tidegate.runtime.script import streams_of
+from tidegate.session.launch import DEFAULT_MASTER
+from tidegate.session.script import streams_of
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 

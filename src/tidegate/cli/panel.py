@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.status import Status, Switch
-from tidegate.runtime.metrics import BatchReport
+from tidegate.driver.metrics import BatchReport
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
 
 _TWO_COLUMNS = 76

@@ -9,14 +9,14 @@ import click
 
 from tidegate.cli.option import options, read_query, refuse_all
 from tidegate.cli.value import Whole
+from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError
 from tidegate.plan.explain import table
 from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD
 from tidegate.plan.strategy import proposed
-from tidegate.runtime.launch import DEFAULT_MASTER, Place, plan_for
-from tidegate.runtime.options import DEFAULT_BUCKETS
-from tidegate.runtime.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_run
+from tidegate.session.launch import DEFAULT_MASTER, Place, plan_for
+from tidegate.session.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_run
 
 
 @click.command()

@@ -19,11 +19,11 @@ from tidegate.cli.option import (
 )
 from tidegate.cli.value import OneOf, Whole
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
+from tidegate.driver.metrics import Summary
+from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.plan.method import JoinOptions
-from tidegate.runtime.launch import Place, plan_for, prepare
-from tidegate.runtime.metrics import Summary
-from tidegate.runtime.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
+from tidegate.session.launch import Place, plan_for, prepare
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink, check_format
 from tidegate.sink.protocol import Sink

@@ -13,11 +13,11 @@ from tidegate.cli import hashtags
 from tidegate.cli.option import read_query
 from tidegate.cli.watch import run_until_signal, view_of
 from tidegate.clock import Clock, SystemClock
+from tidegate.driver.metrics import BatchReport, Summary
+from tidegate.driver.options import RunOptions
 from tidegate.query.output import Output
-from tidegate.runtime.launch import Place, plan_for, prepare
-from tidegate.runtime.metrics import BatchReport, Summary
-from tidegate.runtime.options import RunOptions
-from tidegate.runtime.session import Session
+from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.session import Session
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.protocol import Sink
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.runtime.metrics import BatchReport
+from tidegate.driver.metrics import BatchReport
 
 _RATE_S = 5.0
 """The input rate is over the batches that ended in so many seconds, or the newest one."""

@@ -14,7 +14,7 @@ from tidegate.batch import BatchId
 from tidegate.cli.panel import Scene, picture
 from tidegate.cli.status import Status
 from tidegate.clock import Clock, SystemClock
-from tidegate.runtime.metrics import BatchReport
+from tidegate.driver.metrics import BatchReport
 from tidegate.sink.excerpt import Excerpt
 from tidegate.sink.part import PartWriter
 from tidegate.sink.protocol import Output, Sink

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from tidegate.cli.view import LiveView
 from tidegate.clock import Clock
+from tidegate.driver.loop import Loop
+from tidegate.driver.metrics import Summary
 from tidegate.plan.physical import Plan
 from tidegate.query.name import WINDOW
-from tidegate.runtime.launch import Place
-from tidegate.runtime.loop import Loop
-from tidegate.runtime.metrics import Summary
+from tidegate.session.launch import Place
 from tidegate.sink.protocol import Sink
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
-from tidegate.operate.function import Function
-from tidegate.operate.join import EQUAL, HASH, Extent
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.join.spec import EQUAL, HASH, Extent
 from tidegate.plan.lower_join import qualified_name
 from tidegate.plan.physical import (
     OPERATOR_CLOUD,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import sqlglot
 from sqlglot import exp
 
-from tidegate.operate.function import Function
+from tidegate.operate.aggregate.function import Function
 from tidegate.plan.physical import Prefix
 from tidegate.query.definition import StreamDef
 

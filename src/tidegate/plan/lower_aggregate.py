@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.operate.aggregate import AggregateSpec, Function
-from tidegate.operate.tuple_window import TupleSpec
+from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.tuple_window.window import TupleSpec
 from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic

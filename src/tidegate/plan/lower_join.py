@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.operate.join import Extent, JoinSpec, PairFunction, Side
+from tidegate.operate.join.spec import Extent, JoinSpec, PairFunction, Side
 from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
 from tidegate.plan.above import Above
 from tidegate.plan.conjunct import Conjunct, intervals_of

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.errors import OptionError
-from tidegate.operate.join import BAND, BOUND, EQUAL, HASH, SCAN, Interval
+from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, Interval
 from tidegate.plan.physical import DEAL, KEY
 from tidegate.plan.sample import Sample
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import TaskError
-from tidegate.operate.join import EQUAL, Interval
+from tidegate.operate.join.spec import EQUAL, Interval
 from tidegate.operate.kernels.expression import Expr, evaluate
 from tidegate.plan.physical import ARROW, Prefix
 from tidegate.query.definition import StreamDef

@@ -9,8 +9,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.aggregate import Function
-from tidegate.operate.user import Aggregator
+from tidegate.operate.aggregate.pane import Function
+from tidegate.operate.aggregate.user import Aggregator
 from tidegate.query.expression import Expression, to_node
 from tidegate.schema import type_name
 

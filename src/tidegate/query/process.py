@@ -17,9 +17,9 @@ import sqlglot
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate import process as operate
-from tidegate.operate.harvest import ROW
-from tidegate.operate.user_process import FilterFunction, KeyFunction, ProcessSpec, is_list
+from tidegate.operate.process import advance as operate
+from tidegate.operate.process.definition import FilterFunction, KeyFunction, ProcessSpec, is_list
+from tidegate.operate.process.made_rows import ROW
 from tidegate.query.check import key_type
 from tidegate.query.name import EVENT_TIME, distinct_names, resolve
 from tidegate.query.sqltype import sql_type

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError
-from tidegate.operate.user_process import FilterFunction
+from tidegate.operate.process.definition import FilterFunction
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.expression import Expression, lit, to_node
 from tidegate.query.join import Function

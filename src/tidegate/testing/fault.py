@@ -12,8 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tidegate.runtime.executor import Draft, Executor, Outcomes
-from tidegate.runtime.job import Job, Outcome
+from tidegate.execute.executor import Draft, Executor, Outcomes
+from tidegate.execute.job import Job, Outcome
 from tidegate.source.protocol import Reader, Rows
 from tidegate.state.store import Store, StoreHandle
 

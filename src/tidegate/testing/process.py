@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidegate.operate.user_process import TURN, Process
+from tidegate.operate.process.definition import TURN, Process
 
 _METHODS = ("on_tuple", "process", "on_frontier")
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.operate.stream import POOLS
+from tests.operate.aggregate.stream import POOLS
 from tests.oracle.aggregate import sort_key
 from tidegate.operate.kernels.order import canonical, floats, is_ordered, ordered, spread
 

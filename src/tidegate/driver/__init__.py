@@ -1,0 +1,1 @@
+"""The loop of batches on the driver: cut, operate, collect, commit; recovery and reports."""

@@ -1,0 +1,173 @@
+"""What a run did, as plain data: per batch while it runs, in sum at its end."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidegate.batch import MIN_US
+
+KEPT_REPORTS = 10_000
+"""How many batches of a run the percentiles are over, at most."""
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One committed batch."""
+
+    batch: int
+    rows_in: int
+    rows_out: int
+    rows_late: int
+    rows_rejected: int
+    instances: int
+    epoch: int
+    frontier_us: int
+    seconds: float
+    spans_ms: Mapping[str, float]
+    imbalance: float
+    state_rows: int
+    state_bytes: int
+    tasks_ms: Mapping[str, float] = field(default_factory=dict)
+    """Time of all tasks together, by what they did; they run side by side inside `operate`."""
+    newest_us: int = MIN_US
+    """The newest event time that any source has brought so far; -inf before there is one."""
+    instance_counts: tuple[Mapping[str, int], ...] = ()
+    """What each instance counted: outputs, cpu_us, and of a join comparisons and compared.
+
+    Also what map tasks say through them: map_cpu_us, and taken, the tuples that they read.
+    """
+    subqueries: tuple[str, ...] = ()
+    """Of which subquery each of them is."""
+
+    @property
+    def comparisons(self) -> tuple[int, ...]:
+        """Of a join, by instance: the pairs that the definition compares."""
+        return tuple(c.get("comparisons", 0) for c in self.instance_counts)
+
+    @property
+    def compared(self) -> tuple[int, ...]:
+        """Of a join, by instance: the pairs that were compared."""
+        return tuple(c.get("compared", 0) for c in self.instance_counts)
+
+
+@dataclass
+class Summary:
+    """The counts since the checkpoint began, and the speed of this run.
+
+    A run may go on for ever, so only the newest batches are kept, for the percentiles.
+    """
+
+    counters: dict[str, int] = field(default_factory=dict)
+    epochs: Sequence[Mapping[str, Any]] = ()
+    reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=KEPT_REPORTS))
+    finished: bool = False
+    state_rows: int = 0
+    state_bytes: int = 0
+    batches: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+    def add(self, report: BatchReport) -> None:
+        """Count a batch of this run."""
+        self.reports.append(report)
+        self.batches += 1
+        self.rows += report.rows_in
+        self.seconds += report.seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as JSON-ready data; the shape of `--summary FILE`."""
+        reports = list(self.reports)
+        latency = [r.seconds * 1e3 for r in reports]
+        return {
+            "rows_in": self.counters.get("rows_in", 0),
+            "rows_out": self.counters.get("rows_out", 0),
+            "rows_late": self.counters.get("rows_late", 0),
+            "rows_rejected": self.counters.get("rows_rejected", 0),
+            "rows_shed": self.counters.get("rows_shed", 0),
+            "batches": self.counters.get("batches", 0),
+            "batches_this_run": self.batches,
+            "finished": self.finished,
+            "seconds": round(self.seconds, 6),
+            "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
+            "latency_ms": {p: _percentile(latency, int(p[1:])) for p in ("p50", "p95", "p99")},
+            "spans_ms": _medians([r.spans_ms for r in reports]),
+            "tasks_ms": _medians([r.tasks_ms for r in reports]),
+            "comparisons": self.counters.get("comparisons", 0),
+            "compared": self.counters.get("compared", 0),
+            "per_instance": self._per_instance(),
+            "epochs": [dict(e) for e in self.epochs],
+            "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)
+            if reports
+            else 0.0,
+            "state_rows": self.state_rows,
+            "state_bytes": self.state_bytes,
+        }
+
+    def _per_instance(self) -> list[dict[str, Any]]:
+        """What each instance counted, over the batches that are kept."""
+        total: dict[tuple[str, int], dict[str, Any]] = {}
+        for report in self.reports:
+            seen: Counter[str] = Counter()
+            for name, counts in zip(report.subqueries, report.instance_counts, strict=True):
+                number = seen[name]
+                seen[name] += 1
+                one = total.setdefault((name, number), {"subquery": name, "instance": number})
+                for what in ("comparisons", "compared", "outputs", "cpu_us"):
+                    one[what] = one.get(what, 0) + counts.get(what, 0)
+        return [total[key] for key in sorted(total)]
+
+    def text(self) -> str:
+        """The summary in a few lines, for the end of a run in a terminal."""
+        d, late = self.as_dict(), self.counters.get("rows_late", 0)
+        latency = d["latency_ms"]
+        lines = [
+            f"{'finished' if d['finished'] else 'stopped'}: {d['rows_in']:,} rows in, "
+            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected, "
+            f"{d['rows_shed']:,} shed",
+            f"{d['batches']:,} batches ({d['batches_this_run']:,} in this run, "
+            f"{d['seconds']:.2f} s, {d['rows_per_second']:,.0f} rows/s); batch p50 "
+            f"{latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms, p99 {latency['p99']:.0f} ms",
+            f"state {d['state_rows']:,} rows, {d['state_bytes']:,} bytes; "
+            f"imbalance {d['imbalance']:.2f}",
+        ]
+        if d["comparisons"]:
+            lines.append(
+                f"{d['comparisons']:,} comparisons by the definition, {d['compared']:,} made"
+            )
+        several = len({e["subquery"] for e in self.epochs}) > 1
+        lines += [
+            f"{e['subquery'] + ' ' if several else ''}epoch {e['epoch']}: "
+            f"{_instances(e['instances'])} from batch {e['batch']}, "
+            f"switched in {e['switch_ms']:.2f} ms"
+            for e in self.epochs
+            if e["epoch"]
+        ]
+        if late:
+            lines.append(
+                "late rows arrived after newer ones of their source: see _late, or allow DISORDER"
+            )
+        return "\n".join(lines)
+
+
+def _instances(count: int) -> str:
+    return f"{count} instance{'' if count == 1 else 's'}"
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    return round(float(np.percentile(values, percent)), 3) if len(values) else 0.0
+
+
+def _medians(spans: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = sorted({n for s in spans for n in s})
+    return {n: _percentile([s.get(n, 0.0) for s in spans], 50) for n in names}
+
+
+def imbalance(loads: Sequence[int]) -> float:
+    """The largest load over the mean load, minus one; 0 is even."""
+    mean = sum(loads) / len(loads) if loads else 0
+    return max(loads) / mean - 1 if mean else 0.0

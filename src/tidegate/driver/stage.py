@@ -1,0 +1,141 @@
+"""One subquery as it runs, between the loop of batches and its jobs: its mapping and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tidegate.clock import Clock
+from tidegate.driver.compactor import Compactor
+from tidegate.driver.options import RunOptions
+from tidegate.execute.executor import Draft
+from tidegate.execute.job import ALL, Job, Outcome
+from tidegate.execute.job import KEY as BY_KEY
+from tidegate.execute.retention import SIDES, keepers
+from tidegate.execute.splits import splits_of, time_span
+from tidegate.gate.intake import Cut
+from tidegate.plan.physical import KEY, Plan
+from tidegate.route import mapping as route
+from tidegate.sink.part import PartWriter
+from tidegate.state.manifest import Manifest
+from tidegate.state.segment import Segment
+from tidegate.state.store import Store
+
+
+class Stage:
+    """A subquery with its mapping and the compactors of its state.
+
+    Owned by the loop; what is asked with `scale` takes effect with the next batch.
+    """
+
+    def __init__(self, plan: Plan, number: int, store: Store, telling: frozenset[int]) -> None:
+        self.subquery = subquery = plan.subqueries[number]
+        self.target = plan.sole_target(number) if subquery.join is not None else None
+        """The output whose rows tasks may write themselves, where they are many."""
+        self.asked: int | None = None
+        self._store = store
+        self._held = plan.hold
+        self._telling = telling
+        self._outputs = plan.output_ports(number)
+        self._compactors = {
+            what: Compactor(store, keeper, f"{subquery.name}-{what}-compact")
+            for what, keeper in keepers(subquery.operator).items()
+        }
+        self._state: dict[str, tuple[Segment, ...]] = {}
+
+    @property
+    def name(self) -> str:
+        return self.subquery.name
+
+    def key(self, what: str) -> str:
+        """The name of a part of its state, or of a count, in a manifest."""
+        return f"{self.name}/{what}"
+
+    def mapping(self, manifest: Manifest) -> route.Mapping:
+        """The mapping that a manifest has."""
+        held = manifest.mappings[self.name]
+        return route.restored(held["epoch"], held["instances"], held["owners"])
+
+    def switched(
+        self, manifest: Manifest, batch: int, options: RunOptions, clock: Clock
+    ) -> tuple[route.Mapping, dict[str, Any] | None]:
+        """The mapping of a batch, and the entry in the history where an epoch begins with it."""
+        started = clock.now()
+        asked = self.asked or options.instances_at(batch, self.name)
+        mapping = self.mapping(manifest)
+        if batch == 0:
+            mapping = route.even(options.buckets, asked or options.first_instances)
+        elif asked is not None and asked != mapping.instances:
+            mapping = route.switched(mapping, asked)
+        else:
+            return mapping, None
+        return mapping, {
+            "subquery": self.name,
+            "epoch": int(mapping.epoch),
+            "batch": batch,
+            "instances": mapping.instances,
+            "switch_ms": round((clock.now() - started) * 1e3, 4),
+        }
+
+    def draft(
+        self,
+        manifest: Manifest,
+        cut: Cut,
+        mapping: route.Mapping,
+        parts: PartWriter | None,
+    ) -> Draft:
+        """What the next batch asks of the tasks, with rewritten segments in their places."""
+        counters, join = manifest.counters, self.subquery.join
+        self._state = {
+            what: compactor.apply(manifest.operators.get(self.key(what), ()))
+            for what, compactor in self._compactors.items()
+        }
+        by_key = join is not None and join.routing == KEY and not join.spec.counts
+        job = Job(
+            manifest.batch + 1,
+            self.subquery,
+            splits_of(self.subquery, cut, self._telling),
+            mapping,
+            cut.previous_us,
+            cut.frontier_us,
+            self._state,
+            self._store.handle(),
+            self._held,
+            (),
+            (counters.get(self.key(SIDES[0]), 0), counters.get(self.key(SIDES[1]), 0)),
+            BY_KEY if by_key else ALL,
+            parts,
+            self._outputs,
+        )
+        return Draft(job, time_span(self.subquery, cut))
+
+    def operators(
+        self, outcomes: Sequence[Outcome], frontier_us: int, counters: Mapping[str, int]
+    ) -> dict[str, tuple[Segment, ...]]:
+        """The segments after a batch: those still needed, and those its instances wrote."""
+        after = {}
+        for what, compactor in self._compactors.items():
+            written = [s for o in outcomes for s in o.segments.get(what, ())]
+            every = [*self._state[what], *written]
+            live = set(compactor.live(every, frontier_us, counters.get(self.key(what), 0)))
+            kept = (s for s in self._state[what] if s in live)
+            after[self.key(what)] = (*kept, *written)
+        return after
+
+    def compact(self, manifest: Manifest) -> None:
+        """Let the compactors know what was committed, and start what is worth it."""
+        for what, compactor in self._compactors.items():
+            segments = manifest.operators.get(self.key(what), ())
+            compactor.settle(segments)
+            if not manifest.finished:
+                compactor.consider(
+                    manifest.batch,
+                    segments,
+                    manifest.frontier_us,
+                    manifest.counters.get(self.key(what), 0),
+                    manifest.mappings[self.name]["owners"],
+                )
+
+    def close(self) -> None:
+        for compactor in self._compactors.values():
+            compactor.close()

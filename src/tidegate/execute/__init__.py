@@ -1,0 +1,1 @@
+"""The tasks of a batch and what runs them: here, or on Spark."""

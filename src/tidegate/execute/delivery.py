@@ -1,0 +1,105 @@
+"""The rows between two subqueries, between the pieces of the one's instances and the other's tasks.
+
+A tuple of an edge is placed by its time and its number among the tuples read with it: all of one
+instant are in one batch and one span, so the order does not depend on how either was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.collect.order import HIDDEN
+from tidegate.execute.gather import merged
+from tidegate.execute.job import Outcome, Piece
+from tidegate.plan.physical import Operator, Port
+from tidegate.source.protocol import Rows
+
+SPAN_ROWS = 262_144
+"""About how many rows one task reads of an edge; fixed, so that results do not depend on cores."""
+
+
+@dataclass(frozen=True)
+class EdgeReader:
+    """A span of event times of the rows on an edge; a task can read it."""
+
+    operator: type[Operator] | None
+    port: Port
+    pieces: tuple[Piece, ...]
+    low_us: int
+    high_us: int
+    start: int
+    stop: int
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        """The named columns, in the order of the edge; only they and what tells it are merged."""
+        wanted = {*columns, self.port.time}
+        fields = [f for f in self.port.schema if f.name in wanted]
+        tables = [
+            table.select([n for n in table.column_names if n in wanted or n.startswith(HIDDEN)])
+            for table in (self._part(p.load()) for p in self.pieces)
+        ]
+        rows = merged(self.operator, replace(self.port, schema=pa.schema(fields)), tables)
+        return Rows(rows.select(columns), np.arange(rows.num_rows, dtype=np.int64))
+
+    def _part(self, table: pa.Table) -> pa.Table:
+        if (self.low_us, self.high_us) == (MIN_US, MAX_US):
+            return table
+        times = table.column(self.port.time).cast(pa.int64()).to_numpy() + self.port.offset_us
+        low, high = np.searchsorted(times, [self.low_us, self.high_us])
+        return table.slice(low, high - low)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """All rows of one batch on an edge; `source` names the job that made them."""
+
+    source: str
+    operator: type[Operator] | None
+    port: Port
+    pieces: tuple[Piece, ...]
+
+    @staticmethod
+    def of(
+        source: str, operator: Operator | None, number: int, port: Port, outcomes: Sequence[Outcome]
+    ) -> Delivery:
+        kind = None if operator is None else type(operator)
+        return Delivery(source, kind, port, tuple(o.pieces[number] for o in outcomes))
+
+    @property
+    def rows(self) -> int:
+        return sum(p.count for p in self.pieces)
+
+    @property
+    def low_us(self) -> int:
+        return min((p.low_us for p in self.pieces if p.count), default=MAX_US)
+
+    @property
+    def high_us(self) -> int:
+        return max((p.high_us for p in self.pieces if p.count), default=MIN_US)
+
+    def readers(self) -> list[EdgeReader]:
+        """One per task; where they divide the time is decided by the rows, not by instances."""
+        if not self.rows:
+            return []
+        parts = 1 if self.port.limit is not None else -(-self.rows // SPAN_ROWS)
+        low, width = self.low_us, self.high_us - self.low_us + 1
+        bounds = [MIN_US, *(low + width * i // parts for i in range(1, parts)), MAX_US]
+        size = -(-self.rows // parts)
+        return [
+            EdgeReader(
+                self.operator,
+                self.port,
+                self.pieces,
+                first,
+                last,
+                i * size,
+                min((i + 1) * size, self.rows),
+            )
+            for i, (first, last) in enumerate(pairwise(bounds))
+        ]

@@ -1,0 +1,136 @@
+"""Parcels as files on one host: map tasks write them, instances map them, nothing is copied.
+
+This is the shared exchange (virtual shared-nothing: every task may read all, each reads its own).
+Files live for one batch, are not forced to disk, and do not count for recovery.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import IO
+
+import pyarrow as pa
+
+from tidegate.batch import mapped, to_bytes
+from tidegate.errors import StateError
+from tidegate.execute.job import EVERY, Job, Outcome, Parcel
+from tidegate.state.files import reason
+
+FOLDER = "exchange"
+_ALIGNMENT = 64
+_INLINE_BYTES = 65_536
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """One file of parcels: for each its instance, split, kind, label, offset and length."""
+
+    path: str
+    parcels: tuple[tuple[int, int, int, str, int, int], ...]
+    spans_ms: dict[str, float] = field(default_factory=dict)
+
+
+def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
+    """Write a task's parcels into one file; a second try of the task replaces the first."""
+    path = _path(job, task)
+    index, offset = [], 0
+    with _whole(path) as file:
+        for parcel in parcels:
+            size = len(parcel.data)
+            head = (parcel.instance, parcel.split, parcel.kind, parcel.label)
+            index.append((*head, offset, size))
+            file.write(parcel.data)
+            gap = -size % _ALIGNMENT
+            file.write(b"\0" * gap)
+            offset += size + gap
+    return Shipment(path, tuple(index))
+
+
+def receive(shipments: Iterable[Shipment], instance: int) -> list[Parcel]:
+    """The parcels of one instance, as views into the mapped files."""
+    parcels = []
+    for shipment in shipments:
+        mine = [p for p in shipment.parcels if p[0] in (instance, EVERY)]
+        if not mine:
+            continue
+        whole = mapped(shipment.path) if any(p[5] for p in mine) else pa.py_buffer(b"")
+        for owner, split, kind, label, offset, size in mine:
+            parcels.append(Parcel(owner, split, kind, whole.slice(offset, size), label))
+    return parcels
+
+
+def store_rows(job: Job, outcome: Outcome) -> Outcome:
+    """Leave an outcome's rows in files where they are many, so that they need no pickling."""
+    pieces = []
+    for number, piece in enumerate(outcome.pieces):
+        if piece.table is not None and piece.table.nbytes >= _INLINE_BYTES:
+            make(job)
+            path = _path(job, f"outcome-{outcome.instance}-{number}")
+            with _whole(path) as file:
+                file.write(to_bytes(piece.table))
+            piece = replace(piece, table=None, path=path)
+        pieces.append(piece)
+    return replace(outcome, pieces=tuple(pieces))
+
+
+def leave(job: Job, name: str, data: bytes) -> str:
+    """Leave bytes for the tasks of a batch; where they are."""
+    path = _path(job, name)
+    with _whole(path) as file:
+        file.write(data)
+    return path
+
+
+def begin(job: Job) -> None:
+    """Make the folder of a job, empty."""
+    shutil.rmtree(_folder(job), ignore_errors=True)
+    make(job)
+
+
+def make(job: Job) -> None:
+    """Make the folder of a job, where it is not there."""
+    try:
+        os.makedirs(_folder(job), exist_ok=True)
+    except OSError as error:
+        raise _unwritten(_folder(job), error) from error
+
+
+def clear(job: Job) -> None:
+    """Remove what all jobs left, of this batch and of others before a crash.
+
+    What is mapped stays readable until it is let go.
+    """
+    shutil.rmtree(os.path.dirname(_folder(job)), ignore_errors=True)
+
+
+@contextmanager
+def _whole(path: str) -> Iterator[IO[bytes]]:
+    """A file that appears when it is complete, also where two tries of a task write it at once."""
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as file:
+            yield file
+        os.replace(part, path)
+    except OSError as error:
+        raise _unwritten(path, error) from error
+
+
+def _unwritten(path: str, error: OSError) -> StateError:
+    return StateError(
+        path,
+        "must be writable",
+        reason(error),
+        "Make room or give access, and restart: the run continues after its last committed batch.",
+    )
+
+
+def _folder(job: Job) -> str:
+    return job.store.open().files.full(f"{FOLDER}/{job.name}")
+
+
+def _path(job: Job, name: str) -> str:
+    return os.path.join(_folder(job), name)

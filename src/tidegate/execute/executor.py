@@ -1,0 +1,91 @@
+"""What runs the jobs of a batch, each after those whose rows it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from tidegate.errors import RunError
+from tidegate.execute.delivery import Delivery
+from tidegate.execute.job import Job, Outcome
+from tidegate.execute.splits import edge_splits, time_cuts
+from tidegate.plan.physical import Edge
+
+Outcomes = list[list[Outcome]]
+"""What all instances of all subqueries report of a batch."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A job that is complete but for the rows that earlier ones of the batch will give it.
+
+    `span_us` are the least and the greatest event time of what it reads of streams.
+    """
+
+    job: Job
+    span_us: tuple[int, int]
+
+    def completed(self, given: Mapping[Edge, Delivery]) -> Job:
+        """The job with splits of its edges among those of its streams, by input."""
+        job, prefixes = self.job, self.job.subquery.prefixes
+        spans, splits = [self.span_us], list(job.splits)
+        for number, prefix in enumerate(prefixes):
+            if isinstance(prefix.origin, Edge):
+                delivery = given[prefix.origin]
+                spans.append((delivery.low_us, delivery.high_us))
+                splits += edge_splits(number, delivery)
+        splits.sort(key=lambda s: s.input)
+        return replace(
+            job,
+            splits=tuple(replace(s, index=i) for i, s in enumerate(splits)),
+            cuts_us=time_cuts(spans, job.previous_us, job.frontier_us, job.mapping.instances),
+        )
+
+
+def in_turn(
+    drafts: Sequence[Draft], run: Callable[[Job], list[Outcome]]
+) -> tuple[list[Job], Outcomes]:
+    """Run the jobs of a batch one after the other."""
+    prefixes = (p for d in drafts for p in d.job.subquery.prefixes)
+    taken = {p.origin for p in prefixes if isinstance(p.origin, Edge)}
+    given: dict[Edge, Delivery] = {}
+    jobs, outcomes = list[Job](), Outcomes()
+    for number, draft in enumerate(drafts):
+        job = draft.completed(given)
+        found = checked(job, run(job))
+        jobs.append(job)
+        outcomes.append(found)
+        for place, port in enumerate(job.subquery.ports):
+            edge = Edge(number, place)
+            if edge in taken:
+                given[edge] = Delivery.of(job.name, job.subquery.operator, place, port, found)
+    return jobs, outcomes
+
+
+def checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes by instance; every instance must have answered exactly once."""
+    answered = sorted(o.instance for o in outcomes)
+    if answered != list(range(job.mapping.instances)):
+        raise RunError(
+            f"batch {job.batch}, subquery {job.subquery.name}",
+            f"all {job.mapping.instances} instances must answer once",
+            f"answers of {answered}",
+            "Nothing was committed; run again.",
+        )
+    return sorted(outcomes, key=lambda o: o.instance)
+
+
+class Executor(Protocol):
+    """Runs the tasks of jobs; what it returns does not depend on where they ran."""
+
+    def run(self, job: Job) -> list[Outcome]: ...
+
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        """All jobs of a batch, completed, and what their instances report."""
+        return in_turn(drafts, self.run)
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        """Let go of what the jobs of a batch left for each other; pieces are loaded by then."""
+
+    def close(self) -> None: ...

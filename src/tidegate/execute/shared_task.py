@@ -1,0 +1,99 @@
+"""The tasks of the shared exchange; a module of their own, because workers import it.
+
+What they are given is what the driver left for the batch in a file (`exchange.leave`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import mapped
+from tidegate.clock import SystemClock
+from tidegate.collect.pair import LATER
+from tidegate.execute.exchange import Shipment, receive, ship, store_rows
+from tidegate.execute.executor import Draft, Outcomes, in_turn
+from tidegate.execute.gather import merged
+from tidegate.execute.job import EVERY, SPANS, Job, Outcome, Piece
+from tidegate.execute.local import LocalExecutor
+from tidegate.execute.task import map_split, run_instance
+from tidegate.plan.physical import JoinPlan
+from tidegate.spans import Spans, added
+
+SHOWN_ROWS = 20
+"""How many rows of a part written by a task the driver is shown."""
+
+
+def map_task(job: Job, number: int) -> Shipment:
+    """Read one split and leave its parcels."""
+    parcels = map_split(job, job.splits[number])
+    spans = Spans(SystemClock())
+    shipment = ship(job, f"split-{number}", parcels)
+    spans.mark("map ship")
+    return replace(shipment, spans_ms=spans.spans_ms)
+
+
+def instance_task(work: tuple[str, list[Shipment]], number: int) -> Outcome:
+    """Run one instance over the parcels left for it."""
+    path, shipments = work
+    job: Job = pickle.loads(mapped(path))
+    return _stored(job, run_instance(job, number, receive(shipments, number)))
+
+
+def merge_task(work: tuple[str, list[Outcome], list[int]], number: int) -> Outcome:
+    """Write one part of a large output: what lies between two event times, of all instances."""
+    path, outcomes, cuts = work
+    job: Job = pickle.loads(mapped(path))
+    assert job.parts is not None
+    pieces = []
+    for outcome in outcomes:
+        rows = outcome.pieces[0].load()
+        times = rows.column(LATER[0]).to_numpy()
+        low = np.searchsorted(times, cuts[number - 1]) if number else 0
+        high = np.searchsorted(times, cuts[number]) if number < len(cuts) else len(times)
+        pieces.append(rows.slice(low, high - low))
+    (port,) = job.subquery.ports
+    whole = merged(JoinPlan, port, pieces)
+    job.parts.write(number, whole)
+    last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
+    shown = Piece.of(port, pa.table(last.to_pydict(), schema=last.schema))
+    return Outcome(number, (shown,), written=whole.num_rows)
+
+
+def whole_task(job: Job, number: int) -> Outcome:
+    """Read all splits of a small batch and run one instance over its part of them."""
+    parcels = [p for split in job.splits for p in map_split(job, split)]
+    parcels = [p for p in parcels if p.instance in (number, EVERY) or p.kind == SPANS]
+    return _stored(job, run_instance(job, number, parcels))
+
+
+def batch_task(drafts: Sequence[Draft], number: int) -> tuple[Outcomes, float]:
+    """Run all instances of all subqueries of a small batch; with the seconds that took.
+
+    Only the rows that go out are kept.
+    """
+    clock = SystemClock()
+    started = clock.now()
+    jobs, outcomes = in_turn(drafts, LocalExecutor().run)
+    kept = [[_kept(job, o) for o in found] for job, found in zip(jobs, outcomes, strict=True)]
+    return kept, clock.now() - started
+
+
+def _kept(job: Job, outcome: Outcome) -> Outcome:
+    """An outcome with the rows of the ports that outputs take."""
+    pieces = tuple(
+        piece if i in job.outputs else Piece.of(port, piece.load().slice(0, 0))
+        for i, (port, piece) in enumerate(zip(job.subquery.ports, outcome.pieces, strict=True))
+    )
+    return _stored(job, replace(outcome, pieces=pieces))
+
+
+def _stored(job: Job, outcome: Outcome) -> Outcome:
+    spans = Spans(SystemClock())
+    outcome = store_rows(job, outcome)
+    spans.mark("instance ship")
+    return outcome.with_spans(added([outcome.spans_ms, spans.spans_ms]))

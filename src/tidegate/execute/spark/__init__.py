@@ -1,0 +1,1 @@
+"""The one room that knows PySpark: sessions, exchanges, streaming DataFrames."""

@@ -1,0 +1,56 @@
+"""What Spark says when something fails, in one line of ours."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tidegate.errors import RunError
+from tidegate.execute.job import Job
+
+
+def tasks_failed(job: Job, error: BaseException) -> RunError:
+    """The error for a batch whose tasks Spark gave up on."""
+    return RunError(
+        f"batch {job.batch}",
+        "its tasks must finish",
+        first_line(error),
+        "Nothing of the batch was committed; run again to continue.",
+    )
+
+
+def spark_gone(job: Job, error: BaseException) -> RunError:
+    """The error for a batch during which the JVM ended, or the connection to it."""
+    return RunError(
+        f"batch {job.batch}",
+        "Spark must be there until its tasks have finished",
+        first_line(error),
+        "Nothing of the batch was committed; run again to continue.",
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of Spark or Py4J is about, without its stack."""
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        lines = lines[1:]
+    return lines[0] if lines else type(error).__name__
+
+
+@contextmanager
+def without_stacks() -> Iterator[None]:
+    """Keep Py4J from logging stacks of a lost connection: one line of ours says what happened.
+
+    Py4J logs them on the root logger, where a level of its own cannot be set.
+    """
+    root = logging.getLogger()
+    root.addFilter(_not_py4j)
+    try:
+        yield
+    finally:
+        root.removeFilter(_not_py4j)
+
+
+def _not_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname or logging.getLogger().isEnabledFor(logging.DEBUG)

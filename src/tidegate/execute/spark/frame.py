@@ -1,0 +1,208 @@
+"""DataFrames as sources: each micro-batch is spooled as sorted runs, which the gate then reads.
+
+Spark's own log makes every micro-batch arrive; a marker file per micro-batch, written after its
+runs, makes it count once. Runs are removed when a committed manifest has consumed them, and their
+marker when Spark has gone on to the next micro-batch, because it repeats only the newest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidegate.errors import RunError, SourceError
+from tidegate.execute.spark.failure import first_line
+from tidegate.schema import cast_table, check_time, normal_schema, to_us
+from tidegate.source.run import Run, RunSource
+from tidegate.state.store import Store, StoreHandle
+
+SPOOL = "spool"
+
+
+class FrameConnector:
+    """The sources of one DataFrame: a bounded one is spooled once, a streaming one as it goes.
+
+    `name` is what it goes by in checkpoints, the same in every run. Inside a micro-batch tuples
+    are put into time order, partition by partition; across micro-batches a tuple below the
+    frontier is late, so allow DISORDER where the stream needs it.
+    """
+
+    def __init__(self, frame: DataFrame, name: str, time: str) -> None:
+        self._frame = frame
+        self._name = name
+        self._file = re.sub("[^A-Za-z0-9]", lambda c: f"_{ord(c[0]):x}_", name)
+        self._time = time
+        self.schema = _schema(frame, name)
+        check_time(self.schema, time, f"DataFrame {name}")
+        self._store: Store | None = None
+        self._query: StreamingQuery | None = None
+        self._live = bool(frame.isStreaming)
+        self._lock = threading.Lock()
+        self._runs: dict[int, list[RunSource]] = {}
+        self._newest = -1
+
+    def for_run(self, use: int) -> FrameConnector:
+        """The same input for one run of a query; at each of its places it has its own spool."""
+        name = f"{self._name}@{use}" if use else self._name
+        return FrameConnector(self._frame, name, self._time)
+
+    def attach(self, store: Store, follow: bool) -> None:
+        """Begin to spool into a checkpoint; micro-batches of an earlier run are found again."""
+        self._store = store
+        self._find()
+        if not self._frame.isStreaming:
+            if self._newest < 0:
+                self._absorb_all()
+            return
+        location = f"{store.location}/spark-{self._file}"
+        writer = self._frame.writeStream.foreachBatch(self._absorb).option(
+            "checkpointLocation", location
+        )
+        self._query = (writer if follow else writer.trigger(availableNow=True)).start()
+
+    def discover(self) -> Sequence[RunSource]:
+        if self._query is not None and (failure := self._query.exception()) is not None:
+            raise RunError(
+                f"DataFrame {self._name}",
+                "its Spark query must run",
+                first_line(failure),
+                "Run again to continue.",
+            )
+        self._live = self._query is not None and bool(self._query.isActive)
+        with self._lock:
+            return [run for batch in sorted(self._runs) for run in self._runs[batch]]
+
+    def live(self) -> bool:
+        """As of the last `discover`, so that runs spooled since then are not missed at the end."""
+        return self._live
+
+    def forget(self, ids: Sequence[str]) -> None:
+        """Remove runs that a committed manifest has consumed."""
+        assert self._store is not None
+        gone = set(ids)
+        with self._lock:
+            for batch, runs in self._runs.items():
+                self._runs[batch] = [r for r in runs if r.id not in gone]
+        for name in sorted(gone):
+            self._store.delete(name)
+        self._drop_markers()
+
+    def close(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+
+    def _find(self) -> None:
+        """Take up complete micro-batches of an earlier run, and remove what is not part of one."""
+        assert self._store is not None
+        files = [e.name for e in self._store.files.list(SPOOL)]
+        for name in files:
+            if match := re.fullmatch(self._marker(r"(\d+)"), name):
+                self._register(int(match[1]))
+        known = {run.id for runs in self._runs.values() for run in runs}
+        pattern = rf"{SPOOL}/{self._file}-\d+-\d+\.arrow"
+        for name in files:
+            if re.fullmatch(pattern, name) and name not in known:
+                self._store.delete(name)
+        self._drop_markers()
+
+    def _absorb_all(self) -> None:
+        try:
+            self._absorb(self._frame, 0)
+        except PySparkException as error:
+            raise RunError(
+                f"DataFrame {self._name}",
+                "it must be readable",
+                first_line(error),
+                "Nothing was started.",
+            ) from error
+
+    def _absorb(self, frame: DataFrame, batch: int) -> None:
+        """Spool one micro-batch; a replay of one that is complete changes nothing."""
+        assert self._store is not None
+        if batch <= self._newest:
+            return
+        prefix = f"{SPOOL}/{self._file}-{batch:08d}"
+        write = _write_run(self._store.handle(), prefix, self._time, self.schema)
+        written = frame.mapInArrow(write, "name string, rows long, checksum long").collect()
+        runs = sorted(tuple(row) for row in written)
+        self._store.write(self._marker(f"{batch:08d}"), json.dumps(runs).encode())
+        self._register(batch)
+
+    def _register(self, batch: int) -> None:
+        assert self._store is not None
+        listed = json.loads(self._store.read(self._marker(f"{batch:08d}")))
+        present = [
+            RunSource(self._store, Run(*entry), self.schema, self._time)
+            for entry in listed
+            if self._store.files.exists(entry[0])
+        ]
+        with self._lock:
+            self._runs[batch] = present
+            self._newest = max(self._newest, batch)
+
+    def _drop_markers(self) -> None:
+        """Remove the markers of consumed micro-batches that Spark will not repeat."""
+        assert self._store is not None
+        with self._lock:
+            done = [b for b, runs in self._runs.items() if not runs and b < self._newest]
+            for batch in done:
+                del self._runs[batch]
+        for batch in done:
+            self._store.delete(self._marker(f"{batch:08d}"))
+
+    def _marker(self, batch: str) -> str:
+        return f"{SPOOL}/{self._file}-{batch}.json"
+
+
+def _schema(frame: DataFrame, name: str) -> pa.Schema:
+    """The columns in the engine's types; refuses what Arrow does not have."""
+    try:
+        schema = normal_schema(to_arrow_schema(frame.schema, timezone="UTC"))
+    except PySparkException as error:
+        raise SourceError(
+            f"DataFrame {name}",
+            "its columns must have types that Arrow has",
+            first_line(error),
+            "Select or cast the columns.",
+        ) from error
+    twice = [n for n in schema.names if schema.names.count(n) > 1]
+    if twice:
+        raise SourceError(
+            f"DataFrame {name}", "its columns must have different names", f"{twice[0]} twice"
+        )
+    return schema
+
+
+def _write_run(
+    handle: StoreHandle, prefix: str, time: str, schema: pa.Schema
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        parts = [b for b in batches if b.num_rows]
+        if not parts:
+            return
+        table = cast_table(pa.Table.from_batches(parts), schema)
+        times, valid = to_us(table.column(time))
+        table = table.take(pa.array(np.lexsort((times, ~valid)))).combine_chunks()
+        context = TaskContext.get()
+        name = f"{prefix}-{context.partitionId() if context else 0:05d}.arrow"
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        data = sink.getvalue().to_pybytes()
+        handle.open().write(name, data)
+        yield pa.RecordBatch.from_pydict(
+            {"name": [name], "rows": [table.num_rows], "checksum": [zlib.crc32(data)]}
+        )
+
+    return run

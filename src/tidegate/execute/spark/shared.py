@@ -1,0 +1,88 @@
+"""Batches on Spark on one host: small jobs of plain tasks, with files that every task can map.
+
+No row passes through the JVM. A job of plain tasks starts in a fraction of the time that a planned
+query with a shuffle needs (docs/performance.md has the numbers).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Sequence
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from tidegate.clock import SystemClock
+from tidegate.execute.exchange import Shipment, begin, leave, make
+from tidegate.execute.executor import Draft, Outcomes, in_turn
+from tidegate.execute.job import Job, Outcome
+from tidegate.execute.pace import Pace
+from tidegate.execute.shared_task import batch_task, instance_task, map_task, whole_task
+from tidegate.execute.spark.plain import PlainJobs, is_large
+from tidegate.spans import Spans, added
+
+SMALL_ROWS = 131_072
+"""Up to so many rows, counted once per instance, every instance reads the whole batch by itself:
+that costs less than a job of map tasks before it."""
+
+TINY_ROWS = 16_384
+"""Up to so many rows, if the work is short, one task runs all instances of all subqueries in turn:
+that costs less than a second task, and much less than a second job."""
+
+
+class SharedExecutor:
+    """Runs each job as map tasks and then instances, over files between them.
+
+    A small batch is one job of instances for each subquery, a tiny one is one task.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._jobs = PlainJobs(session.sparkContext)
+        self._paces: defaultdict[str, Pace] = defaultdict(Pace)
+
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        first = drafts[0].job
+        rows, pace = sum(d.job.rows for d in drafts), self._paces[first.subquery.fingerprint]
+        if rows > min(TINY_ROWS, SMALL_ROWS) or not pace.short(rows):
+            return in_turn(drafts, self.run)
+        spans = Spans(SystemClock())
+        begin(first)
+        path = leave(first, "batch", cloudpickle.dumps(tuple(drafts)))
+        spans.mark("spark prepare")
+        ((outcomes, seconds),) = self._jobs.each(first, 1, batch_task, path)
+        pace.note(rows, seconds)
+        spans.mark("spark batch job")
+        jobs = [d.job for d in drafts]
+        outcomes = [self._settled(j, found) for j, found in zip(jobs, outcomes, strict=True)]
+        spans.mark("spark finish")
+        (told, *others), *rest = outcomes
+        spent = added([told.spans_ms, spans.spans_ms])
+        return jobs, [[told.with_spans(spent), *others], *rest]
+
+    def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
+        """The outcomes of a tiny batch; tasks have written what has become large in it."""
+        if not is_large(job, outcomes):
+            return outcomes
+        make(job)
+        return self._jobs.settled(job, leave(job, "job", cloudpickle.dumps(job)), outcomes)
+
+    def run(self, job: Job) -> list[Outcome]:
+        spans = Spans(SystemClock())
+        begin(job)
+        path = leave(job, "job", cloudpickle.dumps(job))  # may hold classes of a script
+        spans.mark("spark prepare")
+        shipments: list[Shipment] = []
+        if job.rows * job.mapping.instances <= SMALL_ROWS:
+            answers = self._jobs.each(job, job.mapping.instances, whole_task, path)
+        else:
+            shipments = self._jobs.each(job, len(job.splits), map_task, path)
+            spans.mark("spark map job")
+            work = leave(job, "shipments", pickle.dumps((path, shipments)))
+            answers = self._jobs.each(job, job.mapping.instances, instance_task, work)
+        spans.mark("spark instance job")
+        outcomes = self._jobs.settled(job, path, answers)
+        spans.mark("spark finish")
+        first = outcomes[0]
+        spent = added([first.spans_ms, *(s.spans_ms for s in shipments), spans.spans_ms])
+        return [first.with_spans(spent), *outcomes[1:]]

@@ -1,0 +1,257 @@
+"""Batches on Spark by a shuffle: map tasks per split and one task per instance, in one job.
+
+The stages are joined by a shuffle of Arrow tables as bytes, addressed to instances with
+`repartitionById`; the JVM schedules, moves and retries, and does not look into the rows. Only a
+prefix that Arrow kernels cannot express sends its rows through Spark SQL.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from tidegate.batch import SEQ, SRC, TS
+from tidegate.errors import TidegateError
+from tidegate.execute.exchange import begin, leave, store_rows
+from tidegate.execute.job import (
+    ALL,
+    ERROR,
+    EVERY,
+    GRID,
+    Job,
+    Outcome,
+    Parcel,
+    out_name,
+    side_name,
+)
+from tidegate.execute.spark.failure import tasks_failed
+from tidegate.execute.spark.plain import PlainJobs
+from tidegate.execute.task import deal, map_split, read_split, run_instance, start_parcels
+from tidegate.plan.physical import SPARK, Prefix
+
+Batches = Iterator[pa.RecordBatch]
+
+_PARCEL = pa.schema(
+    [
+        ("instance", pa.int32()),
+        ("split", pa.int32()),
+        ("kind", pa.int32()),
+        ("label", pa.string()),
+        ("data", pa.binary()),
+    ]
+)
+_OUTCOME = pa.schema([("outcome", pa.binary())])
+_ORDER = ("__split", "__ts", "__src", "__seq")
+
+
+class ShuffleExecutor:
+    """Runs each batch as one job of two stages joined by a shuffle; works across hosts."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._jobs = PlainJobs(session.sparkContext)
+
+    def run(self, job: Job) -> list[Outcome]:
+        job = _spread(job)
+        if _leaves_files(job):
+            begin(job)
+        routed = self._parcels(job).repartitionById(job.mapping.instances, F.col("instance"))
+        answers = routed.mapInArrow(_instance_task(job), _ddl(_OUTCOME))
+        try:
+            rows = answers.collect()
+        except PySparkException as error:
+            raise tasks_failed(job, error) from error
+        found: list[Outcome] = []
+        for row in rows:
+            answer: Outcome | TidegateError = pickle.loads(row[0])
+            if isinstance(answer, TidegateError):
+                raise answer
+            found.append(answer)
+        outcomes = self._settled(job, found)
+        return self._with_side(job, outcomes)
+
+    def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
+        if not _leaves_files(job):
+            return outcomes
+        path = leave(job, "job", cloudpickle.dumps(job))
+        return self._jobs.settled(job, path, outcomes)
+
+    def _parcels(self, job: Job) -> DataFrame:
+        """What the map stage sends: one partition per split, prefixes in Arrow or in Spark SQL."""
+        prefixes = job.subquery.prefixes
+        arrow = [s.index for s in job.splits if prefixes[s.input].engine != SPARK]
+        parcels = self._tasks(max(len(arrow), 1)).mapInArrow(_map_task(job, arrow), _ddl(_PARCEL))
+        for number, prefix in enumerate(prefixes):
+            mine = [s.index for s in job.splits if s.input == number]
+            stream = job.subquery.streams[number]
+            if prefix.engine == SPARK and stream is not None and mine:
+                rows = self._through_spark_sql(job, prefix, stream.schema, mine)
+                parcels = parcels.union(rows)
+        return parcels
+
+    def _through_spark_sql(
+        self, job: Job, prefix: Prefix, raw: pa.Schema, splits: Sequence[int]
+    ) -> DataFrame:
+        fields = [(name, pa.int64()) for name in _ORDER]
+        schema = pa.schema(fields + [raw.field(c) for c in prefix.columns])
+        rows = self._tasks(len(splits)).mapInArrow(_read_task(job, splits, schema), _ddl(schema))
+        if prefix.sql_where is not None:
+            rows = rows.where(prefix.sql_where)
+        outputs = [f"{sql} AS c{i}" for i, (_, sql) in enumerate(prefix.sql_outputs)]
+        names = [out_name(name) for name, _ in prefix.sql_outputs]
+        return rows.selectExpr(*_ORDER, *outputs).mapInArrow(_deal_task(job, names), _ddl(_PARCEL))
+
+    def _tasks(self, count: int) -> DataFrame:
+        return self._session.range(0, count, 1, count)
+
+    def _with_side(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
+        """Add the side outputs that read tasks before Spark SQL left in the checkpoint."""
+        store = job.store.open()
+        found: list[Parcel] = []
+        for split in job.splits:
+            if job.subquery.prefixes[split.input].engine == SPARK:
+                name = side_name(job, split.index)
+                if store.files.exists(name):
+                    found += pickle.loads(store.read(name))
+                    store.delete(name)  # a replay of the batch writes it again
+        for parcel in found:
+            if parcel.kind == ERROR:
+                raise pickle.loads(parcel.data)
+        if found:
+            outcomes[0] = replace(outcomes[0], side=(*outcomes[0].side, *found))
+        return outcomes
+
+
+def _map_task(job: Job, splits: Sequence[int]) -> Callable[[Batches], Batches]:
+    """Read, evaluate and fold splits; the first task also wakes every instance."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                parcels = start_parcels(job) if number == 0 else []
+                try:
+                    if splits:
+                        parcels += map_split(job, job.splits[splits[number]])
+                except TidegateError as error:
+                    parcels = [*parcels, _failed(error)]
+                yield _packed(job, parcels)
+
+    return run
+
+
+def _read_task(job: Job, splits: Sequence[int], schema: pa.Schema) -> Callable[[Batches], Batches]:
+    """Read splits as rows for Spark SQL; late and rejected tuples go to the checkpoint."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                split = job.splits[splits[number]]
+                try:
+                    tuples, side = read_split(job, split, schema.names[len(_ORDER) :])
+                except TidegateError as error:
+                    tuples, side = None, [_failed(error)]
+                if side:
+                    job.store.open().write(side_name(job, split.index), pickle.dumps(side))
+                if tuples is None:
+                    continue
+                numbers = pa.array([split.index] * tuples.num_rows, pa.int64())
+                table = pa.table([numbers, *tuples.columns], schema=schema)
+                yield from table.to_batches(max_chunksize=65_536)
+
+    return run
+
+
+def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
+    """Take what Spark SQL left of the splits and fold it for the instances."""
+
+    def run(batches: Batches) -> Batches:
+        rows = list(batches)
+        if not rows:
+            return
+        table = pa.Table.from_batches(rows)
+        for split in table.column(0).unique().to_pylist():
+            mine = table.filter(pc.equal(table.column(0), split)).drop_columns(_ORDER[0])
+            tuples = mine.rename_columns([TS, SRC, SEQ, *names])
+            try:
+                parcels = deal(job, split, tuples.combine_chunks())
+            except TidegateError as error:
+                parcels = [_failed(error)]
+            yield _packed(job, parcels)
+
+    return run
+
+
+def _instance_task(job: Job) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        parcels = [p for batch in batches for p in _unpacked(batch)]
+        if not parcels:
+            return
+        failed = [p for p in parcels if p.kind == ERROR]
+        answer: Outcome | TidegateError
+        if failed:
+            answer = pickle.loads(failed[0].data)
+        else:
+            try:
+                answer = run_instance(job, parcels[0].instance, parcels)
+                if _leaves_files(job):
+                    answer = store_rows(job, answer)
+            except TidegateError as error:
+                answer = error
+        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(answer)])], schema=_OUTCOME)
+
+    return run
+
+
+def _leaves_files(job: Job) -> bool:
+    """Whether instances leave large outputs in files of the checkpoint, for other tasks."""
+    return job.store.open().files.local
+
+
+def _failed(error: TidegateError) -> Parcel:
+    return Parcel(0, -1, ERROR, pickle.dumps(error))
+
+
+def _spread(job: Job) -> Job:
+    """Across hosts the tuples of a join go over a grid; all to all only where rows are counted."""
+    join = job.subquery.join
+    if join is None or job.spread != ALL:
+        return job
+    return job if join.spec.counts else replace(job, spread=GRID)
+
+
+def _packed(job: Job, parcels: Sequence[Parcel]) -> pa.RecordBatch:
+    parcels = [
+        replace(p, instance=i)
+        for p in parcels
+        for i in (range(job.mapping.instances) if p.instance == EVERY else (p.instance,))
+    ]
+    columns = [
+        [p.instance for p in parcels],
+        [p.split for p in parcels],
+        [p.kind for p in parcels],
+        [p.label for p in parcels],
+        [p.data for p in parcels],
+    ]
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, _PARCEL, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_PARCEL)
+
+
+def _unpacked(batch: pa.RecordBatch) -> Iterator[Parcel]:
+    instance, split, kind, label, data = batch.columns
+    for i in range(batch.num_rows):
+        numbers = instance[i].as_py(), split[i].as_py(), kind[i].as_py()
+        yield Parcel(*numbers, data[i].as_buffer(), label[i].as_py())
+
+
+def _ddl(schema: pa.Schema) -> str:
+    fields = from_arrow_schema(schema)
+    return ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in fields)

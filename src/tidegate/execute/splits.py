@@ -1,0 +1,111 @@
+"""The map tasks of a job, between the gate's cut, what other subqueries gave, and the job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.execute.delivery import Delivery
+from tidegate.execute.job import Split
+from tidegate.gate.intake import Cut, Taken
+from tidegate.plan.physical import Plan, Subquery
+
+SPLIT_ROWS = 262_144
+"""The positions a map task reads; fixed, so that results do not depend on the cores.
+
+A task reads up to twice as many where they would otherwise be decoded by two.
+"""
+
+
+def splits_of(subquery: Subquery, cut: Cut, telling: frozenset[int]) -> tuple[Split, ...]:
+    """The map tasks over streams; a function of the cut and of how its files are laid out.
+
+    `telling` are the inputs that report late and rejected tuples: one per stream of the query.
+    """
+    splits: list[Split] = []
+    for number, prefix in enumerate(subquery.prefixes):
+        for part in cut.parts:
+            if part.stream == prefix.origin:
+                splits += _source_splits(number, part, number in telling)
+    return tuple(replace(s, index=i) for i, s in enumerate(splits))
+
+
+def telling_inputs(plan: Plan) -> list[frozenset[int]]:
+    """By subquery, the inputs that report late and rejected tuples: the first of each stream."""
+    told: set[int] = set()
+    telling = []
+    for subquery in plan.subqueries:
+        mine = set()
+        for number, prefix in enumerate(subquery.prefixes):
+            if isinstance(prefix.origin, int) and prefix.origin not in told:
+                told.add(prefix.origin)
+                mine.add(number)
+        telling.append(frozenset(mine))
+    return telling
+
+
+def edge_splits(number: int, delivery: Delivery) -> Iterator[Split]:
+    """The map tasks over the rows that another subquery gave."""
+    for reader in delivery.readers():
+        yield Split(
+            0, number, delivery.source, 0, reader.start, reader.stop, reader.stop, None, reader
+        )
+
+
+def _source_splits(number: int, part: Taken, telling: bool) -> Iterator[Split]:
+    whole = part.slice
+    source: Any = part.track.source
+    breaks = source.breaks(whole.start, whole.stop)
+    for start, stop in pairwise(_bounds(whole.start, whole.stop, breaks)):
+        late = None
+        if whole.late is not None:
+            mask = whole.late[start - whole.start : stop - whole.start]
+            late = np.packbits(mask).tobytes() if mask.any() else None
+        yield Split(
+            0,
+            number,
+            source.id,
+            part.track.order,
+            start,
+            whole.new_from if telling else whole.stop,
+            stop,
+            late,
+            source.reader(start, stop),
+        )
+
+
+def _bounds(start: int, stop: int, breaks: Sequence[int] | None) -> list[int]:
+    """Where splits begin and end: at breaks, and inside what lies between two where it is long."""
+    longest = SPLIT_ROWS if breaks is None else 2 * SPLIT_ROWS
+    bounds, edge = [start], start
+    for place in [*(breaks or ()), stop]:
+        if place - bounds[-1] > SPLIT_ROWS and edge > bounds[-1]:
+            bounds.append(edge)
+        while place - bounds[-1] > longest:
+            bounds.append(bounds[-1] + SPLIT_ROWS)
+        edge = place
+    return [*bounds, stop]
+
+
+def time_span(subquery: Subquery, cut: Cut) -> tuple[int, int]:
+    """The least and the greatest event time of what a subquery reads of streams."""
+    read = {p.origin for p in subquery.prefixes}
+    parts = [p.slice for p in cut.parts if p.stream in read]
+    low = min((p.low_us for p in parts), default=MAX_US)
+    return low, max((p.high_us for p in parts), default=MIN_US)
+
+
+def time_cuts(
+    spans_us: Sequence[tuple[int, int]], previous_us: int, frontier_us: int, instances: int
+) -> tuple[int, ...]:
+    """Event times that divide a batch's tuples among instances, evenly where times are even."""
+    low = max(min(low for low, _ in spans_us), previous_us)
+    high = min(max(high for _, high in spans_us), frontier_us)
+    if low >= high:
+        return (low,) * (instances - 1)
+    return tuple(low + (high - low) * i // instances for i in range(1, instances))

@@ -1,0 +1,198 @@
+"""The work of one task, the same with and without Spark: read a split, or run an instance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.batch import SEQ, SRC, TS, from_bytes, to_bytes
+from tidegate.clock import SystemClock
+from tidegate.execute.instance import run_aggregate, run_stateless
+from tidegate.execute.instance_bucket import placed, run_process, run_tuple_windows
+from tidegate.execute.instance_join import deal_join, run_join
+from tidegate.execute.job import (
+    EVERY,
+    LATE,
+    PARTIAL,
+    REJECTED,
+    SPANS,
+    START,
+    Job,
+    Outcome,
+    Parcel,
+    Split,
+    out_name,
+    raw_name,
+)
+from tidegate.execute.side_output import side_parcels
+from tidegate.operate.aggregate.pane import fold
+from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.process.advance import assign
+from tidegate.plan.physical import AggregatePlan, Edge, JoinPlan, Prefix, ProcessPlan, TuplePlan
+from tidegate.schema import to_us
+from tidegate.source.protocol import Rows
+from tidegate.spans import Spans, added
+
+_INPUT_SHIFT = 32
+
+
+def start_parcels(job: Job) -> list[Parcel]:
+    """Wake every instance, also those that no tuple goes to."""
+    return [Parcel(i, -1, START, b"") for i in range(job.mapping.instances)]
+
+
+def map_split(job: Job, split: Split) -> list[Parcel]:
+    """Read a split, evaluate the prefix, and make the parcels for the instances."""
+    clock = SystemClock()
+    used, spans = clock.cpu(), Spans(clock)
+    prefix = job.subquery.prefixes[split.input]
+    tuples, side = read_split(job, split, prefix.columns)
+    spans.mark("map take" if isinstance(prefix.origin, Edge) else "map read")
+    taken = tuples.num_rows
+    tuples = apply_prefix(prefix, tuples)
+    spans.mark("map evaluate")
+    parcels = deal(job, split.index, tuples, spans)
+    spans.mark("map deal")
+    cpu_us = round((clock.cpu() - used) * 1e6)
+    told = json.dumps({"spans_ms": spans.spans_ms, "map_cpu_us": cpu_us, "taken": taken})
+    said = Parcel(0, split.index, SPANS, told.encode())
+    return [*parcels, *side, said]
+
+
+def read_split(job: Job, split: Split, columns: Sequence[str]) -> tuple[pa.Table, list[Parcel]]:
+    """The tuples of a split that are in time, as int64 columns ts, src, seq and the raw columns.
+
+    The late and the unreadable ones come back as parcels for the side outputs, in full.
+    """
+    prefix = job.subquery.prefixes[split.input]
+    asked = list(columns) + [prefix.time] * (prefix.time not in columns)
+    rows = split.reader.read(asked)
+    times, timed = to_us(rows.table.column(prefix.time))
+    if isinstance(prefix.origin, Edge):
+        return _placed(split, times + prefix.offset_us, rows, columns), []
+    late = np.zeros(split.stop - split.start, np.bool_)
+    if split.late is not None:
+        late = np.unpackbits(np.frombuffer(split.late, np.uint8), count=len(late)).astype(np.bool_)
+    is_late = late[rows.seq - split.start]
+    ready = timed & ~is_late
+    if job.held:
+        ready &= (times >= job.previous_us) & (times < job.frontier_us)
+    side = []
+    new = rows.seq >= split.new_from
+    if (
+        (is_late & new).any()
+        or (~timed & new).any()
+        or any(r.seq >= split.new_from for r in rows.rejects)
+    ):
+        side = side_parcels(job, split, is_late)
+    table = _placed(split, times, rows, columns)
+    return (table if ready.all() else table.filter(pa.array(ready))), side
+
+
+def _placed(
+    split: Split, times: npt.NDArray[np.int64], rows: Rows, columns: Sequence[str]
+) -> pa.Table:
+    """Tuples with their places in the total order."""
+    source = np.full(len(rows.seq), (split.input << _INPUT_SHIFT) + split.order, np.int64)
+    raw = {raw_name(c): rows.table.column(c) for c in columns}
+    return pa.table({TS: times, SRC: source, SEQ: rows.seq, **raw})
+
+
+def apply_prefix(prefix: Prefix, tuples: pa.Table) -> pa.Table:
+    """Filter and project with Arrow kernels; ts, src and seq stay."""
+    raw = (
+        pa.table({c: tuples.column(raw_name(c)) for c in prefix.columns})
+        if prefix.columns
+        else None
+    )
+    if raw is None:
+        raw = pa.table({TS: tuples.column(TS)})
+    kept = tuples.select([TS, SRC, SEQ])
+    for predicate in prefix.where:
+        mask = pc.fill_null(evaluate(predicate, raw), False)
+        raw, kept = raw.filter(mask), kept.filter(mask)
+    for name, expression in prefix.outputs:
+        kept = kept.append_column(out_name(name), evaluate(expression, raw))
+    return kept
+
+
+def deal(job: Job, split: int, tuples: pa.Table, spans: Spans | None = None) -> list[Parcel]:
+    """Divide a split's tuples among the instances: folded into panes, or by event time."""
+    if not tuples.num_rows:
+        return []
+    operator = job.subquery.operator
+    if operator is None:
+        times = tuples.column(TS).to_numpy()
+        owners = np.searchsorted(np.array(job.cuts_us, np.int64), times, "right")
+        return _parcels(job, split, tuples, owners)
+    table = tuples.rename_columns([n.removeprefix("out_") for n in tuples.column_names])
+    if isinstance(operator, JoinPlan):
+        return deal_join(job, split, table)
+    if isinstance(operator, AggregatePlan):
+        table = fold(operator.spec, table, job.mapping.buckets)
+    elif isinstance(operator, TuplePlan):
+        table = placed(operator.spec, table, job.mapping.buckets)
+    else:
+        table = assign(operator.spec, table, job.mapping.buckets)
+        if operator.spec.keys is None:
+            return [Parcel(EVERY, split, PARTIAL, to_bytes(table))]
+    if spans is not None:
+        spans.mark("map fold")
+    owners = np.array(job.mapping.owners, np.int32)[table.column("bucket").to_numpy()]
+    return _parcels(job, split, table, owners)
+
+
+def _parcels(
+    job: Job, split: int, table: pa.Table, owners: npt.NDArray[np.signedinteger[Any]]
+) -> list[Parcel]:
+    parcels = []
+    for instance in range(job.mapping.instances):
+        mine = table.filter(pa.array(owners == instance)) if job.mapping.instances > 1 else table
+        if mine.num_rows:
+            parcels.append(Parcel(instance, split, PARTIAL, to_bytes(mine)))
+    return parcels
+
+
+def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
+    """Merge what the map tasks sent, close what the frontier passed, write the state."""
+    clock = SystemClock()
+    started, used, spans = clock.now(), clock.cpu(), Spans(clock)
+    ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
+    partials = [(p.split, from_bytes(p.data)) for p in ordered if p.kind == PARTIAL]
+    tables = [t for _, t in partials]
+    operator = job.subquery.operator
+    if isinstance(operator, JoinPlan):
+        outcome = run_join(job, operator, instance, partials, spans)
+    elif isinstance(operator, AggregatePlan):
+        outcome = run_aggregate(job, operator, instance, tables, spans)
+    elif isinstance(operator, TuplePlan):
+        outcome = run_tuple_windows(job, operator, instance, tables, spans)
+    elif isinstance(operator, ProcessPlan):
+        outcome = run_process(job, operator, instance, tables, spans)
+    else:
+        outcome = run_stateless(job, instance, tables, spans)
+    side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
+    tuples = outcome.counts.get("held", sum(t.num_rows for t in tables))
+    told = [(p.instance, json.loads(bytes(p.data))) for p in ordered if p.kind == SPANS]
+    spent = added([*(t["spans_ms"] for _, t in told), spans.spans_ms])
+    own = {
+        "outputs": outcome.rows,
+        "cpu_us": round((clock.cpu() - used) * 1e6),
+        "map_cpu_us": sum(t["map_cpu_us"] for _, t in told),
+        "taken": sum(t["taken"] for owner, t in told if owner == instance),
+    }
+    return replace(
+        outcome,
+        side=side,
+        tuples=tuples,
+        seconds=clock.now() - started,
+        spans_ms=spent,
+        counts={**outcome.counts, **own},
+    )

@@ -1,0 +1,1 @@
+"""Aggregates over windows of time: panes, functions, state, order of the output."""

@@ -1,0 +1,208 @@
+"""Windowed aggregation as panes, between routed tuples and the rows of finished windows.
+
+Rows are folded into **partials** (one row per bucket, pane and group, with the states of the
+functions), partials of the same pane are merged, and a window is closed by merging its panes.
+A partial table has the columns `bucket` int32, `pane` int64 (floor of ts / pane_us), the keys,
+then the state columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.errors import QueryError
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.kernels.group import (
+    Groups,
+    Rank,
+    dense,
+    dense_with_numbers,
+    pack,
+    rank,
+    rank_integers,
+    stable_order,
+)
+from tidegate.operate.kernels.order import Ints, canonical, flat, integers, is_ordered
+from tidegate.operate.kernels.window import Cover, expand, spans
+from tidegate.route.bucket import bucket_of
+from tidegate.schema import TIME, type_name
+
+__all__ = [
+    "AggregateSpec",
+    "Function",
+    "close",
+    "fold",
+    "merge",
+    "needed_from",
+    "sealed_before",
+]
+
+_EXPANSION_LIMIT = 4_000_000
+"""How many pane rows and list values one step of `close` may copy into windows."""
+
+
+@dataclass(frozen=True)
+class AggregateSpec:
+    """A windowed, grouped aggregate; no keys means one group."""
+
+    range_us: int
+    slide_us: int
+    keys: tuple[tuple[str, pa.DataType], ...]
+    functions: tuple[Function, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.slide_us <= self.range_us:
+            got = f"RANGE {self.range_us} SLIDE {self.slide_us} microseconds"
+            raise QueryError("window", "0 < SLIDE <= RANGE is required", got)
+        for name, type_ in self.keys:
+            if not is_ordered(type_):
+                raise QueryError(
+                    f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
+                )
+        names = self.partial_schema.names
+        if len(set(names)) != len(names):
+            raise QueryError("aggregate", "column names must be unique", ", ".join(names))
+
+    @property
+    def pane_us(self) -> int:
+        """The length of a pane: the largest that divides both range and slide."""
+        return math.gcd(self.range_us, self.slide_us)
+
+    @property
+    def partial_schema(self) -> pa.Schema:
+        """The columns of a partial table."""
+        states = (column for function in self.functions for column in function.state)
+        return pa.schema([("bucket", pa.int32()), ("pane", pa.int64()), *self.keys, *states])
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """The columns of closed windows."""
+        results = ((function.name, function.result) for function in self.functions)
+        return pa.schema([("window_start", TIME), ("window_end", TIME), *self.keys, *results])
+
+
+def fold(spec: AggregateSpec, rows: pa.Table, buckets: int) -> pa.Table:
+    """Partials of rows in any order, sorted by (bucket, pane, keys NULL first).
+
+    `rows` has `ts` (int64 microseconds), the key and argument columns, and for FIRST and LAST
+    also `src` and `seq`. Costs O(rows) unless a function keeps lists, which are sorted.
+    """
+    if rows.num_rows == 0:
+        return spec.partial_schema.empty_table()
+    keys = [canonical(flat(rows.column(name), type_)) for name, type_ in spec.keys]
+    by_key = dense(pack([rank(key) for key in keys], rows.num_rows))
+    heads = [key.take(pa.array(by_key.rows)) for key in keys]
+    bucket = bucket_of(heads, buckets, rows=1)
+    panes = rank_integers(integers(flat(rows.column("ts"))) // spec.pane_us)
+    packed = pack([panes, Rank(by_key.codes, by_key.n)], rows.num_rows)
+    groups, numbers = dense_with_numbers(packed)
+    order = stable_order(bucket[numbers % by_key.n].astype(np.int64), buckets)
+    pane, key = np.divmod(numbers[order], by_key.n)
+    groups = groups.reorder(order)
+    columns = [pa.array(bucket[key]), pa.array(panes.integers_at(pane)), *_take(heads, key)]
+    for function in spec.functions:
+        inputs = [_input(rows, name) for name in function.inputs]
+        columns += function.family.fold(groups, inputs)
+    return pa.Table.from_arrays(columns, schema=spec.partial_schema)
+
+
+def merge(spec: AggregateSpec, parts: Sequence[pa.Table]) -> pa.Table:
+    """Partials with equal (bucket, pane, keys) combined, a left fold in the order given.
+
+    The result is sorted by (bucket, pane, keys NULL first).
+    """
+    parts = [part.select(spec.partial_schema.names) for part in parts if part.num_rows]
+    if not parts:
+        return spec.partial_schema.empty_table()
+    table = pa.concat_tables(parts)
+    places = [flat(table.column(i)) for i in range(2 + len(spec.keys))]
+    groups = dense(pack([rank(place) for place in places], table.num_rows))
+    columns = _take(places, groups.rows)
+    for function in spec.functions:
+        states = [flat(table.column(name)) for name, _ in function.state]
+        columns += function.family.merge(groups, states)
+    return pa.Table.from_arrays(columns, schema=spec.partial_schema)
+
+
+def close(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int) -> pa.Table:
+    """The results of all windows with above_us < end <= upto_us that have tuples.
+
+    Sorted by (window_end, keys NULL first). `panes` holds every partial those windows cover, in
+    any order; the panes of a window are merged in time order. MIN_US and MAX_US are infinite.
+    """
+    first = (above_us - spec.range_us) // spec.slide_us + 1
+    last = (upto_us - spec.range_us) // spec.slide_us
+    if panes.num_rows == 0 or first > last:
+        return spec.result_schema.empty_table()
+    pane = integers(flat(panes.column("pane")))
+    cover = Cover(spec.range_us // spec.pane_us, spec.slide_us // spec.pane_us)
+    low, high = cover.bounds(pane, first, last)
+    used = np.flatnonzero(high >= low)
+    used = used[np.argsort(pane[used], kind="stable")]
+    panes, low, high = panes.take(pa.array(used)), low[used], high[used]
+    keys = [canonical(flat(panes.column(name))) for name, _ in spec.keys]
+    by_key = dense(pack([rank(key) for key in keys], panes.num_rows))
+    heads = [key.take(pa.array(by_key.rows)) for key in keys]
+    states = [[flat(panes.column(name)) for name, _ in f.state] for f in spec.functions]
+    steps = []
+    for span in spans(low, high, _weights(states, len(low)), _EXPANSION_LIMIT):
+        row, window = expand(np.maximum(low, span[0]), np.minimum(high, span[1]))
+        key = Rank(by_key.codes[row], by_key.n)
+        groups = dense(pack([rank_integers(window), key], len(row)))
+        start = window[groups.rows] * spec.slide_us
+        columns = [pa.array(start).view(TIME), pa.array(start + spec.range_us).view(TIME)]
+        columns += _take(heads, key.codes[groups.rows])
+        columns += _results(spec, groups, row, states)
+        steps.append(pa.Table.from_arrays(columns, schema=spec.result_schema))
+    return pa.concat_tables(steps) if steps else spec.result_schema.empty_table()
+
+
+def sealed_before(spec: AggregateSpec, frontier_us: int) -> int:
+    """The first pane that may still get tuples; all below it can get no more."""
+    if frontier_us in (MIN_US, MAX_US):
+        return frontier_us
+    return frontier_us // spec.pane_us
+
+
+def needed_from(spec: AggregateSpec, frontier_us: int) -> int:
+    """The lowest pane that some window with end > frontier_us covers."""
+    if frontier_us in (MIN_US, MAX_US):
+        return frontier_us
+    window = (frontier_us - spec.range_us) // spec.slide_us + 1
+    return max(MIN_US, window * (spec.slide_us // spec.pane_us))
+
+
+def _input(rows: pa.Table, name: str) -> pa.Array:
+    column = flat(rows.column(name))
+    return pa.array(integers(column)) if name == "ts" else column
+
+
+def _take(columns: Sequence[pa.Array], rows: Ints) -> list[pa.Array]:
+    picked = pa.array(rows)
+    return [column.take(picked) for column in columns]
+
+
+def _results(
+    spec: AggregateSpec, groups: Groups, row: Ints, states: Sequence[Sequence[pa.Array]]
+) -> list[pa.Array]:
+    results = []
+    for function, columns in zip(spec.functions, states, strict=True):
+        family = function.family
+        results.append(family.finish(family.merge(groups, _take(columns, row))))
+    return results
+
+
+def _weights(states: Sequence[Sequence[pa.Array]], rows: int) -> Ints:
+    """What copying each pane row into one window costs: itself and the values in its lists."""
+    weights = np.ones(rows, np.int64)
+    for column in (column for columns in states for column in columns):
+        if pa.types.is_list(column.type):
+            weights += pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+    return weights

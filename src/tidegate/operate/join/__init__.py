@@ -1,0 +1,1 @@
+"""Joins of two streams: analysis of pairs, stored tuples, order of the output."""

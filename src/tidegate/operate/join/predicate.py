@@ -1,0 +1,54 @@
+"""A predicate that is the user's own function, between candidate pairs and what it says."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.errors import TaskError
+from tidegate.operate.join.spec import PairFunction
+
+
+def asked(function: PairFunction, left: pa.Table, right: pa.Table) -> npt.NDArray[np.bool_]:
+    """What the function says of each pair; NULL is no."""
+    where = _where(function.call)
+    try:
+        answer = function.call(
+            left.rename_columns(list(function.left_names)),
+            right.rename_columns(list(function.right_names)),
+        )
+    except Exception as error:
+        got = f"{type(error).__name__}: {error}".strip(": ")
+        raise TaskError(where, "the predicate must not raise", got) from error
+    return _checked(answer, left.num_rows, where)
+
+
+def _checked(answer: Any, pairs: int, where: str) -> npt.NDArray[np.bool_]:
+    wanted = f"the predicate must return one boolean for each of {pairs:,} pairs"
+    if isinstance(answer, pa.ChunkedArray):
+        answer = answer.combine_chunks()
+    if isinstance(answer, pa.Array):
+        if not pa.types.is_boolean(answer.type):
+            raise TaskError(where, wanted, f"an array of {answer.type}")
+        answer = answer.fill_null(False).to_numpy(zero_copy_only=False)
+    try:
+        array = np.asarray(answer)
+    except ValueError as error:
+        raise TaskError(where, wanted, str(error)) from None
+    if array.shape != (pairs,):
+        shape = "a single value" if array.shape == () else f"shape {array.shape}"
+        raise TaskError(where, wanted, shape)
+    if array.dtype != np.bool_:
+        raise TaskError(where, wanted, f"an array of {array.dtype}")
+    return array
+
+
+def _where(call: Any) -> str:
+    """The function's name, file and line."""
+    name = getattr(call, "__qualname__", None) or type(call).__name__
+    code = getattr(inspect.unwrap(call), "__code__", None)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name

@@ -1,0 +1,1 @@
+"""The user's own operator: its objects, their calls and their state."""

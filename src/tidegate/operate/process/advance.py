@@ -1,0 +1,168 @@
+"""The user's own stateful operator, between tuples routed to buckets and the rows it puts out.
+
+`assign` says, on the map side, which buckets a tuple goes to; `advance` lets the objects of an
+instance's buckets see their tuples and timers up to the frontier; `pending` says which bucket has
+a timer to wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.batch import SEQ, SRC, TS
+from tidegate.errors import TaskError
+from tidegate.operate.kernels.group import rank
+from tidegate.operate.kernels.order import flat
+from tidegate.operate.process.calls import Turn
+from tidegate.operate.process.definition import (
+    BUCKET,
+    EVERY,
+    PLACE,
+    TRIGGER,
+    KeyFunction,
+    Process,
+    ProcessSpec,
+    is_list,
+)
+from tidegate.operate.process.snapshot import pending
+from tidegate.route.bucket import bucket_of
+
+__all__ = ["EVERY", "Process", "ProcessSpec", "advance", "assign", "pending"]
+
+
+def assign(spec: ProcessSpec, tuples: pa.Table, buckets: int) -> pa.Table:
+    """The rows of `spec.routed` for tuples: ts, src, seq, then the input columns by position."""
+    columns = [tuples.column(i) for i in range(3, tuples.num_columns)]
+    extra: list[pa.Array] = []
+    if spec.keys is None:
+        numbers = np.full(tuples.num_rows, EVERY, np.int32)
+    elif spec.key is None:
+        assert not callable(spec.keys)
+        names = [name for name, _ in spec.columns]
+        values = [flat(columns[names.index(key)]) for key in spec.keys]
+        numbers = bucket_of(values, buckets)
+    else:
+        parents, keys, places = _keys_of(spec, tuples, columns)
+        tuples = tuples.take(parents)
+        columns = [tuples.column(i) for i in range(3, tuples.num_columns)]
+        numbers = bucket_of([keys], buckets)
+        extra = [keys, places]
+    order = [tuples.column(i) for i in range(3)]
+    return pa.table([pa.array(numbers), *order, *columns, *extra], schema=spec.routed)
+
+
+def _keys_of(
+    spec: ProcessSpec, tuples: pa.Table, columns: Sequence[pa.ChunkedArray]
+) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Which tuple, key and place among the tuple's keys, for every distinct key of every tuple."""
+    if callable(spec.keys):
+        found = _called(spec, spec.keys, tuples.column(0), columns)
+    else:
+        assert spec.keys is not None
+        names = [name for name, _ in spec.columns]
+        found = flat(columns[names.index(spec.keys[0])])
+    if not is_list(found.type):
+        rows = np.arange(len(found))
+        return pa.array(rows), flat(found, spec.key), pa.array(np.zeros(len(rows), np.int32))
+    parents = pc.list_parent_indices(found).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    keys = flat(pc.list_flatten(found), spec.key)
+    ranks = rank(keys)
+    _, first = np.unique(parents * ranks.size + ranks.codes, return_index=True)
+    first = np.sort(first)
+    begins = np.searchsorted(parents[first], parents[first], side="left")
+    places = (np.arange(len(first)) - begins).astype(np.int32)
+    return pa.array(parents[first]), keys.take(pa.array(first)), pa.array(places)
+
+
+def _called(
+    spec: ProcessSpec, keys: KeyFunction, ts: pa.ChunkedArray, columns: Sequence[pa.ChunkedArray]
+) -> pa.Array:
+    where = f"process {spec.name}"
+    try:
+        found = keys(spec.seen(ts, columns))
+        found = flat(found) if isinstance(found, pa.Array | pa.ChunkedArray) else pa.array(found)
+    except Exception as error:
+        raise TaskError(
+            where,
+            "the function of the keys must not raise",
+            f"{type(error).__name__}: {error}",
+            "Mend the function; the run continues from the last committed batch.",
+        ) from error
+    type_ = found.type.value_type if is_list(found.type) else found.type
+    if len(found) != len(ts) or type_ != spec.key:
+        raise TaskError(
+            where,
+            f"the function of the keys must return {spec.key} keys for {len(ts)} tuples",
+            f"{found.type} for {len(found)}",
+            "Return one key, or one list of keys, per tuple, always of the same type.",
+        )
+    return found
+
+
+def advance(
+    spec: ProcessSpec,
+    buckets: Sequence[int],
+    state: Mapping[int, bytes],
+    news: pa.Table | None,
+    previous_us: int,
+    frontier_us: int,
+    where: str,
+    *,
+    total: int,
+) -> tuple[pa.Table, dict[int, bytes]]:
+    """Let the objects of these buckets see all tuples and timers in [previous, frontier).
+
+    `news` are rows of `spec.routed` in any order, for these buckets or for EVERY one. `state` has
+    the snapshots of those that have one and are concerned, `total` is the query's number of
+    buckets. Gives the rows of `spec.result` in their order, and the snapshots that changed. Objects
+    live for this call only: a bucket that is touched costs reading and writing its whole state.
+    """
+    shares = _shares(buckets, news, previous_us, frontier_us)
+    outputs: list[pa.Table] = []
+    snapshots: dict[int, bytes] = {}
+    for bucket in sorted(buckets):
+        held = state.get(bucket)
+        turn = Turn(spec, bucket, total, where)
+        rows = turn.chosen(shares[bucket]) if bucket in shares else None
+        timer = None if held is None else pending(held)
+        if rows is None and (timer is None or timer >= frontier_us):
+            continue
+        outputs.append(turn.run(held, rows, frontier_us))
+        snapshot = turn.snapshot()
+        if snapshot != held:
+            snapshots[bucket] = snapshot
+    made = pa.concat_tables(outputs) if outputs else spec.result.empty_table()
+    keys = [made.column(name).to_numpy() for name in reversed(TRIGGER)]
+    return made.take(pa.array(np.lexsort(keys))), snapshots
+
+
+def _shares(
+    buckets: Sequence[int], news: pa.Table | None, previous_us: int, frontier_us: int
+) -> dict[int, pa.Table]:
+    """The rows of each bucket that has any, in the total order and the order of a tuple's keys."""
+    if news is None or not news.num_rows:
+        return {}
+    number, ts, src, seq = (news.column(c).to_numpy() for c in (BUCKET, TS, SRC, SEQ))
+    if int(ts.min()) < previous_us or int(ts.max()) >= frontier_us:
+        raise ValueError(f"tuples outside [{previous_us}, {frontier_us})")
+    keys = [seq, src, ts, number]
+    if PLACE in news.column_names:
+        keys.insert(0, news.column(PLACE).to_numpy())
+    order = np.lexsort(keys)
+    news = news.take(pa.array(order)).combine_chunks()
+    number = number[order]
+    if number[0] == EVERY:
+        if number[-1] != EVERY:
+            raise ValueError("tuples for every bucket beside tuples for one")
+        return dict.fromkeys(buckets, news)
+    starts = np.flatnonzero(np.diff(number, prepend=number[0] - 1))
+    ends = np.append(starts[1:], len(number))
+    shares = {int(number[a]): news.slice(a, b - a) for a, b in zip(starts, ends)}
+    foreign = set(shares) - set(buckets)
+    if foreign:
+        raise ValueError(f"tuples of the buckets {sorted(foreign)}, which are not owned here")
+    return shares

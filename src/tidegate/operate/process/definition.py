@@ -1,0 +1,167 @@
+"""What a user's own operator is, between the class that a user writes and the engine that runs it.
+
+The class to derive from, and the plain data that says how its objects are fed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from tidegate.batch import ORDER, TS
+from tidegate.schema import TIME
+
+if TYPE_CHECKING:
+    from tidegate.operate.process.calls import Turn
+
+BUCKET = "bucket"
+KEY, PLACE = "~key", "~place"
+"""The key for which a tuple is in a bucket, and its place among the keys of the tuple."""
+
+EVERY = -1
+"""Stands for all buckets."""
+
+TRIGGER = tuple(f"trigger_{n}" for n in ("ts", "src", "seq", "order", "bucket", "number"))
+"""What rows are in the order of: the tuple or timer that made them, the user's own order, bucket,
+and count."""
+
+TURN = "_tidegate_turn"
+"""Where an object at work finds its bucket and its timers; no part of its state."""
+
+KeyFunction = Callable[[pa.Table], Any]
+FilterFunction = Callable[[int, pa.Table], Any]
+
+
+class Process:
+    """A stateful operator of one's own: derive, say the output, and write `on_tuple`.
+
+    ::
+
+        class Longest(Process):
+            output = {"user": "string", "seconds": "double"}
+
+            def __init__(self):
+                self.longest = {}
+
+            def on_tuple(self, tuple, keys):
+                for user in keys:
+                    if tuple.seconds > self.longest.get(user, 0):
+                        self.longest[user] = tuple.seconds
+                        yield {"user": user, "seconds": tuple.seconds}
+
+    There is one object per bucket, made when the first tuple for one of its keys comes. It sees
+    the tuples of its keys one by one in the total order, and nothing else. Rows get the time of
+    the tuple they are made for. Instead of `on_tuple(tuple, keys)` a class may have
+    `process(batch)`, which gets many tuples as an Arrow table, one row per tuple and key, and
+    returns a table with an integer column `row` that says which row each result is made for; what
+    it returns must not depend on how the tuples are cut into batches.
+
+    A class with `on_frontier(ts)` may ask with `wake(ts)` to be called when all tuples up to and
+    at `ts` have come; its rows get that time. With `process` it is then given one batch per
+    distinct event time.
+
+    Between batches only the state exists: what `snapshot` returns, by default all attributes, if
+    they are plain values, Arrow data or numpy arrays.
+    """
+
+    output: ClassVar[Mapping[str, str | pa.DataType] | pa.Schema]
+    order: ClassVar[str | None] = None
+    """An integer column of the output: rows that objects of several buckets make for one tuple come
+    in its order, else in that of the buckets."""
+    pickle: ClassVar[bool] = False
+
+    @property
+    def bucket(self) -> int:
+        """The number of this object's bucket, from 0 on; not known yet in `__init__`."""
+        return self._turn("bucket").bucket
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets there are; it stays the same for the life of a query."""
+        return self._turn("buckets").total
+
+    def wake(self, ts: datetime | int) -> None:
+        """Ask for `on_frontier(ts)`; not before the tuple, and after the timer, that is at work."""
+        self._turn("wake").wake(ts)
+
+    def snapshot(self) -> Any:
+        """The state to keep; called after each batch in which the object was at work."""
+        return dict(vars(self))
+
+    def restore(self, state: Any) -> None:
+        """Make a new object what the one was that `snapshot` was called on."""
+        vars(self).clear()
+        vars(self).update(state)
+
+    def _turn(self, asked: str) -> Turn:
+        turn: Turn | None = vars(self).get(TURN)
+        if turn is None:
+            raise RuntimeError(f"{asked} can be used when the object is at work, not in __init__")
+        return turn
+
+
+@dataclass(frozen=True)
+class ProcessSpec:
+    """A process, ready to run.
+
+    `columns` are the input columns by the names that the user sees, without the event time; tables
+    that the engine hands in and over hold them by position, under names of its own. `keys` are the
+    columns whose values are the key, a function of the tuples, or None for all buckets.
+    """
+
+    factory: Callable[[], Process]
+    columns: tuple[tuple[str, pa.DataType], ...]
+    keys: tuple[str, ...] | KeyFunction | None
+    output: tuple[tuple[str, pa.DataType], ...]
+    filter: FilterFunction | None
+    name: str
+    order: str | None = None
+
+    @cached_property
+    def key(self) -> pa.DataType | None:
+        """The type of one key that is computed or one of a list; None where columns are the key."""
+        if self.keys is None:
+            return None
+        types = dict(self.columns)
+        if not callable(self.keys):
+            type_ = types[self.keys[0]] if len(self.keys) == 1 else None
+            return type_.value_type if type_ is not None and is_list(type_) else None
+        none = [pa.nulls(0, type_) for type_ in types.values()]
+        found = self.keys(self.seen(pa.nulls(0, pa.int64()), none))
+        type_ = found.type if isinstance(found, pa.Array | pa.ChunkedArray) else pa.null()
+        return type_.value_type if is_list(type_) else type_
+
+    @property
+    def routed(self) -> pa.Schema:
+        """What `assign` gives and `advance` takes: bucket, ts, src, seq, c0, c1, ..., and the key.
+
+        One row per tuple and key; where `keys` is None one per tuple, in the bucket EVERY.
+        """
+        fields = [pa.field(BUCKET, pa.int32()), *(pa.field(name, pa.int64()) for name in ORDER)]
+        fields += [pa.field(f"c{i}", type_) for i, (_, type_) in enumerate(self.columns)]
+        if self.key is not None:
+            fields += [pa.field(KEY, self.key), pa.field(PLACE, pa.int32())]
+        return pa.schema(fields)
+
+    @property
+    def result(self) -> pa.Schema:
+        """What `advance` puts out: the output columns, then those that order the rows."""
+        return pa.schema([*self.output, *((name, pa.int64()) for name in TRIGGER)])
+
+    def seen(self, ts: pa.Array, columns: Sequence[pa.ChunkedArray | pa.Array]) -> pa.Table:
+        """Tuples under the names of the user, the event time first."""
+        arrays = [ts.cast(TIME), *columns]
+        return pa.table(arrays, names=[TS, *(name for name, _ in self.columns)])
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Whether a column of this type holds several keys per tuple."""
+    kinds = pa.types
+    return bool(
+        kinds.is_list(type_) or kinds.is_large_list(type_) or kinds.is_fixed_size_list(type_)
+    )

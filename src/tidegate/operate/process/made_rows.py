@@ -1,0 +1,203 @@
+"""The rows that the user's own operator gives, between its calls and a table in the output order.
+
+Rows are checked when they are given and become columns at the end of a turn, with the tuple or
+timer that made each beside them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.operate.kernels.order import flat
+from tidegate.operate.process.definition import ProcessSpec
+from tidegate.schema import type_name
+
+Ints = npt.NDArray[np.int64]
+Trigger = tuple[int, int, int]
+
+ROW = "row"
+"""The column by which a result of `process` says which row of the batch it is made for."""
+
+
+class Mistake(Exception):
+    """Rows that are not what the class promised; `trigger` is what made them, if it is known."""
+
+    def __init__(self, requirement: str, got: str, trigger: Trigger | None = None) -> None:
+        self.requirement = requirement
+        self.got = got
+        self.trigger = trigger
+        super().__init__(requirement, got, trigger)
+
+
+class Harvest:
+    """Collects the rows of one bucket's turn."""
+
+    def __init__(self, spec: ProcessSpec, bucket: int) -> None:
+        self._spec = spec
+        self._bucket = bucket
+        self._names = [name for name, _ in spec.output]
+        self._nested = [i for i, (_, t) in enumerate(spec.output) if _can_change(t)]
+        self._rows: list[tuple[Any, ...]] = []
+        self._triggers: list[tuple[int, int, int, int]] = []
+        self._methods: list[str] = []
+        self._tables: list[pa.Table] = []
+
+    def add(self, method: str, trigger: Trigger, made: Any) -> None:
+        """Rows for one tuple or timer: None, one dict or tuple, or a list of them."""
+        if made is None:
+            return
+        if isinstance(made, pa.Table | pa.RecordBatch):
+            self._add_table(method, trigger, made)
+            return
+        rows = [made] if isinstance(made, Mapping | tuple) else made
+        if not isinstance(rows, list):
+            got = type(made).__name__
+            raise Mistake(self._must(method, "return rows: dicts, tuples, or a list of them"), got)
+        for number, row in enumerate(rows):
+            self._rows.append(self._cells(method, row))
+            self._triggers.append((*trigger, number))
+            self._methods.append(method)
+
+    def add_batch(self, made: Any, order: Sequence[Ints]) -> None:
+        """What `process` gave for a batch of rows whose places in the total order these are."""
+        if made is None:
+            return
+        table = self._table("process", made, [*self._names, ROW])
+        rows = table.column(ROW)
+        if not pa.types.is_integer(rows.type) or rows.null_count:
+            raise Mistake(self._must("process", f"give integers as {ROW}"), str(rows.type))
+        numbers = rows.to_numpy().astype(np.int64)
+        count = len(order[0])
+        wrong = numbers[(numbers < 0) | (numbers >= count)]
+        if len(wrong):
+            requirement = self._must("process", f"name rows from 0 to {count - 1} as {ROW}")
+            raise Mistake(requirement, str(wrong[0]))
+        places = np.argsort(numbers, kind="stable")
+        # Taking copies: memory that the object lent may change in its next call.
+        kept = table.select(self._names).take(pa.array(places))
+        triggers = [column[numbers[places]] for column in order]
+        self._tables.append(self._with(self._cast("process", kept), triggers, _counts(triggers)))
+
+    def table(self) -> pa.Table:
+        """All rows, in the order in which they came."""
+        tables = list(self._tables)
+        if self._rows:
+            columns = [
+                self._column(place, [row[place] for row in self._rows])
+                for place in range(len(self._names))
+            ]
+            *triggers, numbers = np.array(self._triggers, np.int64).T
+            rows = pa.table(columns, schema=pa.schema(self._spec.output))
+            tables.append(self._with(rows, triggers, numbers))
+        return pa.concat_tables(tables) if tables else self._spec.result.empty_table()
+
+    def _add_table(self, method: str, trigger: Trigger, made: Any) -> None:
+        table = self._table(method, made, self._names)
+        numbers = np.arange(table.num_rows)
+        kept = self._cast(method, table.select(self._names).take(pa.array(numbers)))
+        self._tables.append(
+            self._with(kept, [np.full(len(numbers), t, np.int64) for t in trigger], numbers)
+        )
+
+    def _cells(self, method: str, row: Any) -> tuple[Any, ...]:
+        if isinstance(row, Mapping):
+            if len(row) != len(self._names) or any(name not in row for name in self._names):
+                requirement = self._must(method, f"give rows of {', '.join(self._names)}")
+                raise Mistake(requirement, ", ".join(map(str, row)) or "no columns")
+            cells = tuple(row[name] for name in self._names)
+        elif isinstance(row, tuple):
+            if len(row) != len(self._names):
+                requirement = self._must(method, f"give rows of {', '.join(self._names)}")
+                raise Mistake(requirement, f"{len(row)} values")
+            cells = row
+        else:
+            got = f"a row of type {type(row).__name__}"
+            raise Mistake(self._must(method, "give dicts or tuples as rows"), got)
+        if self._nested:
+            # The object may go on changing what it gave.
+            cells = tuple(copy.deepcopy(c) if i in self._nested else c for i, c in enumerate(cells))
+        return cells
+
+    def _column(self, place: int, values: list[Any]) -> pa.Array:
+        name, type_ = self._spec.output[place]
+        try:
+            return _array(values, type_)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            for row, value in enumerate(values):
+                try:
+                    _array([value], type_)
+                except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                    requirement = self._must(
+                        self._methods[row], f"give {type_name(type_)} as {name}"
+                    )
+                    trigger = self._triggers[row][:3]
+                    raise Mistake(requirement, f"{value!r}", trigger) from error
+            raise
+
+    def _table(self, method: str, made: Any, names: Sequence[str]) -> pa.Table:
+        if isinstance(made, pa.RecordBatch):
+            made = pa.Table.from_batches([made])
+        if not isinstance(made, pa.Table):
+            raise Mistake(self._must(method, "return an Arrow table"), type(made).__name__)
+        if sorted(made.column_names) != sorted(names):
+            requirement = self._must(method, f"return the columns {', '.join(names)}")
+            raise Mistake(requirement, ", ".join(made.column_names) or "none")
+        return made
+
+    def _cast(self, method: str, table: pa.Table) -> pa.Table:
+        columns = []
+        for name, type_ in self._spec.output:
+            try:
+                columns.append(flat(table.column(name), type_))
+            except pa.ArrowException as error:
+                requirement = self._must(method, f"give {type_name(type_)} as {name}")
+                raise Mistake(requirement, str(error)) from error
+        return pa.table(columns, schema=pa.schema(self._spec.output))
+
+    def _with(self, rows: pa.Table, triggers: Sequence[Ints], numbers: Ints) -> pa.Table:
+        bucket = np.full(rows.num_rows, self._bucket, np.int64)
+        beside = [pa.array(column) for column in (*triggers, self._order(rows), bucket, numbers)]
+        return pa.table([*rows.columns, *beside], schema=self._spec.result)
+
+    def _order(self, rows: pa.Table) -> Ints:
+        name = self._spec.order
+        if name is None:
+            return np.zeros(rows.num_rows, np.int64)
+        column = rows.column(name)
+        if column.null_count:
+            raise Mistake(f"{self._spec.name} must give a number as {name}, its order", "NULL")
+        values: Ints = column.to_numpy().astype(np.int64)
+        return values
+
+    def _must(self, method: str, what: str) -> str:
+        return f"{self._spec.name}.{method} must {what}"
+
+
+def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """Values as a column; Arrow by itself would cut fractions off where integers are wanted."""
+    if pa.types.is_integer(type_) and any(issubclass(t, _REAL) for t in set(map(type, values))):
+        return pa.array(values, pa.float64()).cast(type_)
+    return pa.array(values, type_)
+
+
+_REAL = (float, np.floating)
+
+
+def _counts(triggers: Sequence[Ints]) -> Ints:
+    """The number of every row among those of its tuple, which lie together."""
+    count = len(triggers[0])
+    new = np.ones(count, np.bool_)
+    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in triggers])
+    starts = np.flatnonzero(new)
+    numbers: Ints = np.arange(count) - np.repeat(starts, np.diff(np.append(starts, count)))
+    return numbers
+
+
+def _can_change(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(type_) or pa.types.is_binary(type_))

@@ -1,0 +1,1 @@
+"""Aggregates over windows of tuples."""

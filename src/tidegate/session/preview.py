@@ -1,0 +1,55 @@
+"""The first rows of a stream, between its sources and a plan that is estimated from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from tidegate.driver.connection import IN_PROGRAM, Spooling
+from tidegate.errors import SourceError
+from tidegate.plan.sample import RawRows
+from tidegate.query.node import StreamDef
+from tidegate.source.protocol import Connector, Source
+from tidegate.source.uri import open_uri
+
+PREVIEW_ROWS = 4096
+"""How many rows of a stream are looked at, of all its sources together."""
+
+PREVIEW_SOURCES = 8
+
+
+def first_rows(given: Mapping[str, Connector]) -> RawRows:
+    """What reads the first rows of streams; `given` are the sources that have no URI.
+
+    A source that only gives its rows once, or cannot be read, gives none; the run will say why.
+    """
+
+    def rows(stream: StreamDef, columns: Sequence[str]) -> pa.Table | None:
+        try:
+            return _read(stream, columns, given)
+        except SourceError:
+            return None
+
+    return rows
+
+
+def _read(
+    stream: StreamDef, columns: Sequence[str], given: Mapping[str, Connector]
+) -> pa.Table | None:
+    sources: list[Source] = []
+    for uri in stream.uris:
+        connector = given.get(uri)
+        if connector is None and uri.startswith(IN_PROGRAM):
+            return None
+        connector = connector or open_uri(uri, stream.name, stream.time, False)
+        if isinstance(connector, Spooling):
+            return None
+        sources += connector.discover()
+    sources = sources[:PREVIEW_SOURCES]
+    share = PREVIEW_ROWS // max(len(sources), 1)
+    parts = []
+    for source in sources:
+        known = min(source.extend(share), share)
+        parts.append(source.reader(0, known).read(columns).table)
+    return pa.concat_tables(parts) if parts else None

@@ -1,0 +1,155 @@
+"""A query that is running: what a program can ask of it and tell it while batches go on."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tidegate.driver.connection import Inlet
+from tidegate.driver.loop import Loop
+from tidegate.driver.metrics import BatchReport, Summary
+from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.query.node import StreamDef
+from tidegate.schema import columns_text
+from tidegate.source.memory import MemorySource
+from tidegate.source.protocol import Connector
+from tidegate.source.uri import open_uri
+
+
+class RunningQuery:
+    """A started query; its batches run in a thread of their own.
+
+    A failure ends the thread and is raised by the next call of `wait` or `stop`; what was committed
+    before stays, and starting again on the same checkpoint continues from there.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="tidegate-query", daemon=True)
+
+    def begin(self) -> RunningQuery:
+        """Start the thread; called once, by whoever made the query."""
+        self._thread.start()
+        return self
+
+    def wait(self, timeout_s: float | None = None) -> Summary:
+        """Block until the input has ended or the time is over, and give the summary so far."""
+        self._thread.join(timeout_s)
+        return self._result()
+
+    def stop(self) -> Summary:
+        """End after the running batch; windows still open stay in the checkpoint."""
+        self._loop.stop()
+        self._thread.join()
+        return self._result()
+
+    def scale(self, instances: int, subquery: str | None = None) -> None:
+        """Go on with another number of instances from the next batch on; no state moves.
+
+        For every subquery, or for one by its name; `explain` shows the names.
+        """
+        self._loop.scale(instances, subquery)
+
+    def rebalance(self) -> None:
+        """Spread the buckets by their load."""
+        raise UnavailableError(
+            "rebalance",
+            "needs the elastic manager",
+            "a version without it",
+            "It is not available yet; `scale` deals the buckets out evenly.",
+        )
+
+    def announce(
+        self, stream: str, source: str | MemorySource, promise: str | datetime | int | None = None
+    ) -> None:
+        """Let a source join a stream; it promises to bring nothing older than the frontier.
+
+        `promise` is the smallest event time it may bring, as a time or in microseconds since 1970;
+        without one the promise is the frontier at the time it joins. A restart opens a URI again
+        by itself; a memory source has to be announced again, and until then the output waits for
+        it. Announcing what is there already changes nothing.
+        """
+        streams = self._loop.plan.streams
+        positions = [i for i, s in enumerate(streams) if s.name == stream]
+        if not positions:
+            names = list(dict.fromkeys(s.name for s in streams))
+            raise OptionError(
+                "announce", "needs a stream of the query", stream, near(stream, names)
+            )
+        promised_us = None if promise is None else _microseconds(promise)
+        for position in positions:
+            connector = self._opened(streams[position], source)
+            uri = source if isinstance(source, str) else None
+            self._loop.announce(Inlet(position, connector, uri), promised_us)
+
+    def remove(self, source_id: str) -> None:
+        """Let a source leave; what was read of it is flushed, nothing more is read."""
+        self._loop.remove(source_id)
+
+    def status(self) -> dict[str, Any]:
+        """What the query has done so far, as plain data."""
+        reports = self._loop.summary.reports
+        newest: BatchReport | None = reports[-1] if reports else None
+        return {
+            "running": self._thread.is_alive(),
+            "failure": str(self._failure) if self._failure else None,
+            "batch": self._loop.manifest.batch,
+            "frontier_us": self._loop.manifest.frontier_us,
+            "instances": self._loop.manifest.instances,
+            "epoch": self._loop.manifest.epoch,
+            "subqueries": {
+                name: {"epoch": of["epoch"], "instances": of["instances"]}
+                for name, of in self._loop.manifest.mappings.items()
+            },
+            "sources": [dict(s) for s in self._loop.manifest.sources],
+            "newest_batch_ms": round(newest.seconds * 1e3, 3) if newest else None,
+            **self._loop.summary.as_dict(),
+        }
+
+    def _opened(self, stream: StreamDef, source: str | MemorySource) -> Connector:
+        connector: Connector
+        if isinstance(source, str):
+            connector = open_uri(source, stream.name, stream.time, self._loop.options.follow)
+        elif isinstance(source, MemorySource):
+            connector = source
+        else:
+            raise OptionError(
+                "announce", "a source must be a path, a URI or a memory source", repr(source)
+            )
+        if not connector.schema.equals(stream.schema):
+            raise OptionError(
+                f"stream {stream.name}",
+                f"a joining source must have its columns ({columns_text(stream.schema)})",
+                columns_text(connector.schema),
+            )
+        return connector
+
+    def _run(self) -> None:
+        try:
+            self._loop.run()
+        except BaseException as failure:
+            self._failure = failure
+
+    def _result(self) -> Summary:
+        if self._failure is not None:
+            raise self._failure
+        return self._loop.summary
+
+
+def _microseconds(time: str | datetime | int) -> int:
+    """An event time as the gate counts it; without a zone it is UTC."""
+    if isinstance(time, int):
+        return time
+    try:
+        moment = datetime.fromisoformat(time) if isinstance(time, str) else time
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (TypeError, ValueError, AttributeError):
+        raise OptionError(
+            "announce",
+            "a promise is a time or microseconds since 1970",
+            repr(time),
+            "Write for example 2024-01-31T12:00:00Z.",
+        ) from None
+    return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

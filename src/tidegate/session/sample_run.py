@@ -1,0 +1,110 @@
+"""The first rows of a query run to see what subqueries cost, between a plan and a proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.batch import BatchId
+from tidegate.driver.metrics import BatchReport
+from tidegate.driver.options import RunOptions
+from tidegate.errors import UnavailableError
+from tidegate.plan.physical import SPARK, Plan
+from tidegate.session.launch import NO_SPARK, Place, prepare
+from tidegate.sink.protocol import Output
+from tidegate.source.protocol import Connector
+from tidegate.state.store import Store
+
+DEFAULT_ROWS = 100_000
+
+_BATCHES = 2
+"""So that one reads what another kept; more of them would show the cost of batches, not tuples."""
+
+_WARM_ROWS = 5_000
+"""Rows that are run before and not counted: they load and compile what the query uses."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a subquery did in a sample: the tuples it took, and the CPU of its tasks."""
+
+    subquery: str
+    tuples: int
+    cpu_us: int
+
+    def with_more(self, tuples: int, cpu_us: int) -> Load:
+        return Load(self.subquery, self.tuples + tuples, self.cpu_us + cpu_us)
+
+    @property
+    def cost_us(self) -> float:
+        """Of one tuple."""
+        return self.cpu_us / self.tuples if self.tuples else 0.0
+
+
+@dataclass(frozen=True)
+class SampleRun:
+    """The rows and batches of a sample, and the loads in the order of the subqueries."""
+
+    rows: int
+    batches: int
+    loads: tuple[Load, ...]
+
+
+def sample_run(
+    plan: Plan, rows: int = DEFAULT_ROWS, connectors: Mapping[str, Connector] | None = None
+) -> SampleRun:
+    """Run the first rows of all streams together, in this process, one instance per subquery.
+
+    Results and state are thrown away.
+    """
+    reason = next(
+        (p.reason for s in plan.subqueries for p in s.prefixes if p.engine == SPARK), None
+    )
+    if reason is not None:
+        raise UnavailableError(
+            "sample", "runs without Spark", reason, "Give --instances by your own measurements."
+        )
+    _run(plan, min(rows, _WARM_ROWS), 1, connectors)
+    reports = _run(plan, rows, _BATCHES, connectors)
+    loads = {s.name: Load(s.name, 0, 0) for s in plan.subqueries}
+    for report in reports:
+        for name, counts in zip(report.subqueries, report.instance_counts, strict=True):
+            cpu_us = counts["cpu_us"] + counts["map_cpu_us"]
+            loads[name] = loads[name].with_more(counts["taken"], cpu_us)
+    return SampleRun(sum(r.rows_in for r in reports), len(reports), tuple(loads.values()))
+
+
+def _run(
+    plan: Plan, rows: int, batches: int, connectors: Mapping[str, Connector] | None
+) -> list[BatchReport]:
+    sinks = {target.name: _Nowhere() for target in plan.targets}
+    options = RunOptions(instances=1, batch_rows=-(-rows // batches))
+    loop = prepare(plan, Place(NO_SPARK), sinks, options, connectors=connectors)
+    reports: list[BatchReport] = []
+    try:
+        while sum(r.rows_in for r in reports) < rows and (report := loop.step()) is not None:
+            reports.append(report)
+    finally:
+        loop.close()
+    return reports
+
+
+class _Nowhere:
+    """A sink that keeps nothing."""
+
+    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
+        """Anything can be thrown away."""
+
+    def stage(self, batch: BatchId, output: Output) -> None:
+        """Nothing is kept."""
+
+    def parts(self, batch: BatchId) -> None:
+        """Tasks cannot write what is thrown away."""
+
+    def publish(self, batch: BatchId) -> None:
+        """Nothing was kept."""
+
+    def close(self) -> None:
+        """Nothing is held open."""

@@ -1,0 +1,30 @@
+"""What a piece of work spent its time on, between a clock and the reports of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tidegate.clock import Clock
+
+
+class Spans:
+    """Wall time between the marks of a batch."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = clock.now()
+        self.spans_ms: dict[str, float] = {}
+
+    def mark(self, name: str) -> None:
+        now = self._clock.now()
+        self.spans_ms[name] = round((now - self._last) * 1e3, 3)
+        self._last = now
+
+
+def added(spans: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The sum of several spans by name."""
+    total: dict[str, float] = {}
+    for one in spans:
+        for name, value in one.items():
+            total[name] = round(total.get(name, 0.0) + value, 3)
+    return total

@@ -1,0 +1,100 @@
+"""State kept by bucket: windows of tuples and processes stay small, and survive what may come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.driver.scene import SCHEMA, Row, compacted, loop_of, memory, plan_of, rows_of
+from tidegate.driver.loop import Loop
+from tidegate.operate.process.advance import Process
+from tidegate.plan.lower import lower
+from tidegate.plan.physical import Plan
+from tidegate.query.node import Input, StreamDef
+from tidegate.query.process import process
+from tidegate.sink.memory import MemorySink
+
+GROUPS, BATCHES, BATCH_ROWS = 40, 70, 100
+
+
+class Latest(Process):
+    """Keeps the newest ten values of each key, and tells their sum."""
+
+    output: Mapping[str, str] = {"k": "string", "total": "bigint"}
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[int]] = {}
+
+    def on_tuple(self, tuple: Any, keys: Sequence[str]) -> Any:
+        for key in keys:
+            kept = [*self.values.get(key, []), tuple.v][-10:]
+            self.values[key] = kept
+            yield {"k": key, "total": sum(kept)}
+
+
+def of_process() -> Plan:
+    stream = StreamDef("s", (), "ts", 0, None, SCHEMA)
+    return lower(process(Input(stream), Latest, "k"))
+
+
+def of_windows(window: str) -> Plan:
+    return plan_of(f"SELECT k, SUM(v) AS v, FIRST(v) AS f FROM s [{window}] GROUP BY k")
+
+
+PLANS = {
+    "tumbling": lambda: of_windows("ROWS 10"),
+    "sliding": lambda: of_windows("ROWS 10 SLIDE 3"),
+    "process": of_process,
+}
+
+
+def rows(count: int) -> list[Row]:
+    """One tuple a millisecond; some groups come often, some seldom."""
+    return [(i / 1000, f"g{(i * i) % GROUPS}", i % 97) for i in range(count)]
+
+
+def run(plan: Plan, folder: Path, **options: Any) -> tuple[Loop, MemorySink]:
+    sink = MemorySink()
+    source = memory(*rows(BATCHES * BATCH_ROWS), end=True)
+    return loop_of(plan, [source], folder, sink, batch_rows=BATCH_ROWS, **options), sink
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_state_does_not_grow(name: str, tmp_path: Path) -> None:
+    """However many batches: few segments, and a few times what is alive in rows and bytes."""
+    loop, _ = run(PLANS[name](), tmp_path)
+    sizes: list[tuple[int, int, int]] = []
+    while not loop.manifest.finished:
+        loop.step()
+        compacted(loop)
+        held = loop.manifest.segments()
+        sizes.append((len(held), sum(s.rows for s in held), sum(s.bytes for s in held)))
+    loop.close()
+    early = [max(s[i] for s in sizes[10:40]) for i in range(3)]
+    late = [max(s[i] for s in sizes[45:]) for i in range(3)]
+    assert all(b <= 1.3 * a for a, b in zip(early, late, strict=True)), (early, late)
+    assert late[0] <= 80
+    if name != "process":
+        assert late[1] <= 4 * GROUPS * 10 + 2 * 1_024
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_switches_and_restarts_change_nothing(name: str, tmp_path: Path) -> None:
+    """The same rows with one instance and no stop, and with many of both."""
+    loop, sink = run(PLANS[name](), tmp_path / "whole", instances=1)
+    loop.run()
+    wanted = rows_of(sink)
+    assert len(wanted) > 500
+    got: list[tuple[Any, ...]] = []
+    for stop in (7, 30, 31, 50, BATCHES):
+        loop, sink = run(
+            PLANS[name](), tmp_path / "pieces", switches={0: 3, 10: 1, 20: 8, 40: 2, 50: 5}
+        )
+        while loop.manifest.batch < stop and not loop.manifest.finished:
+            loop.step()
+        loop.close()
+        got += rows_of(sink)
+    assert got == wanted

@@ -1,0 +1,188 @@
+"""Compaction beside the loop: it happens, keeps results, and bounds the work of a batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow.fs import _MockFileSystem
+
+from tests.driver.scene import Row, compacted, drain, loop_of, memory, plan_of, rows_of, table
+from tests.state.faulty import Steps, faulty
+from tidegate.batch import MIN_US
+from tidegate.driver.compactor import Compactor
+from tidegate.driver.loop import Loop
+from tidegate.execute.retention import PaneHorizon, PaneKeeper
+from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.sink.memory import MemorySink
+from tidegate.state.segment import Segment, write_segment
+from tidegate.state.store import Store
+
+LONG = (
+    "SELECT k, SUM(v) AS v, COUNT(DISTINCT v) AS d, LAST(v) AS l "
+    "FROM s [RANGE 400 SECONDS SLIDE 100 SECONDS] GROUP BY k"
+)
+ROWS: list[Row] = [(t, "abcde"[t % 5], t * 7 % 13) for t in range(180)]
+
+
+def step_and_compact(loop: Loop) -> list[Segment]:
+    """One batch, with the compaction it starts done before the next."""
+    assert loop.step() is not None
+    compacted(loop)
+    return list(loop.manifest.operators["aggregate/panes"])
+
+
+def test_many_small_batches_keep_few_segments_and_the_same_results() -> None:
+    """One row per batch and a long window: the work of a batch must not grow with their number."""
+    steps = Steps()
+    sink, source = MemorySink(), memory()
+    place = (faulty(_MockFileSystem(), steps), "checkpoint")
+    loop = loop_of(plan_of(LONG), [source], place, sink, instances=2)
+    live, work = [], []
+    for row in ROWS:
+        source.append(table(row))
+        before = Counter(steps.kinds)
+        segments = step_and_compact(loop)
+        live.append(len(segments))
+        work.append(sum((steps.kinds - before).values()))
+    assert max(live) <= 20
+    early, late = work[20:60], work[-40:]
+    assert np.mean(late) <= 1.2 * np.mean(early)
+    assert max(late) <= 1.5 * max(early)
+    assert any("compact" in s.name for s in segments)
+    source.end()
+    drain(loop)
+    loop.close()
+    plain = MemorySink()
+    loop_of(plan_of(LONG), [memory(*ROWS, end=True)], (_MockFileSystem(), "x"), plain).run()
+    assert rows_of(sink) == rows_of(plain)
+    assert len(rows_of(plain)) == 5 * 5
+
+
+def test_a_restart_on_compacted_state_gives_the_same_results() -> None:
+    sink, source = MemorySink(), memory()
+    place = (_MockFileSystem(), "checkpoint")
+    for part in range(0, 36, 12):
+        loop = loop_of(plan_of(LONG), [source], place, sink, instances=1 + part // 12)
+        for row in ROWS[part : part + 12]:
+            source.append(table(row))
+            step_and_compact(loop)
+        loop.close()
+    source.end()
+    last = loop_of(plan_of(LONG), [source], place, sink)
+    assert any("compact" in s.name for s in last.manifest.operators["aggregate/panes"])
+    last.run()
+    plain = MemorySink()
+    loop_of(plan_of(LONG), [memory(*ROWS[:36], end=True)], (_MockFileSystem(), "x"), plain).run()
+    assert rows_of(sink) == rows_of(plain)
+
+
+def test_state_goes_when_its_windows_have_closed() -> None:
+    sql = "SELECT k, SUM(v) AS v FROM s [RANGE 10 SECONDS SLIDE 5 SECONDS] GROUP BY k"
+    source, place = memory(), (_MockFileSystem(), "checkpoint")
+    loop = loop_of(plan_of(sql), [source], place)
+    state, files = [], []
+    for row in ROWS[:80]:
+        source.append(table(row))
+        state.append(sum(s.rows for s in step_and_compact(loop)))
+        files.append(len(loop.store.files.list("segment")))
+        assert len(loop.store.files.list("manifest")) <= 2
+    assert max(state[40:]) <= max(state[:40]) < 40
+    assert max(files[40:]) <= max(files[:40]) < 40
+    source.end()
+    drain(loop)
+    loop.close()
+    assert loop.manifest.operators["aggregate/panes"] == ()
+    loop_of(plan_of(sql), [source], place).close()
+    listed = {s.path for m in loop.store.kept() for s in m.segments()}
+    assert {e.name for e in loop.store.files.list("segment")} == listed
+
+
+SPEC = AggregateSpec(4_000_000, 1_000_000, (), (Function("a0", "count", (), None),))
+"""Windows of four panes of a second each."""
+
+
+def partials(store: Store, name: str, panes: list[int], sealed: int) -> Segment:
+    schema = SPEC.partial_schema
+    values = {"bucket": [0] * len(panes), "pane": panes}
+    columns = [pa.array(values.get(f.name, [1] * len(panes)), f.type) for f in schema]
+    return write_segment(store, name, pa.table(columns, schema=schema), "pane", sealed)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store.open(tmp_path)
+    made.create({})
+    return made
+
+
+def test_what_a_frontier_leaves_behind(store: Store) -> None:
+    horizon = PaneHorizon.at(SPEC, 10_000_000)
+    assert (horizon.needed, horizon.sealed) == (7, 10)
+    whole = partials(store, "a", [5, 6], sealed=8)
+    assert horizon.passed(whole)
+    assert not horizon.passed(partials(store, "b", [5, 7], sealed=8))
+    assert horizon.passed(partials(store, "c", [8, 9], sealed=8))
+    assert not horizon.passed(partials(store, "d", [8, 10], sealed=8))
+    between = partials(store, "e", [6, 9], sealed=8)
+    assert not horizon.passed(between), "its bounds alone do not tell"
+    assert PaneHorizon.at(SPEC, MIN_US).passed(whole) is False
+
+
+def test_rows_that_are_live(store: Store) -> None:
+    segment = partials(store, "a", [5, 6, 7, 8, 9, 10, 11], sealed=9)
+    rows = pa.table({"pane": [5, 6, 7, 8, 9, 10, 11]})
+    live = PaneHorizon.at(SPEC, 10_000_000).live(rows, segment)
+    assert live.tolist() == [False, False, True, True, False, True, True]
+
+
+def test_one_piece_of_work_at_a_time_and_its_result_in_place(store: Store) -> None:
+    compactor = Compactor(store, PaneKeeper(SPEC))
+    segments = [partials(store, f"{i:08d}-0000", [20], 0) for i in range(4)]
+    assert compactor.apply(segments) == tuple(segments)
+    compactor.consider(3, segments, 0)
+    running = compactor._running
+    compactor.consider(4, segments, 0)
+    assert compactor._running is running
+    compactor.wait()
+    newest = partials(store, "00000004-0000", [21], 0)
+    placed = compactor.apply([*segments, newest])
+    assert [s.name for s in placed] == ["00000003-compact-00", "00000004-0000"]
+    assert placed[0].rows == 4
+    compactor.close()
+
+
+def test_a_rewrite_of_segments_that_were_purged_meanwhile_is_dropped(store: Store) -> None:
+    compactor = Compactor(store, PaneKeeper(SPEC))
+    segments = [partials(store, f"{i:08d}-0000", [20], 0) for i in range(4)]
+    compactor.consider(3, segments, 0)
+    compactor.wait()
+    assert compactor.apply(segments[1:]) == tuple(segments[1:])
+    assert not store.files.exists("segment/00000003-compact-00.arrow")
+    compactor.close()
+
+
+def test_a_rewrite_that_no_manifest_will_list_goes_at_the_end(store: Store) -> None:
+    compactor = Compactor(store, PaneKeeper(SPEC))
+    segments = [partials(store, f"{i:08d}-0000", [20], 0) for i in range(4)]
+    compactor.consider(3, segments, 0)
+    compactor.close()
+    assert not store.files.exists("segment/00000003-compact-00.arrow")
+    assert all(store.files.exists(s.path) for s in segments)
+
+
+def test_a_failure_is_raised_by_the_next_batch(store: Store) -> None:
+    compactor = Compactor(store, PaneKeeper(SPEC))
+    segments = [partials(store, f"{i:08d}-0000", [20], 0) for i in range(4)]
+    store.delete(segments[2].path)
+    compactor.consider(3, segments, 0)
+    compactor.wait()
+    with pytest.raises(Exception, match="00000002-0000"):
+        compactor.apply(segments)
+    compactor.consider(4, segments, 0)
+    compactor.wait()
+    assert compactor.apply(segments[3:]) == tuple(segments[3:])
+    compactor.close()

@@ -1,0 +1,141 @@
+"""What is said of a run: per batch, and in sum."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tidegate.driver.metrics import KEPT_REPORTS, BatchReport, Summary, imbalance
+from tidegate.spans import Spans
+from tidegate.testing import ManualClock
+
+REPORT = BatchReport(
+    batch=0,
+    rows_in=100,
+    rows_out=10,
+    rows_late=2,
+    rows_rejected=1,
+    instances=2,
+    epoch=0,
+    frontier_us=5,
+    seconds=0.5,
+    spans_ms={"gate": 1.0, "operate": 3.0},
+    imbalance=0.25,
+    state_rows=7,
+    state_bytes=700,
+)
+
+
+def epoch(
+    number: int, batch: int, instances: int, switch_ms: float, subquery: str = "aggregate"
+) -> dict[str, Any]:
+    """An entry of the history of mappings."""
+    return {
+        "subquery": subquery,
+        "epoch": number,
+        "batch": batch,
+        "instances": instances,
+        "switch_ms": switch_ms,
+    }
+
+
+def summary() -> Summary:
+    made = Summary(
+        counters={"rows_in": 1300, "rows_out": 10, "rows_late": 2, "batches": 13},
+        epochs=(epoch(0, 0, 2, 0.1),),
+        finished=True,
+    )
+    for batch in range(3):
+        made.add(replace(REPORT, batch=batch, seconds=0.1 * (batch + 1)))
+    return made
+
+
+def test_the_summary_is_json_with_all_that_is_promised() -> None:
+    said = json.loads(json.dumps(summary().as_dict()))
+    assert set(said) >= {
+        *("rows_in", "rows_out", "rows_late", "rows_rejected", "rows_shed", "batches"),
+        *("rows_per_second", "latency_ms", "comparisons", "epochs", "imbalance", "state_bytes"),
+    }
+    assert (said["rows_in"], said["batches"], said["batches_this_run"]) == (1300, 13, 3)
+    assert said["rows_per_second"] == 500.0
+    assert said["latency_ms"] == {"p50": 200.0, "p95": 290.0, "p99": 298.0}
+    assert said["spans_ms"] == {"gate": 1.0, "operate": 3.0}
+    assert said["imbalance"] == 0.25
+
+
+def test_the_summary_of_a_run_without_a_batch() -> None:
+    said = Summary().as_dict()
+    assert said["rows_per_second"] == 0.0
+    assert said["latency_ms"] == {"p50": 0.0, "p95": 0.0, "p99": 0.0}
+    assert Summary().text().startswith("stopped: 0 rows in, 0 out")
+
+
+def test_a_run_without_end_keeps_the_newest_batches_only() -> None:
+    made = Summary()
+    for batch in range(KEPT_REPORTS + 5):
+        made.add(replace(REPORT, batch=batch))
+    assert len(made.reports) == KEPT_REPORTS
+    assert made.reports[-1].batch == KEPT_REPORTS + 4
+    said = made.as_dict()
+    assert said["batches_this_run"] == KEPT_REPORTS + 5
+    assert said["rows_per_second"] == 200.0
+
+
+def test_the_text_names_switches_and_what_to_do_about_late_rows() -> None:
+    made = summary()
+    assert "epoch" not in made.text()
+    made.epochs = (*made.epochs, epoch(1, 4, 3, 0.25))
+    text = made.text()
+    assert text.startswith("finished: 1,300 rows in, 10 out, 2 late, 0 rejected, 0 shed")
+    assert "epoch 1: 3 instances from batch 4, switched in 0.25 ms" in text.splitlines()
+    assert "allow DISORDER" in text
+    made.counters["rows_late"] = 0
+    assert "DISORDER" not in made.text()
+
+
+def test_the_text_names_the_subquery_that_switched_where_there_are_several() -> None:
+    made = summary()
+    made.epochs = (
+        *made.epochs,
+        epoch(0, 0, 2, 0.1, "join"),
+        epoch(1, 4, 3, 0.25, "join"),
+        epoch(1, 5, 1, 0.5),
+    )
+    assert [line for line in made.text().splitlines() if "epoch" in line] == [
+        "join epoch 1: 3 instances from batch 4, switched in 0.25 ms",
+        "aggregate epoch 1: 1 instance from batch 5, switched in 0.50 ms",
+    ]
+
+
+def test_instances_are_counted_by_subquery() -> None:
+    made = Summary()
+    for names in (("aggregate", "join", "join"), ("aggregate", "aggregate", "join")):
+        counts = tuple({"cpu_us": 10 ** (i + 1), "outputs": i} for i in range(3))
+        made.add(replace(REPORT, subqueries=names, instance_counts=counts))
+    zero = {"comparisons": 0, "compared": 0}
+    assert made.as_dict()["per_instance"] == [
+        {"subquery": "aggregate", "instance": 0, "outputs": 0, "cpu_us": 20, **zero},
+        {"subquery": "aggregate", "instance": 1, "outputs": 1, "cpu_us": 100, **zero},
+        {"subquery": "join", "instance": 0, "outputs": 3, "cpu_us": 1100, **zero},
+        {"subquery": "join", "instance": 1, "outputs": 2, "cpu_us": 1000, **zero},
+    ]
+
+
+def test_spans_are_the_times_between_marks() -> None:
+    clock = ManualClock(5.0)
+    spans = Spans(clock)
+    clock.advance(0.25)
+    spans.mark("gate")
+    clock.advance(1.0)
+    spans.mark("operate")
+    assert spans.spans_ms == {"gate": 250.0, "operate": 1000.0}
+
+
+@pytest.mark.parametrize(
+    ("loads", "expected"), [([], 0.0), ([0, 0], 0.0), ([5, 5], 0.0), ([10, 0], 1.0), ([7], 0.0)]
+)
+def test_imbalance_is_the_greatest_load_over_the_mean(loads: list[int], expected: float) -> None:
+    assert imbalance(loads) == expected

@@ -1,0 +1,92 @@
+"""Outcomes and parcels as files of one batch."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.driver.scene import PASSED, plan_of, table
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.execute import exchange
+from tidegate.execute.job import EVERY, LATE, PARTIAL, Job, Outcome, Parcel, Piece
+from tidegate.route.mapping import even
+from tidegate.state.store import Store
+
+(SUBQUERY,) = plan_of(PASSED).subqueries
+(PORT,) = SUBQUERY.ports
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    store = Store.open(tmp_path)
+    made = Job(3, SUBQUERY, (), even(4, 2), MIN_US, MAX_US, {}, store.handle())
+    exchange.begin(made)
+    yield made
+    exchange.clear(made)
+    assert not (tmp_path / exchange.FOLDER).exists()
+
+
+def many(count: int) -> pa.Table:
+    return table(*[(i, "k", i) for i in range(count)])
+
+
+def test_an_outcome_whose_rows_are_elsewhere_is_small(job: Job) -> None:
+    """A slice of a table pickles all of its memory; what stays must not."""
+    rows = many(10_000)
+    left = exchange.store_rows(job, Outcome(0, (Piece.of(PORT, rows),)))
+    (piece,) = left.pieces
+    assert piece.table is None
+    assert len(pickle.dumps(left)) < 2_000
+    assert (piece.count, piece.low_us, piece.high_us) == (10_000, 0, 9_999_000_000)
+    assert piece.load().equals(rows)
+
+
+def test_few_rows_stay_where_they_are_and_ports_do_not_share_a_file(job: Job) -> None:
+    tables = [many(3), many(10_000), many(20_000)]
+    outcome = Outcome(1, tuple(Piece.of(PORT, t) for t in tables))
+    left = exchange.store_rows(job, outcome)
+    assert [p.table is None for p in left.pieces] == [False, True, True]
+    assert [p.load().num_rows for p in left.pieces] == [3, 10_000, 20_000]
+    assert (left.rows, left.instance) == (30_003, 1)
+
+
+def test_the_rows_of_two_instances_are_apart(job: Job) -> None:
+    tables = [many(10_000), many(20_000)]
+    left = [
+        exchange.store_rows(job, Outcome(i, (Piece.of(PORT, t),))) for i, t in enumerate(tables)
+    ]
+    assert [o.pieces[0].load().num_rows for o in left] == [10_000, 20_000]
+
+
+def test_an_instance_receives_its_parcels_and_those_for_all(job: Job) -> None:
+    parcels = [
+        Parcel(0, 7, PARTIAL, b"zero"),
+        Parcel(1, 7, PARTIAL, b"one"),
+        Parcel(EVERY, 7, PARTIAL, b"all"),
+        Parcel(1, 7, LATE, b"", "s"),
+    ]
+    shipment = exchange.ship(job, "map-7", parcels)
+    assert [bytes(p.data) for p in exchange.receive([shipment], 0)] == [b"zero", b"all"]
+    mine = exchange.receive([shipment], 1)
+    assert [(bytes(p.data), p.kind, p.label) for p in mine] == [
+        (b"one", PARTIAL, ""),
+        (b"all", PARTIAL, ""),
+        (b"", LATE, "s"),
+    ]
+
+
+def test_what_a_piece_says_of_no_rows() -> None:
+    piece = Piece.of(PORT, table())
+    assert (piece.count, piece.load().num_rows) == (0, 0)
+
+
+def test_a_piece_is_in_the_time_of_its_port(job: Job) -> None:
+    (port,) = plan_of("SELECT COUNT(*) AS n FROM s [RANGE 10 SECONDS]").subqueries[0].ports
+    ends = pa.array(np.array([10, 20, 20]) * 1_000_000).cast(pa.timestamp("us", "UTC"))
+    piece = Piece.of(port, pa.table({"window_start": ends, "window_end": ends}))
+    assert (piece.low_us, piece.high_us) == (9_999_999, 19_999_999), "the last instant inside"

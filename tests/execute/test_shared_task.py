@@ -1,0 +1,99 @@
+"""The tasks of the shared exchange called in this process: their rows, and what they count."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.driver.scene import loop_of, memory, plan_of, rows_of
+from tidegate.driver.metrics import BatchReport
+from tidegate.execute.exchange import begin, clear, leave
+from tidegate.execute.executor import Draft, Executor, Outcomes
+from tidegate.execute.job import Job, Outcome
+from tidegate.execute.shared_task import batch_task, instance_task, map_task, whole_task
+from tidegate.sink.memory import MemorySink
+
+QUERY = """
+SELECT MAX(n) AS most FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 2 SECONDS] GROUP BY k)
+[RANGE 4 SECONDS]
+"""
+ROWS = [(second / 10, "abc"[second % 3], second) for second in range(200)]
+INSTANCES = 3
+
+
+class SharedTasks(Executor):
+    """Runs the tasks of a job as the executor on Spark does, one after the other."""
+
+    def __init__(self, small: bool) -> None:
+        self._small = small
+
+    def run(self, job: Job) -> list[Outcome]:
+        begin(job)
+        path = leave(job, "job", pickle.dumps(job))
+        numbers = range(job.mapping.instances)
+        if self._small:
+            return [whole_task(job, i) for i in numbers]
+        shipments = [map_task(job, n) for n in range(len(job.splits))]
+        assert all(set(s.spans_ms) == {"map ship"} for s in shipments)
+        return [instance_task((path, shipments), i) for i in numbers]
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        clear(jobs[0])
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class OneTask(SharedTasks):
+    """Runs a whole batch as the executor on Spark does where it is tiny."""
+
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        outcomes, seconds = batch_task(pickle.loads(pickle.dumps(tuple(drafts))), 0)
+        assert seconds > 0
+        first, last = outcomes
+        assert sum(p.count for o in first for p in o.pieces) == 0, "nobody takes them any more"
+        assert sum(p.count for o in last for p in o.pieces) > 0
+        return [d.job for d in drafts], outcomes
+
+
+def run(folder: Path, executor: SharedTasks | None) -> tuple[list[tuple], BatchReport]:
+    sink = MemorySink()
+    loop = loop_of(plan_of(QUERY), [memory(*ROWS, end=True)], folder, sink, instances=INSTANCES)
+    if executor is not None:
+        loop.executor = executor
+    (report,) = loop.run().reports
+    return rows_of(sink), report
+
+
+@pytest.mark.parametrize(
+    "executor",
+    [SharedTasks(small=True), SharedTasks(small=False), OneTask(small=True)],
+    ids=["whole", "map and instance", "one task"],
+)
+def test_rows_and_counts(tmp_path: Path, executor: SharedTasks) -> None:
+    """Every tuple is counted as taken once, also where every instance reads all of them."""
+    expected, _ = run(tmp_path / "local", None)
+    rows, report = run(tmp_path / "shared", executor)
+    assert rows == expected
+    assert len(rows) == 5
+    taken = [c["taken"] for c in report.instance_counts]
+    assert report.subqueries == ("aggregate",) * INSTANCES + ("aggregate2",) * INSTANCES
+    assert sum(taken[:INSTANCES]) == len(ROWS)
+    assert sum(taken[INSTANCES:]) == 30, "three keys in ten windows"
+
+
+def test_what_tasks_spend_their_time_on(tmp_path: Path) -> None:
+    _, report = run(tmp_path, SharedTasks(small=False))
+    spent = {"map read", "map take", "map evaluate", "map fold", "map deal", "instance ship"}
+    assert spent <= set(report.tasks_ms)
+
+
+def test_instances_that_read_a_small_batch_each_say_what_that_took(tmp_path: Path) -> None:
+    _, small = run(tmp_path / "small", SharedTasks(small=True))
+    _, large = run(tmp_path / "large", SharedTasks(small=False))
+    assert all("map_cpu_us" in c for c in small.instance_counts)
+    assert all(c["map_cpu_us"] > 0 for c in small.instance_counts[:INSTANCES])
+    assert [c["map_cpu_us"] for c in large.instance_counts[1:INSTANCES]] == [0, 0]

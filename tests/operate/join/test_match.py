@@ -1,0 +1,189 @@
+"""Pairs by every method equal a nested loop, for any cut into batches and any instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.batch import ORDER, SEQ, SRC, TS
+from tidegate.operate.join.match import (
+    BUCKET,
+    RANK,
+    Held,
+    News,
+    arranged,
+    ints,
+    match,
+)
+from tidegate.operate.join.match import places as places_of
+from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN, Extent, Interval, JoinSpec, Side
+from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
+
+DOUBLE, LONG, BOOL = pa.float64(), pa.int64(), pa.bool_()
+L0, L1, R0, R1 = (Column(n, t) for n, t in zip(("l0", "l1", "r0", "r1"), (DOUBLE, LONG) * 2))
+Row = tuple[int, float | None, int | None]
+Key = tuple[int, int, int]
+
+
+def moved(column: Expr, by: float) -> Expr:
+    return Call("add", (column, Literal(by, DOUBLE)), DOUBLE)
+
+
+NEAR = Interval(BAND, "near", L0, moved(L0, -2), moved(L0, 2), R0, moved(R0, -2), moved(R0, 2))
+SAME = Interval(EQUAL, "same", L1, None, None, R1, None, None)
+IS_NEAR = Call(
+    "le",
+    (Call("abs", (Call("subtract", (L0, R0), DOUBLE),), DOUBLE), Literal(2.0, DOUBLE)),
+    BOOL,
+)
+IS_SAME = Call("eq", (L1, R1), BOOL)
+
+
+def near(left: Row, right: Row) -> bool:
+    return left[1] is not None and right[1] is not None and abs(left[1] - right[1]) <= 2
+
+
+def same(left: Row, right: Row) -> bool:
+    return left[2] is not None and left[2] == right[2]
+
+
+@dataclass(frozen=True)
+class Query:
+    predicate: tuple[Expr, ...]
+    intervals: tuple[Interval, ...]
+    plain: Callable[[Row, Row], bool]
+
+    def spec(self, method: int | None, left: Extent, right: Extent) -> JoinSpec:
+        name = SCAN
+        if method is not None:
+            name = BAND if self.intervals[method].kind == BAND else HASH
+        sides = [
+            Side(((f"{c}0", DOUBLE), (f"{c}1", LONG)), e) for c, e in (("l", left), ("r", right))
+        ]
+        return JoinSpec(*sides, self.predicate, None, self.intervals, name, method)
+
+
+QUERIES = [
+    Query((IS_NEAR,), (NEAR,), near),
+    Query((IS_SAME,), (SAME,), same),
+    Query((IS_NEAR, IS_SAME), (NEAR, SAME), lambda a, b: near(a, b) and same(a, b)),
+    Query((IS_NEAR, IS_SAME), (), lambda a, b: near(a, b) and same(a, b)),
+    Query((), (), lambda a, b: True),
+]
+rows = st.lists(
+    st.tuples(
+        st.integers(0, 30),
+        st.none() | st.integers(-3, 9).map(lambda v: v / 2),
+        st.none() | st.integers(0, 2),
+    ),
+    max_size=25,
+).map(lambda found: sorted(found, key=lambda r: r[0]))
+extents = st.integers(0, 20).map(lambda us: Extent(us, None)) | st.integers(1, 6).map(
+    lambda n: Extent(None, n)
+)
+
+
+def table(side: int, found: list[Row]) -> pa.Table:
+    c = "lr"[side]
+    return pa.table(
+        {
+            TS: pa.array([r[0] for r in found], LONG),
+            SRC: pa.array([side << 32] * len(found), LONG),
+            SEQ: pa.array(range(len(found)), LONG),
+            BUCKET: pa.array([i % 4 for i in range(len(found))], pa.int32()),
+            f"{c}0": pa.array([r[1] for r in found], DOUBLE),
+            f"{c}1": pa.array([r[2] for r in found], LONG),
+        }
+    )
+
+
+def keys(found: pa.Table) -> list[Key]:
+    return list(zip(*(found.column(c).to_pylist() for c in ORDER)))
+
+
+def plain(
+    query: Query, left: list[Row], right: list[Row], extents: tuple[Extent, Extent]
+) -> tuple[list[tuple[Key, Key]], int]:
+    """Every pair looked at; the matching ones, and how many are in each other's windows."""
+    sides = [left, right]
+    order = sorted(
+        ((r[0], side << 32, i), side)
+        for side, found in enumerate(sides)
+        for i, r in enumerate(found)
+    )
+    pairs, compared = [], 0
+    for place, (later, side) in enumerate(order):
+        before = [k for k, other in order[:place] if other != side]
+        extent = extents[1 - side]
+        if extent.rows is not None:
+            before = before[-extent.rows :]
+        else:
+            assert extent.range_us is not None
+            before = [k for k in before if later[0] - k[0] <= extent.range_us]
+        compared += len(before)
+        for earlier in before:
+            one, other = (earlier, later) if side == 1 else (later, earlier)
+            if query.plain(left[one[2]], right[other[2]]):
+                pairs.append((later, earlier))
+    return sorted(pairs), compared
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=["near", "same", "both", "no interval", "all"])
+@given(
+    left=rows,
+    right=rows,
+    windows=st.tuples(extents, extents),
+    cuts=st.lists(st.integers(0, 31), max_size=3).map(sorted),
+    instances=st.integers(1, 3),
+)
+def test_all_methods_equal_a_nested_loop(
+    query: Query,
+    left: list[Row],
+    right: list[Row],
+    windows: tuple[Extent, Extent],
+    cuts: list[int],
+    instances: int,
+) -> None:
+    expected = plain(query, left, right, windows)
+    for method in (None, *range(len(query.intervals))):
+        spec = query.spec(method, *windows)
+        assert batches(spec, [table(0, left), table(1, right)], cuts, instances) == expected
+
+
+def batches(
+    spec: JoinSpec, tuples: list[pa.Table], cuts: list[int], instances: int
+) -> tuple[list[tuple[Key, Key]], int]:
+    """Batch by batch; instance i holds the buckets that are i modulo their number."""
+    found: list[tuple[Key, Key]] = []
+    implied, before = 0, [0, 0]
+    state: list[list[list[Held]]] = [[[], []] for _ in range(instances)]
+    for low, high in zip([-1, *cuts], [*cuts, 99]):
+        new = [
+            t.filter((ints(t, TS) >= low) & (ints(t, TS) < high)).combine_chunks() for t in tuples
+        ]
+        place = places_of(new[0], new[1])
+        for i in range(instances):
+            news = [
+                News(
+                    t, place[s], np.asarray(t.column(BUCKET).to_numpy() % instances == i), before[s]
+                )
+                for s, t in enumerate(new)
+            ]
+            pairs, work = match(spec, (news[0], news[1]), (state[i][0], state[i][1]))
+            implied += work.implied
+            assert work.made <= work.implied or spec.method != SCAN
+            for p in pairs:
+                later, earlier = (p.left, p.right) if p.later == 0 else (p.right, p.left)
+                found += zip(keys(later), keys(earlier))
+            for s in range(2):
+                kept = news[s].table.append_column(RANK, pa.array(news[s].ranks))
+                held = kept.filter(pa.array(news[s].held)).combine_chunks()
+                state[i][s].append(Held(arranged(spec, s, held)))
+        before = [b + t.num_rows for b, t in zip(before, new)]
+    return sorted(found), implied

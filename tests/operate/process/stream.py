@@ -1,0 +1,190 @@
+"""Classes of users, and how a test runs one: over batches, buckets and instances as it likes."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign, pending
+from tidegate.operate.process.definition import TRIGGER
+
+Row = Mapping[str, Any]
+COLUMNS = (("k", pa.list_(pa.string())), ("v", pa.int64()), ("src", pa.string()))
+US = timedelta(microseconds=1)
+
+
+class Seen(Process):
+    """For every key, how many tuples there were, what came before, and the values in a set."""
+
+    output = {"key": "string", "n": "bigint", "before": "bigint", "sum": "bigint"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.counts: dict[str | None, int] = {}
+        self.last: dict[tuple[str | None, int], int | None] = {}
+        self.values: set[int] = set()
+
+    def on_tuple(self, tuple: Any, keys: list[str | None]) -> Iterator[dict[str, Any]]:
+        if tuple.v is not None:
+            self.values.add(tuple.v)
+        for key in keys:
+            n = self.counts[key] = self.counts.get(key, 0) + 1
+            before = self.last.get((key, n - 1))
+            self.last = {**{p: v for p, v in self.last.items() if p[0] != key}, (key, n): tuple.v}
+            yield {"key": key, "n": n, "before": before, "sum": sum(self.values)}
+
+
+class Silence(Process):
+    """Says which keys were silent for 3 us, and goes on asking a few times."""
+
+    output = {"key": "string", "since": "timestamp", "asked": "int"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.at: dict[str | None, datetime] = {}
+        self.asked = 0
+
+    def on_tuple(self, tuple: Any, keys: list[str | None]) -> list[tuple[Any, ...]]:
+        for key in keys:
+            self.at[key] = tuple.ts
+        self.wake(tuple.ts + 3 * US)
+        if tuple.v == 1:
+            self.wake(tuple.ts)
+        return [(keys[0], tuple.ts, -1)] if tuple.v == 2 else []
+
+    def on_frontier(self, ts: datetime) -> Iterator[dict[str, Any]]:
+        for key, since in self.at.items():
+            if ts - since >= 3 * US:
+                self.asked += 1
+                yield {"key": key, "since": since, "asked": self.asked}
+        if self.asked % 3 and self.at:
+            self.at.pop(next(iter(self.at)))
+            self.wake(ts + 2 * US)
+
+
+class Dealt(Process):
+    """Every bucket sees all tuples, keeps every so-manieth, and compares the next with those."""
+
+    output = {"one": "bigint", "other": "bigint"}  # noqa: RUF012
+
+    def __init__(self, most: int = 5) -> None:
+        self.count = 0
+        self.kept: deque[Any] = deque(maxlen=most)
+
+    def on_tuple(self, tuple: Any, keys: list[Any]) -> Iterator[tuple[Any, ...]]:
+        assert keys == []
+        for kept in self.kept:
+            if kept["v"] != tuple["v"]:
+                yield kept["v"], tuple["v"]
+        if self.count % self.buckets == self.bucket:
+            self.kept.append({"v": tuple["v"]})
+        self.count += 1
+
+
+class SeenByBatch(Process):
+    """As many tuples for every key as `Seen` says, by whole columns."""
+
+    output = {"key": "string", "n": "bigint"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.counts: dict[str | None, int] = {}
+
+    def process(self, batch: pa.Table) -> pa.Table:
+        numbers = []
+        for key in batch["key"].to_pylist():
+            self.counts[key] = self.counts.get(key, 0) + 1
+            numbers.append(self.counts[key])
+        backwards = np.arange(len(numbers))[::-1]
+        table = pa.table({"n": numbers, "key": batch["key"], "row": np.arange(len(numbers))})
+        return table.take(pa.array(backwards))
+
+
+class TimedByBatch(SeenByBatch):
+    """Sums per event time in numpy, told a moment later; memory that is lent changes at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = np.zeros(1, np.int64)
+
+    def process(self, batch: pa.Table) -> pa.Table | None:
+        assert len(batch["ts"].unique()) == 1
+        self.total += batch.num_rows
+        self.wake(batch["ts"][0].as_py() + US)
+        lent = pa.array(self.total)
+        return pa.table({"key": ["now"], "n": lent, "row": pa.array([0], pa.int8())})
+
+    def on_frontier(self, ts: datetime) -> pa.Table:
+        return pa.table({"key": ["later"], "n": pa.array(self.total)})
+
+
+def spec_of(factory: Any, keys: Any = ("k",), filter: Any = None) -> ProcessSpec:
+    output = {"string": pa.string(), "bigint": pa.int64(), "int": pa.int32()}
+    output["timestamp"] = pa.timestamp("us", tz="UTC")
+    made = factory()
+    types = tuple((name, output[type_]) for name, type_ in made.output.items())
+    return ProcessSpec(factory, COLUMNS, keys, types, filter, type(made).__name__)
+
+
+def table_of(rows: Sequence[Row]) -> pa.Table:
+    """Tuples as the engine has them: ts, src, seq, and the columns by position."""
+    order = [pa.array([r[name] for r in rows], pa.int64()) for name in ("ts", "src", "seq")]
+    columns = [
+        pa.array([r["k"] for r in rows], COLUMNS[0][1]),
+        pa.array([r["v"] for r in rows], pa.int64()),
+        pa.array(["x" for _ in rows], pa.string()),
+    ]
+    return pa.table([*order, *columns], names=["ts", "src", "seq", "p0", "p1", "p2"])
+
+
+def run(
+    spec: ProcessSpec,
+    rows: Sequence[Row],
+    frontiers: Sequence[int] = (),
+    instances: Sequence[int] = (1,),
+    total: int = 5,
+    seed: int = 0,
+    state: dict[int, bytes] | None = None,
+) -> list[tuple[Any, ...]]:
+    """The output over batches that end at the frontiers, each row with its time first.
+
+    Batch i runs on `instances[i % len]` instances, and its rows come to them in any order.
+    """
+    chance = np.random.default_rng(seed)
+    state = {} if state is None else state
+    output: list[tuple[Any, ...]] = []
+    bounds = [MIN_US, *sorted(set(frontiers)), MAX_US]
+    for batch, (previous, frontier) in enumerate(itertools.pairwise(bounds)):
+        news = assign(spec, table_of([r for r in rows if previous <= r["ts"] < frontier]), total)
+        news = news.take(pa.array(chance.permutation(news.num_rows)))
+        count = instances[batch % len(instances)]
+        owners = chance.integers(0, count, total)
+        parts = []
+        for instance in range(count):
+            mine = np.flatnonzero(owners == instance).tolist()
+            owned = news if spec.keys is None else _of(news, mine)
+            touched = {b: state[b] for b in mine if b in state}
+            made, changed = advance(
+                spec, mine, touched, owned, previous, frontier, "test", total=total
+            )
+            assert made.schema == spec.result
+            assert set(changed) <= set(mine)
+            state |= changed
+            parts.append(made)
+        table = pa.concat_tables(parts)
+        for part in parts:
+            assert part.equals(part.sort_by([(c, "ascending") for c in TRIGGER]))
+        table = table.sort_by([(c, "ascending") for c in TRIGGER])
+        names = [name for name, _ in spec.output]
+        columns = [table["trigger_ts"], *(table[n] for n in names)]
+        output += list(zip(*(c.to_pylist() for c in columns)))
+        assert all((p := pending(s)) is None or p >= frontier for s in state.values())
+    return output
+
+
+def _of(news: pa.Table, buckets: list[int]) -> pa.Table:
+    return news.filter(pa.array(np.isin(news["bucket"].to_numpy(), buckets)))
