@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NewType
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 TS, SRC, SEQ = ORDER = "ts", "src", "seq"
@@ -39,3 +41,9 @@ def mapped(path: str) -> pa.Buffer:
     """A file of this host as memory, shared with all that map it."""
     with pa.memory_map(path) as file:
         return file.read_buffer()
+
+
+def ints(table: pa.Table, column: str) -> npt.NDArray[np.int64]:
+    """An integer column without NULL as an array."""
+    values: npt.NDArray[np.int64] = table.column(column).to_numpy()
+    return values

@@ -104,8 +104,8 @@ def drain(loop: Loop) -> int:
 
 def compacted(loop: Loop) -> None:
     """Wait for the rewriting of state that the last batch started; the next one takes it in."""
-    for stage in loop._stages:
-        for compactor in stage._compactors.values():
+    for subquery in loop._subqueries:
+        for compactor in subquery._compactors.values():
             compactor.wait()
 
 

@@ -15,8 +15,8 @@ from tests.state.faulty import Steps, faulty
 from tidegate.batch import MIN_US
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.loop import Loop
-from tidegate.execute.retention import PaneHorizon, PaneKeeper
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
 from tidegate.sink.memory import MemorySink
 from tidegate.state.segment import Segment, write_segment
 from tidegate.state.store import Store

@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 
 from tests.driver.scene import compacted
+from tidegate.batch import ints
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
-from tidegate.execute.retention import SIDES
-from tidegate.operate.join.match import ints
+from tidegate.operate.join.operator import StreamJoin
+from tidegate.operate.join.state import SIDES
 from tidegate.plan.lower import lower
+from tidegate.plan.lowered import Choices
 from tidegate.plan.method import JoinOptions
 from tidegate.query.output import single
 from tidegate.session.launch import Place, prepare
@@ -50,7 +52,7 @@ def loop_of(
 ) -> tuple[Loop, MemorySink]:
     script = read_script(STREAMS.format(rows=rows, rate=rate, domain=domain) + sql)
     node = single(bind(script, streams_of(script)))
-    plan = lower(node, join=JoinOptions(method=method, routing=routing))
+    plan = lower(node, choices=Choices(JoinOptions(method=method, routing=routing)))
     sink = MemorySink()
     options = RunOptions(instances=instances, batch_rows=batch_rows)
     return prepare(plan, Place("none"), {None: sink}, options, str(folder)), sink
@@ -158,8 +160,8 @@ def test_another_query_in_the_place_of_a_deleted_checkpoint_sees_its_own_values(
         sql = queries[min(len(found), 1)]
         shutil.rmtree(tmp_path / "same", ignore_errors=True)
         loop, sink = loop_of(sql, place, 16_000, 24_000)
-        join = loop.plan.subqueries[0].join
-        assert join is not None
+        join = loop.plan.subqueries[0].operator
+        assert isinstance(join, StreamJoin)
         assert join.spec.index == 0
         loop.run()
         found.append(sink.table())

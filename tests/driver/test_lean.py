@@ -15,7 +15,8 @@ from tests.driver.scene import compacted
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
-from tidegate.execute.retention import PaneHorizon
+from tidegate.operate.aggregate.operator import WindowAggregate
+from tidegate.operate.aggregate.state import PaneHorizon
 from tidegate.session.launch import Place, plan_for, prepare
 from tidegate.session.script import streams_of
 from tidegate.sink.memory import CallSink
@@ -45,8 +46,8 @@ def loop_of(sql: str, folder: Path, batch_rows: int) -> Loop:
 
 def share_of_live(loop: Loop) -> tuple[int, int]:
     """The bytes of all segments, and those of their live rows as plain Arrow."""
-    aggregate = loop.plan.subqueries[0].aggregate
-    assert aggregate is not None
+    aggregate = loop.plan.subqueries[0].operator
+    assert isinstance(aggregate, WindowAggregate)
     horizon = PaneHorizon.at(aggregate.spec, loop.manifest.frontier_us)
     held = live = 0
     for segment in loop.manifest.operators["aggregate/panes"]:

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from tests.driver.scene import COUNTS, PASSED, plan_of, table
 from tidegate.batch import MAX_US, MIN_US, to_bytes
+from tidegate.collect.order import TotalOrder
+from tidegate.collect.window import WindowOrder
 from tidegate.execute import delivery as edge
 from tidegate.execute.delivery import Delivery, EdgeReader
 from tidegate.execute.job import Outcome, Piece
-from tidegate.plan.physical import AggregatePlan, Port
+from tidegate.operate.port import Port
 from tidegate.schema import TIME
 
 (SORTED,) = plan_of(PASSED).subqueries[0].ports
@@ -35,7 +37,7 @@ def windows(*rows: tuple[int, str, int]) -> pa.Table:
 
 
 def delivered(port: Port, *tables: pa.Table) -> Delivery:
-    kind = AggregatePlan if port.time == "window_end" else None
+    kind = WindowOrder() if port.time == "window_end" else TotalOrder()
     return Delivery("before", kind, port, tuple(Piece.of(port, t) for t in tables))
 
 
@@ -111,8 +113,8 @@ def test_readers_take_the_pieces_of_their_port(tmp_path: Path) -> None:
     left = Piece(1, 2_000_000, 2_000_000, None, str(path))
     other = Piece.of(SORTED, table((7, "z", 7)))
     outcomes = [Outcome(0, (other, Piece.of(SORTED, kept))), Outcome(1, (other, left))]
-    delivery = Delivery.of("job", None, 1, SORTED, outcomes)
-    assert (delivery.source, delivery.operator) == ("job", None)
+    delivery = Delivery.of("job", TotalOrder(), 1, SORTED, outcomes)
+    assert (delivery.source, delivery.order) == ("job", TotalOrder())
     (reader,) = delivery.readers()
     assert values(pickle.loads(pickle.dumps(reader))) == [1, 2]
 

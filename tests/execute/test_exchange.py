@@ -13,8 +13,9 @@ import pytest
 from tests.driver.scene import PASSED, plan_of, table
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.execute import exchange
-from tidegate.execute.job import EVERY, LATE, PARTIAL, Job, Outcome, Parcel, Piece
+from tidegate.execute.job import LATE, ROWS, Job, Outcome, Parcel, Piece
 from tidegate.route.mapping import even
+from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.state.store import Store
 
 (SUBQUERY,) = plan_of(PASSED).subqueries
@@ -65,17 +66,17 @@ def test_the_rows_of_two_instances_are_apart(job: Job) -> None:
 
 def test_an_instance_receives_its_parcels_and_those_for_all(job: Job) -> None:
     parcels = [
-        Parcel(0, 7, PARTIAL, b"zero"),
-        Parcel(1, 7, PARTIAL, b"one"),
-        Parcel(EVERY, 7, PARTIAL, b"all"),
+        Parcel(0, 7, ROWS, b"zero"),
+        Parcel(1, 7, ROWS, b"one"),
+        Parcel(EVERY_INSTANCE, 7, ROWS, b"all"),
         Parcel(1, 7, LATE, b"", "s"),
     ]
     shipment = exchange.ship(job, "map-7", parcels)
     assert [bytes(p.data) for p in exchange.receive([shipment], 0)] == [b"zero", b"all"]
     mine = exchange.receive([shipment], 1)
     assert [(bytes(p.data), p.kind, p.label) for p in mine] == [
-        (b"one", PARTIAL, ""),
-        (b"all", PARTIAL, ""),
+        (b"one", ROWS, ""),
+        (b"all", ROWS, ""),
         (b"", LATE, "s"),
     ]
 

@@ -15,6 +15,7 @@ from pyarrow import csv
 
 from tests.driver.scene import PASSED, plan_of, table
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.collect.order import TotalOrder
 from tidegate.execute import delivery as edge
 from tidegate.execute import splits
 from tidegate.execute.delivery import Delivery
@@ -23,6 +24,7 @@ from tidegate.execute.job import Job, Piece
 from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut, Intake, Taken
 from tidegate.gate.track import Slice
+from tidegate.operate.stateless import Stateless
 from tidegate.plan.physical import Edge, Subquery
 from tidegate.route.mapping import even
 from tidegate.schema import TIME
@@ -46,7 +48,7 @@ ONE = reading(0)
 def delivery(*tables: pa.Table, source: str = "before") -> Delivery:
     """What the instances of an earlier subquery put on an edge."""
     (port,) = ONE.ports
-    return Delivery(source, None, port, tuple(Piece.of(port, t) for t in tables))
+    return Delivery(source, TotalOrder(), port, tuple(Piece.of(port, t) for t in tables))
 
 
 def cut_of(
@@ -73,6 +75,12 @@ def completed(
     mapping = even(8, instances)
     job = Job(0, subquery, reads, mapping, cut.previous_us, cut.frontier_us, {}, store)
     return Draft(job, time_span(subquery, cut)).completed(given)
+
+
+def cuts(job: Job) -> tuple[int, ...]:
+    """The event times that divide the tuples of a job without an operator."""
+    assert isinstance(job.operator, Stateless)
+    return job.operator.cuts_us
 
 
 def memory(*times: float, id: str = "m") -> MemorySource:
@@ -199,22 +207,22 @@ def cut_between(low: int, high: int, previous: int, reached: int) -> Cut:
 
 @pytest.mark.parametrize("instances", [1, 2, 3, 7])
 def test_time_cuts_divide_the_ready_range_evenly(instances: int) -> None:
-    cuts = completed(ONE, cut_between(0, 1000, MIN_US, MAX_US), {}, instances=instances).cuts_us
-    assert len(cuts) == instances - 1
-    widths = np.diff([0, *cuts, 1000])
+    found = cuts(completed(ONE, cut_between(0, 1000, MIN_US, MAX_US), {}, instances=instances))
+    assert len(found) == instances - 1
+    widths = np.diff([0, *found, 1000])
     assert widths.max() - widths.min() <= 1
 
 
 def test_time_cuts_look_at_what_is_ready_only() -> None:
-    assert completed(ONE, cut_between(0, 1000, 100, 300), {}, instances=2).cuts_us == (200,)
+    assert cuts(completed(ONE, cut_between(0, 1000, 100, 300), {}, instances=2)) == (200,)
     whole = cut_between(MIN_US + 1, MAX_US - 1, MIN_US, MAX_US)
-    assert completed(ONE, whole, {}, instances=2).cuts_us == (-1,)
+    assert cuts(completed(ONE, whole, {}, instances=2)) == (-1,)
 
 
 def test_time_cuts_where_nothing_is_ready() -> None:
-    assert completed(ONE, Cut((), 0, 5, 9, False), {}, instances=3).cuts_us == (MAX_US, MAX_US)
-    assert completed(ONE, cut_between(7, 7, 5, 9), {}, instances=3).cuts_us == (7, 7)
-    assert completed(ONE, cut_between(MAX_US, MIN_US, 5, 9), {}, instances=2).cuts_us == (MAX_US,)
+    assert cuts(completed(ONE, Cut((), 0, 5, 9, False), {}, instances=3)) == (MAX_US, MAX_US)
+    assert cuts(completed(ONE, cut_between(7, 7, 5, 9), {}, instances=3)) == (7, 7)
+    assert cuts(completed(ONE, cut_between(MAX_US, MIN_US, 5, 9), {}, instances=2)) == (MAX_US,)
 
 
 def test_time_cuts_look_at_what_the_subquery_reads() -> None:
@@ -223,9 +231,9 @@ def test_time_cuts_look_at_what_the_subquery_reads() -> None:
         Edge(0, 0): delivery(table((2, "k", 1)), table(), table((4, "k", 1))),
         Edge(0, 1): delivery(table((100, "k", 1))),
     }
-    assert completed(reading(Edge(0, 0)), cut, given, instances=2).cuts_us == (3_000_000,)
-    assert completed(reading(0, Edge(0, 0)), cut, given, instances=2).cuts_us == (2_000_000,)
+    assert cuts(completed(reading(Edge(0, 0)), cut, given, instances=2)) == (3_000_000,)
+    assert cuts(completed(reading(0, Edge(0, 0)), cut, given, instances=2)) == (2_000_000,)
     other = completed(reading(1), cut, given, instances=2)
-    assert other.cuts_us == (MAX_US,), "it reads another stream"
+    assert cuts(other) == (MAX_US,), "it reads another stream"
     nothing = {Edge(0, 0): delivery(table())}
-    assert completed(reading(Edge(0, 0)), cut, nothing, instances=2).cuts_us == (MAX_US,)
+    assert cuts(completed(reading(Edge(0, 0)), cut, nothing, instances=2)) == (MAX_US,)

@@ -10,10 +10,13 @@ import pytest
 
 from tests.query.catalog import CALLS, ODD, RIDES, sql, stream
 from tidegate.errors import QueryError, UnavailableError
+from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.pane import Function
 from tidegate.operate.kernels.expression import Column, evaluate
+from tidegate.operate.port import OrderKey, Port
+from tidegate.operate.stateless import Stateless
 from tidegate.plan.lower import lower
-from tidegate.plan.physical import ARROW, SPARK, Edge, OrderKey, Plan, Port, Subquery
+from tidegate.plan.physical import ARROW, SPARK, Edge, Plan, Subquery
 from tidegate.query.aggregate import count
 from tidegate.query.expression import col
 from tidegate.query.node import Filter, Input
@@ -60,7 +63,7 @@ def test_a_stateless_query_is_one_prefix() -> None:
     assert prefix.engine == ARROW
     assert prefix.sql_where == "`tip` > 1 AND (`fare` > 0 OR `paid`)"
     assert prefix.sql_outputs == (("route", "`route`"), ("f", "`fare` * 2"))
-    assert only(made).aggregate is None
+    assert only(made).operator == Stateless()
     assert made.streams == (RIDES,)
     assert schema(made) == pa.schema([("ts", TIME), ("route", "string"), ("f", "double")])
 
@@ -109,8 +112,8 @@ def test_a_grouped_aggregate() -> None:
         ("k0", Column("route", pa.string())),
         ("x0", Column("fare", pa.float64())),
     )
-    found = only(made).aggregate
-    assert found is not None
+    found = only(made).operator
+    assert isinstance(found, WindowAggregate)
     assert (found.spec.range_us, found.spec.slide_us) == (900_000_000, 300_000_000)
     assert found.spec.keys == (("k0", pa.string()),)
     assert found.spec.functions == (

@@ -11,12 +11,15 @@ import pytest
 
 from tests.query.catalog import CALLS, RIDES, sql, stream
 from tidegate.errors import OptionError, QueryError
+from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.spec import Extent, Interval
 from tidegate.operate.kernels.expression import describe
+from tidegate.operate.port import Port
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
+from tidegate.plan.lowered import Choices
 from tidegate.plan.method import JoinOptions
-from tidegate.plan.physical import JoinPlan, Plan, Port, Subquery
+from tidegate.plan.physical import Plan, Subquery
 from tidegate.query.definition import StreamDef
 from tidegate.query.expression import left, right
 from tidegate.query.node import Input
@@ -29,8 +32,8 @@ FROM = f"FROM rides {HOUR} AS r JOIN calls AS c {HOUR}"
 rides, calls = stream(Input(RIDES)), stream(Input(CALLS))
 
 
-def planned(text: str, **options: str) -> JoinPlan:
-    return joined(lower(sql(text), None, JoinOptions(**options)))  # type: ignore[arg-type]
+def planned(text: str, **options: str) -> StreamJoin:
+    return joined(lower(sql(text), None, Choices(JoinOptions(**options))))  # type: ignore[arg-type]
 
 
 def only(plan: Plan) -> Subquery:
@@ -39,10 +42,9 @@ def only(plan: Plan) -> Subquery:
     return subquery
 
 
-def joined(plan: Plan) -> JoinPlan:
-    found = only(plan).join
-    assert found is not None
-    assert only(plan).aggregate is None
+def joined(plan: Plan) -> StreamJoin:
+    found = only(plan).operator
+    assert isinstance(found, StreamJoin)
     return found
 
 
@@ -252,13 +254,13 @@ def first_rows(keys: int) -> pa.Table:
     )
 
 
-def sampled(text: str, keys: int = 2000) -> JoinPlan:
+def sampled(text: str, keys: int = 2000) -> StreamJoin:
     def rows(definition: StreamDef, columns: Sequence[str]) -> pa.Table:
         table = first_rows(keys).select(columns)
         names = {n: definition.schema.field(n).type for n in columns}
         return table.cast(pa.schema(list(names.items())))
 
-    return joined(lower(sql(text), None, None, rows))
+    return joined(lower(sql(text), None, Choices(rows=rows)))
 
 
 def test_the_more_selective_of_two_bands() -> None:
@@ -304,7 +306,7 @@ def test_a_sample_that_is_empty_or_fails_is_no_sample() -> None:
         return definition.schema.empty_table().select(columns)
 
     for rows in (none, empty):
-        plan = joined(lower(sql(TWO_BANDS), None, None, rows))
+        plan = joined(lower(sql(TWO_BANDS), None, Choices(rows=rows)))
         assert plan.reasons[0].endswith("is the first of 2, without a sample")
 
 
@@ -312,7 +314,7 @@ def test_a_sample_that_is_empty_or_fails_is_no_sample() -> None:
 
 
 def mark(text: str, **options: str) -> str:
-    return lower(sql(text), None, JoinOptions(**options)).fingerprint  # type: ignore[arg-type]
+    return lower(sql(text), None, Choices(JoinOptions(**options))).fingerprint  # type: ignore[arg-type]
 
 
 def test_the_fingerprint_is_of_the_meaning() -> None:

@@ -14,8 +14,9 @@ from tests.property.course import AT_ONCE, Result, once, run
 from tests.property.joins import JOINED, numbered
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, places, share
+from tidegate.operate.join.operator import IN_TURN, StreamJoin
 from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN
-from tidegate.plan.physical import DEAL, Plan
+from tidegate.plan.physical import Plan
 
 SEEDS = max(1, settings.default.max_examples // 50)
 
@@ -55,7 +56,8 @@ def planned(scenario: Scenario, way: Way) -> Plan:
     streams = scenario.streams
     plan = scenario.query.plan([len(s.sources) for s in streams], streams[0].disorder)
     (subquery,) = plan.subqueries
-    join = subquery.join
+    join = subquery.operator
+    assert isinstance(join, StreamJoin)
     assert join is not None
     spec, routing = join.spec, join.routing
     kinds = [interval.kind for interval in spec.intervals]
@@ -81,8 +83,8 @@ def check(scenario: Scenario, way: Way) -> None:
         assert bits(result.rows) == bits(answer.rows)
         assert_aside(scenario, result, answer)
         (subquery,) = plan.subqueries
-        assert subquery.join is not None
-        if subquery.join.routing == DEAL and not any(p.where for p in subquery.prefixes):
+        assert isinstance(subquery.operator, StreamJoin)
+        if subquery.operator.routing == IN_TURN and not any(p.where for p in subquery.prefixes):
             assert result.counters["comparisons"] == answer.comparisons
 
 

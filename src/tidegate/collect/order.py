@@ -1,46 +1,43 @@
-"""The order inside and across windows, between the instances' outputs and the sink's sequence."""
+"""How instances' outputs become one sequence, between operators and whoever takes their rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
-from tidegate.order import ASCENDING, Direction, sort_indices
+from tidegate.order import Direction
 
 HIDDEN = "~"
 """Columns whose names start with this carry the order and are dropped before the sink."""
 
 
-def merge_windows(
-    outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
-) -> pa.Table:
-    """The rows of all instances by window end, then ORDER BY, then key; LIMIT rows per window."""
-    rows = pa.concat_tables(outputs).combine_chunks()
-    rows = in_order(rows, window_order(rows, directions))
-    if limit is not None:
-        rows = first_per_window(rows, limit)
-    return rows.select([n for n in rows.column_names if not n.startswith(HIDDEN)])
+class OutputOrder(Protocol):
+    """The order of an operator's rows; frozen and picklable, for the tasks that merge."""
+
+    def merge(
+        self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
+    ) -> pa.Table:
+        """The rows of all instances, each in order, as one; hidden columns may be left.
+
+        `directions` are those of ORDER BY, `limit` that of each window. Rows of one event time must
+        be given together; any span of times can be merged by itself.
+        """
+
+    def text(self, ordered: bool) -> str:
+        """What rows are in the order of; `ordered` says that there is an ORDER BY."""
 
 
-def window_order(rows: pa.Table, directions: Sequence[Direction]) -> list[tuple[str, Direction]]:
-    """The columns that order windows' rows, by their hidden names."""
-    ordered = sorted(n for n in rows.column_names if n.startswith(f"{HIDDEN}o"))
-    keys = sorted(n for n in rows.column_names if n.startswith(f"{HIDDEN}k"))
-    pairs = [("window_end", ASCENDING), *zip(ordered, directions, strict=True)]
-    return pairs + [(k, ASCENDING) for k in keys]
+@dataclass(frozen=True)
+class TotalOrder:
+    """Tuples as they are ready: instances have ranges of event times, one after the other."""
 
+    def merge(
+        self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
+    ) -> pa.Table:
+        return pa.concat_tables(outputs)
 
-def in_order(rows: pa.Table, by: Sequence[tuple[str, Direction]]) -> pa.Table:
-    columns = [rows.column(name).combine_chunks() for name, _ in by]
-    return rows.take(sort_indices(columns, [how for _, how in by]))
-
-
-def first_per_window(rows: pa.Table, limit: int) -> pa.Table:
-    """The first rows of each window; rows of one window must be adjacent."""
-    ends = rows.column("window_end").cast(pa.int64()).to_numpy()
-    starts = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]])) if len(ends) else ends
-    lengths = np.diff(np.append(starts, len(ends)))
-    place = np.arange(len(ends)) - np.repeat(starts, lengths)
-    return rows.filter(pa.array(place < limit))
+    def text(self, ordered: bool) -> str:
+        return "ts, input, source, position"

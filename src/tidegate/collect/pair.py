@@ -6,18 +6,33 @@ Rows are in the order of the later tuple, then of the earlier one. Hidden column
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.collect.order import HIDDEN
+from tidegate.order import Direction
 
 Ints = npt.NDArray[np.int64]
 
 LATER = tuple(f"{HIDDEN}later_{c}" for c in ("ts", "src", "seq"))
 EARLIER = tuple(f"{HIDDEN}earlier_{c}" for c in ("ts", "src", "seq"))
 _BITS = 62
+
+
+@dataclass(frozen=True)
+class PairOrder:
+    """Pairs by their later tuple, then by their earlier one."""
+
+    def merge(
+        self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
+    ) -> pa.Table:
+        return merged_pairs(outputs)
+
+    def text(self, ordered: bool) -> str:
+        return "ts, later tuple, earlier tuple"
 
 
 def pair_rows(columns: Mapping[str, pa.Array], later: pa.Table, earlier: pa.Table) -> pa.Table:

@@ -6,13 +6,30 @@ Hidden columns carry the order of the trigger, and what tells rows of one trigge
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.collect.order import HIDDEN
+from tidegate.order import Direction
 
 TRIGGER = "trigger_"
+
+
+@dataclass(frozen=True)
+class TriggerOrder:
+    """Rows by the tuple or timer that made them; `what` says it in words."""
+
+    what: str
+
+    def merge(
+        self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
+    ) -> pa.Table:
+        return merged_triggers(outputs)
+
+    def text(self, ordered: bool) -> str:
+        return self.what
 
 
 def triggered(columns: dict[str, pa.ChunkedArray], triggers: pa.Table) -> pa.Table:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 from tidegate.errors import StateError
-from tidegate.execute.retention import Horizon, Keeper
+from tidegate.operate.keeper import Horizon, Keeper
 from tidegate.state.compaction import choose, compact, replace, replace_any
 from tidegate.state.segment import Segment, read_segment
 from tidegate.state.store import Store

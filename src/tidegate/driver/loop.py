@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -11,16 +12,15 @@ from typing import Any
 
 from tidegate.batch import MIN_US, BatchId
 from tidegate.clock import Clock, SystemClock
+from tidegate.driver.collected import collected, side_outputs
 from tidegate.driver.connection import Inlet, Spooling
 from tidegate.driver.metrics import BatchReport, Summary, imbalance
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.recovery import enter
-from tidegate.driver.stage import Stage
+from tidegate.driver.subquery import RunningSubquery
 from tidegate.errors import OptionError, near
 from tidegate.execute.executor import Executor, Outcomes
-from tidegate.execute.gather import gather, side_outputs
 from tidegate.execute.job import Job
-from tidegate.execute.retention import SIDES
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.intake import Cut, Intake
 from tidegate.plan.physical import QUERY_CLOUD, Plan
@@ -35,9 +35,6 @@ from tidegate.state.segment import Segment
 from tidegate.state.store import Store
 
 _log = logging.getLogger(__name__)
-
-_COUNTED = ("comparisons", "compared")
-"""What instances count that is summed up for the query."""
 
 Observer = Callable[[str, int], None]
 """Called with the name of each step of a batch as it is reached, and the batch."""
@@ -77,8 +74,8 @@ class Loop:
         self._closing: list[Callable[[], None]] = []
         self._lock = Lock(store)
         self._intake = Intake(plan.hold)
-        self._stages = [
-            Stage(plan, number, store, telling)
+        self._subqueries = [
+            RunningSubquery(plan, number, store, telling)
             for number, telling in enumerate(telling_inputs(plan))
         ]
         try:
@@ -103,8 +100,8 @@ class Loop:
 
     def close(self) -> None:
         """Let go of threads, the sink, the executor and the checkpoint."""
-        for stage in self._stages:
-            stage.close()
+        for subquery in self._subqueries:
+            subquery.close()
         for sink in self.sinks.values():
             sink.close()
         self.executor.close()
@@ -122,17 +119,17 @@ class Loop:
 
     def scale(self, instances: int, subquery: str | None = None) -> None:
         """Ask for another number of instances from the next batch on, for one subquery or all."""
-        names = [s.name for s in self._stages]
+        names = [s.name for s in self._subqueries]
         if subquery is not None and subquery not in names:
             raise OptionError(
                 "scale", "must name a subquery of the query", subquery, near(subquery, names)
             )
         if subquery is not None and self.plan.strategy == QUERY_CLOUD and len(names) > 1:
             raise one_number("scale", subquery)
-        for stage in self._stages:
-            if subquery in (None, stage.name):
-                switched(stage.mapping(self._manifest), instances)
-                stage.asked = instances
+        for running in self._subqueries:
+            if subquery in (None, running.name):
+                switched(running.mapping(self._manifest), instances)
+                running.asked = instances
 
     def announce(self, inlet: Inlet, promised_us: int | None = None) -> None:
         """Let a source join at the next batch; it promises event times from `promised_us` on.
@@ -192,26 +189,26 @@ class Loop:
             self._intake.forget()
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
-        for stage in self._stages:
-            stage.compact(manifest)
+        for subquery in self._subqueries:
+            subquery.compact(manifest)
         return self._report(previous, manifest, outcomes, self._clock.now() - started, spans)
 
     def _operate(self, cut: Cut, epochs: list[Mapping[str, Any]]) -> tuple[list[Job], Outcomes]:
         """Run every subquery over the batch, each after those whose rows it takes."""
         batch, drafts = self._manifest.batch + 1, []
-        for stage in self._stages:
-            mapping, epoch = stage.switched(self._manifest, batch, self.options, self._clock)
+        for subquery in self._subqueries:
+            mapping, epoch = subquery.switched(self._manifest, batch, self.options, self._clock)
             if epoch is not None:
                 epochs.append(epoch)
-            parts = self._parts(stage, batch)
-            drafts.append(stage.draft(self._manifest, cut, mapping, parts))
+            parts = self._parts(subquery, batch)
+            drafts.append(subquery.draft(self._manifest, cut, mapping, parts))
         return self.executor.run_batch(drafts)
 
-    def _parts(self, stage: Stage, batch: int) -> PartWriter | None:
+    def _parts(self, subquery: RunningSubquery, batch: int) -> PartWriter | None:
         """What tasks may write the rows of a subquery with."""
-        if stage.target is None:
+        if subquery.target is None:
             return None
-        return self.sinks[stage.target.name].parts(BatchId(batch))
+        return self.sinks[subquery.target.name].parts(BatchId(batch))
 
     def _collect(self, batch: int, outcomes: Outcomes) -> list[Output]:
         """The rows of every output in their order, staged; the first has the side outputs too."""
@@ -221,7 +218,7 @@ class Loop:
             subquery = self.plan.subqueries[target.edge.subquery]
             port = subquery.ports[target.edge.port]
             found = outcomes[target.edge.subquery]
-            output = gather(subquery.operator, target.edge.port, port, found)
+            output = collected(subquery.operator.order, target.edge.port, port, found)
             if not outputs:
                 output = replace(output, late=late, rejected=rejected)
             self.sinks[target.name].stage(BatchId(batch), output)
@@ -251,7 +248,7 @@ class Loop:
         manifest = enter(self.store, self._lock, self.sinks, self.plan, self.options.buckets)
         if manifest is None:
             mapping = even(self.options.buckets, self.options.first_instances)
-            return Manifest(-1, {s.name: recorded(mapping) for s in self._stages}, MIN_US)
+            return Manifest(-1, {s.name: recorded(mapping) for s in self._subqueries}, MIN_US)
         for sink in self.sinks.values():
             sink.publish(BatchId(manifest.batch))
         self._intake.restore(manifest.frontier_us, manifest.sources)
@@ -315,8 +312,8 @@ class Loop:
             sources = self._intake.saved()
         counters = self._counters(cut, outcomes, outputs)
         operators: dict[str, tuple[Segment, ...]] = {}
-        for stage, found in zip(self._stages, outcomes, strict=True):
-            operators |= stage.operators(found, cut.frontier_us, counters)
+        for subquery, found in zip(self._subqueries, outcomes, strict=True):
+            operators |= subquery.operators(found, cut.frontier_us, counters)
         return replace(
             self._manifest,
             batch=self._manifest.batch + 1,
@@ -339,16 +336,11 @@ class Loop:
             "rows_rejected": rejected.num_rows if rejected is not None else 0,
             "batches": 1,
         }
-        for stage, found in zip(self._stages, outcomes, strict=True):
-            for outcome in found:
-                for name, count in outcome.counts.items():
-                    if name in (*_COUNTED, *SIDES):
-                        key = name if name in _COUNTED else stage.key(name)
-                        news[key] = news.get(key, 0) + count
-        counters = dict(self._manifest.counters)
-        for name, count in news.items():
-            counters[name] = counters.get(name, 0) + count
-        return counters
+        counters = Counter(self._manifest.counters)
+        counters.update(news)
+        for subquery, found in zip(self._subqueries, outcomes, strict=True):
+            counters.update(subquery.counted(found))
+        return dict(counters)
 
     def _report(
         self,
@@ -381,8 +373,8 @@ class Loop:
             max((s["floor_us"] for s in manifest.sources), default=MIN_US),
             tuple(o.counts for o in every),
             tuple(
-                stage.name
-                for stage, found in zip(self._stages, outcomes, strict=True)
+                subquery.name
+                for subquery, found in zip(self._subqueries, outcomes, strict=True)
                 for _ in found
             ),
         )

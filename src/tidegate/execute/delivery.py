@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.collect.order import HIDDEN
-from tidegate.execute.gather import merged
+from tidegate.collect.order import HIDDEN, OutputOrder
 from tidegate.execute.job import Outcome, Piece
-from tidegate.plan.physical import Operator, Port
+from tidegate.execute.merge import merged
+from tidegate.operate.port import Port
 from tidegate.source.protocol import Rows
 
 SPAN_ROWS = 262_144
@@ -28,7 +28,7 @@ SPAN_ROWS = 262_144
 class EdgeReader:
     """A span of event times of the rows on an edge; a task can read it."""
 
-    operator: type[Operator] | None
+    order: OutputOrder
     port: Port
     pieces: tuple[Piece, ...]
     low_us: int
@@ -44,7 +44,7 @@ class EdgeReader:
             table.select([n for n in table.column_names if n in wanted or n.startswith(HIDDEN)])
             for table in (self._part(p.load()) for p in self.pieces)
         ]
-        rows = merged(self.operator, replace(self.port, schema=pa.schema(fields)), tables)
+        rows = merged(self.order, replace(self.port, schema=pa.schema(fields)), tables)
         return Rows(rows.select(columns), np.arange(rows.num_rows, dtype=np.int64))
 
     def _part(self, table: pa.Table) -> pa.Table:
@@ -60,16 +60,15 @@ class Delivery:
     """All rows of one batch on an edge; `source` names the job that made them."""
 
     source: str
-    operator: type[Operator] | None
+    order: OutputOrder
     port: Port
     pieces: tuple[Piece, ...]
 
     @staticmethod
     def of(
-        source: str, operator: Operator | None, number: int, port: Port, outcomes: Sequence[Outcome]
+        source: str, order: OutputOrder, number: int, port: Port, outcomes: Sequence[Outcome]
     ) -> Delivery:
-        kind = None if operator is None else type(operator)
-        return Delivery(source, kind, port, tuple(o.pieces[number] for o in outcomes))
+        return Delivery(source, order, port, tuple(o.pieces[number] for o in outcomes))
 
     @property
     def rows(self) -> int:
@@ -93,13 +92,13 @@ class Delivery:
         size = -(-self.rows // parts)
         return [
             EdgeReader(
-                self.operator,
-                self.port,
-                self.pieces,
-                first,
-                last,
-                i * size,
-                min((i + 1) * size, self.rows),
+                order=self.order,
+                port=self.port,
+                pieces=self.pieces,
+                low_us=first,
+                high_us=last,
+                start=i * size,
+                stop=min((i + 1) * size, self.rows),
             )
             for i, (first, last) in enumerate(pairwise(bounds))
         ]

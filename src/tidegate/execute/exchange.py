@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from tidegate.batch import mapped, to_bytes
 from tidegate.errors import StateError
-from tidegate.execute.job import EVERY, Job, Outcome, Parcel
+from tidegate.execute.job import Job, Outcome, Parcel
+from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.state.files import reason
 
 FOLDER = "exchange"
@@ -54,7 +55,7 @@ def receive(shipments: Iterable[Shipment], instance: int) -> list[Parcel]:
     """The parcels of one instance, as views into the mapped files."""
     parcels = []
     for shipment in shipments:
-        mine = [p for p in shipment.parcels if p[0] in (instance, EVERY)]
+        mine = [p for p in shipment.parcels if p[0] in (instance, EVERY_INSTANCE)]
         if not mine:
             continue
         whole = mapped(shipment.path) if any(p[5] for p in mine) else pa.py_buffer(b"")

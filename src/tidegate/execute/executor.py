@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tidegate.errors import RunError
 from tidegate.execute.delivery import Delivery
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.splits import edge_splits, time_cuts
+from tidegate.execute.splits import edge_splits
+from tidegate.operate.operator import BatchFacts
 from tidegate.plan.physical import Edge
 
 Outcomes = list[list[Outcome]]
@@ -20,11 +21,13 @@ Outcomes = list[list[Outcome]]
 class Draft:
     """A job that is complete but for the rows that earlier ones of the batch will give it.
 
-    `span_us` are the least and the greatest event time of what it reads of streams.
+    `span_us` are the least and the greatest event time of what it reads of streams, `counts` the
+    sums of what its operator counted in earlier batches.
     """
 
     job: Job
     span_us: tuple[int, int]
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     def completed(self, given: Mapping[Edge, Delivery]) -> Job:
         """The job with splits of its edges among those of its streams, by input."""
@@ -36,11 +39,16 @@ class Draft:
                 spans.append((delivery.low_us, delivery.high_us))
                 splits += edge_splits(number, delivery)
         splits.sort(key=lambda s: s.input)
-        return replace(
-            job,
-            splits=tuple(replace(s, index=i) for i, s in enumerate(splits)),
-            cuts_us=time_cuts(spans, job.previous_us, job.frontier_us, job.mapping.instances),
+        facts = BatchFacts(
+            previous_us=job.previous_us,
+            frontier_us=job.frontier_us,
+            low_us=min(low for low, _ in spans),
+            high_us=max(high for _, high in spans),
+            instances=job.mapping.instances,
+            counts=self.counts,
         )
+        job = replace(job, splits=tuple(replace(s, index=i) for i, s in enumerate(splits)))
+        return job.with_operator(job.operator.for_batch(facts))
 
 
 def in_turn(
@@ -59,7 +67,7 @@ def in_turn(
         for place, port in enumerate(job.subquery.ports):
             edge = Edge(number, place)
             if edge in taken:
-                given[edge] = Delivery.of(job.name, job.subquery.operator, place, port, found)
+                given[edge] = Delivery.of(job.name, job.operator.order, place, port, found)
     return jobs, outcomes
 
 

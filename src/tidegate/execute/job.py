@@ -10,15 +10,18 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from tidegate.batch import from_bytes, mapped
-from tidegate.plan.physical import Port, Subquery
+from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
+from tidegate.operate.port import Port
+from tidegate.plan.physical import Subquery
 from tidegate.route import mapping as route
 from tidegate.sink.part import PartWriter
 from tidegate.source.protocol import Reader
+from tidegate.spans import Spans
 from tidegate.state.segment import Segment
 from tidegate.state.store import StoreHandle
 
-PARTIAL = 0
-"""A parcel of pane partials or of ready tuples, for the instance that owns them."""
+ROWS = 0
+"""A parcel of what an operator dealt, for the instance that it names."""
 LATE = 1
 """A parcel of late tuples; any instance passes it on."""
 REJECTED = 2
@@ -29,13 +32,6 @@ SPANS = 4
 """What a map task spent its time on and counted, as JSON; one instance passes it on."""
 ERROR = 5
 """Why a map task failed, pickled, where it cannot answer the driver itself."""
-
-EVERY = -1
-"""The instance of a parcel that is for all of them."""
-
-ALL, GRID, KEY = "all", "grid", "key"
-"""How the new tuples of a join are spread: all to every instance; over rows (left) and columns
-(right) of a grid of instances; by key to the one that owns it."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +58,10 @@ class Split:
 class Job:
     """One batch of one subquery, for map tasks (one per split) and instances (one task each).
 
-    `held` says that the splits have tuples which are not ready, or were before. `cuts_us` are the
-    event times that divide the ready tuples of a subquery without an operator among the instances;
-    aggregates are divided by the mapping.
-
-    `state` has the segments of the operator, by what they hold. For joins, `before` is how many
-    tuples of each side came in earlier batches, and `spread` which instances see a new tuple.
-    `parts` is where tasks may write the output themselves where it is large. `outputs` are the
-    ports that an output of the query takes.
+    The operator of `subquery` is as it is for this batch. `held` says that the splits have tuples
+    which are not ready, or were before. `state` has the segments of the operator, by what they
+    hold. `parts` is where tasks may write the output themselves where it is large. `outputs` are
+    the ports that an output of the query takes.
 
     Files that tasks write begin with `name`, which stands for all that makes their bytes: the
     tasks of a driver that died may write on, and then write the same as the replay, or elsewhere.
@@ -84,24 +76,56 @@ class Job:
     state: Mapping[str, tuple[Segment, ...]]
     store: StoreHandle
     held: bool = True
-    cuts_us: tuple[int, ...] = ()
-    before: tuple[int, int] = (0, 0)
-    spread: str = ALL
     parts: PartWriter | None = None
     outputs: tuple[int, ...] = ()
     name: str = field(init=False)
+
+    @property
+    def operator(self) -> Operator:
+        return self.subquery.operator
 
     @property
     def rows(self) -> int:
         """The positions that the map tasks read."""
         return sum(s.stop - s.start for s in self.splits)
 
+    def with_operator(self, operator: Operator) -> Job:
+        return replace(self, subquery=replace(self.subquery, operator=operator))
+
+    def map_work(self, split: Split, spans: Spans) -> MapWork:
+        """What the map side of the operator knows of a split."""
+        prefix = self.subquery.prefixes[split.input]
+        return MapWork(
+            input=split.input,
+            source=split.source,
+            start=split.start,
+            filtered=bool(prefix.where) or prefix.sql_where is not None,
+            mapping=self.mapping,
+            spans=spans,
+        )
+
+    def instance_work(self, instance: int, spans: Spans) -> InstanceWork:
+        """What an instance of the operator knows of the batch."""
+        return InstanceWork(
+            instance=instance,
+            batch=self.batch,
+            name=f"{self.name}-{instance:04d}",
+            query=f"{self.subquery.fingerprint}/{self.subquery.name}",
+            mapping=self.mapping,
+            previous_us=self.previous_us,
+            frontier_us=self.frontier_us,
+            state=self.state,
+            store=self.store.open(),
+            ports=self.subquery.ports,
+            spans=spans,
+        )
+
     def __post_init__(self) -> None:
         read = [
             (s.source, s.order, s.start, s.new_from, s.stop, zlib.crc32(s.late or b""))
             for s in self.splits
         ]
-        bounds = [int(us) for us in (self.previous_us, self.frontier_us, *self.cuts_us)]
+        bounds = [int(us) for us in (self.previous_us, self.frontier_us)]
         facts = (read, self.mapping.owners, bounds)
         digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
         object.__setattr__(self, "name", f"{self.batch:08d}-{self.subquery.name}-{digest}")
@@ -183,7 +207,7 @@ def raw_name(name: str) -> str:
 
 def out_name(name: str) -> str:
     """A prefix output's name beside ts, src and seq."""
-    return f"out_{name}"
+    return f"{OUT}{name}"
 
 
 def side_name(job: Job, split: int) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.execute.executor import Executor
-from tidegate.execute.job import EVERY, Job, Outcome, Parcel
+from tidegate.execute.job import Job, Outcome, Parcel
 from tidegate.execute.task import map_split, run_instance, start_parcels
+from tidegate.route.partitioner import EVERY_INSTANCE
 
 
 class LocalExecutor(Executor):
@@ -17,7 +18,7 @@ class LocalExecutor(Executor):
         for split in job.splits:
             parcels += map_split(job, split)
         return [
-            run_instance(job, i, [p for p in parcels if p.instance in (i, EVERY)])
+            run_instance(job, i, [p for p in parcels if p.instance in (i, EVERY_INSTANCE)])
             for i in range(job.mapping.instances)
         ]
 

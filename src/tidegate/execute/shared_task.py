@@ -14,14 +14,13 @@ import pyarrow as pa
 
 from tidegate.batch import mapped
 from tidegate.clock import SystemClock
-from tidegate.collect.pair import LATER
 from tidegate.execute.exchange import Shipment, receive, ship, store_rows
 from tidegate.execute.executor import Draft, Outcomes, in_turn
-from tidegate.execute.gather import merged
-from tidegate.execute.job import EVERY, SPANS, Job, Outcome, Piece
+from tidegate.execute.job import SPANS, Job, Outcome, Piece
 from tidegate.execute.local import LocalExecutor
+from tidegate.execute.merge import merged
 from tidegate.execute.task import map_split, run_instance
-from tidegate.plan.physical import JoinPlan
+from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.spans import Spans, added
 
 SHOWN_ROWS = 20
@@ -49,15 +48,15 @@ def merge_task(work: tuple[str, list[Outcome], list[int]], number: int) -> Outco
     path, outcomes, cuts = work
     job: Job = pickle.loads(mapped(path))
     assert job.parts is not None
+    (port,) = job.subquery.ports
     pieces = []
     for outcome in outcomes:
         rows = outcome.pieces[0].load()
-        times = rows.column(LATER[0]).to_numpy()
+        times = rows.column(port.time).cast(pa.int64()).to_numpy()
         low = np.searchsorted(times, cuts[number - 1]) if number else 0
         high = np.searchsorted(times, cuts[number]) if number < len(cuts) else len(times)
         pieces.append(rows.slice(low, high - low))
-    (port,) = job.subquery.ports
-    whole = merged(JoinPlan, port, pieces)
+    whole = merged(job.operator.order, port, pieces)
     job.parts.write(number, whole)
     last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
     shown = Piece.of(port, pa.table(last.to_pydict(), schema=last.schema))
@@ -67,7 +66,7 @@ def merge_task(work: tuple[str, list[Outcome], list[int]], number: int) -> Outco
 def whole_task(job: Job, number: int) -> Outcome:
     """Read all splits of a small batch and run one instance over its part of them."""
     parcels = [p for split in job.splits for p in map_split(job, split)]
-    parcels = [p for p in parcels if p.instance in (number, EVERY) or p.kind == SPANS]
+    parcels = [p for p in parcels if p.instance in (number, EVERY_INSTANCE) or p.kind == SPANS]
     return _stored(job, run_instance(job, number, parcels))
 
 

@@ -98,14 +98,3 @@ def time_span(subquery: Subquery, cut: Cut) -> tuple[int, int]:
     parts = [p.slice for p in cut.parts if p.stream in read]
     low = min((p.low_us for p in parts), default=MAX_US)
     return low, max((p.high_us for p in parts), default=MIN_US)
-
-
-def time_cuts(
-    spans_us: Sequence[tuple[int, int]], previous_us: int, frontier_us: int, instances: int
-) -> tuple[int, ...]:
-    """Event times that divide a batch's tuples among instances, evenly where times are even."""
-    low = max(min(low for low, _ in spans_us), previous_us)
-    high = min(max(high for _, high in spans_us), frontier_us)
-    if low >= high:
-        return (low,) * (instances - 1)
-    return tuple(low + (high - low) * i // instances for i in range(1, instances))

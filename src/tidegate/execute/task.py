@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,28 +12,24 @@ import pyarrow.compute as pc
 
 from tidegate.batch import SEQ, SRC, TS, from_bytes, to_bytes
 from tidegate.clock import SystemClock
-from tidegate.execute.instance import run_aggregate, run_stateless
-from tidegate.execute.instance_bucket import placed, run_process, run_tuple_windows
-from tidegate.execute.instance_join import deal_join, run_join
 from tidegate.execute.job import (
-    EVERY,
     LATE,
-    PARTIAL,
     REJECTED,
+    ROWS,
     SPANS,
     START,
     Job,
     Outcome,
     Parcel,
+    Piece,
     Split,
     out_name,
     raw_name,
 )
 from tidegate.execute.side_output import side_parcels
-from tidegate.operate.aggregate.pane import fold
 from tidegate.operate.kernels.expression import evaluate
-from tidegate.operate.process.advance import assign
-from tidegate.plan.physical import AggregatePlan, Edge, JoinPlan, Prefix, ProcessPlan, TuplePlan
+from tidegate.operate.operator import Arrival
+from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import to_us
 from tidegate.source.protocol import Rows
 from tidegate.spans import Spans, added
@@ -124,40 +118,12 @@ def apply_prefix(prefix: Prefix, tuples: pa.Table) -> pa.Table:
 
 
 def deal(job: Job, split: int, tuples: pa.Table, spans: Spans | None = None) -> list[Parcel]:
-    """Divide a split's tuples among the instances: folded into panes, or by event time."""
+    """Divide a split's tuples among the instances, as the operator does it."""
     if not tuples.num_rows:
         return []
-    operator = job.subquery.operator
-    if operator is None:
-        times = tuples.column(TS).to_numpy()
-        owners = np.searchsorted(np.array(job.cuts_us, np.int64), times, "right")
-        return _parcels(job, split, tuples, owners)
-    table = tuples.rename_columns([n.removeprefix("out_") for n in tuples.column_names])
-    if isinstance(operator, JoinPlan):
-        return deal_join(job, split, table)
-    if isinstance(operator, AggregatePlan):
-        table = fold(operator.spec, table, job.mapping.buckets)
-    elif isinstance(operator, TuplePlan):
-        table = placed(operator.spec, table, job.mapping.buckets)
-    else:
-        table = assign(operator.spec, table, job.mapping.buckets)
-        if operator.spec.keys is None:
-            return [Parcel(EVERY, split, PARTIAL, to_bytes(table))]
-    if spans is not None:
-        spans.mark("map fold")
-    owners = np.array(job.mapping.owners, np.int32)[table.column("bucket").to_numpy()]
-    return _parcels(job, split, table, owners)
-
-
-def _parcels(
-    job: Job, split: int, table: pa.Table, owners: npt.NDArray[np.signedinteger[Any]]
-) -> list[Parcel]:
-    parcels = []
-    for instance in range(job.mapping.instances):
-        mine = table.filter(pa.array(owners == instance)) if job.mapping.instances > 1 else table
-        if mine.num_rows:
-            parcels.append(Parcel(instance, split, PARTIAL, to_bytes(mine)))
-    return parcels
+    work = job.map_work(job.splits[split], spans or Spans(SystemClock()))
+    shares = job.operator.deal(work, tuples)
+    return [Parcel(share.instance, split, ROWS, to_bytes(share.rows)) for share in shares]
 
 
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
@@ -165,34 +131,29 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     clock = SystemClock()
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
-    partials = [(p.split, from_bytes(p.data)) for p in ordered if p.kind == PARTIAL]
-    tables = [t for _, t in partials]
-    operator = job.subquery.operator
-    if isinstance(operator, JoinPlan):
-        outcome = run_join(job, operator, instance, partials, spans)
-    elif isinstance(operator, AggregatePlan):
-        outcome = run_aggregate(job, operator, instance, tables, spans)
-    elif isinstance(operator, TuplePlan):
-        outcome = run_tuple_windows(job, operator, instance, tables, spans)
-    elif isinstance(operator, ProcessPlan):
-        outcome = run_process(job, operator, instance, tables, spans)
-    else:
-        outcome = run_stateless(job, instance, tables, spans)
+    arrived = [
+        Arrival(job.splits[p.split].input, from_bytes(p.data)) for p in ordered if p.kind == ROWS
+    ]
+    result = job.operator.run(job.instance_work(instance, spans), arrived)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
-    tuples = outcome.counts.get("held", sum(t.num_rows for t in tables))
     told = [(p.instance, json.loads(bytes(p.data))) for p in ordered if p.kind == SPANS]
     spent = added([*(t["spans_ms"] for _, t in told), spans.spans_ms])
+    pieces = tuple(
+        Piece.of(port, rows) for port, rows in zip(job.subquery.ports, result.rows, strict=True)
+    )
     own = {
-        "outputs": outcome.rows,
+        "outputs": sum(piece.count for piece in pieces),
         "cpu_us": round((clock.cpu() - used) * 1e6),
         "map_cpu_us": sum(t["map_cpu_us"] for _, t in told),
         "taken": sum(t["taken"] for owner, t in told if owner == instance),
     }
-    return replace(
-        outcome,
+    return Outcome(
+        instance=instance,
+        pieces=pieces,
+        segments=result.segments,
         side=side,
-        tuples=tuples,
+        tuples=result.tuples,
         seconds=clock.now() - started,
         spans_ms=spent,
-        counts={**outcome.counts, **own},
+        counts={**result.counts, **own},
     )

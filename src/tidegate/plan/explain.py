@@ -6,26 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
-from tidegate.operate.aggregate.function import Function
-from tidegate.operate.join.spec import EQUAL, HASH, Extent
-from tidegate.plan.lower_join import qualified_name
+from tidegate.duration import duration_text
+from tidegate.operate.port import Port
 from tidegate.plan.physical import (
     OPERATOR_CLOUD,
     OPERATOR_SET,
     QUERY_CLOUD,
     SPARK,
-    AggregatePlan,
     Edge,
-    JoinPlan,
     Plan,
-    Port,
     Prefix,
-    ProcessPlan,
     Subquery,
-    TuplePlan,
 )
 from tidegate.plan.strategy import Layout, Size, Weights, formula
-from tidegate.query.aggregate import HOLISTIC
 from tidegate.query.node import (
     Aggregate,
     Branch,
@@ -40,7 +33,6 @@ from tidegate.query.node import (
     Union,
 )
 from tidegate.query.output import Output
-from tidegate.query.window import TimeWindow, TupleWindow, duration_text
 from tidegate.schema import type_name
 
 _MEANING = {
@@ -48,6 +40,10 @@ _MEANING = {
     QUERY_CLOUD: "as operator-set, all on the same instances",
     OPERATOR_CLOUD: "one per operator",
 }
+
+
+_WITH_SPARK = ("project", "sort")
+"""Steps of the map side that need no mention where Spark SQL evaluates the prefix."""
 
 
 def explain(outputs: Sequence[Output], plan: Plan) -> str:
@@ -83,7 +79,7 @@ def explain_all(query: Size, cuts: Cuts, weights: Weights) -> str:
             parts.append(f"  not for this query: {cut}")
             continue
         for number, subquery in enumerate(cut.plan.subqueries):
-            title = f"{number + 1} {subquery.name}: {_does(subquery)}"
+            title = f"{number + 1} {subquery.name}: {subquery.operator.title()}"
             parts.append(f"  {title}; {_many(cut.instances[subquery.name], 'instance')}")
         for handover in cut.handovers:
             channels = _many(handover.channels, "channel")
@@ -136,18 +132,10 @@ def _many(count: int, what: str) -> str:
 
 
 def _subquery(number: int, subquery: Subquery, plan: Plan) -> list[str]:
-    operator = subquery.operator
-    lines = [f"{number + 1} {subquery.name}: {_does(subquery)}"]
+    lines = [f"{number + 1} {subquery.name}: {subquery.operator.title()}"]
     for prefix in subquery.prefixes:
         lines += _indent(_prefix(prefix, subquery, plan))
-    if isinstance(operator, AggregatePlan):
-        lines += _aggregate(operator, dict(subquery.prefixes[0].sql_outputs))
-    elif isinstance(operator, JoinPlan):
-        lines += _join(operator)
-    elif isinstance(operator, TuplePlan):
-        lines.append("  keeps tuples, fills windows: one task per instance, shuffle by bucket")
-    elif isinstance(operator, ProcessPlan):
-        lines.append("  one object per bucket: one task per instance, shuffle by bucket")
+    lines += _indent(subquery.operator.details(dict(subquery.prefixes[0].sql_outputs)))
     several = len(subquery.ports) > 1
     for i, port in enumerate(subquery.ports):
         label = f" {i + 1} of {len(subquery.ports)}" if several else ""
@@ -208,22 +196,6 @@ def _top(node: Top) -> str:
     return text if node.limit is None else f"{text}, limit {node.limit} per window"
 
 
-def _does(subquery: Subquery) -> str:
-    operator = subquery.operator
-    if isinstance(operator, AggregatePlan):
-        window = TimeWindow(operator.spec.range_us, operator.spec.slide_us)
-        return f"aggregate over [{window}] by {', '.join(operator.key_names) or 'nothing'}"
-    if isinstance(operator, TuplePlan):
-        rows = TupleWindow(operator.spec.rows, operator.spec.slide)
-        return f"aggregate over [{rows}] by {', '.join(operator.key_names) or 'nothing'}"
-    if isinstance(operator, JoinPlan):
-        left, right = (_extent(s.extent) for s in (operator.spec.left, operator.spec.right))
-        return f"join, keeps {left} of the left side and {right} of the right"
-    if isinstance(operator, ProcessPlan):
-        return f"process by {operator.spec.name}"
-    return "filter, select, order"
-
-
 def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
     of = prefix.name
     if isinstance(prefix.origin, Edge) and len(plan.subqueries[prefix.origin.subquery].ports) > 1:
@@ -234,57 +206,14 @@ def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
         lines.append(f"  where: {prefix.sql_where}")
     for name, text in prefix.sql_outputs:
         lines.append(f"  {name} = {text}")
-    steps = ["filter"] if prefix.sql_where else []
-    panes = isinstance(subquery.operator, AggregatePlan)
-    steps.append("panes" if panes else "project")
-    steps += ["sort"] if isinstance(subquery.operator, JoinPlan) else []
+    steps = subquery.operator.map_steps
     if prefix.engine == SPARK:
         lines.append(f"  prefix: Spark SQL in the JVM ({prefix.reason})")
-        if panes:
-            lines.append("  panes: Arrow task, map side")
+        own = [s for s in steps if s not in _WITH_SPARK]
+        lines += [f"  {' + '.join(own)}: Arrow task, map side"] if own else []
     else:
-        lines.append(f"  {' + '.join(['read', *steps])}: Arrow task, map side")
-    return lines
-
-
-def _aggregate(plan: AggregatePlan, texts: Mapping[str, str]) -> list[str]:
-    spec = plan.spec
-    panes = spec.range_us // spec.pane_us
-    lines = [f"  panes: {duration_text(spec.pane_us)}, {panes} per window"]
-    constant = [_function(f, texts) for f in spec.functions if f.kind not in HOLISTIC]
-    holistic = [_function(f, texts) for f in spec.functions if f.kind in HOLISTIC]
-    if constant:
-        lines.append(f"  pre-aggregated per pane on the map side: {', '.join(constant)}")
-    if holistic:
-        lines.append(f"  exact holistic, values kept per pane: {', '.join(holistic)}")
-    lines.append("  merge panes, close windows: one task per instance, shuffle by bucket")
-    return lines
-
-
-def _function(function: Function, texts: Mapping[str, str]) -> str:
-    """A function by its arguments as the query writes them."""
-    given = [texts.get(a, a).replace("`", "") for a in function.arguments]
-    given += [str(function.fraction)] if function.fraction is not None else []
-    if not given and function.kind == "count":
-        given = ["*"]
-    kind = function.kind if function.user is None else function.user.name
-    return f"{kind}({', '.join(given)})"
-
-
-def _join(plan: JoinPlan) -> list[str]:
-    spec = plan.spec
-    lines = [f"  method: {plan.reasons[0]}"]
-    probed: list[str] = []
-    if spec.method == HASH:
-        probed = [i.text for i in spec.intervals if i.kind == EQUAL]
-    elif spec.index is not None:
-        probed = [spec.intervals[spec.index].text]
-    lines += [f"  index: {text}" for text in probed]
-    lines += [f"  then: {text}" for text in plan.conjuncts if not _is_among(text, probed, plan)]
-    if spec.function is not None:
-        lines.append(f"  then: the function {qualified_name(spec.function.call)}")
-    lines.append(f"  routing: {plan.reasons[1]}")
-    lines.append("  pairs: one task per instance")
+        read = ["read", "filter"] if prefix.sql_where else ["read"]
+        lines.append(f"  {' + '.join([*read, *steps])}: Arrow task, map side")
     return lines
 
 
@@ -292,29 +221,11 @@ def _port(port: Port, subquery: Subquery, label: str) -> list[str]:
     """What follows the operator for one of those that take its rows."""
     steps = ["filter"] if port.where else []
     computed = any(type(e).__name__ != "Column" for _, e in port.outputs)
-    steps += ["select"] if computed and subquery.operator is not None else []
+    steps += ["select"] if computed and subquery.operator.evaluates_ports else []
     lines = [f"rows{label}: {' + '.join(steps)}, the same task"] if steps else []
-    order = {
-        AggregatePlan: "window, ORDER BY, key" if port.order else "window, key",
-        TuplePlan: "the tuple that fills a window",
-        ProcessPlan: "the tuple that makes a row, bucket",
-        JoinPlan: "ts, later tuple, earlier tuple",
-    }.get(type(subquery.operator), "ts, input, source, position")
+    order = subquery.operator.order.text(ordered=bool(port.order))
     limit = f", limit {port.limit} per window" if port.limit is not None else ""
     return [*lines, f"rows{label} by {order}{limit}: collect"]
-
-
-def _is_among(text: str, probed: list[str], plan: JoinPlan) -> bool:
-    """Whether a conjunct is one that the index answers, alone or as one end of a band."""
-    ends = {text, *(f"{text} AND {other}" for other in plan.conjuncts)}
-    ends |= {f"{other} AND {text}" for other in plan.conjuncts}
-    return any(index in ends for index in probed)
-
-
-def _extent(extent: Extent) -> str:
-    if extent.range_us is not None:
-        return duration_text(extent.range_us)
-    return f"{extent.rows} tuples"
 
 
 def _gate(position: int, stream: StreamDef) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.operate.aggregate.operator import MergeWindows, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.kernels.expression import Column
+from tidegate.operate.port import OrderKey, Port
+from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.window import TupleSpec
 from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import function_lines, meaning
-from tidegate.plan.lowered import Lowered, output_lines
-from tidegate.plan.physical import AggregatePlan, OrderKey, Port, TuplePlan
+from tidegate.plan.lowered import Context, Lowered, output_lines
 from tidegate.plan.prefix import Prefixing, spark_sql
 from tidegate.plan.pushdown import Leaf
 from tidegate.query.aggregate import AggregateCall
@@ -20,13 +25,17 @@ from tidegate.query.check import bind_after, key_type
 from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate, Node
-from tidegate.query.window import TimeWindow
+from tidegate.query.window import TupleWindow
+from tidegate.route.hash import Hash
 from tidegate.schema import TIME
 
 
-def lower_aggregate(unit: Unit, front: Prefixing) -> Lowered:
-    """The subquery of an aggregate over windows of time or of tuples."""
-    base = unit.base
+def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
+    """The subquery of an aggregate over windows of time or of tuples.
+
+    Where the partitioner splits keys, an aggregate over time is two: one in part, one that merges.
+    """
+    base, front = unit.base, context.front
     assert isinstance(base, Aggregate)
     leaves = front.leaves(base.child)
     calls = [_coerced(c, leaves[0], front) for _, c in base.aggregates]
@@ -44,26 +53,75 @@ def lower_aggregate(unit: Unit, front: Prefixing) -> Lowered:
         functions.append(call.function(f"a{i}", taken, [types[t] for t in taken]))
     keys = tuple((f"k{i}", key_type(types[f"k{i}"], n)) for i, (n, _) in enumerate(base.keys))
     names = tuple(n for n, _ in base.keys)
+    lines = [f"key {name} {type_}" for name, type_ in keys] + function_lines(functions)
+    ports, after = _ports(unit, base, keys, functions)
     window = base.window
-    operator: AggregatePlan | TuplePlan
-    if isinstance(window, TimeWindow):
-        spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(functions))
-        operator = AggregatePlan(spec, names)
-        lines = [f"window {window.range_us} {window.slide_us}"]
-    else:
+    if isinstance(window, TupleWindow):
         kept = tuple((n, types[n]) for n in arguments.values())
         tuples = TupleSpec(window.rows, window.slide, keys, kept, tuple(functions))
-        operator = TuplePlan(tuples, names)
-        lines = [f"rows {window.rows} {window.slide}"]
-    lines += [f"key {name} {type_}" for name, type_ in keys]
-    lines += function_lines(functions)
+        lines = [f"rows {window.rows} {window.slide}", *lines, *after]
+        yield Lowered(
+            leaves=leaves,
+            prefixes=prefixes,
+            operator=TupleAggregate(tuples, names),
+            ports=ports,
+            lines=tuple(lines),
+        )
+        return
+    spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(functions))
+    partitioner = context.choices.partitioner
+    lines = [f"window {window.range_us} {window.slide_us}", *lines]
+    lines += [] if isinstance(partitioner, Hash) else [f"partitioner {partitioner.name}"]
+    split = partitioner.splits_keys
+    yield Lowered(
+        leaves=leaves,
+        prefixes=prefixes,
+        operator=WindowAggregate(spec, names, partitioner, partly=split),
+        ports=(_part_port(spec, event_offset(base)),) if split else ports,
+        lines=tuple(lines) if split else (*lines, *after),
+    )
+    if split:
+        yield _merging(spec, names, context, ports, after)
+
+
+def _ports(
+    unit: Unit, base: Aggregate, keys: Sequence[tuple[str, pa.DataType]], functions: list[Function]
+) -> tuple[tuple[Port, ...], list[str]]:
+    """What follows the aggregate for each that takes its rows, and its lines of the fingerprint."""
     known = dict.fromkeys(WINDOW, TIME) | dict(keys) | {f.name: f.result for f in functions}
-    ports = []
+    ports, lines = [], []
     for top in unit.tops:
         above = _above(base, top.node)
         ports.append(_port(above, known, event_offset(base)))
         lines += _lines(above)
-    return Lowered(leaves, prefixes, operator, tuple(ports), tuple(lines))
+    return tuple(ports), lines
+
+
+def _part_port(spec: AggregateSpec, offset_us: int) -> Port:
+    """The states of windows as rows, for the subquery that merges them."""
+    schema = spec.window_schema
+    outputs = tuple((f.name, Column(f.name, f.type)) for f in schema if f.name not in WINDOW)
+    return Port(schema=schema, outputs=outputs, time=WINDOW[1], offset_us=offset_us)
+
+
+def _merging(
+    spec: AggregateSpec,
+    names: tuple[str, ...],
+    context: Context,
+    ports: tuple[Port, ...],
+    lines: list[str],
+) -> Lowered:
+    """The subquery that finishes windows of the one before it."""
+    parts = context.newest()
+    columns = {name: column(name) for name in parts.schema.names}
+    leaf = Leaf(parts, (), columns)
+    return Lowered(
+        leaves=(leaf,),
+        prefixes=context.front.prefixes((leaf,), [list(columns.items())]),
+        operator=MergeWindows(spec, names),
+        ports=ports,
+        lines=tuple(lines),
+    )
 
 
 def _coerced(call: AggregateCall, leaf: Leaf, front: Prefixing) -> AggregateCall:

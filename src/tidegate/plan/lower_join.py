@@ -1,4 +1,4 @@
-"""Lowering of joins: the join node and the stateless nodes above it become prefixes and a JoinPlan.
+"""Lowering of joins: the node and the stateless nodes above it become prefixes and a StreamJoin.
 
 Conditions on one side go into its prefixes, unless its window counts tuples; the others are the
 predicate. What has no kernel must concern one side, and is then evaluated in its prefix.
@@ -6,27 +6,28 @@ predicate. What has no kernel must concern one side, and is then evaluated in it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.operate.join.operator import StreamJoin, qualified_name
 from tidegate.operate.join.spec import Extent, JoinSpec, PairFunction, Side
 from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
+from tidegate.operate.port import Port
 from tidegate.plan.above import Above
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.plan.cut import Taken, Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
-from tidegate.plan.lowered import Lowered, output_lines
-from tidegate.plan.method import JoinOptions, choose
-from tidegate.plan.physical import JoinPlan, Port, Prefix
+from tidegate.plan.lowered import Context, Lowered, output_lines
+from tidegate.plan.method import choose
+from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing, spark_sql
 from tidegate.plan.pushdown import Leaf
-from tidegate.plan.sample import RawRows, sample_of
+from tidegate.plan.sample import sample_of
 from tidegate.query.check import bind_after
-from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, SideName, column, conjuncts, substitute
 from tidegate.query.typing import UnknownKernel, bind
@@ -37,18 +38,12 @@ from tidegate.schema import TIME
 _LETTERS = ("l", "r")
 
 
-def lower_join(
-    unit: Unit,
-    front: Prefixing,
-    options: JoinOptions,
-    rows: RawRows | None,
-    streams: Sequence[StreamDef],
-) -> Lowered:
+def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     """The subquery of a join and the stateless work above it.
 
     Conditions above a join are part of its predicate where all that take its rows have them.
     """
-    join = unit.base
+    join, front, choices = unit.base, context.front, context.choices
     assert isinstance(join, Join)
     above = [_above(top, join) for top in unit.tops]
     later = [[("WHERE", c) for c in a.where] for a in above]
@@ -84,8 +79,9 @@ def lower_join(
     intervals = intervals_of(parts, set(left.physical.values()))
     sides = (0,) * len(left.leaves) + (1,) * len(right.leaves)
     cut = len(left.leaves)
-    sample = sample_of(prefixes[:cut], prefixes[cut:], streams, rows if intervals else None)
-    choice = choose(intervals, options, sample)
+    rows = choices.rows if intervals else None
+    sample = sample_of(prefixes[:cut], prefixes[cut:], context.streams, rows)
+    choice = choose(intervals, choices.join, sample)
     spec = JoinSpec(
         left=left.side(prefixes[0]),
         right=right.side(prefixes[cut]),
@@ -95,7 +91,13 @@ def lower_join(
         method=choice.method,
         index=choice.index,
     )
-    operator = JoinPlan(spec, sides, choice.routing, choice.reasons, texts)
+    operator = StreamJoin(
+        spec=spec,
+        sides=sides,
+        routing=choice.routing,
+        reasons=choice.reasons,
+        conjuncts=texts,
+    )
     renaming = {flat: column(name) for flat, name in names.items()}
     lines = [f"join {left.extent} {right.extent} {sides}"]
     lines += [f"on {meaning(spark_sql(substitute(e, renaming)))}" for _, e in kept]
@@ -109,8 +111,13 @@ def lower_join(
         ports.append(Port(pa.schema(fields), selected, tuple(held)))
         lines += [f"where {meaning(spark_sql(substitute(e, renaming)))}" for e in where]
         lines += output_lines((n, substitute(e, renaming)) for n, e in named)
-    leaves = (*left.leaves, *right.leaves)
-    return Lowered(leaves, prefixes, operator, tuple(ports), tuple(lines))
+    yield Lowered(
+        leaves=(*left.leaves, *right.leaves),
+        prefixes=prefixes,
+        operator=operator,
+        ports=tuple(ports),
+        lines=tuple(lines),
+    )
 
 
 def _predicate(join: Join) -> list[tuple[str, exp.Expression]]:
@@ -302,8 +309,3 @@ def _extent(window: JoinWindow) -> Extent:
     if isinstance(window, Distance):
         return Extent(window.range_us, None)
     return Extent(None, window.rows)
-
-
-def qualified_name(function: Callable[..., object]) -> str:
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', None)}.{name}"

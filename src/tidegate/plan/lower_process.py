@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
+from tidegate.operate.port import Port
+from tidegate.operate.process.operator import UserProcess
 from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
-from tidegate.plan.lowered import Lowered, output_lines
-from tidegate.plan.physical import Port, ProcessPlan
-from tidegate.plan.prefix import Prefixing, spark_sql
+from tidegate.plan.lowered import Context, Lowered, output_lines
+from tidegate.plan.prefix import spark_sql
 from tidegate.query.check import bind_after
 from tidegate.query.name import EVENT_TIME, column
 from tidegate.query.node import Process
 from tidegate.schema import TIME
 
 
-def lower_process(unit: Unit, front: Prefixing) -> Lowered:
+def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
     """The subquery of a process: its inputs hold the columns that it sees, by position."""
-    base = unit.base
+    base, front = unit.base, context.front
     assert isinstance(base, Process)
     leaves = front.leaves(base.child)
     seen = [(f"c{i}", name) for i, name in enumerate(base.columns)]
@@ -41,4 +44,10 @@ def lower_process(unit: Unit, front: Prefixing) -> Lowered:
         ports.append(Port(pa.schema(fields), outputs, held))
         lines += [f"where {meaning(spark_sql(e))}" for e in above.where]
         lines += output_lines(columns.items())
-    return Lowered(leaves, prefixes, ProcessPlan(spec), tuple(ports), tuple(lines))
+    yield Lowered(
+        leaves=leaves,
+        prefixes=prefixes,
+        operator=UserProcess(spec),
+        ports=tuple(ports),
+        lines=tuple(lines),
+    )

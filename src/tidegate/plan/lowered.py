@@ -1,15 +1,23 @@
-"""One unit of a query lowered, between the rules for each operator and the whole plan."""
+"""One subquery lowered, and what the rules that lower operators are given and give."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
+from tidegate.operate.operator import Operator
+from tidegate.operate.port import Port
+from tidegate.plan.cut import Unit
 from tidegate.plan.fingerprint import meaning
-from tidegate.plan.physical import Operator, Port, Prefix
-from tidegate.plan.prefix import spark_sql
-from tidegate.plan.pushdown import Leaf
+from tidegate.plan.method import JoinOptions
+from tidegate.plan.physical import Prefix
+from tidegate.plan.prefix import Prefixing, spark_sql
+from tidegate.plan.pushdown import Leaf, Result
+from tidegate.plan.sample import RawRows
+from tidegate.query.definition import StreamDef
 from tidegate.query.name import NamedExpr
+from tidegate.route.hash import BY_HASH
+from tidegate.route.partitioner import Partitioner
 
 
 @dataclass(frozen=True)
@@ -18,9 +26,36 @@ class Lowered:
 
     leaves: tuple[Leaf, ...]
     prefixes: tuple[Prefix, ...]
-    operator: Operator | None
+    operator: Operator
     ports: tuple[Port, ...]
     lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is asked of operators beyond what the query says; none of it changes the result.
+
+    `rows` gives the first rows of a stream, from which the best way is estimated.
+    """
+
+    join: JoinOptions = field(default_factory=JoinOptions)
+    rows: RawRows | None = None
+    partitioner: Partitioner = BY_HASH
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a rule works with: prefixes, choices, the streams so far, and what was lowered last."""
+
+    front: Prefixing
+    choices: Choices
+    streams: Sequence[StreamDef]
+    newest: Callable[[], Result]
+    """The first port of the subquery that the rule gave last, as an input of its next one."""
+
+
+Rule = Callable[[Unit, Context], Iterator[Lowered]]
+"""How a unit becomes subqueries, mostly one; the last has the ports of the unit."""
 
 
 def output_lines(outputs: Iterable[NamedExpr]) -> list[str]:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.errors import OptionError
+from tidegate.operate.join.operator import BY_KEY, IN_TURN
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, Interval
-from tidegate.plan.physical import DEAL, KEY
 from tidegate.plan.sample import Sample
 
 AUTO = "auto"
 METHODS = (AUTO, SCAN)
-ROUTINGS = (AUTO, KEY, DEAL)
+ROUTINGS = (AUTO, BY_KEY, IN_TURN)
 
 SELECTIVE = 0.1
 """A one-sided bound is worth an index when fewer pairs than this share pass it."""
@@ -108,7 +108,7 @@ def _routing(
     intervals: Sequence[Interval], options: JoinOptions, sample: Sample | None
 ) -> tuple[str, str]:
     equalities = [i for i in intervals if i.kind == EQUAL]
-    if options.routing == KEY:
+    if options.routing == BY_KEY:
         if not equalities:
             raise OptionError(
                 "--routing",
@@ -116,17 +116,17 @@ def _routing(
                 "none",
                 "Leave it out, or add one.",
             )
-        return KEY, "asked for with --routing key"
-    if options.routing == DEAL:
-        return DEAL, "asked for with --routing deal"
+        return BY_KEY, "asked for with --routing key"
+    if options.routing == IN_TURN:
+        return IN_TURN, "asked for with --routing deal"
     if not equalities:
-        return DEAL, "there is no equality to route by"
+        return IN_TURN, "there is no equality to route by"
     if sample is None:
-        return DEAL, "no sample to judge the keys by, and dealing is even for any keys"
+        return IN_TURN, "no sample to judge the keys by, and dealing is even for any keys"
     share, limit = sample.top_share(equalities), 1 / (EVEN * options.buckets)
     if share is None:
-        return DEAL, "the keys of the sample cannot be compared"
+        return IN_TURN, "the keys of the sample cannot be compared"
     text = f"the most frequent key has {share:.2%} of {sample.text}"
     if share < limit:
-        return KEY, f"{text}, less than {limit:.2%}"
-    return DEAL, f"{text}, keys would be uneven from {limit:.2%} on"
+        return BY_KEY, f"{text}, less than {limit:.2%}"
+    return IN_TURN, f"{text}, keys would be uneven from {limit:.2%} on"

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.kernels.expression import Expr
-from tidegate.operate.process.advance import ProcessSpec
-from tidegate.operate.tuple_window.window import TupleSpec
+from tidegate.operate.operator import Operator
+from tidegate.operate.port import Port
 from tidegate.query.definition import StreamDef
 
 ARROW = "arrow"
 SPARK = "spark"
-
-DEAL = "deal"
-KEY = "key"
 
 OPERATOR_SET = "operator-set"
 QUERY_CLOUD = "query-cloud"
@@ -61,98 +54,19 @@ class Prefix:
 
 
 @dataclass(frozen=True)
-class OrderKey:
-    """One key of the order inside a window; `nulls_first` is always decided here."""
-
-    expr: Expr
-    descending: bool
-    nulls_first: bool
-
-
-@dataclass(frozen=True)
-class Port:
-    """The stateless work after an operator for one of those that take its rows, and their shape.
-
-    `where` and `outputs` are over the operator's own columns: window_start, window_end, k*, a*
-    of an aggregate; ts, l*, r* of a join; ts and the output of a process. `outputs` are the columns
-    after the implicit ones, with which `schema` begins. Rows of a time window that are equal in
-    `order` are in the order of their group's key, NULL first. `time` and `offset_us` say when a row
-    is, for those that take it.
-    """
-
-    schema: pa.Schema
-    outputs: tuple[tuple[str, Expr], ...]
-    where: tuple[Expr, ...] = ()
-    order: tuple[OrderKey, ...] = ()
-    limit: int | None = None
-    time: str = "ts"
-    offset_us: int = 0
-
-
-@dataclass(frozen=True)
-class AggregatePlan:
-    """An aggregate over windows of time."""
-
-    spec: AggregateSpec
-    key_names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class TuplePlan:
-    """An aggregate over windows of tuples."""
-
-    spec: TupleSpec
-    key_names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class JoinPlan:
-    """A join, over what the prefixes put out: l0, l1, ... and r0, r1, ...
-
-    `sides` says by input which side it feeds: 0 left, 1 right. `routing` says where a tuple is
-    stored: "deal" in any bucket in turn, "key" in the bucket of its key. `conjuncts` are the
-    conditions of the predicate as the query writes them, `reasons` why this method and routing.
-    """
-
-    spec: JoinSpec
-    sides: tuple[int, ...]
-    routing: str
-    reasons: tuple[str, ...]
-    conjuncts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class ProcessPlan:
-    """The user's own operator."""
-
-    spec: ProcessSpec
-
-
-Operator = AggregatePlan | TuplePlan | JoinPlan | ProcessPlan
-
-
-@dataclass(frozen=True)
 class Subquery:
     """The unit of parallelisation: its inputs with their prefixes, one operator, what follows it.
 
-    Without an operator it puts the tuples of its inputs into the total order. `streams` are the
-    definitions of the inputs that are streams, None for edges. `fingerprint` is the query's.
+    `streams` are the definitions of the inputs that are streams, None for edges. `fingerprint` is
+    the query's.
     """
 
     name: str
     prefixes: tuple[Prefix, ...]
     streams: tuple[StreamDef | None, ...]
-    operator: Operator | None
+    operator: Operator
     ports: tuple[Port, ...]
     fingerprint: str = ""
-
-    @property
-    def aggregate(self) -> AggregatePlan | None:
-        return self.operator if isinstance(self.operator, AggregatePlan) else None
-
-    @property
-    def join(self) -> JoinPlan | None:
-        return self.operator if isinstance(self.operator, JoinPlan) else None
 
 
 @dataclass(frozen=True)
@@ -179,12 +93,9 @@ class Plan:
 
     @property
     def hold(self) -> bool:
-        """Whether tuples wait in the gate until they are ready.
-
-        Aggregates over windows of time fold them as they arrive; all others need their order.
-        """
+        """Whether tuples wait in the gate until they are ready: one that reads them needs it."""
         reading = (s for s in self.subqueries if any(d is not None for d in s.streams))
-        return any(s.aggregate is None for s in reading)
+        return any(s.operator.waits for s in reading)
 
     def output_ports(self, subquery: int) -> tuple[int, ...]:
         """The ports of a subquery that an output takes."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.duration import duration_text
 from tidegate.errors import QueryError, near
-from tidegate.query.window import duration_text
 
 
 @dataclass(frozen=True)

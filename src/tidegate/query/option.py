@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.duration import duration_text
 from tidegate.errors import QueryError
-from tidegate.query.window import duration_text
 
 CONCEPT = "concept"
 UNIFORM = "uniform"

@@ -7,17 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
+from tidegate.duration import UNIT_US, duration_text, rows_text, window_text
 from tidegate.errors import QueryError, near
 
-_UNIT_US = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
 _SHORT = {
     "us": "microsecond",
     "ms": "millisecond",
@@ -41,10 +33,10 @@ def unit_us(unit: str, where: str) -> int:
     name = unit.lower()
     for candidate in (name, name[:-1] if name.endswith("s") else name):
         full = _SHORT.get(candidate, candidate)
-        if full in _UNIT_US:
-            return _UNIT_US[full]
+        if full in UNIT_US:
+            return UNIT_US[full]
     raise QueryError(
-        where, "a duration needs a unit of time", unit, near(name, [f"{u}s" for u in _UNIT_US])
+        where, "a duration needs a unit of time", unit, near(name, [f"{u}s" for u in UNIT_US])
     )
 
 
@@ -63,7 +55,7 @@ def duration_us(value: Duration, where: str = "duration") -> int:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QueryError(where, "a duration must be text, a timedelta or seconds", repr(value))
     if not isinstance(value, str):
-        return scaled_us(Decimal(str(value)), _UNIT_US["second"], where)
+        return scaled_us(Decimal(str(value)), UNIT_US["second"], where)
     total, at = 0, 0
     while part := _PART.match(value, at):
         total += scaled_us(Decimal(part.group(1)), unit_us(part.group(2), where), where)
@@ -76,15 +68,6 @@ def duration_us(value: Duration, where: str = "duration") -> int:
             'Write for example "15 minutes" or "500 ms".',
         )
     return total
-
-
-def duration_text(us: int) -> str:
-    """A duration in the largest unit that measures it exactly, as `explain` and SQL show it."""
-    for name, size in reversed(_UNIT_US.items()):
-        if us and us % size == 0:
-            count = us // size
-            return f"{count} {name}{'' if count == 1 else 's'}"
-    return "0 seconds"
 
 
 @dataclass(frozen=True)
@@ -112,12 +95,7 @@ class TimeWindow:
             )
 
     def __str__(self) -> str:
-        text = f"RANGE {duration_text(self.range_us)}"
-        return text if self.slide_us == self.range_us else f"{text} SLIDE {self._slide}"
-
-    @property
-    def _slide(self) -> str:
-        return duration_text(self.slide_us)
+        return window_text(self.range_us, self.slide_us)
 
 
 @dataclass(frozen=True)
@@ -138,8 +116,7 @@ class TupleWindow:
             )
 
     def __str__(self) -> str:
-        text = f"ROWS {self.rows}"
-        return text if self.slide == self.rows else f"{text} SLIDE {self.slide}"
+        return rows_text(self.rows, self.slide)
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,13 @@ from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalExecutor
 from tidegate.plan.lower import lower
+from tidegate.plan.lowered import Choices
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.physical import OPERATOR_SET, Plan
 from tidegate.query.join import has_join
 from tidegate.query.output import Output
+from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
+from tidegate.route.registry import partitioner_of
 from tidegate.session.preview import first_rows
 from tidegate.sink.protocol import Sink
 from tidegate.source.protocol import Connector
@@ -137,12 +140,13 @@ def plan_for(
     join: JoinOptions | None = None,
     connectors: Mapping[str, Connector] | None = None,
     strategy: str = OPERATOR_SET,
+    partitioner: str = DEFAULT_PARTITIONER,
 ) -> Plan:
     """Lower a query; Spark is asked for types only where kernels do not know an expression.
 
     `join` is how joins are to be done. What it leaves open is decided by the first rows of the
     streams; `connectors` are those of sources that are not named by a URI. `strategy` is how the
-    query is cut into subqueries.
+    query is cut into subqueries, `partitioner` who chooses the buckets of keyed aggregates.
     """
     join = join or JoinOptions()
     if join.chosen and not any(has_join(o.node) for o in outputs):
@@ -150,9 +154,9 @@ def plan_for(
         raise OptionError(
             option, "is for joins", f"{value} for a query without one", "Leave it out."
         )
-    rows = first_rows(connectors or {})
+    choices = Choices(join, first_rows(connectors or {}), partitioner_of(partitioner))
     if not place.on_spark:
-        return lower(outputs, None, join, rows, strategy)
+        return lower(outputs, None, choices, strategy)
 
     def typer(*arguments: Any) -> Any:
         from tidegate.execute.spark.executor import types_by_spark
@@ -161,7 +165,7 @@ def plan_for(
         assert session is not None
         return types_by_spark(session)(*arguments)
 
-    return lower(outputs, typer, join, rows, strategy)
+    return lower(outputs, typer, choices, strategy)
 
 
 def prepare(

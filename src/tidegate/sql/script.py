@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from tidegate.duration import duration_text
 from tidegate.errors import QueryError
 from tidegate.query.join import slides
 from tidegate.query.option import ErrorBound, Latency, Option, Shed
@@ -18,7 +19,6 @@ from tidegate.query.window import (
     TimeWindow,
     TupleWindow,
     Window,
-    duration_text,
     duration_us,
     scaled_us,
     unit_us,

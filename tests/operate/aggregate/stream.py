@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.pane import AggregateSpec, Function, close, fold, merge, needed_from
 from tidegate.operate.aggregate.user import Aggregator, State
+from tidegate.route.hash import Hash
+from tidegate.route.mapping import even
+from tidegate.route.partitioner import Router
 from tidegate.schema import TIME
 
 NAN, INF = math.nan, math.inf
@@ -41,6 +44,11 @@ NUMERIC = ("sum", "mean", "var", "stddev", "quantile")
 NUMBERS = ("int", "small", "float", "single", "wild", "price")
 COMBINATIONS = [(kind, x) for x in POOLS for kind in ANY]
 COMBINATIONS += [(kind, x) for x in NUMBERS for kind in NUMERIC]
+
+
+def by_hash(buckets: int) -> Router:
+    """Keys to so many buckets of one instance."""
+    return Router(Hash(), even(buckets, 1))
 
 
 class SumOfProducts(Aggregator):
@@ -152,7 +160,7 @@ def run(spec: AggregateSpec, rows: list[dict[str, Any]], course: Course) -> list
     """Fold, merge and close along a course; one table per step and owner."""
     edges = [0, *course.cuts, len(rows)]
     buckets = len(course.owners)
-    parts = [fold(spec, table(spec, rows[a:b]), buckets) for a, b in pairwise(edges)]
+    parts = [fold(spec, table(spec, rows[a:b]), by_hash(buckets)) for a, b in pairwise(edges)]
     parts = [merge(spec, parts[: course.early]), *parts[course.early :]]
     whole = merge(spec, parts)
     output = []

@@ -18,6 +18,7 @@ from tests.operate.aggregate.stream import (
     NAN,
     POOLS,
     Course,
+    by_hash,
     courses,
     lines,
     rows_for,
@@ -86,7 +87,7 @@ def test_one_owner_and_one_step_come_out_in_order(data: st.DataObject) -> None:
     rows = data.draw(rows_for(spec))
     above = data.draw(st.integers(-50, 50))
     upto = data.draw(st.integers(above, 60))
-    closed = close(spec, fold(spec, table(spec, rows), 8), above, upto)
+    closed = close(spec, fold(spec, table(spec, rows), by_hash(8)), above, upto)
     check(spec, lines(closed), windows(spec, rows, above, upto, users=USERS))
 
 
@@ -95,8 +96,8 @@ def test_partials_have_the_declared_schema_order_and_places(data: st.DataObject)
     spec = data.draw(specs())
     rows = data.draw(rows_for(spec))
     for partial in (
-        fold(spec, table(spec, rows), 5),
-        merge(spec, [fold(spec, table(spec, rows), 5)]),
+        fold(spec, table(spec, rows), by_hash(5)),
+        merge(spec, [fold(spec, table(spec, rows), by_hash(5))]),
     ):
         partial.validate(full=True)
         assert partial.schema == spec.partial_schema
@@ -149,7 +150,7 @@ def measured(rows: int, seed: int) -> tuple[AggregateSpec, pa.Table]:
 def test_a_bucket_has_the_same_bits_whatever_other_buckets_are_there() -> None:
     spec, rows = measured(20_000, 1)
     cuts = [(0, 3000), (3000, 9000), (9000, 9100), (9100, 20_000)]
-    parts = [fold(spec, rows.slice(a, b - a), 16) for a, b in cuts]
+    parts = [fold(spec, rows.slice(a, b - a), by_hash(16)) for a, b in cuts]
     merged = merge(spec, parts)
     whole = close(spec, merged, MIN_US, MAX_US)
     for mine in ([3], [0, 1, 2], [5, 9, 15], list(range(8))):
@@ -163,14 +164,14 @@ def test_a_bucket_has_the_same_bits_whatever_other_buckets_are_there() -> None:
 
 def test_merging_is_a_left_fold() -> None:
     spec, rows = measured(8000, 2)
-    a, b, c = (fold(spec, rows.slice(i * 2600, 2600), 4) for i in range(3))
+    a, b, c = (fold(spec, rows.slice(i * 2600, 2600), by_hash(4)) for i in range(3))
     assert merge(spec, [merge(spec, [a, b]), c]).equals(merge(spec, [a, b, c]))
     assert merge(spec, [merge(spec, [merge(spec, [a]), b]), c]).equals(merge(spec, [a, b, c]))
 
 
 def test_windows_closed_one_by_one_have_the_same_bits_as_closed_at_once() -> None:
     spec, rows = measured(8000, 3)
-    panes = merge(spec, [fold(spec, rows.slice(i * 1000, 1000), 4) for i in range(8)])
+    panes = merge(spec, [fold(spec, rows.slice(i * 1000, 1000), by_hash(4)) for i in range(8)])
     steps = [MIN_US, *range(0, 40_000, 3000), MAX_US]
     parts = [close(spec, panes, a, b) for a, b in pairwise(steps)]
     assert pa.concat_tables(parts).combine_chunks().equals(close(spec, panes, MIN_US, MAX_US))
@@ -179,7 +180,7 @@ def test_windows_closed_one_by_one_have_the_same_bits_as_closed_at_once() -> Non
 def test_panes_are_added_in_time_order_however_they_are_stored() -> None:
     spec = AggregateSpec(9, 8, (), (Function("a", "sum", ("x",), pa.float64()),))
     values = [1.0, 1e16, -1e16, 3.0, 0.1, 1e15, 7.0, -1e15]
-    panes = fold(spec, pa.table({"ts": np.arange(8), "x": values}), 4)
+    panes = fold(spec, pa.table({"ts": np.arange(8), "x": values}), by_hash(4))
     expected = 0.0
     for value in values:
         expected += value
@@ -194,7 +195,7 @@ def test_windows_of_thousands_of_panes_do_not_feel_their_neighbours() -> None:
     chance = np.random.default_rng(8)
     ts, keys = np.repeat(np.arange(6000), 5), np.tile(np.arange(5), 6000)
     values = chance.normal(size=30_000) * 10.0 ** chance.integers(-6, 6, 30_000)
-    panes = fold(spec, pa.table({"ts": ts, "k": keys, "x": values}), 16)
+    panes = fold(spec, pa.table({"ts": ts, "k": keys, "x": values}), by_hash(16))
     whole = close(spec, panes, 5999, 6000)
     assert len(set(panes["bucket"].to_pylist())) > 2
     for bucket in sorted(set(panes["bucket"].to_pylist())):
@@ -205,7 +206,7 @@ def test_windows_of_thousands_of_panes_do_not_feel_their_neighbours() -> None:
 
 def test_many_windows_are_expanded_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     spec, rows = measured(5000, 4)
-    panes = fold(spec, rows, 4)
+    panes = fold(spec, rows, by_hash(4))
     whole = close(spec, panes, MIN_US, MAX_US)
     monkeypatch.setattr("tidegate.operate.aggregate.pane._EXPANSION_LIMIT", 50)
     stepped = close(spec, panes, MIN_US, MAX_US)
@@ -218,7 +219,7 @@ def one_group(kind: str, values: list[Any] | np.ndarray[Any, Any], type_: pa.Dat
     column = pa.array(values, type_)
     zeros = np.zeros(len(column), np.int64)
     rows = pa.table({"ts": zeros, "src": zeros, "seq": np.arange(len(column)), "x": column})
-    return close(spec, fold(spec, rows, 4), MIN_US, MAX_US)["a"].to_pylist()[0]
+    return close(spec, fold(spec, rows, by_hash(4)), MIN_US, MAX_US)["a"].to_pylist()[0]
 
 
 @pytest.mark.parametrize("kind", ["sum", "mean"])
@@ -235,7 +236,7 @@ def test_the_variance_of_large_close_numbers_keeps_its_digits() -> None:
     spec = AggregateSpec(10, 10, (), (Function("a", "var", ("x",), pa.float64()),))
     zeros = np.zeros(len(values), np.int64)
     rows = pa.table({"ts": zeros, "x": values})
-    parts = [fold(spec, rows.slice(i, 1000), 1) for i in range(0, len(values), 1000)]
+    parts = [fold(spec, rows.slice(i, 1000), by_hash(1)) for i in range(0, len(values), 1000)]
     closed = close(spec, merge(spec, parts), MIN_US, MAX_US)["a"].to_pylist()[0]
     assert math.isclose(closed, expected, rel_tol=1e-9)
 
@@ -281,18 +282,18 @@ def test_quantiles_interpolate_as_sparks_percentile() -> None:
 
 def test_nothing_in_gives_nothing_out() -> None:
     spec, rows = measured(100, 5)
-    empty = fold(spec, rows.slice(0, 0), 4)
+    empty = fold(spec, rows.slice(0, 0), by_hash(4))
     assert (empty.num_rows, empty.schema) == (0, spec.partial_schema)
     assert merge(spec, []).equals(empty)
     assert merge(spec, [empty, empty]).equals(empty)
     assert close(spec, empty, MIN_US, MAX_US).equals(spec.result_schema.empty_table())
-    assert close(spec, fold(spec, rows, 4), 5, 5).num_rows == 0
+    assert close(spec, fold(spec, rows, by_hash(4)), 5, 5).num_rows == 0
 
 
 def test_columns_may_come_in_chunks_and_slices() -> None:
     spec, rows = measured(1000, 6)
     chunked = pa.concat_tables([rows.slice(0, 300), rows.slice(300, 1), rows.slice(301)])
-    assert fold(spec, chunked, 4).equals(fold(spec, rows, 4))
+    assert fold(spec, chunked, by_hash(4)).equals(fold(spec, rows, by_hash(4)))
 
 
 def test_a_spec_pickles_and_compares_by_value() -> None:
@@ -333,7 +334,7 @@ def test_every_pool_can_be_a_key_alone() -> None:
         rows = [{"ts": i % 5, "src": 0, "seq": i, "k": v} for i, v in enumerate(pool * 2)]
         fields = [(n, pa.int64()) for n in ("ts", "src", "seq")]
         made = pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("k", type_)]))
-        closed = close(spec, fold(spec, made, 3), MIN_US, MAX_US)
+        closed = close(spec, fold(spec, made, by_hash(3)), MIN_US, MAX_US)
         check(spec, lines(closed), windows(spec, rows))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.operate.aggregate.stream import SumOfProducts
+from tests.operate.aggregate.stream import SumOfProducts, by_hash
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import QueryError, TaskError
 from tidegate.operate.aggregate.pane import AggregateSpec, Function, close, fold, merge
@@ -52,7 +52,7 @@ def rows(values: list[Any], type_: pa.DataType) -> pa.Table:
 def test_a_state_of_text_passes_through_panes_and_windows() -> None:
     spec = spec_of(Longest())
     made = rows(["a", "bb", None, "b", "ccc", "bb"], pa.string())
-    parts = [fold(spec, made.slice(i, 2), 4) for i in (0, 2, 4)]
+    parts = [fold(spec, made.slice(i, 2), by_hash(4)) for i in (0, 2, 4)]
     closed = close(spec, merge(spec, parts), MIN_US, MAX_US)
     assert closed["a"].to_pylist() == ["a", "bb", "a", "bb", "ccc", "bb", "ccc", "bb"]
 
@@ -107,7 +107,12 @@ def fail() -> None:
 def test_mistakes_name_the_class_and_the_method(method: str, answer: Any, message: str) -> None:
     spec = spec_of(Broken(method, answer))
     with pytest.raises(TaskError, match=message):
-        close(spec, merge(spec, [fold(spec, rows(["a"] * 9, pa.string()), 2)]), MIN_US, MAX_US)
+        close(
+            spec,
+            merge(spec, [fold(spec, rows(["a"] * 9, pa.string()), by_hash(2))]),
+            MIN_US,
+            MAX_US,
+        )
 
 
 class Nullable(SumOfProducts):
@@ -118,7 +123,7 @@ class Nullable(SumOfProducts):
 def test_numbers_in_a_state_are_not_null() -> None:
     spec = spec_of(Nullable(), ("x", "x"))
     with pytest.raises(TaskError, match=r"Nullable\.init: state total must not hold NULL"):
-        fold(spec, rows([1, 2], pa.int64()), 2)
+        fold(spec, rows([1, 2], pa.int64()), by_hash(2))
 
 
 def test_a_class_without_state_is_refused_when_the_query_is_made() -> None:

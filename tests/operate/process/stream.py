@@ -14,6 +14,9 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign, pending
 from tidegate.operate.process.definition import TRIGGER
+from tidegate.operate.process.operator import UserProcess
+from tidegate.route.mapping import even
+from tidegate.route.partitioner import Router
 
 Row = Mapping[str, Any]
 COLUMNS = (("k", pa.list_(pa.string())), ("v", pa.int64()), ("src", pa.string()))
@@ -159,7 +162,8 @@ def run(
     output: list[tuple[Any, ...]] = []
     bounds = [MIN_US, *sorted(set(frontiers)), MAX_US]
     for batch, (previous, frontier) in enumerate(itertools.pairwise(bounds)):
-        news = assign(spec, table_of([r for r in rows if previous <= r["ts"] < frontier]), total)
+        taken = table_of([r for r in rows if previous <= r["ts"] < frontier])
+        news = assign(spec, taken, router_of(spec, total))
         news = news.take(pa.array(chance.permutation(news.num_rows)))
         count = instances[batch % len(instances)]
         owners = chance.integers(0, count, total)
@@ -184,6 +188,11 @@ def run(
         output += list(zip(*(c.to_pylist() for c in columns)))
         assert all((p := pending(s)) is None or p >= frontier for s in state.values())
     return output
+
+
+def router_of(spec: ProcessSpec, total: int) -> Router:
+    """Where the keys of a process go, with so many buckets of one instance."""
+    return Router(UserProcess(spec).partitioner, even(total, 1))
 
 
 def _of(news: pa.Table, buckets: list[int]) -> pa.Table:

@@ -23,6 +23,7 @@ from tests.operate.process.stream import (
     SeenByBatch,
     Silence,
     TimedByBatch,
+    router_of,
     run,
     spec_of,
     table_of,
@@ -30,9 +31,10 @@ from tests.operate.process.stream import (
 from tests.oracle.process import process as plain
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import StateError, TaskError
-from tidegate.operate.process.advance import EVERY, Process, ProcessSpec, advance, assign, pending
+from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign, pending
 from tidegate.operate.process.definition import TURN
 from tidegate.route.bucket import bucket_of
+from tidegate.route.partitioner import EVERY_BUCKET
 
 TOTAL = 5
 KEYS = st.lists(st.sampled_from(["a", "b", "c", "d", "", None]), max_size=4)
@@ -132,7 +134,7 @@ def test_timers_fire_after_the_tuples_of_their_time_and_before_later_ones() -> N
 
 def test_a_timer_that_is_due_touches_a_bucket_without_tuples() -> None:
     spec = spec_of(Silence)
-    news = assign(spec, table_of([at(10)]), TOTAL)
+    news = assign(spec, table_of([at(10)]), router_of(spec, TOTAL))
     made, state = advance(spec, range(TOTAL), {}, news, MIN_US, 11, "w", total=TOTAL)
     ((number, snapshot),) = state.items()
     assert made.num_rows == 0
@@ -153,10 +155,10 @@ def test_a_snapshot_that_stays_the_same_is_not_given_again() -> None:
             return None
 
     spec = spec_of(Deaf)
-    news = assign(spec, table_of([at(1)]), TOTAL)
+    news = assign(spec, table_of([at(1)]), router_of(spec, TOTAL))
     _, state = advance(spec, range(TOTAL), {}, news, MIN_US, 2, "w", total=TOTAL)
     assert list(state) == [bucket("a")]
-    news = assign(spec, table_of([at(2)]), TOTAL)
+    news = assign(spec, table_of([at(2)]), router_of(spec, TOTAL))
     assert advance(spec, range(TOTAL), state, news, 2, 3, "w", total=TOTAL)[1] == {}
 
 
@@ -176,13 +178,17 @@ def test_keys_of_one_tuple_come_together_each_once_in_their_order() -> None:
 
 def test_assign_names_one_bucket_per_key() -> None:
     spec = spec_of(Seen)
-    routed = assign(spec, table_of([at(1, ["a", "b"]), at(2, []), at(3, ["b"])]), TOTAL)
+    routed = assign(
+        spec, table_of([at(1, ["a", "b"]), at(2, []), at(3, ["b"])]), router_of(spec, TOTAL)
+    )
     assert routed.schema == spec.routed
     assert routed["~key"].to_pylist() == ["a", "b", "b"]
     assert routed["bucket"].to_pylist() == [bucket("a"), bucket("b"), bucket("b")]
     assert routed["~place"].to_pylist() == [0, 1, 0]
-    everyone = assign(spec_of(Dealt, None), table_of([at(1)]), TOTAL)
-    assert everyone["bucket"].to_pylist() == [EVERY]
+    everyone = assign(
+        spec_of(Dealt, None), table_of([at(1)]), router_of(spec_of(Dealt, None), TOTAL)
+    )
+    assert everyone["bucket"].to_pylist() == [EVERY_BUCKET]
 
 
 def test_columns_are_keys_alone_or_together() -> None:
@@ -302,9 +308,9 @@ def test_own_snapshots_and_pickles() -> None:
         assert run(spec_of(factory), rows, (1, 2, 3)) == [(i, i + 1) for i in range(4)]
     with pytest.raises(TaskError, match=r"self\.steps, which is of the type builtins\.range"):
         run(spec_of(NotPickled), rows)
-    news = assign(spec_of(Pickled), table_of(rows), TOTAL)
+    news = assign(spec_of(Pickled), table_of(rows), router_of(spec_of(Pickled), TOTAL))
     _, state = advance(spec_of(Pickled), range(5), {}, news, MIN_US, 9, "w", total=TOTAL)
-    late = assign(spec_of(Pickled), table_of([at(20)]), TOTAL)
+    late = assign(spec_of(Pickled), table_of([at(20)]), router_of(spec_of(Pickled), TOTAL))
     with pytest.raises(StateError, match="the class must keep its state as it did"):
         advance(spec_of(NotPickled), range(5), state, late, 9, MAX_US, "w", total=TOTAL)
 
@@ -524,7 +530,7 @@ def test_bucket_is_not_known_before_the_object_is_at_work() -> None:
 
 def test_tuples_of_buckets_that_are_not_here_are_refused() -> None:
     spec = spec_of(Seen)
-    news = assign(spec, table_of([at(5)]), TOTAL)
+    news = assign(spec, table_of([at(5)]), router_of(spec, TOTAL))
     with pytest.raises(ValueError, match="which are not owned here"):
         advance(spec, [(bucket("a") + 1) % TOTAL], {}, news, MIN_US, 9, "w", total=TOTAL)
     with pytest.raises(ValueError, match=r"tuples outside \[0, 5\)"):

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
 from tidegate.batch import mapped
-from tidegate.collect.pair import LATER
 from tidegate.errors import TidegateError
 from tidegate.execute.exchange import leave
 from tidegate.execute.job import Job, Outcome, Piece
@@ -25,7 +25,7 @@ from tidegate.execute.shared_task import merge_task
 from tidegate.execute.spark.failure import tasks_failed
 
 LARGE_ROWS = 262_144
-"""From so many rows on, the output of a join is merged and written by tasks."""
+"""From so many rows on, the output of a subquery is merged and written by tasks."""
 
 PART_ROWS = 1_000_000
 """About how many rows a part written by a task has."""
@@ -84,7 +84,8 @@ def _parts_of(job: Job, outcomes: Sequence[Outcome]) -> list[int]:
     if not is_large(job, outcomes):
         return []
     total = sum(o.rows for o in outcomes)
-    times = [o.pieces[0].load().column(LATER[0]).to_numpy() for o in outcomes]
+    (port,) = job.subquery.ports
+    times = [o.pieces[0].load().column(port.time).cast(pa.int64()).to_numpy() for o in outcomes]
     some = np.sort(np.concatenate([t[:: max(len(t) // 1000, 1)] for t in times]))
     count = max(job.mapping.instances, -(-total // PART_ROWS))
     cuts = some[np.arange(1, count) * len(some) // count]

@@ -23,10 +23,7 @@ from tidegate.batch import SEQ, SRC, TS
 from tidegate.errors import TidegateError
 from tidegate.execute.exchange import begin, leave, store_rows
 from tidegate.execute.job import (
-    ALL,
     ERROR,
-    EVERY,
-    GRID,
     Job,
     Outcome,
     Parcel,
@@ -37,6 +34,7 @@ from tidegate.execute.spark.failure import tasks_failed
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.task import deal, map_split, read_split, run_instance, start_parcels
 from tidegate.plan.physical import SPARK, Prefix
+from tidegate.route.partitioner import EVERY_INSTANCE
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -61,7 +59,7 @@ class ShuffleExecutor:
         self._jobs = PlainJobs(session.sparkContext)
 
     def run(self, job: Job) -> list[Outcome]:
-        job = _spread(job)
+        job = job.with_operator(job.operator.across_hosts())
         if _leaves_files(job):
             begin(job)
         routed = self._parcels(job).repartitionById(job.mapping.instances, F.col("instance"))
@@ -220,19 +218,11 @@ def _failed(error: TidegateError) -> Parcel:
     return Parcel(0, -1, ERROR, pickle.dumps(error))
 
 
-def _spread(job: Job) -> Job:
-    """Across hosts the tuples of a join go over a grid; all to all only where rows are counted."""
-    join = job.subquery.join
-    if join is None or job.spread != ALL:
-        return job
-    return job if join.spec.counts else replace(job, spread=GRID)
-
-
 def _packed(job: Job, parcels: Sequence[Parcel]) -> pa.RecordBatch:
     parcels = [
         replace(p, instance=i)
         for p in parcels
-        for i in (range(job.mapping.instances) if p.instance == EVERY else (p.instance,))
+        for i in (range(job.mapping.instances) if p.instance == EVERY_INSTANCE else (p.instance,))
     ]
     columns = [
         [p.instance for p in parcels],

@@ -20,7 +20,6 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.group import (
-    Groups,
     Rank,
     dense,
     dense_with_numbers,
@@ -31,18 +30,24 @@ from tidegate.operate.kernels.group import (
 )
 from tidegate.operate.kernels.order import Ints, canonical, flat, integers, is_ordered
 from tidegate.operate.kernels.window import Cover, expand, spans
-from tidegate.route.bucket import bucket_of
+from tidegate.route.partitioner import Router
 from tidegate.schema import TIME, type_name
 
 __all__ = [
+    "PART",
     "AggregateSpec",
     "Function",
     "close",
+    "close_partly",
+    "finished",
     "fold",
     "merge",
     "needed_from",
     "sealed_before",
 ]
+
+PART = "part"
+_WINDOW = (("window_start", TIME), ("window_end", TIME))
 
 _EXPANSION_LIMIT = 4_000_000
 """How many pane rows and list values one step of `close` may copy into windows."""
@@ -85,28 +90,42 @@ class AggregateSpec:
     def result_schema(self) -> pa.Schema:
         """The columns of closed windows."""
         results = ((function.name, function.result) for function in self.functions)
-        return pa.schema([("window_start", TIME), ("window_end", TIME), *self.keys, *results])
+        return pa.schema([*_WINDOW, *self.keys, *results])
+
+    @property
+    def window_schema(self) -> pa.Schema:
+        """The columns of windows that are closed in part: states, `part` by part.
+
+        A part is what one bucket has of a window and group.
+        """
+        states = (column for function in self.functions for column in function.state)
+        return pa.schema([*_WINDOW, *self.keys, (PART, pa.int32()), *states])
 
 
-def fold(spec: AggregateSpec, rows: pa.Table, buckets: int) -> pa.Table:
+def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     """Partials of rows in any order, sorted by (bucket, pane, keys NULL first).
 
     `rows` has `ts` (int64 microseconds), the key and argument columns, and for FIRST and LAST
-    also `src` and `seq`. Costs O(rows) unless a function keeps lists, which are sorted.
+    also `src` and `seq`. What is routed is a key, or, where keys are split, a partial weighted by
+    its tuples. Costs O(rows) unless a function keeps lists, which are sorted.
     """
     if rows.num_rows == 0:
         return spec.partial_schema.empty_table()
     keys = [canonical(flat(rows.column(name), type_)) for name, type_ in spec.keys]
     by_key = dense(pack([rank(key) for key in keys], rows.num_rows))
     heads = [key.take(pa.array(by_key.rows)) for key in keys]
-    bucket = bucket_of(heads, buckets, rows=1)
     panes = rank_integers(integers(flat(rows.column("ts"))) // spec.pane_us)
     packed = pack([panes, Rank(by_key.codes, by_key.n)], rows.num_rows)
     groups, numbers = dense_with_numbers(packed)
-    order = stable_order(bucket[numbers % by_key.n].astype(np.int64), buckets)
-    pane, key = np.divmod(numbers[order], by_key.n)
+    pane, key = np.divmod(numbers, by_key.n)
+    if router.splits_keys:
+        bucket = router.buckets(_take(heads, key), groups.n, groups.counts)
+    else:
+        bucket = router.buckets(heads, by_key.n)[key]
+    order = stable_order(bucket.astype(np.int64), router.mapping.buckets)
+    bucket, pane, key = bucket[order], pane[order], key[order]
     groups = groups.reorder(order)
-    columns = [pa.array(bucket[key]), pa.array(panes.integers_at(pane)), *_take(heads, key)]
+    columns = [pa.array(bucket), pa.array(panes.integers_at(pane)), *_take(heads, key)]
     for function in spec.functions:
         inputs = [_input(rows, name) for name in function.inputs]
         columns += function.family.fold(groups, inputs)
@@ -137,17 +156,53 @@ def close(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int) -> 
     Sorted by (window_end, keys NULL first). `panes` holds every partial those windows cover, in
     any order; the panes of a window are merged in time order. MIN_US and MAX_US are infinite.
     """
+    return _closed(spec, panes, above_us, upto_us, partly=False)
+
+
+def close_partly(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int) -> pa.Table:
+    """The same windows as states that are to be merged with those of other buckets.
+
+    Sorted by (window_end, keys NULL first, part), so that the order of merging does not depend on
+    which instance has which bucket.
+    """
+    return _closed(spec, panes, above_us, upto_us, partly=True)
+
+
+def finished(spec: AggregateSpec, parts: pa.Table) -> pa.Table:
+    """The results of windows whose states, of `close_partly`, are all here, in any order.
+
+    States of one window and group are merged in the order of their parts.
+    """
+    if parts.num_rows == 0:
+        return spec.result_schema.empty_table()
+    names = ["window_end", *(name for name, _ in spec.keys), PART]
+    ranks = [rank(flat(parts.column(name))) for name in names]
+    parts = parts.take(pa.array(dense(pack(ranks, parts.num_rows)).order))
+    groups = dense(pack([rank(flat(parts.column(n))) for n in names[:-1]], parts.num_rows))
+    heads = [flat(parts.column(n)) for n in spec.result_schema.names[: 2 + len(spec.keys)]]
+    columns = _take(heads, groups.rows)
+    for function in spec.functions:
+        states = [flat(parts.column(name)) for name, _ in function.state]
+        columns.append(function.family.finish(function.family.merge(groups, states)))
+    return pa.Table.from_arrays(columns, schema=spec.result_schema)
+
+
+def _closed(
+    spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int, partly: bool
+) -> pa.Table:
+    schema = spec.window_schema if partly else spec.result_schema
     first = (above_us - spec.range_us) // spec.slide_us + 1
     last = (upto_us - spec.range_us) // spec.slide_us
     if panes.num_rows == 0 or first > last:
-        return spec.result_schema.empty_table()
+        return schema.empty_table()
     pane = integers(flat(panes.column("pane")))
     cover = Cover(spec.range_us // spec.pane_us, spec.slide_us // spec.pane_us)
     low, high = cover.bounds(pane, first, last)
     used = np.flatnonzero(high >= low)
     used = used[np.argsort(pane[used], kind="stable")]
     panes, low, high = panes.take(pa.array(used)), low[used], high[used]
-    keys = [canonical(flat(panes.column(name))) for name, _ in spec.keys]
+    names = [name for name, _ in spec.keys] + ["bucket"] * partly
+    keys = [canonical(flat(panes.column(name))) for name in names]
     by_key = dense(pack([rank(key) for key in keys], panes.num_rows))
     heads = [key.take(pa.array(by_key.rows)) for key in keys]
     states = [[flat(panes.column(name)) for name, _ in f.state] for f in spec.functions]
@@ -159,9 +214,11 @@ def close(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int) -> 
         start = window[groups.rows] * spec.slide_us
         columns = [pa.array(start).view(TIME), pa.array(start + spec.range_us).view(TIME)]
         columns += _take(heads, key.codes[groups.rows])
-        columns += _results(spec, groups, row, states)
-        steps.append(pa.Table.from_arrays(columns, schema=spec.result_schema))
-    return pa.concat_tables(steps) if steps else spec.result_schema.empty_table()
+        for function, held in zip(spec.functions, states, strict=True):
+            merged = function.family.merge(groups, _take(held, row))
+            columns += merged if partly else [function.family.finish(merged)]
+        steps.append(pa.Table.from_arrays(columns, schema=schema))
+    return pa.concat_tables(steps) if steps else schema.empty_table()
 
 
 def sealed_before(spec: AggregateSpec, frontier_us: int) -> int:
@@ -187,16 +244,6 @@ def _input(rows: pa.Table, name: str) -> pa.Array:
 def _take(columns: Sequence[pa.Array], rows: Ints) -> list[pa.Array]:
     picked = pa.array(rows)
     return [column.take(picked) for column in columns]
-
-
-def _results(
-    spec: AggregateSpec, groups: Groups, row: Ints, states: Sequence[Sequence[pa.Array]]
-) -> list[pa.Array]:
-    results = []
-    for function, columns in zip(spec.functions, states, strict=True):
-        family = function.family
-        results.append(family.finish(family.merge(groups, _take(columns, row))))
-    return results
 
 
 def _weights(states: Sequence[Sequence[pa.Array]], rows: int) -> Ints:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.batch import ORDER, TS
+from tidegate.batch import ORDER, TS, ints
 from tidegate.operate.join.bound import bounds_of, index_bounds, key_of, tests, value_of
 from tidegate.operate.join.predicate import asked
 from tidegate.operate.join.run_index import Searched, bisect, known
@@ -125,12 +125,6 @@ def places(left: pa.Table, right: pa.Table) -> tuple[Ints, Ints]:
 def total_order(table: pa.Table) -> Ints:
     """The places of tuples in the total order."""
     return np.lexsort([ints(table, c) for c in reversed(ORDER)])
-
-
-def ints(table: pa.Table, column: str) -> Ints:
-    """An int64 column without NULL as an array."""
-    values: Ints = table.column(column).to_numpy()
-    return values
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from tidegate.operate.kernels.order import flat
 from tidegate.operate.process.calls import Turn
 from tidegate.operate.process.definition import (
     BUCKET,
-    EVERY,
     PLACE,
     TRIGGER,
     KeyFunction,
@@ -29,27 +28,27 @@ from tidegate.operate.process.definition import (
     is_list,
 )
 from tidegate.operate.process.snapshot import pending
-from tidegate.route.bucket import bucket_of
+from tidegate.route.partitioner import EVERY_BUCKET, Router
 
-__all__ = ["EVERY", "Process", "ProcessSpec", "advance", "assign", "pending"]
+__all__ = ["Process", "ProcessSpec", "advance", "assign", "pending"]
 
 
-def assign(spec: ProcessSpec, tuples: pa.Table, buckets: int) -> pa.Table:
+def assign(spec: ProcessSpec, tuples: pa.Table, router: Router) -> pa.Table:
     """The rows of `spec.routed` for tuples: ts, src, seq, then the input columns by position."""
     columns = [tuples.column(i) for i in range(3, tuples.num_columns)]
     extra: list[pa.Array] = []
     if spec.keys is None:
-        numbers = np.full(tuples.num_rows, EVERY, np.int32)
+        numbers = router.buckets((), tuples.num_rows)
     elif spec.key is None:
         assert not callable(spec.keys)
         names = [name for name, _ in spec.columns]
         values = [flat(columns[names.index(key)]) for key in spec.keys]
-        numbers = bucket_of(values, buckets)
+        numbers = router.buckets(values, tuples.num_rows)
     else:
         parents, keys, places = _keys_of(spec, tuples, columns)
         tuples = tuples.take(parents)
         columns = [tuples.column(i) for i in range(3, tuples.num_columns)]
-        numbers = bucket_of([keys], buckets)
+        numbers = router.buckets([keys], len(keys))
         extra = [keys, places]
     order = [tuples.column(i) for i in range(3)]
     return pa.table([pa.array(numbers), *order, *columns, *extra], schema=spec.routed)
@@ -116,8 +115,8 @@ def advance(
 ) -> tuple[pa.Table, dict[int, bytes]]:
     """Let the objects of these buckets see all tuples and timers in [previous, frontier).
 
-    `news` are rows of `spec.routed` in any order, for these buckets or for EVERY one. `state` has
-    the snapshots of those that have one and are concerned, `total` is the query's number of
+    `news` are rows of `spec.routed` in any order, for these buckets or for EVERY_BUCKET. `state`
+    has the snapshots of those that have one and are concerned, `total` is the query's number of
     buckets. Gives the rows of `spec.result` in their order, and the snapshots that changed. Objects
     live for this call only: a bucket that is touched costs reading and writing its whole state.
     """
@@ -155,8 +154,8 @@ def _shares(
     order = np.lexsort(keys)
     news = news.take(pa.array(order)).combine_chunks()
     number = number[order]
-    if number[0] == EVERY:
-        if number[-1] != EVERY:
+    if number[0] == EVERY_BUCKET:
+        if number[-1] != EVERY_BUCKET:
             raise ValueError("tuples for every bucket beside tuples for one")
         return dict.fromkeys(buckets, news)
     starts = np.flatnonzero(np.diff(number, prepend=number[0] - 1))

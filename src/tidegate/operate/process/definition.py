@@ -23,9 +23,6 @@ BUCKET = "bucket"
 KEY, PLACE = "~key", "~place"
 """The key for which a tuple is in a bucket, and its place among the keys of the tuple."""
 
-EVERY = -1
-"""Stands for all buckets."""
-
 TRIGGER = tuple(f"trigger_{n}" for n in ("ts", "src", "seq", "order", "bucket", "number"))
 """What rows are in the order of: the tuple or timer that made them, the user's own order, bucket,
 and count."""
@@ -140,7 +137,7 @@ class ProcessSpec:
     def routed(self) -> pa.Schema:
         """What `assign` gives and `advance` takes: bucket, ts, src, seq, c0, c1, ..., and the key.
 
-        One row per tuple and key; where `keys` is None one per tuple, in the bucket EVERY.
+        One row per tuple and key; where `keys` is None one per tuple, in EVERY_BUCKET.
         """
         fields = [pa.field(BUCKET, pa.int32()), *(pa.field(name, pa.int64()) for name in ORDER)]
         fields += [pa.field(f"c{i}", type_) for i, (_, type_) in enumerate(self.columns)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,12 +10,10 @@ from tidegate.clock import Clock
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.options import RunOptions
 from tidegate.execute.executor import Draft
-from tidegate.execute.job import ALL, Job, Outcome
-from tidegate.execute.job import KEY as BY_KEY
-from tidegate.execute.retention import SIDES, keepers
+from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut
-from tidegate.plan.physical import KEY, Plan
+from tidegate.plan.physical import Plan
 from tidegate.route import mapping as route
 from tidegate.sink.part import PartWriter
 from tidegate.state.manifest import Manifest
@@ -22,7 +21,7 @@ from tidegate.state.segment import Segment
 from tidegate.state.store import Store
 
 
-class Stage:
+class RunningSubquery:
     """A subquery with its mapping and the compactors of its state.
 
     Owned by the loop; what is asked with `scale` takes effect with the next batch.
@@ -30,7 +29,7 @@ class Stage:
 
     def __init__(self, plan: Plan, number: int, store: Store, telling: frozenset[int]) -> None:
         self.subquery = subquery = plan.subqueries[number]
-        self.target = plan.sole_target(number) if subquery.join is not None else None
+        self.target = plan.sole_target(number)
         """The output whose rows tasks may write themselves, where they are many."""
         self.asked: int | None = None
         self._store = store
@@ -39,7 +38,7 @@ class Stage:
         self._outputs = plan.output_ports(number)
         self._compactors = {
             what: Compactor(store, keeper, f"{subquery.name}-{what}-compact")
-            for what, keeper in keepers(subquery.operator).items()
+            for what, keeper in subquery.operator.keepers().items()
         }
         self._state: dict[str, tuple[Segment, ...]] = {}
 
@@ -85,29 +84,34 @@ class Stage:
         parts: PartWriter | None,
     ) -> Draft:
         """What the next batch asks of the tasks, with rewritten segments in their places."""
-        counters, join = manifest.counters, self.subquery.join
         self._state = {
             what: compactor.apply(manifest.operators.get(self.key(what), ()))
             for what, compactor in self._compactors.items()
         }
-        by_key = join is not None and join.routing == KEY and not join.spec.counts
         job = Job(
-            manifest.batch + 1,
-            self.subquery,
-            splits_of(self.subquery, cut, self._telling),
-            mapping,
-            cut.previous_us,
-            cut.frontier_us,
-            self._state,
-            self._store.handle(),
-            self._held,
-            (),
-            (counters.get(self.key(SIDES[0]), 0), counters.get(self.key(SIDES[1]), 0)),
-            BY_KEY if by_key else ALL,
-            parts,
-            self._outputs,
+            batch=manifest.batch + 1,
+            subquery=self.subquery,
+            splits=splits_of(self.subquery, cut, self._telling),
+            mapping=mapping,
+            previous_us=cut.previous_us,
+            frontier_us=cut.frontier_us,
+            state=self._state,
+            store=self._store.handle(),
+            held=self._held,
+            parts=parts,
+            outputs=self._outputs,
         )
-        return Draft(job, time_span(self.subquery, cut))
+        counted = self.subquery.operator.counted
+        counts = {name: manifest.counters.get(self.key(name), 0) for name in counted}
+        return Draft(job, time_span(self.subquery, cut), counts)
+
+    def counted(self, outcomes: Sequence[Outcome]) -> Counter[str]:
+        """What the instances counted in a batch, by the names that a manifest has."""
+        operator, found = self.subquery.operator, Counter[str]()
+        for outcome in outcomes:
+            found.update({name: outcome.counts.get(name, 0) for name in operator.totals})
+            found.update({self.key(name): outcome.counts.get(name, 0) for name in operator.counted})
+        return found
 
     def operators(
         self, outcomes: Sequence[Outcome], frontier_us: int, counters: Mapping[str, int]

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from tests.driver.scene import COUNTS, PASSED, plan_of, table
 from tidegate.batch import to_bytes
-from tidegate.execute.gather import gather, side_outputs
+from tidegate.collect.order import TotalOrder
+from tidegate.driver.collected import collected, side_outputs
 from tidegate.execute.job import LATE, REJECTED, Outcome, Parcel, Piece
 from tidegate.plan.physical import Plan
 from tidegate.schema import TIME
@@ -37,7 +38,7 @@ def gathered(plan: Plan, tables: Sequence[pa.Table]) -> Output:
     (subquery,) = plan.subqueries
     (port,) = subquery.ports
     outcomes = [Outcome(i, (Piece.of(port, t),)) for i, t in enumerate(tables)]
-    return gather(subquery.operator, 0, port, outcomes)
+    return collected(subquery.operator.order, 0, port, outcomes)
 
 
 def test_windows_are_merged_by_end_and_key_and_hidden_columns_go() -> None:
@@ -98,7 +99,7 @@ def test_rows_that_tasks_have_written_are_counted_and_not_merged() -> None:
     outcomes = [
         Outcome(i, (Piece.of(port, t),), written=n) for i, (t, n) in enumerate(zip(parts, (7, 5)))
     ]
-    output = gather(None, 0, port, outcomes)
+    output = collected(TotalOrder(), 0, port, outcomes)
     assert (output.written, output.count) == (12, 12)
     assert output.rows.column("v").to_pylist() == [1]
 
@@ -106,5 +107,7 @@ def test_rows_that_tasks_have_written_are_counted_and_not_merged() -> None:
 def test_each_port_gets_its_own_pieces() -> None:
     (port,) = plan_of(PASSED).subqueries[0].ports
     outcome = Outcome(0, tuple(Piece.of(port, table((v, "a", v))) for v in (1, 2)))
-    found = [gather(None, i, port, [outcome]).rows.column("v").to_pylist() for i in (0, 1)]
+    found = [
+        collected(TotalOrder(), i, port, [outcome]).rows.column("v").to_pylist() for i in (0, 1)
+    ]
     assert found == [[1], [2]]

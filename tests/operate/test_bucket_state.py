@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 
 from tests.driver.scene import COUNTS, PASSED, plan_of
 from tidegate.driver.compactor import Compactor
-from tidegate.execute.retention import (
-    PANES,
-    TUPLES,
-    WHOLE,
-    BucketHorizon,
-    BucketKeeper,
-    PaneKeeper,
-    keepers,
-)
+from tidegate.operate.aggregate.state import PANES, PaneKeeper
+from tidegate.operate.bucket_state import WHOLE, BucketHorizon, BucketKeeper
+from tidegate.operate.tuple_window.operator import TUPLES
 from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -100,11 +94,11 @@ def test_wholes_are_merged_and_what_adds_is_left_alone() -> None:
 
 def test_every_operator_has_its_keepers() -> None:
     tuples = plan_of("SELECT COUNT(*) AS n FROM s [ROWS 5]").subqueries[0]
-    assert keepers(tuples.operator) == {TUPLES: BucketKeeper("rank", added=True)}
-    (panes,) = keepers(plan_of(COUNTS).subqueries[0].operator).items()
+    assert tuples.operator.keepers() == {TUPLES: BucketKeeper("rank", added=True)}
+    (panes,) = plan_of(COUNTS).subqueries[0].operator.keepers().items()
     assert panes[0] == PANES
     assert isinstance(panes[1], PaneKeeper)
-    assert keepers(plan_of(PASSED).subqueries[0].operator) == {}
+    assert plan_of(PASSED).subqueries[0].operator.keepers() == {}
 
 
 @pytest.fixture

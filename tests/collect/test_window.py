@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.test_order import plain_order
-from tidegate.collect.order import first_per_window, merge_windows
+from tidegate.collect.window import first_per_window, merge_windows
 from tidegate.order import ASCENDING, Direction
 from tidegate.schema import TIME
 

@@ -1,0 +1,197 @@
+"""Aggregates over windows of time as operators, between dealt tuples and the rows of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.collect.order import HIDDEN
+from tidegate.collect.window import WindowOrder, first_per_window, in_order, window_order
+from tidegate.duration import duration_text, window_text
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.pane import (
+    PART,
+    AggregateSpec,
+    close,
+    close_partly,
+    finished,
+    fold,
+    merge,
+    needed_from,
+    sealed_before,
+)
+from tidegate.operate.aggregate.state import PANES, PaneKeeper, read_panes, write_panes
+from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.operator import (
+    Arrival,
+    InstanceWork,
+    MapWork,
+    Operator,
+    Result,
+    Share,
+    plain_names,
+    together,
+)
+from tidegate.operate.port import Port
+from tidegate.route.hash import BY_HASH
+from tidegate.route.partitioner import Partitioner
+
+WINDOW = ("window_start", "window_end")
+
+
+@dataclass(frozen=True)
+class WindowAggregate(Operator):
+    """Folds tuples into panes on the map side, merges them and closes windows in the instances.
+
+    With `partly`, its rows are states of windows by bucket, for a MergeWindows to finish: so that a
+    partitioner may give tuples of one key to several instances.
+    """
+
+    kind: ClassVar[str] = "aggregate"
+    waits: ClassVar[bool] = False
+    map_steps: ClassVar[tuple[str, ...]] = ("panes",)
+
+    spec: AggregateSpec
+    key_names: tuple[str, ...]
+    partitioner: Partitioner = BY_HASH
+    partly: bool = False
+
+    order = WindowOrder()
+
+    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
+        partials = fold(self.spec, plain_names(tuples), work.router(self.partitioner))
+        work.spans.mark("map fold")
+        return work.by_bucket(partials)
+
+    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
+        """Fold the batch's partials into the state of this instance's buckets; close windows.
+
+        Reads state only when the frontier has passed the end of a pane. What is left for later, the
+        partials of open panes and the sealed panes that open windows still need, goes into
+        segments.
+        """
+        spec = self.spec
+        sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
+        news = merge(spec, [a.rows for a in arrived])
+        work.spans.mark("instance merge")
+        results, keep = self._closed(news.slice(0, 0), work), [news]
+        if sealed > sealed_before(spec, work.previous_us):
+            complete = news.filter(pc.less(news.column("pane"), sealed))
+            waiting, panes = read_panes(work, spec)
+            work.spans.mark("instance read state")
+            ended = merge(spec, [*waiting, complete])
+            results = self._closed(pa.concat_tables([*panes, ended]), work)
+            later = news.filter(pc.greater_equal(news.column("pane"), sealed))
+            keep = [ended.filter(pc.greater_equal(ended.column("pane"), needed)), later]
+            work.spans.mark("instance close")
+        segments = write_panes(work.store, work.name, keep, sealed)
+        work.spans.mark("instance write")
+        keys = [name for name, _ in spec.keys] + [PART] * self.partly
+        rows = tuple(window_rows(port, keys, results) for port in work.ports)
+        work.spans.mark("instance finish")
+        return Result(rows, sum(a.rows.num_rows for a in arrived), {PANES: segments})
+
+    def _closed(self, panes: pa.Table, work: InstanceWork) -> pa.Table:
+        closing = close_partly if self.partly else close
+        return closing(self.spec, panes, work.previous_us, work.frontier_us)
+
+    def keepers(self) -> Mapping[str, PaneKeeper]:
+        return {PANES: PaneKeeper(self.spec)}
+
+    def title(self) -> str:
+        what = "aggregate in part" if self.partly else "aggregate"
+        return f"{what} over [{_window(self.spec)}] by {', '.join(self.key_names) or 'nothing'}"
+
+    def details(self, texts: Mapping[str, str]) -> list[str]:
+        spec = self.spec
+        panes = spec.range_us // spec.pane_us
+        lines = [f"panes: {duration_text(spec.pane_us)}, {panes} per window"]
+        constant = [_call(f, texts) for f in spec.functions if not _keeps_values(f)]
+        holistic = [_call(f, texts) for f in spec.functions if _keeps_values(f)]
+        if constant:
+            lines.append(f"pre-aggregated per pane on the map side: {', '.join(constant)}")
+        if holistic:
+            lines.append(f"exact holistic, values kept per pane: {', '.join(holistic)}")
+        way = "bucket" if not self.partitioner.splits_keys else self.partitioner.name
+        return [*lines, f"merge panes, close windows: one task per instance, shuffle by {way}"]
+
+
+@dataclass(frozen=True)
+class MergeWindows(Operator):
+    """Finishes windows that a WindowAggregate has closed in part, in the batch that closed them.
+
+    HAVING, ORDER BY and LIMIT are its own. It keeps no state: all parts of a window come in one
+    batch, because one frontier closes it everywhere.
+    """
+
+    kind: ClassVar[str] = "merge"
+
+    spec: AggregateSpec
+    key_names: tuple[str, ...]
+
+    partitioner = BY_HASH
+    order = WindowOrder()
+
+    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
+        parts = plain_names(tuples)
+        keys = [parts.column(name).combine_chunks() for name, _ in self.spec.keys]
+        bucket = work.router(self.partitioner).buckets(keys, parts.num_rows)
+        return work.by_bucket(parts.append_column("bucket", pa.array(bucket)))
+
+    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
+        parts = together(arrived)
+        parts = self.spec.window_schema.empty_table() if parts is None else parts
+        results = finished(self.spec, parts)
+        work.spans.mark("instance merge")
+        keys = [name for name, _ in self.spec.keys]
+        rows = tuple(window_rows(port, keys, results) for port in work.ports)
+        work.spans.mark("instance finish")
+        return Result(rows, parts.num_rows)
+
+    def title(self) -> str:
+        return f"merge windows by {', '.join(self.key_names) or 'nothing'}"
+
+    def details(self, texts: Mapping[str, str]) -> list[str]:
+        return ["finish windows: one task per instance, shuffle by bucket"]
+
+
+def window_rows(port: Port, keys: Sequence[str], results: pa.Table) -> pa.Table:
+    """HAVING, the select list, and as much of ORDER BY and LIMIT as one instance can do.
+
+    `keys` are the columns that tell rows of one window apart, in the order that counts.
+    """
+    results = port.filtered(results)
+    named = {name: results.column(name) for name in WINDOW}
+    named |= port.selected(results)
+    for place, key in enumerate(port.order):
+        named[f"{HIDDEN}o{place:03d}"] = evaluate(key.expr, results)
+    for place, name in enumerate(keys):
+        named[f"{HIDDEN}k{place:03d}"] = results.column(name)
+    rows = pa.table(named).combine_chunks()
+    if port.limit is not None:
+        ordered = in_order(rows, window_order(rows, port.directions))
+        rows = first_per_window(ordered, port.limit)
+    return rows
+
+
+def _window(spec: AggregateSpec) -> str:
+    return window_text(spec.range_us, spec.slide_us)
+
+
+def _keeps_values(function: Function) -> bool:
+    """Whether its state grows with the values: exact, but of no constant size per pane."""
+    return any(pa.types.is_list(type_) for _, type_ in function.state)
+
+
+def _call(function: Function, texts: Mapping[str, str]) -> str:
+    """A function by its arguments as the query writes them."""
+    given = [texts.get(a, a).replace("`", "") for a in function.arguments]
+    given += [str(function.fraction)] if function.fraction is not None else []
+    if not given and function.kind == "count":
+        given = ["*"]
+    kind = function.kind if function.user is None else function.user.name
+    return f"{kind}({', '.join(given)})"

@@ -1,0 +1,119 @@
+"""What an aggregate keeps: partials of open panes, and sealed panes that open windows need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.operate.aggregate.pane import AggregateSpec, needed_from, sealed_before
+from tidegate.operate.keeper import CELLS
+from tidegate.operate.operator import InstanceWork
+from tidegate.state.compaction import DEAD_SHARE, by_bucket
+from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.store import Store
+
+PANES = "panes"
+"""What the segments hold, by the name that they have below the operator in a manifest."""
+
+_APART_ROWS = 2_048
+"""Parts with fewer rows share a segment: a file costs more than their dead rows."""
+
+
+@dataclass(frozen=True)
+class PaneHorizon:
+    """Which rows of which segments a frontier has left behind.
+
+    Of a segment's rows, those in panes below its `sealed` are complete panes, needed while a window
+    over them is open; the others are partials, needed until their pane is complete.
+    """
+
+    needed: int
+    sealed: int
+
+    @staticmethod
+    def at(spec: AggregateSpec, frontier_us: int) -> PaneHorizon:
+        return PaneHorizon(needed_from(spec, frontier_us), sealed_before(spec, frontier_us))
+
+    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+        pane: npt.NDArray[Any] = rows.column("pane").to_numpy()
+        return np.where(pane < segment.sealed, pane >= self.needed, pane >= self.sealed)
+
+    def passed(self, segment: Segment) -> bool:
+        complete_until = min(segment.high, segment.sealed - 1)
+        no_complete = segment.low >= segment.sealed or complete_until < self.needed
+        no_partial = segment.high < segment.sealed or segment.high < self.sealed
+        return no_complete and no_partial
+
+    def whole(self, segment: Segment) -> bool:
+        return segment.low >= max(self.needed, self.sealed)
+
+
+@dataclass(frozen=True)
+class PaneKeeper:
+    """Panes of an aggregate; the order of segments counts, because floats are added in it."""
+
+    spec: AggregateSpec
+    order = "pane"
+    dead_share = DEAD_SHARE
+    grouped = True
+
+    @property
+    def cell(self) -> int:
+        return max(self.spec.range_us // self.spec.pane_us // CELLS, 1)
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> PaneHorizon:
+        return PaneHorizon.at(self.spec, frontier_us)
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        return by_bucket(rows, self.order)
+
+    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+        return [0] * len(segments)
+
+
+def read_panes(work: InstanceWork, spec: AggregateSpec) -> tuple[list[pa.Table], list[pa.Table]]:
+    """Partials of panes that are complete now, in the order of batches, and sealed panes in use."""
+    buckets = work.mapping.owned_by(work.instance)
+    sealed = sealed_before(spec, work.frontier_us)
+    was_sealed = sealed_before(spec, work.previous_us)
+    was_needed = needed_from(spec, work.previous_us)
+    waiting, panes = [], []
+    for segment in work.state.get(PANES, ()):
+        mine = [b for b in segment.buckets if work.mapping.owners[b] == work.instance]
+        if not mine:
+            continue
+        chosen = buckets if len(mine) == len(buckets) else mine
+        rows = read_segment(work.store, segment, chosen)
+        pane = rows.column("pane").to_numpy()
+        is_sealed = pane < segment.sealed
+        due = ~is_sealed & (pane >= was_sealed) & (pane < sealed)
+        in_use = is_sealed & (pane >= was_needed)
+        if due.any():
+            waiting.append(rows.filter(pa.array(due)))
+        if in_use.any():
+            panes.append(rows.filter(pa.array(in_use)))
+    return waiting, panes
+
+
+def write_panes(
+    store: Store, name: str, parts: Sequence[pa.Table], sealed: int
+) -> tuple[Segment, ...]:
+    """Sealed panes and partials as segments: two where both are large.
+
+    Partials are dead as soon as their pane is sealed. In a segment of their own they leave as a
+    whole; beside sealed panes they would have to be compacted away.
+    """
+    if any(part.num_rows < _APART_ROWS for part in parts):
+        parts = [pa.concat_tables(parts)]
+    return tuple(
+        write_segment(store, f"{name}-{i}", by_bucket(part, "pane"), order="pane", sealed=sealed)
+        for i, part in enumerate(parts)
+        if part.num_rows
+    )

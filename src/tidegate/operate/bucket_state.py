@@ -1,0 +1,81 @@
+"""State that is written bucket by bucket, whole or as an addition, between batches and compaction.
+
+Windows of tuples and processes keep it: every tuple is in the state of the buckets it belongs to,
+and an untouched bucket costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import ints
+from tidegate.state.compaction import by_bucket
+from tidegate.state.segment import Segment
+
+WHOLE = 1
+"""The `sealed` of a segment that has all there is of its buckets; others add to older ones."""
+
+
+@dataclass(frozen=True)
+class BucketHorizon:
+    """Of every bucket, the newest segment that has the whole of it, and what came after."""
+
+    older: frozenset[tuple[str, int]]
+    """Segments and buckets that it stands for."""
+    sealed: int = WHOLE
+
+    @staticmethod
+    def of(segments: Sequence[Segment]) -> BucketHorizon:
+        older: set[tuple[str, int]] = set()
+        past: dict[int, list[str]] = {}
+        for segment in segments:
+            for bucket in segment.buckets:
+                if segment.sealed == WHOLE:
+                    older.update((name, bucket) for name in past.get(bucket, ()))
+                past.setdefault(bucket, []).append(segment.name)
+        return BucketHorizon(frozenset(older))
+
+    def needed(self, segment: Segment) -> tuple[int, ...]:
+        """The buckets of a segment that are not in a newer whole."""
+        return tuple(b for b in segment.buckets if (segment.name, b) not in self.older)
+
+    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+        return np.isin(ints(rows, "bucket"), self.needed(segment))
+
+    def passed(self, segment: Segment) -> bool:
+        return not self.needed(segment)
+
+    def whole(self, segment: Segment) -> bool:
+        return len(self.needed(segment)) == len(segment.buckets)
+
+
+@dataclass(frozen=True)
+class BucketKeeper:
+    """State that its instances write whole, bucket by bucket, or add to.
+
+    Where they add, segments are not merged: what is added must stay after what it adds to.
+    """
+
+    order: str
+    added: bool
+    dead_share = 0.5
+    grouped = True
+    cell = 2**62
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> BucketHorizon:
+        return BucketHorizon.of(segments)
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        return by_bucket(rows, self.order)
+
+    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+        if not self.added:
+            return [0] * len(segments)
+        return [i if s.sealed == WHOLE else None for i, s in enumerate(segments)]

@@ -1,0 +1,97 @@
+"""The stored tuples of a join, between the batch that brought them and the windows that end."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import MAX_US, MIN_US, TS, ints
+from tidegate.operate.join.match import RANK, arranged
+from tidegate.operate.join.spec import JoinSpec
+from tidegate.operate.keeper import CELLS
+from tidegate.state.segment import Segment
+
+SIDES = ("left", "right")
+"""What the segments hold: the tuples of one side."""
+
+
+@dataclass(frozen=True)
+class SideHorizon:
+    """The tuples of a side that new ones may still meet: those from a time, or a number, on."""
+
+    column: str
+    needed: int
+    sealed: int
+
+    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+        live: npt.NDArray[np.bool_] = ints(rows, self.column) >= self.needed
+        return live
+
+    def passed(self, segment: Segment) -> bool:
+        return segment.high < self.needed
+
+    def whole(self, segment: Segment) -> bool:
+        return segment.low >= self.needed
+
+
+@dataclass(frozen=True)
+class SideKeeper:
+    """The stored tuples of one side of a join, each segment in the order that it is searched.
+
+    Only segments of one instance are merged: it then searches fewer and larger ones. A segment's
+    `sealed` says how it was arranged and dealt: an earlier run may have chosen otherwise.
+    """
+
+    spec: JoinSpec
+    routing: str
+    side: int
+    dead_share = 0.4
+    grouped = False
+
+    @property
+    def _extent(self) -> tuple[int | None, int | None]:
+        extent = self.spec.side(self.side).extent
+        return extent.range_us, extent.rows
+
+    @property
+    def order(self) -> str:
+        return TS if self._extent[1] is None else RANK
+
+    @property
+    def cell(self) -> int:
+        return max((self._extent[0] or self._extent[1] or 0) // CELLS, 1)
+
+    @property
+    def way(self) -> int:
+        """A number for how tuples are arranged and dealt."""
+        spec = self.spec
+        index = None if spec.index is None else spec.intervals[spec.index].text
+        return zlib.crc32(repr((spec.method, index, self.routing)).encode())
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> SideHorizon:
+        range_us, rows = self._extent
+        if rows is not None:
+            return SideHorizon(RANK, tuples - rows, self.way)
+        assert range_us is not None
+        if frontier_us in (MIN_US, MAX_US):
+            return SideHorizon(TS, frontier_us, self.way)
+        return SideHorizon(TS, frontier_us - range_us, self.way)
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        # Segments of one instance follow each other in time, so equal keys stay in the total order.
+        return arranged(self.spec, self.side, rows.combine_chunks())
+
+    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+        kin: list[int | None] = []
+        for segment in segments:
+            mine = {owners[b] for b in segment.buckets}
+            one = mine.pop() if len(mine) == 1 else -1
+            kin.append(one if segment.sealed == self.way else None)
+        return kin

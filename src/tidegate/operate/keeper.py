@@ -1,0 +1,69 @@
+"""How an operator's state is kept, between the progress of a query and the compaction of segments.
+
+A **keeper** is what an operator says of one part of its state; a **horizon** is what it needs of it
+at one moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.state.segment import Segment
+
+CELLS = 8
+"""Into how many parts a window is divided whose rows may be merged: what dies together stays
+together, so that compaction has little to copy."""
+
+
+class Horizon(Protocol):
+    """What is needed at one moment of a query."""
+
+    @property
+    def sealed(self) -> int:
+        """The number a rewritten segment is given."""
+
+    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+        """Which rows of a segment are still needed; `rows` has at least the order column."""
+
+    def passed(self, segment: Segment) -> bool:
+        """Whether no row of a segment can be needed any more, told from its bounds alone."""
+
+    def whole(self, segment: Segment) -> bool:
+        """Whether all rows of a segment are needed, where its bounds alone tell."""
+
+
+class Keeper(Protocol):
+    """How one part of the state of an operator is kept; picklable."""
+
+    @property
+    def order(self) -> str:
+        """The column that decides how long a row lives."""
+
+    @property
+    def cell(self) -> int:
+        """How far apart, in that column, rows of one merged segment may be."""
+
+    @property
+    def dead_share(self) -> float:
+        """From which share of dead rows on a segment is rewritten."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether segments are sorted by bucket."""
+
+    def horizon(self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()) -> Horizon:
+        """What is needed when the frontier is there and so many tuples have come.
+
+        `segments` are all there are, oldest first.
+        """
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        """Rows of several segments, oldest first, in the order of one."""
+
+    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+        """Numbers that are equal for segments which may be merged; None for one left alone."""

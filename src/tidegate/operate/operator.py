@@ -1,0 +1,204 @@
+"""What every operator is to the engine: the one seam between plans and the tasks that run them.
+
+A plan holds an `Operator` for each subquery. The map side calls `deal` on the tuples of a split,
+the instance side calls `run` on what was dealt to it; the driver asks how its state is kept, how
+the rows of its instances become one sequence, and how to describe it. Nothing outside a folder of
+`operate/` asks which operator it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.collect.order import OutputOrder
+from tidegate.operate.keeper import Keeper
+from tidegate.operate.port import Port
+from tidegate.route.mapping import Mapping as BucketMapping
+from tidegate.route.partitioner import EVERY_INSTANCE, Partitioner, Router
+from tidegate.spans import Spans
+from tidegate.state.segment import Segment
+from tidegate.state.store import Store
+
+OUT = "out_"
+"""How the names of a prefix's outputs begin beside ts, src and seq, which they might equal."""
+
+
+@dataclass(frozen=True)
+class BatchFacts:
+    """What is known of a batch before its tuples are read.
+
+    All of them lie in [low_us, high_us], and those that count in [previous_us, frontier_us).
+    `counts` are the sums over earlier batches of what the operator counts (`Operator.counted`).
+    """
+
+    previous_us: int
+    frontier_us: int
+    low_us: int
+    high_us: int
+    instances: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MapWork:
+    """One split of one input, on the map side; `start` is the position of its first tuple.
+
+    `filtered` says that tuples of it are missing, so that positions cannot be counted on.
+    """
+
+    input: int
+    source: str
+    start: int
+    filtered: bool
+    mapping: BucketMapping
+    spans: Spans
+
+    def router(self, partitioner: Partitioner) -> Router:
+        return Router(partitioner, self.mapping, self.source, self.start, self.filtered)
+
+    def by_bucket(self, table: pa.Table) -> list[Share]:
+        """Rows with a column `bucket`, divided among the owners of their buckets."""
+        bucket: npt.NDArray[np.int32] = table.column("bucket").to_numpy()
+        return self.by_owner(table, np.asarray(self.mapping.owners, np.int32)[bucket])
+
+    def by_owner(self, table: pa.Table, owners: npt.NDArray[np.signedinteger[Any]]) -> list[Share]:
+        """Rows divided among the instances that these numbers name."""
+        if self.mapping.instances == 1:
+            return [Share(0, table)]
+        parts = ((i, table.filter(pa.array(owners == i))) for i in range(self.mapping.instances))
+        return [Share(i, part) for i, part in parts if part.num_rows]
+
+
+@dataclass(frozen=True)
+class Share:
+    """Rows of one split for one instance, or for EVERY_INSTANCE."""
+
+    instance: int
+    rows: pa.Table
+
+    @staticmethod
+    def for_all(rows: pa.Table) -> Share:
+        return Share(EVERY_INSTANCE, rows)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What one split of an input has for an instance."""
+
+    input: int
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class InstanceWork:
+    """One instance's part of a batch.
+
+    `state` has the segments of the operator by what they hold. Segments that it writes have names
+    that begin with `name`, which stands for all that makes their bytes. `query` tells the state of
+    one query from that of another that was at the same place before.
+    """
+
+    instance: int
+    batch: int
+    name: str
+    query: str
+    mapping: BucketMapping
+    previous_us: int
+    frontier_us: int
+    state: Mapping[str, tuple[Segment, ...]]
+    store: Store
+    ports: tuple[Port, ...]
+    spans: Spans
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an instance made of a batch: rows by port, each in order, with what a merge needs.
+
+    `segments` are those it wrote, by what they hold; `tuples` is its load.
+    """
+
+    rows: tuple[pa.Table, ...]
+    tuples: int
+    segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Operator(Protocol):
+    """A frozen, picklable dataclass; the same for every batch but for `for_batch`.
+
+    Derive from it: what most operators do not need has a default.
+    """
+
+    kind: ClassVar[str]
+    """What subqueries with it are called."""
+
+    waits: ClassVar[bool] = True
+    """Whether tuples wait in the gate until they are ready. Where not, they are dealt as they
+    arrive, and the operator keeps them apart until the frontier has passed them."""
+
+    counted: ClassVar[tuple[str, ...]] = ()
+    """Counts of its instances that the manifest sums up for the operator, for `for_batch` and, by
+    the name of a part of the state, for its keeper."""
+
+    totals: ClassVar[tuple[str, ...]] = ()
+    """Counts that are summed up for the whole query and shown in its summary."""
+
+    map_steps: ClassVar[tuple[str, ...]] = ("project",)
+    """What map tasks do after reading and filtering, in words."""
+
+    evaluates_ports: ClassVar[bool] = True
+    """Whether instances evaluate what ports put out; where not, the prefixes have done it."""
+
+    @property
+    def partitioner(self) -> Partitioner:
+        """Who chooses the buckets of its tuples."""
+
+    @property
+    def order(self) -> OutputOrder:
+        """How the rows of its instances become one sequence."""
+
+    def for_batch(self, facts: BatchFacts) -> Operator:
+        """The operator as tasks of one batch see it."""
+        return self
+
+    def across_hosts(self) -> Operator:
+        """The operator where instances do not share memory, and what is sent costs."""
+        return self
+
+    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
+        """Divide a split among the instances; never called without tuples.
+
+        `tuples` has ts, src and seq, then the outputs of the prefix under names that begin with
+        OUT. The shares of all splits of a batch reach `run` in the order of the splits.
+        """
+
+    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
+        """Operate on what arrived and on the state; called also where nothing arrived."""
+
+    def keepers(self) -> Mapping[str, Keeper]:
+        """How its state is kept, by what segments hold; none where nothing is kept."""
+        return {}
+
+    def title(self) -> str:
+        """What it does, in one line."""
+
+    def details(self, texts: Mapping[str, str]) -> list[str]:
+        """How it does it, line by line; `texts` are the prefix's outputs as the query says them."""
+        return []
+
+
+def plain_names(tuples: pa.Table) -> pa.Table:
+    """Dealt tuples under the names that the operator gave its inputs, without OUT."""
+    return tuples.rename_columns([n.removeprefix(OUT) for n in tuples.column_names])
+
+
+def together(arrived: Sequence[Arrival]) -> pa.Table | None:
+    """All that arrived, in the order of the splits; None where there is nothing."""
+    return pa.concat_tables([a.rows for a in arrived]).combine_chunks() if arrived else None

@@ -1,0 +1,59 @@
+"""What follows an operator for one of those that take its rows, between plans and instances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.kernels.expression import Expr, evaluate
+from tidegate.order import Direction
+
+
+@dataclass(frozen=True)
+class OrderKey:
+    """One key of the order inside a window; `nulls_first` is always decided here."""
+
+    expr: Expr
+    descending: bool
+    nulls_first: bool
+
+    @property
+    def direction(self) -> Direction:
+        return Direction(self.descending, self.nulls_first)
+
+
+@dataclass(frozen=True)
+class Port:
+    """The stateless work after an operator for one of those that take its rows, and their shape.
+
+    `where` and `outputs` are over the operator's own columns: window_start, window_end, k*, a*
+    of an aggregate; ts, l*, r* of a join; ts and the output of a process. `outputs` are the columns
+    after the implicit ones, with which `schema` begins. Rows of a time window that are equal in
+    `order` are in the order of their group's key, NULL first. `time` and `offset_us` say when a row
+    is, for those that take it.
+    """
+
+    schema: pa.Schema
+    outputs: tuple[tuple[str, Expr], ...]
+    where: tuple[Expr, ...] = ()
+    order: tuple[OrderKey, ...] = ()
+    limit: int | None = None
+    time: str = "ts"
+    offset_us: int = 0
+
+    @property
+    def directions(self) -> list[Direction]:
+        """How the keys of its order count."""
+        return [key.direction for key in self.order]
+
+    def filtered(self, rows: pa.Table) -> pa.Table:
+        """The rows that it lets pass."""
+        for predicate in self.where:
+            rows = rows.filter(pc.fill_null(evaluate(predicate, rows), False))
+        return rows
+
+    def selected(self, rows: pa.Table) -> dict[str, pa.Array]:
+        """Its columns after the implicit ones, by name."""
+        return {name: evaluate(expression, rows) for name, expression in self.outputs}

@@ -1,0 +1,71 @@
+"""Tuples that need no operator: filtered and projected on their way, put into the total order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import ORDER, TS
+from tidegate.collect.order import TotalOrder
+from tidegate.operate.operator import (
+    OUT,
+    Arrival,
+    BatchFacts,
+    InstanceWork,
+    MapWork,
+    Operator,
+    Result,
+    Share,
+    together,
+)
+from tidegate.order import sort_indices
+from tidegate.route.hash import BY_HASH
+from tidegate.schema import TIME
+
+
+@dataclass(frozen=True)
+class Stateless(Operator):
+    """No state: instances have ranges of event times, which `cuts_us` divide."""
+
+    kind: ClassVar[str] = "stateless"
+    evaluates_ports: ClassVar[bool] = False
+    cuts_us: tuple[int, ...] = ()
+
+    partitioner = BY_HASH
+    order = TotalOrder()
+
+    def for_batch(self, facts: BatchFacts) -> Stateless:
+        return replace(self, cuts_us=time_cuts(facts))
+
+    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
+        times = tuples.column(TS).to_numpy()
+        owners = np.searchsorted(np.array(self.cuts_us, np.int64), times, "right")
+        return work.by_owner(tuples, owners)
+
+    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
+        (port,) = work.ports
+        tuples = together(arrived)
+        if tuples is None:
+            return Result((port.schema.empty_table(),), 0)
+        tuples = tuples.take(sort_indices([tuples.column(c).combine_chunks() for c in ORDER]))
+        columns = [tuples.column(f"{OUT}{n}") for n in port.schema.names if n != TS]
+        if TS in port.schema.names:
+            columns = [tuples.column(TS).cast(TIME), *columns]
+        rows = pa.table(columns, schema=port.schema)
+        work.spans.mark("instance order")
+        return Result((rows,), rows.num_rows)
+
+    def title(self) -> str:
+        return "filter, select, order"
+
+
+def time_cuts(facts: BatchFacts) -> tuple[int, ...]:
+    """Event times that divide a batch's tuples among instances, evenly where times are even."""
+    low, high = max(facts.low_us, facts.previous_us), min(facts.high_us, facts.frontier_us)
+    if low >= high:
+        return (low,) * (facts.instances - 1)
+    return tuple(low + (high - low) * i // facts.instances for i in range(1, facts.instances))

@@ -1,0 +1,22 @@
+"""All buckets for every tuple: each object of a process without keys sees the whole stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tidegate.route.mapping import Mapping
+from tidegate.route.partitioner import EVERY_BUCKET, Int32s, Units
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """Every unit goes to every bucket."""
+
+    name: ClassVar[str] = "broadcast"
+    splits_keys: ClassVar[bool] = False
+
+    def buckets(self, units: Units, mapping: Mapping) -> Int32s:
+        return np.full(units.rows, EVERY_BUCKET, np.int32)

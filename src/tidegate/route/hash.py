@@ -1,0 +1,24 @@
+"""The bucket by the hash of the key: all tuples of a key in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidegate.route.bucket import bucket_of
+from tidegate.route.mapping import Mapping
+from tidegate.route.partitioner import Int32s, Units
+
+
+@dataclass(frozen=True)
+class Hash:
+    """Equal keys have one bucket, whatever the mapping; without keys it is bucket 0."""
+
+    name: ClassVar[str] = "hash"
+    splits_keys: ClassVar[bool] = False
+
+    def buckets(self, units: Units, mapping: Mapping) -> Int32s:
+        return bucket_of(units.keys, mapping.buckets, units.rows)
+
+
+BY_HASH = Hash()

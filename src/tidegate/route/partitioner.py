@@ -1,0 +1,78 @@
+"""Who chooses the bucket of a tuple: the one place, between the map side of operators and mappings.
+
+A plan names a partitioner for each operator. It decides about **units**: tuples, or partials that
+stand for several. Adding one is a file of its own and a line in `route/registry.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.route.mapping import Mapping
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+EVERY_BUCKET = -1
+"""Stands for all buckets, where a tuple goes to each of them."""
+
+EVERY_INSTANCE = -1
+"""Stands for all instances, where a tuple goes to each of them."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """What is to be placed: the keys by column, and how many rows they have (none: no keys).
+
+    `weights` is how many tuples each unit stands for, None where it is one. A unit i of a split
+    that was not filtered is position `start + i` of its source.
+    """
+
+    keys: Sequence[pa.Array]
+    rows: int
+    weights: Int64s | None = None
+    source: str = ""
+    start: int = 0
+    filtered: bool = False
+
+
+class Partitioner(Protocol):
+    """Chooses a bucket for each unit; frozen and picklable, so that a plan can carry it.
+
+    The choice may depend on the units of one split and on the mapping, on nothing else: a replay
+    of the split must choose the same again.
+    """
+
+    name: ClassVar[str]
+    splits_keys: ClassVar[bool]
+    """Whether units of one key may go to several buckets. An aggregate then gives partial results,
+    and a second subquery merges them."""
+
+    def buckets(self, units: Units, mapping: Mapping) -> Int32s:
+        """The bucket of each unit, from 0 on, or EVERY_BUCKET; costs O(rows)."""
+
+
+@dataclass(frozen=True)
+class Router:
+    """A partitioner at work on one split: what operators ask on the map side."""
+
+    partitioner: Partitioner
+    mapping: Mapping
+    source: str = ""
+    start: int = 0
+    filtered: bool = False
+
+    @property
+    def splits_keys(self) -> bool:
+        return self.partitioner.splits_keys
+
+    def buckets(self, keys: Sequence[pa.Array], rows: int, weights: Int64s | None = None) -> Int32s:
+        """The bucket of each unit; `rows` counts them, also where there are no keys."""
+        units = Units(keys, rows, weights, self.source, self.start, self.filtered)
+        return self.partitioner.buckets(units, self.mapping)

@@ -1,0 +1,31 @@
+"""The partitioners that a user may name for a keyed aggregate, between options and plans."""
+
+from __future__ import annotations
+
+from tidegate.errors import OptionError, UnavailableError
+from tidegate.route.hash import Hash
+from tidegate.route.partitioner import Partitioner
+
+PARTITIONERS: dict[str, type[Partitioner]] = {
+    Hash.name: Hash,
+}
+
+LATER = ("shuffle", "pk", "cm", "am", "cam", "lm", "auto")
+"""Names that are known and not available yet."""
+
+DEFAULT = Hash.name
+
+
+def partitioner_of(name: str, where: str = "--partitioner") -> Partitioner:
+    """The partitioner of a name; OptionError where there is none."""
+    if name in PARTITIONERS:
+        return PARTITIONERS[name]()
+    if name in LATER:
+        raise UnavailableError(
+            where,
+            f"only {' or '.join(PARTITIONERS)} can be used",
+            name,
+            "The others are not available yet.",
+        )
+    known = (*PARTITIONERS, *(n for n in LATER if n not in PARTITIONERS))
+    raise OptionError(where, f"must be one of {', '.join(known)}", name)

@@ -1,0 +1,37 @@
+"""Buckets in turn, so that every instance stores the same share whatever the keys (ScaleJoin)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.route.bucket import hash_of
+from tidegate.route.mapping import Mapping
+from tidegate.route.partitioner import Int32s, Units
+
+
+@dataclass(frozen=True)
+class RoundRobin:
+    """In the order of the source, over the instances and then over the buckets of each.
+
+    A source goes on where its split before ended. Behind a filter that is not known; a place by
+    hash then keeps a filter that lets every n-th tuple pass from favouring an instance.
+    """
+
+    name: ClassVar[str] = "round-robin"
+    splits_keys: ClassVar[bool] = True
+
+    def buckets(self, units: Units, mapping: Mapping) -> Int32s:
+        spot = (units.source, units.start if units.filtered else 0)
+        first = int(hash_of([pa.array([s]) for s in spot])[0] >> np.uint64(32))
+        number = np.arange(units.rows, dtype=np.int64) + first
+        number += 0 if units.filtered else units.start
+        bucket = np.empty(units.rows, np.int32)
+        for instance in range(mapping.instances):
+            mine = np.asarray(mapping.owned_by(instance), np.int32)
+            chosen = number % mapping.instances == instance
+            bucket[chosen] = mine[number[chosen] // mapping.instances % len(mine)]
+        return bucket
