@@ -21,6 +21,7 @@ from tests.property.course import IN_MEMORY
 from tidegate.batch import BatchId
 from tidegate.driver.loop import Observer
 from tidegate.driver.options import RunOptions
+from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, Plan
 from tidegate.query.output import Output
 from tidegate.session.launch import Place, plan_for, prepare
@@ -64,7 +65,7 @@ class Document:
 
     @cache  # noqa: B019 - there are few documents, and a plan is never changed
     def plan(self, strategy: str) -> Plan:
-        return plan_for(self.outputs, HERE, strategy=strategy)
+        return plan_for(self.outputs, HERE, PlanOptions(strategy=strategy))
 
     def expected(self, name: str | None) -> Path:
         return self._file("expected", name, "csv")

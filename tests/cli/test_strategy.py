@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.csv
@@ -9,8 +10,10 @@ import pytest
 
 from tidegate.cli.main import invoke
 from tidegate.errors import QueryError
+from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_CLOUD, Plan
-from tidegate.session.launch import plan_for
+from tidegate.query.output import Output
+from tidegate.session.launch import Place, plan_for
 
 SQL = """
 CREATE STREAM calls FROM 'generator:calls?rows=3000&rate=50&keys=40' TIME ts;
@@ -85,10 +88,12 @@ def test_a_strategy_that_cannot_be_says_so_beside_the_others(
 ) -> None:
     """As where only Spark knows a function, and an operator before it would be apart."""
 
-    def without_operator_cloud(*arguments: object, strategy: str) -> Plan:
-        if strategy == OPERATOR_CLOUD:
+    def without_operator_cloud(
+        outputs: Sequence[Output], place: Place, options: PlanOptions
+    ) -> Plan:
+        if options.strategy == OPERATOR_CLOUD:
             raise QueryError("SELECT", "needs a kernel", "SOUNDEX")
-        return plan_for(*arguments, strategy=strategy)
+        return plan_for(outputs, place, options)
 
     monkeypatch.setattr("tidegate.cli.explain.plan_for", without_operator_cloud)
     said = explained(capsys)

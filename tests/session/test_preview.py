@@ -12,6 +12,7 @@ import pytest
 from tidegate import left, right
 from tidegate.errors import OptionError
 from tidegate.plan.method import JoinOptions
+from tidegate.plan.options import PlanOptions
 from tidegate.query.node import Input, StreamDef
 from tidegate.query.output import Output
 from tidegate.schema import TIME
@@ -59,7 +60,7 @@ def test_a_session_estimates_from_files(tmp_path: Path) -> None:
 def test_options_of_joins_are_for_joins(tmp_path: Path) -> None:
     stream = StreamDef("s", (written(tmp_path, "a.parquet", 3),), "ts", 0, None, SCHEMA)
     with pytest.raises(OptionError) as caught:
-        plan_for([Output(None, Input(stream))], Place("none"), JoinOptions("scan"))
+        plan_for([Output(None, Input(stream))], Place("none"), PlanOptions(JoinOptions("scan")))
     assert str(caught.value) == (
         "--method: is for joins; got scan for a query without one. Leave it out."
     )

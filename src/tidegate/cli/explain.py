@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
@@ -11,13 +12,13 @@ from tidegate.cli.option import (
     asked_instances,
     query_options,
     read_query,
-    refuse_later,
 )
 from tidegate.driver.options import MAX_BUCKETS, RunOptions
 from tidegate.errors import UserError
 from tidegate.plan.explain import Cuts, compare, explain_all
 from tidegate.plan.explain import explain as explained
 from tidegate.plan.method import JoinOptions
+from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD, STRATEGIES, Plan
 from tidegate.plan.strategy import Layout, Weights, size, spread
 from tidegate.query.output import Output
@@ -43,9 +44,10 @@ def explain(
     The strategies of cutting it into subqueries stand below, with what each costs on as many
     instances in all; --strategy all shows the subqueries of each.
     """
-    refuse_later(partitioner=partitioner)
     asked = asked_instances(instances, ())
-    place, join = Place(master, exchange=exchange), JoinOptions(method, routing)
+    place = Place(master, exchange=exchange)
+    chosen = OPERATOR_SET if strategy == ALL else strategy
+    planning = PlanOptions(JoinOptions(method, routing), chosen, partitioner)
     options = RunOptions(
         instances=asked.instances,
         default_instances=place.default_instances(),
@@ -53,13 +55,12 @@ def explain(
         subquery_instances=asked.subquery_instances,
     )
     outputs = read_query(query, streams, times)
-    chosen = OPERATOR_SET if strategy == ALL else strategy
-    plan = plan_for(outputs, place, join, strategy=chosen)
+    plan = plan_for(outputs, place, planning)
     names = [s.name for s in plan.subqueries]
     options.check_subqueries(names, shared=chosen == QUERY_CLOUD)
     first = options.first_instances
     layout = Layout.of(plan, {n: options.instances_at(0, n) or first for n in names})
-    cuts = _cuts(outputs, place, join, layout)
+    cuts = _cuts(outputs, place, planning, layout)
     if strategy == ALL:
         click.echo(explain_all(size(outputs), cuts, Weights()))
     else:
@@ -67,7 +68,7 @@ def explain(
         click.echo(compare(cuts, Weights()))
 
 
-def _cuts(outputs: Sequence[Output], place: Place, join: JoinOptions, chosen: Layout) -> Cuts:
+def _cuts(outputs: Sequence[Output], place: Place, planning: PlanOptions, chosen: Layout) -> Cuts:
     """All strategies on as many instances in all as the chosen one has."""
     cuts: dict[str, Layout | str] = {}
     for strategy in STRATEGIES:
@@ -75,7 +76,7 @@ def _cuts(outputs: Sequence[Output], place: Place, join: JoinOptions, chosen: La
             cuts[strategy] = chosen
             continue
         try:
-            plan: Plan = plan_for(outputs, place, join, strategy=strategy)
+            plan: Plan = plan_for(outputs, place, replace(planning, strategy=strategy))
         except UserError as mistake:
             cuts[strategy] = str(mistake)
         else:

@@ -13,6 +13,8 @@ from tidegate.cli.value import OneOf
 from tidegate.errors import OptionError, UnavailableError, likely
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
 from tidegate.query.output import Output
+from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
+from tidegate.route.registry import known_names
 from tidegate.session.launch import DEFAULT_MASTER
 from tidegate.session.script import streams_of
 from tidegate.sql.bind import bind
@@ -84,10 +86,10 @@ _OPTIONS = {
     ),
     "--partitioner": click.option(
         "--partitioner",
-        type=OneOf(["hash", "shuffle", "pk", "cm", "am", "cam", "lm", "auto"]),
-        default="hash",
+        type=OneOf(known_names()),
+        default=DEFAULT_PARTITIONER,
         show_default=True,
-        help="How keyed tuples are partitioned.",
+        help="Who chooses where the tuples of keyed aggregates go.",
     ),
 }
 
@@ -111,7 +113,6 @@ def options(*names: str) -> Callable[[Command], Command]:
 def refuse_later(**chosen: str) -> None:
     """Options of later versions: known, checked, and refused unless left at what works today."""
     works = {
-        "partitioner": ("hash",),
         "policy": ("fixed",),
     }
     for name, value in chosen.items():

@@ -13,6 +13,7 @@ from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError
 from tidegate.plan.explain import table
 from tidegate.plan.method import AUTO, JoinOptions
+from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD
 from tidegate.plan.strategy import proposed
 from tidegate.session.launch import DEFAULT_MASTER, Place, plan_for
@@ -60,7 +61,7 @@ def plan(
             raise OptionError(option, "must be at least 1", str(number))
     place = Place(master)
     outputs = read_query(query, streams, times)
-    planned = plan_for(outputs, place, JoinOptions(method, routing), strategy=strategy)
+    planned = plan_for(outputs, place, PlanOptions(JoinOptions(method, routing), strategy))
     names = [s.name for s in planned.subqueries]
     one_number = strategy == QUERY_CLOUD
     total = instances or place.default_instances() * (1 if one_number else len(names))

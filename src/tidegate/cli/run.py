@@ -23,6 +23,7 @@ from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.plan.method import JoinOptions
+from tidegate.plan.options import PlanOptions
 from tidegate.session.launch import Place, plan_for, prepare
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink, check_format
@@ -137,7 +138,7 @@ def run(
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         handlers=[LogHandler()],
     )
-    refuse_later(partitioner=partitioner, policy=policy)
+    refuse_later(policy=policy)
     refuse_all(strategy, "tidegate run")
     if dashboard is not None:
         raise UnavailableError(
@@ -159,9 +160,9 @@ def run(
     place = Place(master, exchange=exchange)
     check_format(format_)
     check_places(query, out, checkpoint, summary)
-    join = JoinOptions(method, routing, options.buckets)
+    planning = PlanOptions(JoinOptions(method, routing, buckets), strategy, partitioner)
     outputs = read_query(query, streams, times)
-    plan = plan_for(outputs, place, join, strategy=strategy)
+    plan = plan_for(outputs, place, planning)
     sinks = sinks_of([o.name for o in outputs], out, format_)
     first = outputs[0].name
     files = sinks[first] if out else None

@@ -16,6 +16,11 @@ LATER = ("shuffle", "pk", "cm", "am", "cam", "lm", "auto")
 DEFAULT = Hash.name
 
 
+def known_names() -> list[str]:
+    """The names that options know, also those of later versions."""
+    return [*PARTITIONERS, *(name for name in LATER if name not in PARTITIONERS)]
+
+
 def partitioner_of(name: str, where: str = "--partitioner") -> Partitioner:
     """The partitioner of a name; OptionError where there is none."""
     if name in PARTITIONERS:
@@ -27,5 +32,4 @@ def partitioner_of(name: str, where: str = "--partitioner") -> Partitioner:
             name,
             "The others are not available yet.",
         )
-    known = (*PARTITIONERS, *(n for n in LATER if n not in PARTITIONERS))
-    raise OptionError(where, f"must be one of {', '.join(known)}", name)
+    raise OptionError(where, f"must be one of {', '.join(known_names())}", name)

@@ -27,11 +27,10 @@ from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalExecutor
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
-from tidegate.plan.method import JoinOptions
-from tidegate.plan.physical import OPERATOR_SET, Plan
+from tidegate.plan.options import PlanOptions
+from tidegate.plan.physical import Plan
 from tidegate.query.join import has_join
 from tidegate.query.output import Output
-from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
 from tidegate.route.registry import partitioner_of
 from tidegate.session.preview import first_rows
 from tidegate.sink.protocol import Sink
@@ -137,26 +136,24 @@ class DeferredExecutor(Executor):
 def plan_for(
     outputs: Sequence[Output],
     place: Place,
-    join: JoinOptions | None = None,
+    options: PlanOptions | None = None,
     connectors: Mapping[str, Connector] | None = None,
-    strategy: str = OPERATOR_SET,
-    partitioner: str = DEFAULT_PARTITIONER,
 ) -> Plan:
     """Lower a query; Spark is asked for types only where kernels do not know an expression.
 
-    `join` is how joins are to be done. What it leaves open is decided by the first rows of the
-    streams; `connectors` are those of sources that are not named by a URI. `strategy` is how the
-    query is cut into subqueries, `partitioner` who chooses the buckets of keyed aggregates.
+    What the options leave open of joins is decided by the first rows of the streams; `connectors`
+    are those of sources that are not named by a URI.
     """
-    join = join or JoinOptions()
+    options = options or PlanOptions()
+    join = options.join
     if join.chosen and not any(has_join(o.node) for o in outputs):
         option, value = join.chosen[0]
         raise OptionError(
             option, "is for joins", f"{value} for a query without one", "Leave it out."
         )
-    choices = Choices(join, first_rows(connectors or {}), partitioner_of(partitioner))
+    choices = Choices(join, first_rows(connectors or {}), partitioner_of(options.partitioner))
     if not place.on_spark:
-        return lower(outputs, None, choices, strategy)
+        return lower(outputs, None, choices, options.strategy)
 
     def typer(*arguments: Any) -> Any:
         from tidegate.execute.spark.executor import types_by_spark
@@ -165,7 +162,7 @@ def plan_for(
         assert session is not None
         return types_by_spark(session)(*arguments)
 
-    return lower(outputs, typer, choices, strategy)
+    return lower(outputs, typer, choices, options.strategy)
 
 
 def prepare(

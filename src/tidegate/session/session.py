@@ -16,11 +16,13 @@ from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOpti
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.plan.explain import explain
 from tidegate.plan.method import AUTO, JoinOptions
+from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_SET
 from tidegate.query.node import Input, Node, StreamDef
 from tidegate.query.output import Output, check_names, single
 from tidegate.query.stream import Stream
 from tidegate.query.window import duration_us
+from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
 from tidegate.session.launch import DEFAULT_MASTER, Location, Place, plan_for, prepare
 from tidegate.session.query import RunningQuery
 from tidegate.session.script import streams_of
@@ -155,10 +157,11 @@ class Session:
         routing: str = AUTO,
         buckets: int = DEFAULT_BUCKETS,
         strategy: str = OPERATOR_SET,
+        partitioner: str = DEFAULT_PARTITIONER,
     ) -> str:
-        join = JoinOptions(method, routing, buckets)
+        options = PlanOptions(JoinOptions(method, routing, buckets), strategy, partitioner)
         outputs = (Output(None, node),)
-        return explain(outputs, plan_for(outputs, self._place, join, self._connectors, strategy))
+        return explain(outputs, plan_for(outputs, self._place, options, self._connectors))
 
     def _launch(self, node: Node, *, sink: Sink, **options: Any) -> RunningQuery:
         """Start a query with one output; `Stream.start` comes here."""
@@ -181,6 +184,7 @@ class Session:
         routing: str = AUTO,
         exchange: str | None = None,
         strategy: str = OPERATOR_SET,
+        partitioner: str = DEFAULT_PARTITIONER,
     ) -> RunningQuery:
         """Start a query; instances and switches are for all subqueries, or by their names."""
         if policy is not None and policy != "fixed":
@@ -202,7 +206,8 @@ class Session:
         )
         place = replace(self._place, exchange=exchange) if exchange else self._place
         join = JoinOptions(method, routing, options.buckets)
-        plan = plan_for(outputs, place, join, self._connectors, strategy)
+        asked = PlanOptions(join, strategy, partitioner)
+        plan = plan_for(outputs, place, asked, self._connectors)
         loop = prepare(plan, place, sinks, options, checkpoint, self._connectors, observer=observer)
         return RunningQuery(loop).begin()
 
