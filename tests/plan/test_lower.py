@@ -10,8 +10,9 @@ import pytest
 
 from tests.query.catalog import CALLS, ODD, RIDES, sql, stream
 from tidegate.errors import QueryError, UnavailableError
+from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.pane import Function
-from tidegate.operate.kernels.expression import Column, evaluate
+from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import ARROW, SPARK, Edge, OrderKey, Plan, Port, Subquery
 from tidegate.query.aggregate import count

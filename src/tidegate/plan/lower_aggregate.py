@@ -11,6 +11,7 @@ from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import function_lines, meaning
+from tidegate.plan.fold import fold
 from tidegate.plan.lowered import Lowered, output_lines
 from tidegate.plan.physical import AggregatePlan, OrderKey, Port, TuplePlan
 from tidegate.plan.prefix import Prefixing, spark_sql
@@ -84,15 +85,17 @@ def _port(above: Above, types: dict[str, pa.DataType], offset_us: int) -> Port:
     for part in (*above.where, *above.columns.values(), *(o.expression for o in above.order)):
         require_deterministic(part, "SELECT")
     outputs = tuple(
-        (n, bind_after(e, types, "SELECT")) for n, e in above.columns.items() if n not in WINDOW
+        (n, fold(bind_after(e, types, "SELECT")))
+        for n, e in above.columns.items()
+        if n not in WINDOW
     )
     fields = [pa.field(n, TIME) for n in WINDOW]
     return Port(
         schema=pa.schema([*fields, *(pa.field(n, e.type) for n, e in outputs)]),
         outputs=outputs,
-        where=tuple(bind_after(e, types, "HAVING", predicate=True) for e in above.where),
+        where=tuple(fold(bind_after(e, types, "HAVING", predicate=True)) for e in above.where),
         order=tuple(
-            OrderKey(bind_after(o.expression, types, "ORDER BY"), o.descending, o.nulls_lead)
+            OrderKey(fold(bind_after(o.expression, types, "ORDER BY")), o.descending, o.nulls_lead)
             for o in above.order
         ),
         limit=above.limit,

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.expression.tree import Call, Column, Expr, Literal
 from tidegate.operate.join.spec import Extent, JoinSpec, PairFunction, Side
-from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
 from tidegate.plan.above import Above
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.plan.cut import Taken, Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
+from tidegate.plan.fold import fold
 from tidegate.plan.lowered import Lowered, output_lines
 from tidegate.plan.method import JoinOptions, choose
 from tidegate.plan.physical import JoinPlan, Port, Prefix
@@ -287,7 +288,7 @@ def _bound(
 ) -> Expr:
     """Bind what is evaluated on pairs."""
     remedy = "On pairs there is no Spark SQL: compute it from one side, or from the output."
-    return bind_after(expression, types, where, predicate, remedy)
+    return fold(bind_after(expression, types, where, predicate, remedy))
 
 
 def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:

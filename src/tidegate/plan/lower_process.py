@@ -8,6 +8,7 @@ from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
+from tidegate.plan.fold import fold
 from tidegate.plan.lowered import Lowered, output_lines
 from tidegate.plan.physical import Port, ProcessPlan
 from tidegate.plan.prefix import Prefixing, spark_sql
@@ -35,9 +36,9 @@ def lower_process(unit: Unit, front: Prefixing) -> Lowered:
         columns = {n: e for n, e in above.columns.items() if n != EVENT_TIME}
         for part in (*above.where, *columns.values()):
             require_deterministic(part, "SELECT")
-        outputs = tuple((n, bind_after(e, types, "SELECT")) for n, e in columns.items())
+        outputs = tuple((n, fold(bind_after(e, types, "SELECT"))) for n, e in columns.items())
         fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in outputs)]
-        held = tuple(bind_after(e, types, "WHERE", predicate=True) for e in above.where)
+        held = tuple(fold(bind_after(e, types, "WHERE", predicate=True)) for e in above.where)
         ports.append(Port(pa.schema(fields), outputs, held))
         lines += [f"where {meaning(spark_sql(e))}" for e in above.where]
         lines += output_lines(columns.items())

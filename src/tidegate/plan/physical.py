@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.expression.tree import Expr
 from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.join.spec import JoinSpec
-from tidegate.operate.kernels.expression import Expr
 from tidegate.operate.process.advance import ProcessSpec
 from tidegate.operate.tuple_window.window import TupleSpec
 from tidegate.query.definition import StreamDef

@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.kernels.expression import Expr
+from tidegate.expression.tree import Expr
 from tidegate.query.coercion import common
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name

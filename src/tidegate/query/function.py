@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.operate.kernels.expression import Call, Expr, Literal
+from tidegate.expression.tree import Call, Expr, Literal
 from tidegate.query import numeric, temporal, textual
 from tidegate.query.coercion import (
     BOOL,

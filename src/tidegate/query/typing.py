@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError, likely, near
-from tidegate.operate.kernels.expression import Column, Expr, Literal
+from tidegate.expression.tree import Column, Expr, Literal
 from tidegate.query import operator
 from tidegate.query.coercion import (
     BOOL,
@@ -77,7 +77,7 @@ def bind(
     """Resolve the names of an expression and give it Spark's types.
 
     Raises QueryError for a mistake, UnknownKernel for what only Spark can evaluate. A bare NULL
-    becomes a string. Constant parts are computed here, so a malformed constant shows up now.
+    becomes a string. A constant that cannot be read as what it stands beside is found now.
     """
     return _Binder(columns, where, qualifiers or {}).expression(node, NULL)
 

@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.decimal import WIDEST, cut, fit, from_unscaled, unscaled
+from tidegate.expression.digits import WIDEST
+from tidegate.expression.kind import kind
+from tidegate.operate.kernels.decimal import cut, fit, from_unscaled, unscaled
 from tidegate.operate.kernels.failure import reject
 from tidegate.operate.kernels.parse import READERS, Converted
 from tidegate.operate.kernels.rounding import scale_half_up
@@ -24,22 +26,6 @@ from tidegate.schema import type_name
 
 Converter = Callable[[Any, pa.DataType], Converted]
 _SECOND_US = 1_000_000
-
-
-def kind(type_: pa.DataType) -> str:
-    """The family of a type; converters are found by the families of both sides."""
-    tests: tuple[tuple[str, Callable[[pa.DataType], bool]], ...] = (
-        ("integer", pa.types.is_integer),
-        ("float", pa.types.is_floating),
-        ("decimal", pa.types.is_decimal),
-        ("boolean", pa.types.is_boolean),
-        ("string", pa.types.is_string),
-        ("timestamp", pa.types.is_timestamp),
-        ("date", pa.types.is_date32),
-        ("duration", pa.types.is_duration),
-        ("binary", pa.types.is_binary),
-    )
-    return next((name for name, test in tests if test(type_)), str(type_))
 
 
 def cast(type_: pa.DataType, value: Any) -> Any:
@@ -261,5 +247,6 @@ CONVERTERS: dict[tuple[str, str], Converter] = {
     ("string", "binary"): _simply(_unsafe),
     **{("string", name): reader for name, reader in READERS.items()},
 }
+"""By the kinds of both sides: one for each pair in `expression.kind.CONVERSIONS`."""
 
 OPS: dict[str, Callable[..., Any]] = {"cast": cast, "try_cast": try_cast}
