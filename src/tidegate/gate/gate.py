@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 
@@ -26,10 +26,8 @@ from tidegate.gate.admission import Appended, admit
 from tidegate.gate.frontier import Feed, check_promise, frontier
 from tidegate.gate.ready import ReadySequence
 from tidegate.gate.waiting import WaitingSource
+from tidegate.microsecond import MICROSECOND, time_us
 from tidegate.schema import check_time, fit_rows, normal_schema
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,7 @@ class Gate:
         """
         names = _names(sources)
         with self._lock:
-            promise_us = self._advance() if promise is None else _time_us(promise)
+            promise_us = self._advance() if promise is None else time_us(promise)
             check_promise(f"source {', '.join(names)}", promise_us, self._frontier_us)
             if promise_us >= MAX_US:
                 raise GateError(
@@ -301,14 +299,8 @@ def _names(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _time_us(time: datetime | int) -> int:
-    if isinstance(time, int):
-        return time
-    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
-
-
 def _duration_us(duration: timedelta | int) -> int:
-    duration_us = duration // _MICROSECOND if isinstance(duration, timedelta) else duration
+    duration_us = duration // MICROSECOND if isinstance(duration, timedelta) else duration
     if duration_us < 0:
         raise OptionError("disorder", "must not be negative", str(duration))
     return duration_us

@@ -8,18 +8,10 @@ from fractions import Fraction
 from sqlglot import exp
 
 from tidegate.errors import QueryError, near
+from tidegate.microsecond import UNITS_US
 from tidegate.query.operator import Interval
 
-UNITS_US = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
-UNITS_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_UNITS_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _PAIR = re.compile(r"\s*([+-]?\s*\d+(?:\.\d*)?)\s*([A-Za-z]+)")
 _CLOCK = {
     ("day", "hour"): ("day", "hour"),
@@ -65,13 +57,13 @@ def _total(pairs: list[tuple[str, str]], where: str) -> Interval:
             amount = Fraction(number.replace(" ", ""))
         except ValueError:
             raise QueryError(where, "an interval must be a number", repr(number)) from None
-        if unit in UNITS_MONTHS and amount.denominator == 1:
-            months += int(amount) * UNITS_MONTHS[unit]
+        if unit in _UNITS_MONTHS and amount.denominator == 1:
+            months += int(amount) * _UNITS_MONTHS[unit]
         elif unit in UNITS_US:
             micros += amount * UNITS_US[unit]
             days_only &= unit in ("day", "week")
         else:
-            known = [*UNITS_US, *UNITS_MONTHS]
+            known = [*UNITS_US, *_UNITS_MONTHS]
             raise QueryError(where, "an interval's unit must be known", written, near(unit, known))
     if months and micros:
         got = " ".join(f"{number} {unit}" for number, unit in pairs)

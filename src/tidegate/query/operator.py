@@ -14,6 +14,7 @@ from tidegate.expression.digits import (
 )
 from tidegate.expression.kind import is_numeric, kind
 from tidegate.expression.tree import SIGNS, Call, Expr, Literal
+from tidegate.microsecond import DAY_US
 from tidegate.query.coercion import (
     BOOL,
     DATE,
@@ -137,7 +138,7 @@ def shift(base: Expr, interval: Interval, where: str) -> Expr:
     if interval.months:
         return make("add_months", (base, Literal(interval.months, INT)), base.type)
     if interval.days_only and base.type == DATE:
-        days = interval.micros // 86_400_000_000
+        days = interval.micros // DAY_US
         return make("add_days", (base, Literal(days, INT)), DATE)
     return make("add", (cast(base, TIME, where), interval.span(where)), TIME)
 

@@ -8,16 +8,8 @@ from datetime import timedelta
 from decimal import Decimal
 
 from tidegate.errors import QueryError, near
+from tidegate.microsecond import MICROSECOND, SECOND_US, UNITS_US
 
-_UNIT_US = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
 _SHORT = {
     "us": "microsecond",
     "ms": "millisecond",
@@ -41,10 +33,10 @@ def unit_us(unit: str, where: str) -> int:
     name = unit.lower()
     for candidate in (name, name[:-1] if name.endswith("s") else name):
         full = _SHORT.get(candidate, candidate)
-        if full in _UNIT_US:
-            return _UNIT_US[full]
+        if full in UNITS_US:
+            return UNITS_US[full]
     raise QueryError(
-        where, "a duration needs a unit of time", unit, near(name, [f"{u}s" for u in _UNIT_US])
+        where, "a duration needs a unit of time", unit, near(name, [f"{u}s" for u in UNITS_US])
     )
 
 
@@ -59,11 +51,11 @@ def scaled_us(amount: Decimal, unit: int, where: str) -> int:
 def duration_us(value: Duration, where: str = "duration") -> int:
     """Microseconds in "15 minutes", "1 hour 30 minutes", "500ms", a timedelta or seconds."""
     if isinstance(value, timedelta):
-        return value // timedelta(microseconds=1)
+        return value // MICROSECOND
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QueryError(where, "a duration must be text, a timedelta or seconds", repr(value))
     if not isinstance(value, str):
-        return scaled_us(Decimal(str(value)), _UNIT_US["second"], where)
+        return scaled_us(Decimal(str(value)), SECOND_US, where)
     total, at = 0, 0
     while part := _PART.match(value, at):
         total += scaled_us(Decimal(part.group(1)), unit_us(part.group(2), where), where)
@@ -80,7 +72,7 @@ def duration_us(value: Duration, where: str = "duration") -> int:
 
 def duration_text(us: int) -> str:
     """A duration in the largest unit that measures it exactly, as `explain` and SQL show it."""
-    for name, size in reversed(_UNIT_US.items()):
+    for name, size in reversed(UNITS_US.items()):
         if us and us % size == 0:
             count = us // size
             return f"{count} {name}{'' if count == 1 else 's'}"
