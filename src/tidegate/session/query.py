@@ -6,7 +6,7 @@ import threading
 from datetime import datetime
 from typing import Any
 
-from tidegate.driver.connection import Inlet
+from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.errors import OptionError, UnavailableError, near
@@ -83,7 +83,7 @@ class RunningQuery:
         for position in positions:
             connector = self._opened(streams[position], source)
             uri = source if isinstance(source, str) else None
-            self._loop.announce(Inlet(position, connector, uri), promised_us)
+            self._loop.announce(Connection(position, connector, uri), promised_us)
 
     def remove(self, source_id: str) -> None:
         """Let a source leave; what was read of it is flushed, nothing more is read."""
