@@ -6,9 +6,9 @@ every operation that shows anything to a reader computes the frontier there, mov
 it into the sequence of ready tuples, and moves the reader's position; joining and leaving change a
 table there. What an operation returns is fixed at that point, so the order of these points is a
 sequential history that respects real time: the gate is linearizable. What is done outside the lock
-cannot be seen by others: before it, rows are checked and sorted under the turn of their source,
-and nobody else writes what that depends on; after it, ready tuples are merged, by whichever reader
-wants them first, into tables that depend on immutable runs alone.
+cannot be seen by others: before it, rows are checked and sorted under the append lock of their
+source, and nobody else writes what that depends on; after it, ready tuples are merged, by whichever
+reader wants them first, into tables that depend on immutable runs alone.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Gate:
                 return Appended(0, table, table)
             if schema is None:
                 check_time(table.schema, self.time, f"source {source}")
-            with here.turn:
+            with here.append_lock:
                 admission = admit(
                     table,
                     self.time,

@@ -7,7 +7,6 @@ from sqlglot import exp
 
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.tuple_window.window import TupleSpec
-from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import function_lines, meaning
@@ -16,6 +15,7 @@ from tidegate.plan.lowered import Lowered, output_lines
 from tidegate.plan.physical import AggregatePlan, OrderKey, Port, TuplePlan
 from tidegate.plan.prefix import Prefixing, spark_sql
 from tidegate.plan.pushdown import Leaf
+from tidegate.plan.suffix import Suffix
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import bind_after, key_type
 from tidegate.query.instant import event_offset
@@ -71,16 +71,16 @@ def _coerced(call: AggregateCall, leaf: Leaf, front: Prefixing) -> AggregateCall
     return call.coerced(front.types(leaf.origin, [leaf.over(a) for a in call.arguments]))
 
 
-def _above(base: Aggregate, top: Node) -> Above:
+def _above(base: Aggregate, top: Node) -> Suffix:
     columns: dict[str, exp.Expression] = {n: column(n) for n in WINDOW}
     columns |= {n: column(f"k{i}") for i, (n, _) in enumerate(base.keys)}
     columns |= {n: column(f"a{i}") for i, (n, _) in enumerate(base.aggregates)}
-    above = Above(columns, WINDOW)
-    above.climb(top, base)
+    above = Suffix(columns, WINDOW)
+    above.extend(top, base)
     return above
 
 
-def _port(above: Above, types: dict[str, pa.DataType], offset_us: int) -> Port:
+def _port(above: Suffix, types: dict[str, pa.DataType], offset_us: int) -> Port:
     """What was gathered, bound to kernels."""
     for part in (*above.where, *above.columns.values(), *(o.expression for o in above.order)):
         require_deterministic(part, "SELECT")
@@ -104,7 +104,7 @@ def _port(above: Above, types: dict[str, pa.DataType], offset_us: int) -> Port:
     )
 
 
-def _lines(above: Above) -> list[str]:
+def _lines(above: Suffix) -> list[str]:
     """What follows the aggregate, for the fingerprint."""
     lines = [f"having {meaning(spark_sql(e))}" for e in above.where]
     lines += [

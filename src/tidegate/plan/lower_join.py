@@ -14,9 +14,8 @@ from sqlglot import exp
 
 from tidegate.expression.tree import Call, Column, Expr, Literal
 from tidegate.operate.join.spec import Extent, JoinSpec, PairFunction, Side
-from tidegate.plan.above import Above
 from tidegate.plan.conjunct import Conjunct, intervals_of
-from tidegate.plan.cut import Taken, Unit
+from tidegate.plan.cut import Consumed, Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
@@ -26,12 +25,13 @@ from tidegate.plan.physical import JoinPlan, Port, Prefix
 from tidegate.plan.prefix import Prefixing, spark_sql
 from tidegate.plan.pushdown import Leaf
 from tidegate.plan.sample import RawRows, sample_of
+from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, SideName, column, conjuncts, substitute
 from tidegate.query.typing import UnknownKernel, bind
-from tidegate.query.whole import plain_columns
+from tidegate.query.unqualified import unqualified_columns
 from tidegate.query.window import Distance, JoinWindow
 from tidegate.schema import TIME
 
@@ -143,13 +143,13 @@ def _pushed(
     return kept
 
 
-def _above(top: Taken, join: Join) -> Above:
-    above = Above({})
-    above.climb(top.node, join)
+def _above(top: Consumed, join: Join) -> Suffix:
+    above = Suffix({})
+    above.extend(top.node, join)
     return above
 
 
-def _outputs(above: Above, top: Taken, join: Join) -> list[NamedExpr]:
+def _outputs(above: Suffix, top: Consumed, join: Join) -> list[NamedExpr]:
     """The columns after ts: as selected, or all of the left side and then of the right.
 
     Between subqueries every column keeps the name of its side.
@@ -158,7 +158,7 @@ def _outputs(above: Above, top: Taken, join: Join) -> list[NamedExpr]:
         return list(above.columns.items())
     if not top.output:
         return [(n, column(n)) for n in join.names if n != EVENT_TIME]
-    return [(n, column(own)) for n, own in plain_columns(join)]
+    return [(n, column(own)) for n, own in unqualified_columns(join)]
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
@@ -12,6 +11,7 @@ from tidegate.plan.fold import fold
 from tidegate.plan.lowered import Lowered, output_lines
 from tidegate.plan.physical import Port, ProcessPlan
 from tidegate.plan.prefix import Prefixing, spark_sql
+from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
 from tidegate.query.name import EVENT_TIME, column
 from tidegate.query.node import Process
@@ -31,8 +31,8 @@ def lower_process(unit: Unit, front: Prefixing) -> Lowered:
     types = {f.name: f.type for f in base.schema}
     ports, lines = [], [base.identity]
     for top in unit.tops:
-        above = Above({n: column(n) for n in base.names}, (EVENT_TIME,))
-        above.climb(top.node, base)
+        above = Suffix({n: column(n) for n in base.names}, (EVENT_TIME,))
+        above.extend(top.node, base)
         columns = {n: e for n, e in above.columns.items() if n != EVENT_TIME}
         for part in (*above.where, *columns.values()):
             require_deterministic(part, "SELECT")

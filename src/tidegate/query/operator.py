@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tidegate.errors import QueryError
 from tidegate.expression.digits import (
     WIDEST,
@@ -31,28 +29,10 @@ from tidegate.query.coercion import (
     make,
     wider,
 )
+from tidegate.query.interval import CalendarInterval
 from tidegate.schema import TIME, type_name
 
 _ORDERED = ("integer", "float", "decimal", "boolean", "string", "timestamp", "date", "duration")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A constant interval: months, or microseconds (whole days if it was written in days alone)."""
-
-    months: int
-    micros: int
-    days_only: bool = False
-
-    def span(self, where: str) -> Literal:
-        if self.months:
-            raise UnknownKernel(
-                where,
-                "an interval beside other intervals must be of days or less",
-                f"{self.months} months",
-                "Run with a Spark master.",
-            )
-        return Literal(self.micros, SPAN)
 
 
 def arithmetic(op: str, left: Expr, right: Expr, where: str, written: tuple[bool, bool]) -> Expr:
@@ -123,7 +103,7 @@ def _negated(expr: Expr) -> Expr:
     return make("negate", (expr,), expr.type)
 
 
-def shift(base: Expr, interval: Interval, where: str) -> Expr:
+def shift(base: Expr, interval: CalendarInterval, where: str) -> Expr:
     """A date or a timestamp plus a constant interval."""
     base = cast(base, TIME, where) if base.type == NULL else base
     if base.type == STRING:
