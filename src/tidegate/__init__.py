@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from tidegate.gate.gate import Gate
     from tidegate.operate.aggregate.user import Aggregator
-    from tidegate.operate.process.advance import Process
+    from tidegate.operate.process.definition import Process
     from tidegate.query.aggregate import (
         aggregate,
         count,
@@ -108,7 +108,7 @@ _HOMES = {
     "UnavailableError": ("tidegate.errors", "UnavailableError"),
     "UserError": ("tidegate.errors", "UserError"),
     "Gate": ("tidegate.gate.gate", "Gate"),
-    "Process": ("tidegate.operate.process.advance", "Process"),
+    "Process": ("tidegate.operate.process.definition", "Process"),
     "Aggregator": ("tidegate.operate.aggregate.user", "Aggregator"),
     "aggregate": ("tidegate.query.aggregate", "aggregate"),
     "count": ("tidegate.query.aggregate", "count"),

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-UNIT_US = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
-"""Microseconds in each unit of time that has a fixed length."""
+from tidegate.microsecond import UNITS_US
 
 
 def duration_text(us: int) -> str:
     """A duration as `explain` and SQL show it."""
-    for name, size in reversed(UNIT_US.items()):
+    for name, size in reversed(UNITS_US.items()):
         if us and us % size == 0:
             count = us // size
             return f"{count} {name}{'' if count == 1 else 's'}"

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow.fs import FileSystem
 
 from tidegate.clock import Clock
-from tidegate.driver.connection import Inlet
+from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop, Observer
 from tidegate.driver.options import RunOptions
 from tidegate.execute.local import LocalExecutor
@@ -73,13 +73,13 @@ def plan_of(sql: str, *, disorder_s: float = 0, idle_s: float | None = None) -> 
     return lower(single(bind(read_script(sql), {"s": stream})))
 
 
-def opened(uri: str, follow: bool = True) -> Inlet:
-    return Inlet(0, open_uri(uri, "s", "ts", follow), uri)
+def opened(uri: str, follow: bool = True) -> Connection:
+    return Connection(0, open_uri(uri, "s", "ts", follow), uri)
 
 
 def loop_of(
     plan: Plan,
-    sources: Sequence[MemorySource | Inlet],
+    sources: Sequence[MemorySource | Connection],
     checkpoint: Location,
     sink: Sink | None = None,
     clock: Clock | None = None,
@@ -87,11 +87,11 @@ def loop_of(
     **options: Any,
 ) -> Loop:
     """A loop on a checkpoint, ready to step."""
-    inlets = [s if isinstance(s, Inlet) else Inlet(0, s) for s in sources]
+    connections = [s if isinstance(s, Connection) else Connection(0, s) for s in sources]
     chosen = RunOptions(**{"buckets": 8, "instances": 2, **options})
     store = Store.open(checkpoint)
     sinks = {None: sink or MemorySink()}
-    return Loop(plan, inlets, store, sinks, LocalExecutor(), chosen, clock, observer)
+    return Loop(plan, connections, store, sinks, LocalExecutor(), chosen, clock, observer)
 
 
 def drain(loop: Loop) -> int:

@@ -19,7 +19,7 @@ from tests.driver.scene import (
     rows_of,
     table,
 )
-from tidegate.driver.connection import Inlet
+from tidegate.driver.connection import Connection
 from tidegate.errors import GateError, OptionError, SourceError
 from tidegate.sink.memory import MemorySink
 
@@ -28,7 +28,7 @@ def test_a_source_joins_at_the_frontier(tmp_path: Path) -> None:
     first, sink = memory((1, "a", 1), (12, "a", 2)), MemorySink()
     loop = loop_of(plan_of(PASSED), [first], tmp_path, sink)
     drain(loop)
-    loop.announce(Inlet(0, memory((11, "late", 0), (13, "b", 0), (20, "b", 1), id="second")))
+    loop.announce(Connection(0, memory((11, "late", 0), (13, "b", 0), (20, "b", 1), id="second")))
     first.append(table((30, "a", 3)))
     drain(loop)
     assert loop.manifest.counters["rows_late"] == 1
@@ -41,7 +41,7 @@ def test_a_promise_below_the_frontier_is_refused_and_the_query_goes_on(tmp_path:
     loop = loop_of(plan_of(PASSED), [first], tmp_path)
     drain(loop)
     with pytest.raises(GateError, match="from 12000000 us on; got a promise of 11000000 us"):
-        loop.announce(Inlet(0, memory(id="second")), 11_000_000)
+        loop.announce(Connection(0, memory(id="second")), 11_000_000)
     with pytest.raises(GateError, match=r"source x: must be known.*There are: memory"):
         loop.remove("x")
     first.append(table((30, "a", 3)))
@@ -131,7 +131,7 @@ def test_the_output_waits_for_a_memory_source_that_is_not_announced_again(
     sink, plan = MemorySink(), plan_of(COUNTS)
     loop = loop_of(plan, [first], tmp_path, sink)
     drain(loop)
-    loop.announce(Inlet(0, second))
+    loop.announce(Connection(0, second))
     drain(loop)
     loop.close()
     first.append(table((60, "a", 3)))
@@ -139,7 +139,7 @@ def test_the_output_waits_for_a_memory_source_that_is_not_announced_again(
     drain(again)
     assert again.manifest.frontier_us == 12_000_000
     second.append(table((30, "b", 2)))
-    again.announce(Inlet(0, second))
+    again.announce(Connection(0, second))
     drain(again)
     assert again.manifest.frontier_us == 30_000_000
     second.end()
@@ -175,4 +175,4 @@ def test_nothing_joins_a_query_that_has_finished(tmp_path: Path) -> None:
     loop = loop_of(plan_of(COUNTS), [memory((1, "a", 1), end=True)], tmp_path)
     loop.run()
     with pytest.raises(OptionError, match="needs a query that runs; got one that has finished"):
-        loop.announce(Inlet(0, memory(id="second")))
+        loop.announce(Connection(0, memory(id="second")))

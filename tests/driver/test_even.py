@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tidegate.driver.connection import Inlet
+from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
@@ -96,16 +96,16 @@ def reports(
     streams = {n: StreamDef(n, (f"memory:{n}",), "ts", 0, None, SCHEMA) for n in names}
     window = f"[RANGE {RANGE_S} SECONDS]"
     text = f"SELECT r.x AS a, s.x AS b FROM r {window} JOIN s {window} ON {on}"
-    inlets = []
+    connections = []
     for position, tables in enumerate(sides):
         for number, table in enumerate(tables):
             memory = MemorySource(table, time="ts", schema=SCHEMA, id=f"{position}/{number}")
             memory.end()
-            inlets.append(Inlet(position, memory))
+            connections.append(Connection(position, memory))
     made: list[BatchReport] = []
     loop = Loop(
         lower(single(bind(read_script(text), streams))),
-        inlets,
+        connections,
         Store.open(str(folder)),
         {None: CallSink(lambda batch, output: None)},
         LocalExecutor(),

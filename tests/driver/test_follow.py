@@ -134,8 +134,8 @@ def test_two_folders_of_one_stream_hold_each_other_back(tmp_path: Path) -> None:
     csv(tmp_path / "x" / "1.csv", (1, "a", 1), (30, "a", 1))
     csv(tmp_path / "y" / "1.csv", (2, "b", 1))
     sink = MemorySink()
-    inlets = [opened(str(tmp_path / name)) for name in "xy"]
-    loop = loop_of(plan_of(COUNTS), inlets, tmp_path / "c", sink)
+    connections = [opened(str(tmp_path / name)) for name in "xy"]
+    loop = loop_of(plan_of(COUNTS), connections, tmp_path / "c", sink)
     drain(loop)
     assert loop.manifest.frontier_us == 2_000_000
     csv(tmp_path / "y" / "2.csv", (3, "b", 1), (40, "b", 1))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.driver.scene import SCHEMA, loop_of, memory, plan_of, rows_of, table
 from tidegate.batch import BatchId
-from tidegate.driver.connection import Inlet
+from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.execute.local import LocalExecutor
@@ -77,7 +77,7 @@ def outputs(folder: Path, sinks: dict[str | None, MemorySink], source: MemorySou
     options = RunOptions(buckets=8, instances=2, batch_rows=3)
     return Loop(
         plan,
-        [Inlet(0, source)],
+        [Connection(0, source)],
         Store.open(folder),
         sinks,
         LocalExecutor(),

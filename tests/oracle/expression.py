@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
+from tidegate.expression.tree import Call, Column, Expr, Literal
 
 Row = Mapping[str, Any]
 

@@ -34,7 +34,7 @@ from tidegate.query.node import (
     types_of,
 )
 from tidegate.query.typing import bind, bind_predicate
-from tidegate.query.whole import plain_columns
+from tidegate.query.unqualified import unqualified_columns
 from tidegate.query.window import Distance, JoinWindow, TimeWindow, TupleWindow
 from tidegate.route.bucket import bucket_of
 
@@ -327,4 +327,4 @@ def _pair(node: Join, ts: int, left: Row, right: Row) -> Row:
 
 def _shown(node: Node, t: Tuple) -> dict[str, Any]:
     """A row as a sink gets it."""
-    return _implicit(node, t) | {name: t.cells[own] for name, own in plain_columns(node)}
+    return _implicit(node, t) | {name: t.cells[own] for name, own in unqualified_columns(node)}

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import TaskError
+from tidegate.expression.tree import Expr, describe
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, Interval
-from tidegate.operate.kernels.expression import Expr, describe, evaluate
+from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.schema import TIME

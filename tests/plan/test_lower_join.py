@@ -11,9 +11,9 @@ import pytest
 
 from tests.query.catalog import CALLS, RIDES, sql, stream
 from tidegate.errors import OptionError, QueryError
+from tidegate.expression.tree import describe
 from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.spec import Extent, Interval
-from tidegate.operate.kernels.expression import describe
 from tidegate.operate.port import Port
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tests.oracle.query import PlainStream
 from tests.property.queries import SCHEMA
-from tidegate.driver.loop import Inlet, Loop
+from tidegate.driver.loop import Connection, Loop
 from tidegate.driver.options import RunOptions
 from tidegate.execute.local import LocalExecutor
 from tidegate.plan.physical import Plan
@@ -120,7 +120,7 @@ class _Run:
             for place in range(len(s.sources))
         ]
         positions = [p for p, s in enumerate(given) for _ in s.sources]
-        self.inlets = [Inlet(p, s) for p, s in zip(positions, self.sources, strict=True)]
+        self.connections = [Connection(p, s) for p, s in zip(positions, self.sources, strict=True)]
         self.sink = MemorySink()
         self.fails_at: str | None = None
         self.restart_with: int | None = None
@@ -136,7 +136,7 @@ class _Run:
         store = Store.open(self.folder)
         return Loop(
             self.plan,
-            self.inlets,
+            self.connections,
             store,
             {None: self.sink},
             LocalExecutor(),

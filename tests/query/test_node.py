@@ -26,11 +26,10 @@ from tidegate.query.node import (
     StreamDef,
     Top,
     Union,
-    above_state,
     data_names,
     project,
 )
-from tidegate.query.state import stateless
+from tidegate.query.state import is_after_state, stateless
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.window import Distance, TimeWindow, TupleWindow
 from tidegate.schema import TIME
@@ -198,8 +197,8 @@ def test_what_keeps_state_and_what_is_over_it() -> None:
     above = Filter(both, tree("n > 1"))
     assert [stateless(n) for n in (plain, Union((plain, plain)))] == [True, True]
     assert not any(stateless(n) for n in (windows, fresh, both, above, Top(windows, (), 3)))
-    assert [above_state(n) for n in (plain, fresh, mixed)] == [False, False, False]
-    assert all(above_state(n) for n in (windows, Top(windows, (), 3), deep, both, above))
+    assert [is_after_state(n) for n in (plain, fresh, mixed)] == [False, False, False]
+    assert all(is_after_state(n) for n in (windows, Top(windows, (), 3), deep, both, above))
 
 
 def test_order_needs_a_window_of_time() -> None:

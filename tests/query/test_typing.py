@@ -8,7 +8,8 @@ import pytest
 import sqlglot
 
 from tidegate.errors import QueryError
-from tidegate.operate.kernels.expression import Call, Column, Expr, Literal, evaluate
+from tidegate.expression.tree import Call, Column, Expr, Literal
+from tidegate.operate.kernels.expression import evaluate
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import TIME, type_name
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.driver.scene import COUNTS, PASSED, SCHEMA, csv, memory, plan_of
-from tidegate.driver.connection import inlets_of
+from tidegate.driver.connection import connections_of
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError, SourceError
@@ -121,16 +121,16 @@ def two_streams(*uris: str) -> Plan:
 def test_every_uri_of_every_stream_is_an_inlet(tmp_path: Path) -> None:
     a, b = (csv(tmp_path / f"{n}.csv", (1, n, 1)) for n in "ab")
     plan = two_streams(a, b)
-    inlets = inlets_of(plan.streams, {}, follow=False)
-    assert [(i.stream, i.uri) for i in inlets] == [(0, a), (0, b), (1, a), (1, b)]
-    assert len({id(i.connector) for i in inlets}) == 4
+    connections = connections_of(plan.streams, {}, follow=False)
+    assert [(i.stream, i.uri) for i in connections] == [(0, a), (0, b), (1, a), (1, b)]
+    assert len({id(i.connector) for i in connections}) == 4
 
 
 def test_a_stream_that_is_read_twice_is_opened_once(tmp_path: Path) -> None:
     a, b = (csv(tmp_path / f"{n}.csv", (1, n, 1)) for n in "ab")
     plan = with_uris(plan_of(f"{PASSED} UNION ALL {PASSED}"), a, b)
-    inlets = inlets_of(plan.streams, {}, follow=False)
-    assert [(i.stream, i.uri) for i in inlets] == [(0, a), (0, b)]
+    connections = connections_of(plan.streams, {}, follow=False)
+    assert [(i.stream, i.uri) for i in connections] == [(0, a), (0, b)]
     sink = MemorySink()
     summary = prepare(plan, HERE, {None: sink}, RunOptions()).run()
     assert (summary.counters["rows_in"], summary.counters["rows_out"]) == (2, 4)
@@ -164,12 +164,17 @@ class Spool:
 
 def test_a_spooling_source_is_opened_for_each_stream(tmp_path: Path) -> None:
     plan = two_streams("f")
-    inlets = inlets_of(plan.streams, {"f": Spool("f")}, follow=False)
-    spools = [i.connector for i in inlets]
+    connections = connections_of(plan.streams, {"f": Spool("f")}, follow=False)
+    spools = [i.connector for i in connections]
     assert [s.name for s in spools if isinstance(s, Spool)] == ["f/0", "f/1"]
     with pytest.raises(SourceError, match="spool: must start"):
         Loop(
-            plan, inlets, Store.open(tmp_path), {None: MemorySink()}, HERE.executor(), RunOptions()
+            plan,
+            connections,
+            Store.open(tmp_path),
+            {None: MemorySink()},
+            HERE.executor(),
+            RunOptions(),
         )
     assert all(s.closed for s in spools if isinstance(s, Spool))
 

@@ -18,7 +18,7 @@ IN_PROGRAM = ("memory:", "frame:")
 
 
 @dataclass(frozen=True)
-class Inlet:
+class Connection:
     """One URI of a stream, opened; no URI for what only this process can open."""
 
     stream: int
@@ -38,11 +38,11 @@ class Spooling(Protocol):
     def close(self) -> None: ...
 
 
-def inlets_of(
+def connections_of(
     streams: Sequence[StreamDef], given: Mapping[str, Connector], follow: bool
-) -> list[Inlet]:
+) -> list[Connection]:
     """Every URI of every stream position, opened; a stream that is there twice is opened twice."""
-    inlets: list[Inlet] = []
+    connections: list[Connection] = []
     uses: Counter[str] = Counter()
     for position, stream in enumerate(streams):
         for uri in stream.uris:
@@ -55,11 +55,11 @@ def inlets_of(
                         "Make all its streams with one session.",
                     )
                 opened = open_uri(uri, stream.name, stream.time, follow)
-                inlets.append(Inlet(position, opened, uri))
+                connections.append(Connection(position, opened, uri))
                 continue
             connector = given[uri]
             if isinstance(connector, Spooling):
                 connector = connector.for_run(uses[uri])
                 uses[uri] += 1
-            inlets.append(Inlet(position, connector))
-    return inlets
+            connections.append(Connection(position, connector))
+    return connections

@@ -13,7 +13,7 @@ from typing import Any
 from tidegate.batch import MIN_US, BatchId
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.collected import collected, side_outputs
-from tidegate.driver.connection import Inlet, Spooling
+from tidegate.driver.connection import Connection, Spooling
 from tidegate.driver.metrics import BatchReport, Summary, imbalance
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.recovery import enter
@@ -50,7 +50,7 @@ class Loop:
     def __init__(
         self,
         plan: Plan,
-        inlets: Sequence[Inlet],
+        connections: Sequence[Connection],
         store: Store,
         sinks: Mapping[str | None, Sink],
         executor: Executor,
@@ -83,7 +83,7 @@ class Loop:
                 [s.name for s in plan.subqueries], shared=plan.strategy == QUERY_CLOUD
             )
             self._manifest = self._recover()
-            self._let_in(inlets)
+            self._let_in(connections)
         except BaseException:
             self.close()
             raise
@@ -131,7 +131,7 @@ class Loop:
                 switched(running.mapping(self._manifest), instances)
                 running.asked = instances
 
-    def announce(self, inlet: Inlet, promised_us: int | None = None) -> None:
+    def announce(self, connection: Connection, promised_us: int | None = None) -> None:
         """Let a source join at the next batch; it promises event times from `promised_us` on.
 
         Without a promise from the frontier on. The next commit makes it part of the checkpoint:
@@ -141,7 +141,7 @@ class Loop:
         if self._manifest.finished:
             raise OptionError("announce", "needs a query that runs", "one that has finished")
         with self._gate:
-            self._join(inlet, promised_us)
+            self._join(connection, promised_us)
 
     def remove(self, source_id: str) -> None:
         """Let a source leave at the next batch; what was read of it is flushed."""
@@ -255,20 +255,20 @@ class Loop:
         self._count(manifest)
         return manifest
 
-    def _let_in(self, inlets: Sequence[Inlet]) -> None:
+    def _let_in(self, connections: Sequence[Connection]) -> None:
         """Open what the query starts with, and what joined an earlier run under a URI."""
-        for inlet in inlets:
-            if isinstance(inlet.connector, Spooling):
-                self._closing.append(inlet.connector.close)
-                inlet.connector.attach(self.store, self.options.follow)
-            stream = self.plan.streams[inlet.stream]
+        for connection in connections:
+            if isinstance(connection.connector, Spooling):
+                self._closing.append(connection.connector.close)
+                connection.connector.attach(self.store, self.options.follow)
+            stream = self.plan.streams[connection.stream]
             self._intake.add(
-                inlet.stream,
-                inlet.connector,
+                connection.stream,
+                connection.connector,
                 stream.disorder_us,
                 stream.idle_us,
                 now=self._clock.now(),
-                uri=inlet.uri,
+                uri=connection.uri,
             )
         for joined in self._intake.joined_before():
             stream = self.plan.streams[joined.stream]
@@ -276,19 +276,19 @@ class Loop:
                 joined.idle_us, joined.spoke_at = stream.idle_us, self._clock.now()
             else:
                 connector = open_uri(joined.uri, stream.name, stream.time, self.options.follow)
-                self._join(Inlet(joined.stream, connector, joined.uri))
+                self._join(Connection(joined.stream, connector, joined.uri))
         self._intake.check_complete()
 
-    def _join(self, inlet: Inlet, promised_us: int | None = None) -> None:
-        stream = self.plan.streams[inlet.stream]
+    def _join(self, connection: Connection, promised_us: int | None = None) -> None:
+        stream = self.plan.streams[connection.stream]
         self._intake.join(
-            inlet.stream,
-            inlet.connector,
+            connection.stream,
+            connection.connector,
             stream.disorder_us,
             stream.idle_us,
             promised_us,
             self._clock.now(),
-            inlet.uri,
+            connection.uri,
         )
 
     def _count(self, manifest: Manifest) -> None:

@@ -6,9 +6,9 @@ every operation that shows anything to a reader computes the frontier there, mov
 it into the sequence of ready tuples, and moves the reader's position; joining and leaving change a
 table there. What an operation returns is fixed at that point, so the order of these points is a
 sequential history that respects real time: the gate is linearizable. What is done outside the lock
-cannot be seen by others: before it, rows are checked and sorted under the turn of their source,
-and nobody else writes what that depends on; after it, ready tuples are merged, by whichever reader
-wants them first, into tables that depend on immutable runs alone.
+cannot be seen by others: before it, rows are checked and sorted under the append lock of their
+source, and nobody else writes what that depends on; after it, ready tuples are merged, by whichever
+reader wants them first, into tables that depend on immutable runs alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 
@@ -26,10 +26,8 @@ from tidegate.gate.admission import Appended, admit
 from tidegate.gate.frontier import Feed, check_promise, frontier
 from tidegate.gate.ready import ReadySequence
 from tidegate.gate.waiting import WaitingSource
+from tidegate.microsecond import MICROSECOND, time_us
 from tidegate.schema import check_time, fit_rows, normal_schema
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class Gate:
                 return Appended(0, table, table)
             if schema is None:
                 check_time(table.schema, self.time, f"source {source}")
-            with here.turn:
+            with here.append_lock:
                 admission = admit(
                     table,
                     self.time,
@@ -175,7 +173,7 @@ class Gate:
         """
         names = _names(sources)
         with self._lock:
-            promise_us = self._advance() if promise is None else _time_us(promise)
+            promise_us = self._advance() if promise is None else time_us(promise)
             check_promise(f"source {', '.join(names)}", promise_us, self._frontier_us)
             if promise_us >= MAX_US:
                 raise GateError(
@@ -301,14 +299,8 @@ def _names(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _time_us(time: datetime | int) -> int:
-    if isinstance(time, int):
-        return time
-    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
-
-
 def _duration_us(duration: timedelta | int) -> int:
-    duration_us = duration // _MICROSECOND if isinstance(duration, timedelta) else duration
+    duration_us = duration // MICROSECOND if isinstance(duration, timedelta) else duration
     if duration_us < 0:
         raise OptionError("disorder", "must not be negative", str(duration))
     return duration_us

@@ -12,7 +12,7 @@ from tidegate.gate.merge import Run
 
 
 class WaitingSource:
-    """Changed under the gate's lock; who appends holds `turn` as well: a source has one sequence.
+    """Changed under the gate's lock; who appends holds `append_lock` too: it is one sequence.
 
     `position` is its place among all sources that ever joined the gate. `left` is set when it was
     removed: what waits then still comes out in its place.
@@ -23,7 +23,7 @@ class WaitingSource:
         self.position = position
         self.progress = Progress(promise_us=promised_us)
         self.left = False
-        self.turn = threading.Lock()
+        self.append_lock = threading.Lock()
         self._runs: deque[Run] = deque()
 
     def add(self, run: Run | None, newest_us: int) -> None:

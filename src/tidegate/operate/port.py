@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.expression import Expr, evaluate
+from tidegate.expression.tree import Expr
+from tidegate.operate.kernels.expression import evaluate
 from tidegate.order import Direction
 
 

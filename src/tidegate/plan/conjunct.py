@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from tidegate.expression.tree import Call, Expr
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, Interval
-from tidegate.operate.kernels.expression import Call, Expr
 from tidegate.plan.double import Sum, double_of, is_steady, without_nan
 from tidegate.plan.inequality import LEFT, RIGHT, Reach, Sides, inequalities
 

@@ -24,8 +24,8 @@ from tidegate.query.node import (
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A node whose rows are taken, and whether by an output of the query."""
+class Consumed:
+    """A node whose rows others consume, and whether one of them is an output of the query."""
 
     node: Node
     output: bool
@@ -36,7 +36,7 @@ class Unit:
     """What becomes one subquery."""
 
     base: Node
-    tops: list[Taken] = field(default_factory=list)
+    tops: list[Consumed] = field(default_factory=list)
 
     @property
     def stateful(self) -> bool:
@@ -47,7 +47,7 @@ class Unit:
         for i, top in enumerate(self.tops):
             if top.node == node and (top.output == output or not isinstance(node, Join)):
                 return i
-        self.tops.append(Taken(node, output))
+        self.tops.append(Consumed(node, output))
         return len(self.tops) - 1
 
 
@@ -97,27 +97,27 @@ class Cutting:
         base = chain[-1]
         if not _stateful(base):
             return node
-        above = chain[-2::-1]
-        return base if _follows(above, alone=self.strategy == OPERATOR_CLOUD) else node
+        following = chain[-2::-1]
+        return base if _can_follow(following, alone=self.strategy == OPERATOR_CLOUD) else node
 
 
 def _stateful(node: Node) -> bool:
     return isinstance(node, Aggregate | Join | Process)
 
 
-def _follows(above: list[Node], alone: bool) -> bool:
-    """Whether nodes, from below, can follow a stateful one in its unit.
+def _can_follow(nodes: list[Node], alone: bool) -> bool:
+    """Whether nodes, the nearest first, can follow a stateful one in its unit.
 
     ORDER BY and LIMIT belong to a window's aggregate and come once; what LIMIT left out cannot be
     filtered in the instances. With `alone`, nothing follows but what leads to an order.
     """
-    tops = [i for i, n in enumerate(above) if isinstance(n, Top)]
+    orders = [i for i, n in enumerate(nodes) if isinstance(n, Top)]
     if alone:
-        return not above or tops == [len(above) - 1]
-    if not tops:
+        return not nodes or orders == [len(nodes) - 1]
+    if not orders:
         return True
-    first = above[tops[0]]
+    first = nodes[orders[0]]
     assert isinstance(first, Top)
-    later = above[tops[0] + 1 :]
+    later = nodes[orders[0] + 1 :]
     limited = first.limit is not None
-    return len(tops) == 1 and not (limited and any(isinstance(n, Filter | Branch) for n in later))
+    return len(orders) == 1 and not (limited and any(isinstance(n, Filter | Branch) for n in later))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.operate.kernels.cast import kind
-from tidegate.operate.kernels.expression import Call, Expr, Literal, is_total
+from tidegate.expression.kind import kind
+from tidegate.expression.tree import Call, Expr, Literal, is_total
 from tidegate.schema import TIME
 
 DOUBLE = pa.float64()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.operate.kernels.cast import kind
-from tidegate.operate.kernels.expression import Call, Expr, Literal, columns_of
+from tidegate.expression.kind import kind
+from tidegate.expression.tree import Call, Expr, Literal, columns_of
 from tidegate.plan.double import Sum, constant_of, double_of, is_measurable, is_steady
 
 LEFT, RIGHT = 1, 2

@@ -7,19 +7,20 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.operator import MergeWindows, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
-from tidegate.operate.kernels.expression import Column
 from tidegate.operate.port import OrderKey, Port
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.window import TupleSpec
-from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import function_lines, meaning
+from tidegate.plan.fold import fold
 from tidegate.plan.lowered import Context, Lowered, output_lines
 from tidegate.plan.prefix import Prefixing, spark_sql
 from tidegate.plan.pushdown import Leaf
+from tidegate.plan.suffix import Suffix
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import bind_after, key_type
 from tidegate.query.instant import event_offset
@@ -128,29 +129,31 @@ def _coerced(call: AggregateCall, leaf: Leaf, front: Prefixing) -> AggregateCall
     return call.coerced(front.types(leaf.origin, [leaf.over(a) for a in call.arguments]))
 
 
-def _above(base: Aggregate, top: Node) -> Above:
+def _above(base: Aggregate, top: Node) -> Suffix:
     columns: dict[str, exp.Expression] = {n: column(n) for n in WINDOW}
     columns |= {n: column(f"k{i}") for i, (n, _) in enumerate(base.keys)}
     columns |= {n: column(f"a{i}") for i, (n, _) in enumerate(base.aggregates)}
-    above = Above(columns, WINDOW)
-    above.climb(top, base)
+    above = Suffix(columns, WINDOW)
+    above.extend(top, base)
     return above
 
 
-def _port(above: Above, types: dict[str, pa.DataType], offset_us: int) -> Port:
+def _port(above: Suffix, types: dict[str, pa.DataType], offset_us: int) -> Port:
     """What was gathered, bound to kernels."""
     for part in (*above.where, *above.columns.values(), *(o.expression for o in above.order)):
         require_deterministic(part, "SELECT")
     outputs = tuple(
-        (n, bind_after(e, types, "SELECT")) for n, e in above.columns.items() if n not in WINDOW
+        (n, fold(bind_after(e, types, "SELECT")))
+        for n, e in above.columns.items()
+        if n not in WINDOW
     )
     fields = [pa.field(n, TIME) for n in WINDOW]
     return Port(
         schema=pa.schema([*fields, *(pa.field(n, e.type) for n, e in outputs)]),
         outputs=outputs,
-        where=tuple(bind_after(e, types, "HAVING", predicate=True) for e in above.where),
+        where=tuple(fold(bind_after(e, types, "HAVING", predicate=True)) for e in above.where),
         order=tuple(
-            OrderKey(bind_after(o.expression, types, "ORDER BY"), o.descending, o.nulls_lead)
+            OrderKey(fold(bind_after(o.expression, types, "ORDER BY")), o.descending, o.nulls_lead)
             for o in above.order
         ),
         limit=above.limit,
@@ -159,7 +162,7 @@ def _port(above: Above, types: dict[str, pa.DataType], offset_us: int) -> Port:
     )
 
 
-def _lines(above: Above) -> list[str]:
+def _lines(above: Suffix) -> list[str]:
     """What follows the aggregate, for the fingerprint."""
     lines = [f"having {meaning(spark_sql(e))}" for e in above.where]
     lines += [

@@ -12,26 +12,27 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.expression.tree import Call, Column, Expr, Literal
 from tidegate.operate.join.operator import StreamJoin, qualified_name
 from tidegate.operate.join.spec import Extent, JoinSpec, PairFunction, Side
-from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
 from tidegate.operate.port import Port
-from tidegate.plan.above import Above
 from tidegate.plan.conjunct import Conjunct, intervals_of
-from tidegate.plan.cut import Taken, Unit
+from tidegate.plan.cut import Consumed, Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
+from tidegate.plan.fold import fold
 from tidegate.plan.lowered import Context, Lowered, output_lines
 from tidegate.plan.method import choose
 from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing, spark_sql
 from tidegate.plan.pushdown import Leaf
 from tidegate.plan.sample import sample_of
+from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, SideName, column, conjuncts, substitute
 from tidegate.query.typing import UnknownKernel, bind
-from tidegate.query.whole import plain_columns
+from tidegate.query.unqualified import unqualified_columns
 from tidegate.query.window import Distance, JoinWindow
 from tidegate.schema import TIME
 
@@ -149,13 +150,13 @@ def _pushed(
     return kept
 
 
-def _above(top: Taken, join: Join) -> Above:
-    above = Above({})
-    above.climb(top.node, join)
+def _above(top: Consumed, join: Join) -> Suffix:
+    above = Suffix({})
+    above.extend(top.node, join)
     return above
 
 
-def _outputs(above: Above, top: Taken, join: Join) -> list[NamedExpr]:
+def _outputs(above: Suffix, top: Consumed, join: Join) -> list[NamedExpr]:
     """The columns after ts: as selected, or all of the left side and then of the right.
 
     Between subqueries every column keeps the name of its side.
@@ -164,7 +165,7 @@ def _outputs(above: Above, top: Taken, join: Join) -> list[NamedExpr]:
         return list(above.columns.items())
     if not top.output:
         return [(n, column(n)) for n in join.names if n != EVENT_TIME]
-    return [(n, column(own)) for n, own in plain_columns(join)]
+    return [(n, column(own)) for n, own in unqualified_columns(join)]
 
 
 @dataclass
@@ -294,7 +295,7 @@ def _bound(
 ) -> Expr:
     """Bind what is evaluated on pairs."""
     remedy = "On pairs there is no Spark SQL: compute it from one side, or from the output."
-    return bind_after(expression, types, where, predicate, remedy)
+    return fold(bind_after(expression, types, where, predicate, remedy))
 
 
 def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:

@@ -8,12 +8,13 @@ import pyarrow as pa
 
 from tidegate.operate.port import Port
 from tidegate.operate.process.operator import UserProcess
-from tidegate.plan.above import Above
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
+from tidegate.plan.fold import fold
 from tidegate.plan.lowered import Context, Lowered, output_lines
 from tidegate.plan.prefix import spark_sql
+from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
 from tidegate.query.name import EVENT_TIME, column
 from tidegate.query.node import Process
@@ -33,14 +34,14 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
     types = {f.name: f.type for f in base.schema}
     ports, lines = [], [base.identity]
     for top in unit.tops:
-        above = Above({n: column(n) for n in base.names}, (EVENT_TIME,))
-        above.climb(top.node, base)
+        above = Suffix({n: column(n) for n in base.names}, (EVENT_TIME,))
+        above.extend(top.node, base)
         columns = {n: e for n, e in above.columns.items() if n != EVENT_TIME}
         for part in (*above.where, *columns.values()):
             require_deterministic(part, "SELECT")
-        outputs = tuple((n, bind_after(e, types, "SELECT")) for n, e in columns.items())
+        outputs = tuple((n, fold(bind_after(e, types, "SELECT"))) for n, e in columns.items())
         fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in outputs)]
-        held = tuple(bind_after(e, types, "WHERE", predicate=True) for e in above.where)
+        held = tuple(fold(bind_after(e, types, "WHERE", predicate=True)) for e in above.where)
         ports.append(Port(pa.schema(fields), outputs, held))
         lines += [f"where {meaning(spark_sql(e))}" for e in above.where]
         lines += output_lines(columns.items())

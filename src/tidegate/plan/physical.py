@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.operate.kernels.expression import Expr
+from tidegate.expression.tree import Expr
 from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
 from tidegate.query.definition import StreamDef

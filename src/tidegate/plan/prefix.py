@@ -12,8 +12,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.kernels.expression import Column, Expr
+from tidegate.expression.tree import Column, Expr
 from tidegate.plan.determinism import require_deterministic
+from tidegate.plan.fold import fold
 from tidegate.plan.physical import ARROW, SPARK, Edge, Prefix
 from tidegate.plan.pushdown import Leaf, Origin, Result, Results, below
 from tidegate.query.check import bind_after
@@ -102,12 +103,12 @@ class Prefixing:
     ) -> tuple[tuple[Expr, ...], tuple[tuple[str, Expr], ...], str, str | None]:
         raw = _raw_types(leaf.origin)
         if isinstance(leaf.origin, Result):
-            where = tuple(bind_after(e, raw, "WHERE", predicate=True) for e in leaf.where)
-            outputs = tuple((n, bind_after(e, raw, "SELECT")) for n, e in named)
+            where = tuple(fold(bind_after(e, raw, "WHERE", predicate=True)) for e in leaf.where)
+            outputs = tuple((n, fold(bind_after(e, raw, "SELECT"))) for n, e in named)
             return where, outputs, ARROW, None
         try:
-            where = tuple(bind_predicate(e, raw, "WHERE") for e in leaf.where)
-            outputs = tuple((n, bind(e, raw, "SELECT")) for n, e in named)
+            where = tuple(fold(bind_predicate(e, raw, "WHERE")) for e in leaf.where)
+            outputs = tuple((n, fold(bind(e, raw, "SELECT"))) for n, e in named)
             return where, outputs, ARROW, None
         except UnknownKernel as missing:
             if self.typer is None:

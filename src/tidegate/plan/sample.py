@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import TaskError
+from tidegate.expression.tree import Expr
 from tidegate.operate.join.spec import EQUAL, Interval
-from tidegate.operate.kernels.expression import Expr, evaluate
+from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import ARROW, Prefix
 from tidegate.query.definition import StreamDef
 

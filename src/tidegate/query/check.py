@@ -1,17 +1,23 @@
-"""The rules that types obey at windows and unions, between typing and the nodes that use it."""
+"""The checks of a node over the columns of its children, between typing and the nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.kernels.expression import Expr
+from tidegate.expression.tree import Expr
 from tidegate.query.coercion import common
+from tidegate.query.state import is_after_state
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
+
+if TYPE_CHECKING:
+    from tidegate.query.node import Node
 
 AFTER_WINDOW = (
     "After a window there is no Spark SQL: compute it before the aggregate, or from the output."
@@ -51,3 +57,36 @@ def key_type(type_: pa.DataType, name: str, where: str = "GROUP BY") -> pa.DataT
     if pa.types.is_nested(type_):
         raise QueryError(where, f"{name} must be a plain value", type_name(type_))
     return type_
+
+
+def types_of(node: Node) -> dict[str, pa.DataType]:
+    """The columns of a node by name."""
+    return {f.name: f.type for f in node.schema}
+
+
+def check_type(
+    child: Node,
+    expression: exp.Expression,
+    where: str,
+    predicate: bool = False,
+    ordered: bool = False,
+) -> None:
+    """Refuse an expression that cannot be typed; what only Spark knows passes below state."""
+    try:
+        types = types_of(child)
+    except UnknownKernel:
+        return
+    if is_after_state(child):
+        remedy = AFTER_WINDOW if child.windowed else AFTER_STATE
+        bound = bind_after(expression, types, where, predicate, remedy)
+        if ordered:
+            key_type(bound.type, expression.sql(dialect="spark"), where)
+        return
+    with suppress(UnknownKernel):
+        (bind_predicate if predicate else bind)(expression, types, where)
+
+
+def set_fields(node: object, **fields: object) -> None:
+    """Give a frozen node what its checks have made of its fields."""
+    for name, value in fields.items():
+        object.__setattr__(node, name, value)

@@ -7,9 +7,11 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from tidegate.errors import QueryError, TaskError
-from tidegate.operate.kernels.cast import CONVERTERS, kind
-from tidegate.operate.kernels.expression import Call, Expr, Literal, evaluate
+from tidegate.errors import QueryError
+from tidegate.expression.constant import computed, is_convertible
+from tidegate.expression.digits import decimal_of, decimal_of_literal, wider_decimal
+from tidegate.expression.kind import CONVERSIONS, is_numeric, kind
+from tidegate.expression.tree import Call, Expr, Literal
 from tidegate.schema import TIME, type_name
 
 Build = Callable[[list[Expr], str], Expr]
@@ -18,41 +20,11 @@ Build = Callable[[list[Expr], str], Expr]
 NULL = pa.null()
 BOOL, INT, LONG, DOUBLE, STRING = pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.string()
 DATE, SPAN = pa.date32(), pa.duration("us")
-MOST_DIGITS = 38
 _PRECEDENCE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
-_INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
-_ONE_ROW = pa.table({"row": pa.array([0])})
 
 
 class UnknownKernel(QueryError):
     """A function or a conversion that only Spark can evaluate; with Spark the prefix runs there."""
-
-
-def is_numeric(type_: pa.DataType) -> bool:
-    return kind(type_) in ("integer", "float", "decimal")
-
-
-def bounded(precision: int, scale: int) -> pa.DataType:
-    """A decimal type cut to Spark's most digits, digits behind the point kept."""
-    return pa.decimal128(min(precision, MOST_DIGITS), min(scale, MOST_DIGITS))
-
-
-def adjusted(precision: int, scale: int) -> pa.DataType:
-    """A decimal type for a result: too many digits give up some behind the point, not before it."""
-    if precision <= MOST_DIGITS:
-        return pa.decimal128(precision, scale)
-    kept = max(MOST_DIGITS - (precision - scale), min(scale, 6))
-    return pa.decimal128(MOST_DIGITS, kept)
-
-
-def decimal_of(type_: pa.DataType) -> pa.DataType:
-    """The decimal type that holds every value of an integer type; decimals are themselves."""
-    return type_ if pa.types.is_decimal(type_) else pa.decimal128(_INTEGER_DIGITS[type_], 0)
-
-
-def decimal_of_literal(value: int) -> pa.DataType:
-    """The decimal type of an integer as it is written."""
-    return pa.decimal128(len(str(abs(value))), 0)
 
 
 def tightest(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
@@ -67,15 +39,9 @@ def tightest(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if not (is_numeric(left) and is_numeric(right)):
         return None
     if "decimal" in kinds:
-        return DOUBLE if "float" in kinds else _wider_decimal(decimal_of(left), decimal_of(right))
+        return DOUBLE if "float" in kinds else wider_decimal(decimal_of(left), decimal_of(right))
     wider = max(left, right, key=_PRECEDENCE.index)
     return DOUBLE if wider == pa.float32() else wider
-
-
-def _wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    scale = max(left.scale, right.scale)
-    whole = max(left.precision - left.scale, right.precision - right.scale)
-    return bounded(whole + scale, scale)
 
 
 def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
@@ -105,14 +71,9 @@ def common(
 
 
 def make(op: str, args: Iterable[Expr], type_: pa.DataType) -> Expr:
-    """A call; of constants it is computed now, unless it fails (it may stand behind a guard)."""
+    """A call, or its value where that is a constant known by now."""
     call = Call(op, tuple(args), type_)
-    if not call.args or not all(isinstance(arg, Literal) for arg in call.args):
-        return call
-    try:
-        return Literal(evaluate(call, _ONE_ROW)[0].as_py(), type_)
-    except (TaskError, OverflowError, ValueError):
-        return call
+    return computed(call) or call
 
 
 def cast(expr: Expr, type_: pa.DataType, where: str, op: str = "cast") -> Expr:
@@ -122,7 +83,7 @@ def cast(expr: Expr, type_: pa.DataType, where: str, op: str = "cast") -> Expr:
     if expr.type == NULL:
         return Literal(None, type_)
     pair = (kind(expr.type), kind(type_))
-    if pair in CONVERTERS:
+    if pair in CONVERSIONS:
         return make(op, (expr,), type_)
     got = f"{type_name(expr.type)} to {type_name(type_)}"
     if pair[1] == "string":  # Spark has a text for values of every type
@@ -138,7 +99,7 @@ def cast(expr: Expr, type_: pa.DataType, where: str, op: str = "cast") -> Expr:
 def coerce(expr: Expr, type_: pa.DataType, where: str) -> Expr:
     """An implicit cast; a constant string that cannot be read is a mistake in the query."""
     result = cast(expr, type_, where)
-    if isinstance(expr, Literal) and isinstance(result, Call):
+    if isinstance(expr, Literal) and not is_convertible(expr.value, type_):
         got = repr(expr.value) if isinstance(expr.value, str) else str(expr.value)
         raise QueryError(
             where,

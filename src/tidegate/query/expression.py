@@ -16,6 +16,7 @@ from typing import Any, cast
 from sqlglot import exp
 
 from tidegate.errors import QueryError
+from tidegate.microsecond import MICROSECOND
 
 _ATOMS = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func, exp.Interval)
 
@@ -286,7 +287,7 @@ def _literal(value: object) -> exp.Expr:
     if isinstance(value, dt.date):
         return exp.cast(exp.Literal.string(value.isoformat()), "date", dialect="spark")
     if isinstance(value, dt.timedelta):
-        micros = value // dt.timedelta(microseconds=1)
+        micros = value // MICROSECOND
         return exp.Interval(this=exp.Literal.string(str(micros)), unit=exp.var("MICROSECONDS"))
     item = getattr(value, "item", None)
     if callable(item) and getattr(value, "shape", None) == ():

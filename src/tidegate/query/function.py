@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.operate.kernels.expression import Call, Expr, Literal
+from tidegate.expression.tree import Call, Expr, Literal
 from tidegate.query import numeric, temporal, textual
 from tidegate.query.coercion import (
     BOOL,
@@ -28,8 +28,8 @@ from tidegate.schema import TIME
 
 
 @dataclass(frozen=True)
-class Function:
-    """How a function is built, and how many arguments it takes."""
+class ScalarFunction:
+    """A function of values of one row: how it is built, and how many arguments it takes."""
 
     build: Build
     least: int
@@ -90,84 +90,84 @@ def _decode(args: list[Expr], where: str) -> Expr:
     return choose(pairs, args[-1] if len(args) % 2 == 0 else None, where)
 
 
-def _numbers(names: str) -> dict[str, Function]:
-    return {name: Function(numeric.doubles(name), 1, 1) for name in names.split()}
+def _numbers(names: str) -> dict[str, ScalarFunction]:
+    return {name: ScalarFunction(numeric.doubles(name), 1, 1) for name in names.split()}
 
 
-FUNCTIONS: dict[str, Function] = {
+FUNCTIONS: dict[str, ScalarFunction] = {
     **_numbers("sqrt cbrt exp expm1 ln log10 log1p sin cos tan cot asin acos atan sinh cosh tanh"),
     **_numbers("radians degrees sign rint"),
-    "abs": Function(numeric.same("abs"), 1, 1),
-    "negative": Function(numeric.same("negate"), 1, 1),
-    "positive": Function(lambda args, where: number(args[0], where), 1, 1),
-    "log": Function(
+    "abs": ScalarFunction(numeric.same("abs"), 1, 1),
+    "negative": ScalarFunction(numeric.same("negate"), 1, 1),
+    "positive": ScalarFunction(lambda args, where: number(args[0], where), 1, 1),
+    "log": ScalarFunction(
         lambda a, w: numeric.log(a, w) if len(a) == 2 else numeric.doubles("ln")(a, w), 1, 2
     ),
-    "log2": Function(lambda a, w: numeric.log([Literal(2, INT), *a], w), 1, 1),
-    "power": Function(numeric.doubles("power"), 2, 2),
-    "atan2": Function(numeric.doubles("atan2"), 2, 2),
-    "hypot": Function(numeric.doubles("hypot"), 2, 2),
-    "pi": Function(lambda args, where: Literal(math.pi, DOUBLE), 0, 0),
-    "e": Function(lambda args, where: Literal(math.e, DOUBLE), 0, 0),
-    "floor": Function(numeric.whole("floor"), 1, 1),
-    "ceil": Function(numeric.whole("ceil"), 1, 1),
-    "round": Function(numeric.round_to, 1, 2),
-    "mod": Function(numeric.mod, 2, 2),
-    "pmod": Function(numeric.pmod, 2, 2),
-    "shiftleft": Function(numeric.shift("shift_left"), 2, 2),
-    "shiftright": Function(numeric.shift("shift_right"), 2, 2),
-    "upper": Function(textual.strings("upper", STRING), 1, 1),
-    "lower": Function(textual.strings("lower", STRING), 1, 1),
-    "length": Function(textual.length, 1, 1),
-    "trim": Function(textual.trim("trim"), 1, 2),
-    "btrim": Function(textual.trim("trim"), 1, 2),
-    "ltrim": Function(textual.trim("ltrim"), 1, 2),
-    "rtrim": Function(textual.trim("rtrim"), 1, 2),
-    "substring": Function(textual.substring, 2, 3),
-    "left": Function(textual.left, 2, 2),
-    "right": Function(textual.right, 2, 2),
-    "concat": Function(textual.concat, 0, 1000),
-    "replace": Function(textual.replace, 2, 3),
-    "startswith": Function(textual.find("starts_with"), 2, 2),
-    "endswith": Function(textual.find("ends_with"), 2, 2),
-    "contains": Function(textual.find("contains"), 2, 2),
-    "year": Function(temporal.field_of("year", DATE), 1, 1),
-    "quarter": Function(temporal.field_of("quarter", DATE), 1, 1),
-    "month": Function(temporal.field_of("month", DATE), 1, 1),
-    "weekofyear": Function(temporal.field_of("week", DATE), 1, 1),
-    "day": Function(temporal.field_of("day", DATE), 1, 1),
-    "dayofyear": Function(temporal.field_of("day_of_year", DATE), 1, 1),
-    "dayofweek": Function(temporal.field_of("day_of_week", DATE), 1, 1),
-    "weekday": Function(temporal.field_of("weekday", DATE), 1, 1),
-    "hour": Function(temporal.field_of("hour", TIME), 1, 1),
-    "minute": Function(temporal.field_of("minute", TIME), 1, 1),
-    "second": Function(temporal.field_of("second", TIME), 1, 1),
-    "extract(second)": Function(temporal.second_fraction, 1, 1),
-    "date_trunc": Function(temporal.truncate("date_trunc", TIME, False), 2, 2),
-    "trunc": Function(temporal.truncate("trunc_date", DATE, True), 2, 2),
-    "date_add": Function(temporal.add_days, 2, 2),
-    "datediff": Function(temporal.date_diff, 2, 2),
-    "add_months": Function(temporal.add_months, 2, 2),
-    "unix_micros": Function(temporal.of_time("unix_micros"), 1, 1),
-    "unix_millis": Function(temporal.of_time("unix_millis"), 1, 1),
-    "unix_seconds": Function(temporal.of_time("unix_seconds"), 1, 1),
-    "timestamp_micros": Function(temporal.from_integer("timestamp_micros"), 1, 1),
-    "timestamp_millis": Function(temporal.from_integer("timestamp_millis"), 1, 1),
-    "timestamp_seconds": Function(temporal.from_integer("timestamp_seconds"), 1, 1),
-    "greatest": Function(_extreme("greatest"), 2, 1000),
-    "least": Function(_extreme("least"), 2, 1000),
-    "coalesce": Function(_coalesce, 1, 1000),
-    "nullif": Function(_nullif, 2, 2),
-    "nvl2": Function(_nvl2, 3, 3),
-    "if": Function(_if, 3, 3),
-    "isnull": Function(is_null, 1, 1),
-    "isnotnull": Function(is_not_null, 1, 1),
-    "isnan": Function(numeric.is_nan, 1, 1),
-    "nanvl": Function(numeric.nanvl, 2, 2),
-    "decode": Function(_decode, 3, 1000),
-    "bigint": Function(_casts(LONG), 1, 1),
-    "smallint": Function(_casts(pa.int16()), 1, 1),
-    "tinyint": Function(_casts(pa.int8()), 1, 1),
-    "decimal": Function(numeric.to_decimal, 1, 1),
+    "log2": ScalarFunction(lambda a, w: numeric.log([Literal(2, INT), *a], w), 1, 1),
+    "power": ScalarFunction(numeric.doubles("power"), 2, 2),
+    "atan2": ScalarFunction(numeric.doubles("atan2"), 2, 2),
+    "hypot": ScalarFunction(numeric.doubles("hypot"), 2, 2),
+    "pi": ScalarFunction(lambda args, where: Literal(math.pi, DOUBLE), 0, 0),
+    "e": ScalarFunction(lambda args, where: Literal(math.e, DOUBLE), 0, 0),
+    "floor": ScalarFunction(numeric.whole("floor"), 1, 1),
+    "ceil": ScalarFunction(numeric.whole("ceil"), 1, 1),
+    "round": ScalarFunction(numeric.round_to, 1, 2),
+    "mod": ScalarFunction(numeric.mod, 2, 2),
+    "pmod": ScalarFunction(numeric.pmod, 2, 2),
+    "shiftleft": ScalarFunction(numeric.shift("shift_left"), 2, 2),
+    "shiftright": ScalarFunction(numeric.shift("shift_right"), 2, 2),
+    "upper": ScalarFunction(textual.strings("upper", STRING), 1, 1),
+    "lower": ScalarFunction(textual.strings("lower", STRING), 1, 1),
+    "length": ScalarFunction(textual.length, 1, 1),
+    "trim": ScalarFunction(textual.trim("trim"), 1, 2),
+    "btrim": ScalarFunction(textual.trim("trim"), 1, 2),
+    "ltrim": ScalarFunction(textual.trim("ltrim"), 1, 2),
+    "rtrim": ScalarFunction(textual.trim("rtrim"), 1, 2),
+    "substring": ScalarFunction(textual.substring, 2, 3),
+    "left": ScalarFunction(textual.left, 2, 2),
+    "right": ScalarFunction(textual.right, 2, 2),
+    "concat": ScalarFunction(textual.concat, 0, 1000),
+    "replace": ScalarFunction(textual.replace, 2, 3),
+    "startswith": ScalarFunction(textual.find("starts_with"), 2, 2),
+    "endswith": ScalarFunction(textual.find("ends_with"), 2, 2),
+    "contains": ScalarFunction(textual.find("contains"), 2, 2),
+    "year": ScalarFunction(temporal.field_of("year", DATE), 1, 1),
+    "quarter": ScalarFunction(temporal.field_of("quarter", DATE), 1, 1),
+    "month": ScalarFunction(temporal.field_of("month", DATE), 1, 1),
+    "weekofyear": ScalarFunction(temporal.field_of("week", DATE), 1, 1),
+    "day": ScalarFunction(temporal.field_of("day", DATE), 1, 1),
+    "dayofyear": ScalarFunction(temporal.field_of("day_of_year", DATE), 1, 1),
+    "dayofweek": ScalarFunction(temporal.field_of("day_of_week", DATE), 1, 1),
+    "weekday": ScalarFunction(temporal.field_of("weekday", DATE), 1, 1),
+    "hour": ScalarFunction(temporal.field_of("hour", TIME), 1, 1),
+    "minute": ScalarFunction(temporal.field_of("minute", TIME), 1, 1),
+    "second": ScalarFunction(temporal.field_of("second", TIME), 1, 1),
+    "extract(second)": ScalarFunction(temporal.second_fraction, 1, 1),
+    "date_trunc": ScalarFunction(temporal.truncate("date_trunc", TIME, False), 2, 2),
+    "trunc": ScalarFunction(temporal.truncate("trunc_date", DATE, True), 2, 2),
+    "date_add": ScalarFunction(temporal.add_days, 2, 2),
+    "datediff": ScalarFunction(temporal.date_diff, 2, 2),
+    "add_months": ScalarFunction(temporal.add_months, 2, 2),
+    "unix_micros": ScalarFunction(temporal.of_time("unix_micros"), 1, 1),
+    "unix_millis": ScalarFunction(temporal.of_time("unix_millis"), 1, 1),
+    "unix_seconds": ScalarFunction(temporal.of_time("unix_seconds"), 1, 1),
+    "timestamp_micros": ScalarFunction(temporal.from_integer("timestamp_micros"), 1, 1),
+    "timestamp_millis": ScalarFunction(temporal.from_integer("timestamp_millis"), 1, 1),
+    "timestamp_seconds": ScalarFunction(temporal.from_integer("timestamp_seconds"), 1, 1),
+    "greatest": ScalarFunction(_extreme("greatest"), 2, 1000),
+    "least": ScalarFunction(_extreme("least"), 2, 1000),
+    "coalesce": ScalarFunction(_coalesce, 1, 1000),
+    "nullif": ScalarFunction(_nullif, 2, 2),
+    "nvl2": ScalarFunction(_nvl2, 3, 3),
+    "if": ScalarFunction(_if, 3, 3),
+    "isnull": ScalarFunction(is_null, 1, 1),
+    "isnotnull": ScalarFunction(is_not_null, 1, 1),
+    "isnan": ScalarFunction(numeric.is_nan, 1, 1),
+    "nanvl": ScalarFunction(numeric.nanvl, 2, 2),
+    "decode": ScalarFunction(_decode, 3, 1000),
+    "bigint": ScalarFunction(_casts(LONG), 1, 1),
+    "smallint": ScalarFunction(_casts(pa.int16()), 1, 1),
+    "tinyint": ScalarFunction(_casts(pa.int8()), 1, 1),
+    "decimal": ScalarFunction(numeric.to_decimal, 1, 1),
 }
 """Functions by Spark's names; their aliases are in `query/form.py`."""

@@ -1,25 +1,19 @@
-"""Constant intervals read from their nodes, between `INTERVAL '5' MINUTES` and numbers."""
+"""Constant intervals, between `INTERVAL '5' MINUTES` as parsed and months or microseconds."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 
 from tidegate.errors import QueryError, near
-from tidegate.query.operator import Interval
+from tidegate.expression.tree import Literal
+from tidegate.microsecond import UNITS_US
+from tidegate.query.coercion import SPAN, UnknownKernel
 
-UNITS_US = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
-UNITS_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_UNITS_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _PAIR = re.compile(r"\s*([+-]?\s*\d+(?:\.\d*)?)\s*([A-Za-z]+)")
 _CLOCK = {
     ("day", "hour"): ("day", "hour"),
@@ -32,7 +26,29 @@ _CLOCK = {
 }
 
 
-def read_interval(node: exp.Interval, where: str) -> Interval:
+@dataclass(frozen=True)
+class CalendarInterval:
+    """A constant interval: months, or microseconds (whole days if it was written in days alone).
+
+    Months have no one length, so that what is added depends on the date it is added to.
+    """
+
+    months: int
+    micros: int
+    days_only: bool = False
+
+    def span(self, where: str) -> Literal:
+        if self.months:
+            raise UnknownKernel(
+                where,
+                "an interval beside other intervals must be of days or less",
+                f"{self.months} months",
+                "Run with a Spark master.",
+            )
+        return Literal(self.micros, SPAN)
+
+
+def read_interval(node: exp.Interval, where: str) -> CalendarInterval:
     """The value of an interval node, whose number must be a constant."""
     unit = node.args.get("unit")
     text = _text(node, where)
@@ -57,7 +73,7 @@ def _text(node: exp.Interval, where: str) -> str:
     return sign + str(value.this)
 
 
-def _total(pairs: list[tuple[str, str]], where: str) -> Interval:
+def _total(pairs: list[tuple[str, str]], where: str) -> CalendarInterval:
     months, micros, days_only = 0, Fraction(0), True
     for number, written in pairs:
         unit = written.lower().removesuffix("s")
@@ -65,23 +81,23 @@ def _total(pairs: list[tuple[str, str]], where: str) -> Interval:
             amount = Fraction(number.replace(" ", ""))
         except ValueError:
             raise QueryError(where, "an interval must be a number", repr(number)) from None
-        if unit in UNITS_MONTHS and amount.denominator == 1:
-            months += int(amount) * UNITS_MONTHS[unit]
+        if unit in _UNITS_MONTHS and amount.denominator == 1:
+            months += int(amount) * _UNITS_MONTHS[unit]
         elif unit in UNITS_US:
             micros += amount * UNITS_US[unit]
             days_only &= unit in ("day", "week")
         else:
-            known = [*UNITS_US, *UNITS_MONTHS]
+            known = [*UNITS_US, *_UNITS_MONTHS]
             raise QueryError(where, "an interval's unit must be known", written, near(unit, known))
     if months and micros:
         got = " ".join(f"{number} {unit}" for number, unit in pairs)
         raise QueryError(where, "an interval must not mix months with days or less", got)
     if micros.denominator != 1:
         raise QueryError(where, "an interval must be whole microseconds", str(float(micros)))
-    return Interval(months, int(micros), days_only and not months)
+    return CalendarInterval(months, int(micros), days_only and not months)
 
 
-def _span(text: str, span: exp.IntervalSpan, where: str) -> Interval:
+def _span(text: str, span: exp.IntervalSpan, where: str) -> CalendarInterval:
     ends = (str(span.this.name).lower(), str(span.expression.name).lower())
     units = _CLOCK.get(ends)
     parts = re.split(r"[ :-]", text.strip().lstrip("+-"))
@@ -91,5 +107,5 @@ def _span(text: str, span: exp.IntervalSpan, where: str) -> Interval:
         )
     total = _total(list(zip(parts, units, strict=True)), where)
     if text.strip().startswith("-"):
-        return Interval(-total.months, -total.micros)
-    return Interval(total.months, total.micros)
+        return CalendarInterval(-total.months, -total.micros)
+    return CalendarInterval(total.months, total.micros)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SIDES = ("left", "right")
 
-Function = Callable[[pa.Table, pa.Table], Any]
+PredicateFunction = Callable[[pa.Table, pa.Table], Any]
 """A predicate in Python: the left rows and the right rows, pair by pair, to booleans."""
 
 
@@ -44,7 +44,7 @@ class Join:
     right: Node
     left_window: JoinWindow
     right_window: JoinWindow
-    predicate: exp.Expression | Function | None
+    predicate: exp.Expression | PredicateFunction | None
     labels: tuple[str, str] = SIDES
     windowed = False
     stateful = True

@@ -19,8 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.query.check import union_type
-from tidegate.query.child import SameColumns, check_type, set_fields, types_of
+from tidegate.query.check import check_type, set_fields, types_of, union_type
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
 from tidegate.query.name import (
@@ -32,8 +31,8 @@ from tidegate.query.name import (
     distinct_names,
     is_column,
 )
+from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import Process
-from tidegate.query.state import above_state
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.windowed import Aggregate, Order, Top, aggregate_of
 from tidegate.schema import TIME
@@ -75,7 +74,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Filter(SameColumns):
+class Filter(Passthrough):
     """The rows for which the predicate is true; WHERE before a window, HAVING after one."""
 
     child: Node
@@ -88,7 +87,7 @@ class Filter(SameColumns):
 
 
 @dataclass(frozen=True)
-class Branch(SameColumns):
+class Branch(Passthrough):
     """One output of a split: the rows whose first true condition is `index`, or the rest.
 
     A condition that is NULL does not match; `index == len(conditions)` is the rest.
@@ -262,7 +261,6 @@ __all__ = [
     "StreamDef",
     "Top",
     "Union",
-    "above_state",
     "aggregate_of",
     "check_type",
     "data_names",

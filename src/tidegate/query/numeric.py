@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tidegate.errors import QueryError
-from tidegate.operate.kernels.cast import kind
-from tidegate.operate.kernels.expression import Expr, Literal
+from tidegate.expression.digits import adjusted, bounded
+from tidegate.expression.kind import kind
+from tidegate.expression.tree import Expr, Literal
 from tidegate.query.coercion import (
     BOOL,
     DOUBLE,
@@ -14,8 +15,6 @@ from tidegate.query.coercion import (
     LONG,
     Build,
     UnknownKernel,
-    adjusted,
-    bounded,
     cast,
     coerce,
     common,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import pyarrow as pa
-
 from tidegate.errors import QueryError
-from tidegate.operate.kernels.cast import kind
-from tidegate.operate.kernels.decimal import WIDEST, digits_of_quotient
-from tidegate.operate.kernels.expression import Call, Expr, Literal
+from tidegate.expression.digits import (
+    WIDEST,
+    decimal_of,
+    decimal_of_literal,
+    result_of,
+    work_digits,
+)
+from tidegate.expression.kind import is_numeric, kind
+from tidegate.expression.tree import SIGNS, Call, Expr, Literal
+from tidegate.microsecond import DAY_US
 from tidegate.query.coercion import (
     BOOL,
     DATE,
@@ -20,39 +23,16 @@ from tidegate.query.coercion import (
     SPAN,
     STRING,
     UnknownKernel,
-    adjusted,
     cast,
     coerce,
     common,
-    decimal_of,
-    decimal_of_literal,
-    is_numeric,
     make,
     wider,
 )
+from tidegate.query.interval import CalendarInterval
 from tidegate.schema import TIME, type_name
 
-SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "remainder": "%"}
 _ORDERED = ("integer", "float", "decimal", "boolean", "string", "timestamp", "date", "duration")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A constant interval: months, or microseconds (whole days if it was written in days alone)."""
-
-    months: int
-    micros: int
-    days_only: bool = False
-
-    def span(self, where: str) -> Literal:
-        if self.months:
-            raise UnknownKernel(
-                where,
-                "an interval beside other intervals must be of days or less",
-                f"{self.months} months",
-                "Run with a Spark master.",
-            )
-        return Literal(self.micros, SPAN)
 
 
 def arithmetic(op: str, left: Expr, right: Expr, where: str, written: tuple[bool, bool]) -> Expr:
@@ -87,8 +67,8 @@ def _decimal(op: str, left: Expr, right: Expr, where: str, written: tuple[bool, 
         else:
             sides.append(cast(side, decimal_of(side.type), where))
     a, b = sides[0].type, sides[1].type
-    type_ = _decimal_result(op, a, b)
-    if _work_digits(op, a, b, type_) > WIDEST:
+    type_ = result_of(op, a, b)
+    if work_digits(op, a, b, type_) > WIDEST:
         raise UnknownKernel(
             where,
             f"a decimal result must be computed with at most {WIDEST} digits without Spark",
@@ -96,34 +76,6 @@ def _decimal(op: str, left: Expr, right: Expr, where: str, written: tuple[bool, 
             "Run with a Spark master, or CAST to fewer digits.",
         )
     return make(op, sides, type_)
-
-
-def _decimal_result(op: str, a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    whole_a, whole_b = a.precision - a.scale, b.precision - b.scale
-    if op in ("add", "subtract"):
-        scale = max(a.scale, b.scale)
-        return adjusted(max(whole_a, whole_b) + scale + 1, scale)
-    if op == "multiply":
-        return adjusted(a.precision + b.precision + 1, a.scale + b.scale)
-    if op == "divide":
-        scale = max(6, a.scale + b.precision + 1)
-        return adjusted(whole_a + b.scale + scale, scale)
-    scale = max(a.scale, b.scale)
-    return adjusted(min(whole_a, whole_b) + scale, scale)
-
-
-def _work_digits(op: str, a: pa.DataType, b: pa.DataType, type_: pa.DataType) -> int:
-    """The digits Arrow needs for the unrounded result; see operate/kernels/decimal.py."""
-    if op in ("add", "subtract"):
-        return 0
-    if op == "multiply":
-        return int(a.precision + b.precision + 1)
-    wanted = type_.scale + 1 if op == "divide" else 0
-    scale = max(wanted, 4, digits_of_quotient(a, b))
-    quotient = a.precision - a.scale + b.scale + scale
-    if op == "divide":
-        return int(quotient)
-    return int(max(quotient, a.precision - a.scale + b.scale + b.precision + 3))
 
 
 def _temporal(op: str, left: Expr, right: Expr, where: str) -> Expr | None:
@@ -151,7 +103,7 @@ def _negated(expr: Expr) -> Expr:
     return make("negate", (expr,), expr.type)
 
 
-def shift(base: Expr, interval: Interval, where: str) -> Expr:
+def shift(base: Expr, interval: CalendarInterval, where: str) -> Expr:
     """A date or a timestamp plus a constant interval."""
     base = cast(base, TIME, where) if base.type == NULL else base
     if base.type == STRING:
@@ -166,7 +118,7 @@ def shift(base: Expr, interval: Interval, where: str) -> Expr:
     if interval.months:
         return make("add_months", (base, Literal(interval.months, INT)), base.type)
     if interval.days_only and base.type == DATE:
-        days = interval.micros // 86_400_000_000
+        days = interval.micros // DAY_US
         return make("add_days", (base, Literal(days, INT)), DATE)
     return make("add", (cast(base, TIME, where), interval.span(where)), TIME)
 
@@ -176,7 +128,7 @@ def int_divide(left: Expr, right: Expr, where: str) -> Expr:
     kinds = {kind(left.type), kind(right.type)}
     if kinds <= {"integer", "decimal"} and "decimal" in kinds:
         a, b = (cast(e, decimal_of(e.type), where) for e in (left, right))
-        if _work_digits("remainder", a.type, b.type, a.type) > WIDEST:
+        if work_digits("remainder", a.type, b.type, a.type) > WIDEST:
             raise UnknownKernel(where, "DIV must have fewer digits to run without Spark")
         return make("int_divide", (a, b), LONG)
     if not kinds <= {"integer", "string", "null"} or kinds == {"string"}:

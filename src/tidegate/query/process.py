@@ -17,9 +17,14 @@ import sqlglot
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.process import advance as operate
-from tidegate.operate.process.definition import FilterFunction, KeyFunction, ProcessSpec, is_list
-from tidegate.operate.process.made_rows import ROW
+from tidegate.operate.process.definition import (
+    ROW,
+    FilterFunction,
+    KeyFunction,
+    ProcessSpec,
+    is_list,
+)
+from tidegate.operate.process.definition import Process as UserProcess
 from tidegate.query.check import key_type
 from tidegate.query.name import EVENT_TIME, distinct_names, resolve
 from tidegate.query.sqltype import sql_type
@@ -29,12 +34,12 @@ from tidegate.schema import TIME, normal_type, type_name
 if TYPE_CHECKING:
     from tidegate.query.node import Node
 
-Factory = Callable[[], operate.Process]
+Factory = Callable[[], UserProcess]
 Keys = str | Sequence[str] | KeyFunction | None
 Output = tuple[tuple[str, pa.DataType], ...]
 
 _KEY = "key"
-_KEPT = {"snapshot": operate.Process.snapshot, "restore": operate.Process.restore}
+_KEPT = {"snapshot": UserProcess.snapshot, "restore": UserProcess.restore}
 
 
 @dataclass(frozen=True)
@@ -187,9 +192,9 @@ def _shown(value: Any) -> str:
     return text
 
 
-def _tried(factory: Any) -> operate.Process:
+def _tried(factory: Any) -> UserProcess:
     """An object of the class, made to see what it is."""
-    if isinstance(factory, operate.Process) or not callable(factory):
+    if isinstance(factory, UserProcess) or not callable(factory):
         got = f"an object of {_class(factory)}" if not isinstance(factory, str) else repr(factory)
         raise QueryError(
             "process",
@@ -206,7 +211,7 @@ def _tried(factory: Any) -> operate.Process:
             f"{type(error).__name__}: {error}",
             "Use functools.partial(Class, ...) for parameters.",
         ) from error
-    if not isinstance(tried, operate.Process):
+    if not isinstance(tried, UserProcess):
         raise QueryError(
             "process",
             "the objects must be of a class that is derived from tidegate.Process",
@@ -223,7 +228,7 @@ def _tried(factory: Any) -> operate.Process:
     return tried
 
 
-def _check_class(tried: operate.Process) -> None:
+def _check_class(tried: UserProcess) -> None:
     where, kind = f"process {_class(tried)}", type(tried)
     given = [m for m in ("on_tuple", "process") if hasattr(tried, m)]
     if len(given) != 1:
@@ -232,9 +237,7 @@ def _check_class(tried: operate.Process) -> None:
             "the class must have on_tuple(tuple, keys) or process(batch), one of them",
             " and ".join(given) or "neither",
         )
-    own = [
-        m for m in ("snapshot", "restore") if getattr(kind, m) is not getattr(operate.Process, m)
-    ]
+    own = [m for m in ("snapshot", "restore") if getattr(kind, m) is not getattr(UserProcess, m)]
     if len(own) == 1:
         raise QueryError(where, "snapshot and restore belong together", f"{own[0]} alone")
     slots = [s for c in kind.__mro__ if c is not object for s in vars(c).get("__slots__", ())]
@@ -247,7 +250,7 @@ def _check_class(tried: operate.Process) -> None:
         )
 
 
-def _read_output(tried: operate.Process) -> Output:
+def _read_output(tried: UserProcess) -> Output:
     where = f"process {_class(tried)}"
     output = getattr(tried, "output", None)
     if isinstance(output, pa.Schema):

@@ -1,4 +1,4 @@
-"""Which part of a plan keeps nothing between tuples, between nodes and what may stand above."""
+"""Which part of a plan keeps nothing between tuples, so that Spark may evaluate it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def stateless(node: Node) -> bool:
     return not node.stateful and all(stateless(c) for c in node.children)
 
 
-def above_state(node: Node) -> bool:
+def is_after_state(node: Node) -> bool:
     """Whether kernels alone can evaluate expressions over these rows: Spark has seen its last.
 
     A side of a join may still have been computed by Spark, so lowering decides what is over it.
     """
     if len(node.children) < 2:
-        return node.stateful or any(above_state(c) for c in node.children)
+        return node.stateful or any(is_after_state(c) for c in node.children)
     if node.stateful:
         return not any(stateless(c) for c in node.children)
     return not stateless(node)

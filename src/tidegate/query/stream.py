@@ -12,7 +12,7 @@ from tidegate.errors import QueryError, UnavailableError
 from tidegate.operate.process.definition import FilterFunction
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.expression import Expression, lit, to_node
-from tidegate.query.join import Function
+from tidegate.query.join import PredicateFunction
 from tidegate.query.name import NamedExpr, canonical, column, find_name, resolve, spark_name
 from tidegate.query.node import (
     Aggregate,
@@ -27,7 +27,7 @@ from tidegate.query.node import (
 )
 from tidegate.query.option import ErrorBound, Shed
 from tidegate.query.process import Factory, Keys, process
-from tidegate.query.whole import whole
+from tidegate.query.unqualified import unqualified
 from tidegate.query.window import (
     Distance,
     Duration,
@@ -84,7 +84,7 @@ class Stream:
         inputs: list[Node] = []
         for stream in (self, *others):
             node = stream.node
-            inputs.extend(node.inputs if isinstance(node, Union) else (whole(node),))
+            inputs.extend(node.inputs if isinstance(node, Union) else (unqualified(node),))
         return self._with(Union(tuple(inputs)))
 
     def split(self, *conditions: Expression) -> tuple[Stream, ...]:
@@ -122,7 +122,7 @@ class Stream:
         self,
         other: Stream,
         *,
-        on: Expression | Function | bool | None = None,
+        on: Expression | PredicateFunction | bool | None = None,
         within: Duration | tuple[Duration | None, Duration | None] | None = None,
         rows: int | tuple[int | None, int | None] | None = None,
     ) -> Stream:
@@ -148,7 +148,7 @@ class Stream:
         tuples to one key or one list of keys for each; without it every object sees every tuple.
         `filter(bucket, table)` may say which of its tuples a bucket needs to see.
         """
-        return self._with(process(whole(self.node), factory, keys, filter))
+        return self._with(process(unqualified(self.node), factory, keys, filter))
 
     def within(self, error: float, confidence: float = 0.95, budget: int | None = None) -> Stream:
         """Accept answers with this relative error, for less work."""
@@ -237,7 +237,9 @@ def _join_window(within: Duration | None, rows: int | None) -> JoinWindow:
     return TupleWindow(count, count)
 
 
-def _condition(on: Expression | Function | bool | None) -> exp.Expression | Function:
+def _condition(
+    on: Expression | PredicateFunction | bool | None,
+) -> exp.Expression | PredicateFunction:
     if isinstance(on, Expression | bool):
         return lit(on).node
     if callable(on):

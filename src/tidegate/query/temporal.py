@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tidegate.errors import QueryError
-from tidegate.operate.kernels.cast import kind
-from tidegate.operate.kernels.expression import Expr, Literal
+from tidegate.expression.kind import kind
+from tidegate.expression.tree import Expr, Literal
+from tidegate.microsecond import UNITS_US
 from tidegate.query.coercion import (
     DATE,
     INT,
@@ -22,23 +23,14 @@ from tidegate.query.coercion import (
 from tidegate.schema import TIME, type_name
 
 _UNITS = {
-    "microsecond": "microsecond",
-    "millisecond": "millisecond",
-    "second": "second",
-    "minute": "minute",
-    "hour": "hour",
-    "day": "day",
+    **{unit: unit for unit in (*UNITS_US, "month", "quarter", "year")},
     "dd": "day",
-    "week": "week",
     "mon": "month",
-    "month": "month",
     "mm": "month",
-    "quarter": "quarter",
-    "year": "year",
     "yyyy": "year",
     "yy": "year",
 }
-
+"""The units that times are truncated to, by the names Spark has for them."""
 
 _COARSE = ("week", "month", "quarter", "year")
 """The units that a date, which has no time of day, can be truncated to."""

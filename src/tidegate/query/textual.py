@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tidegate.errors import QueryError
-from tidegate.operate.kernels.cast import kind
-from tidegate.operate.kernels.expression import Expr, Literal
-from tidegate.operate.kernels.text import like_parts
+from tidegate.expression.kind import kind
+from tidegate.expression.pattern import like_parts
+from tidegate.expression.tree import Expr, Literal
 from tidegate.query.coercion import BOOL, INT, STRING, Build, UnknownKernel, coerce, constant, make
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError, likely, near
-from tidegate.operate.kernels.expression import Column, Expr, Literal
+from tidegate.expression.tree import Column, Expr, Literal
 from tidegate.query import operator
 from tidegate.query.coercion import (
     BOOL,
@@ -26,9 +26,8 @@ from tidegate.query.coercion import (
 )
 from tidegate.query.form import ALIASES, call_of
 from tidegate.query.function import FUNCTIONS, is_null
-from tidegate.query.interval import read_interval
+from tidegate.query.interval import CalendarInterval, read_interval
 from tidegate.query.numeric import bits
-from tidegate.query.operator import Interval
 from tidegate.query.sqltype import sql_type
 from tidegate.query.textual import ilike, like
 from tidegate.schema import type_name
@@ -77,7 +76,7 @@ def bind(
     """Resolve the names of an expression and give it Spark's types.
 
     Raises QueryError for a mistake, UnknownKernel for what only Spark can evaluate. A bare NULL
-    becomes a string. Constant parts are computed here, so a malformed constant shows up now.
+    becomes a string. A constant that cannot be read as what it stands beside is found now.
     """
     return _Binder(columns, where, qualifiers or {}).expression(node, NULL)
 
@@ -115,11 +114,11 @@ class _Binder:
 
     def bind(self, node: exp.Expr) -> Expr:
         value = self.operand(node)
-        if isinstance(value, Interval):
+        if isinstance(value, CalendarInterval):
             return value.span(self.where)
         return value
 
-    def operand(self, node: exp.Expr) -> Expr | Interval:
+    def operand(self, node: exp.Expr) -> Expr | CalendarInterval:
         """A node as an expression, or as a constant interval, which is not a value by itself."""
         if isinstance(node, exp.Interval):
             return read_interval(node, self.where)
@@ -135,18 +134,20 @@ class _Binder:
             return self._function(node, *call)
         raise self._unknown(node, node.sql_name() if isinstance(node, exp.Func) else node.key)
 
-    def _sum(self, node: exp.Binary) -> Expr | Interval:
+    def _sum(self, node: exp.Binary) -> Expr | CalendarInterval:
         left, right = self.operand(node.this), self.operand(node.expression)
-        if isinstance(right, Interval) and isinstance(node, exp.Sub):
-            right = Interval(-right.months, -right.micros, right.days_only)
-        if isinstance(left, Interval) and isinstance(right, Interval):
+        if isinstance(right, CalendarInterval) and isinstance(node, exp.Sub):
+            right = CalendarInterval(-right.months, -right.micros, right.days_only)
+        if isinstance(left, CalendarInterval) and isinstance(right, CalendarInterval):
             if (left.months or right.months) and (left.micros or right.micros):
                 raise self._unknown(node, "an interval of months and days")
             days_only = left.days_only and right.days_only
-            return Interval(left.months + right.months, left.micros + right.micros, days_only)
-        if isinstance(right, Interval):
+            return CalendarInterval(
+                left.months + right.months, left.micros + right.micros, days_only
+            )
+        if isinstance(right, CalendarInterval):
             return operator.shift(left, right, self.where)  # type: ignore[arg-type]
-        if isinstance(left, Interval):
+        if isinstance(left, CalendarInterval):
             if isinstance(node, exp.Sub):
                 return operator.arithmetic(
                     "subtract", left.span(self.where), right, self.where, (False, False)

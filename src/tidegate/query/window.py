@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
-from tidegate.duration import UNIT_US, duration_text, rows_text, window_text
+from tidegate.duration import duration_text, rows_text, window_text
 from tidegate.errors import QueryError, near
+from tidegate.microsecond import MICROSECOND, SECOND_US, UNITS_US
 
 _SHORT = {
     "us": "microsecond",
@@ -33,10 +34,10 @@ def unit_us(unit: str, where: str) -> int:
     name = unit.lower()
     for candidate in (name, name[:-1] if name.endswith("s") else name):
         full = _SHORT.get(candidate, candidate)
-        if full in UNIT_US:
-            return UNIT_US[full]
+        if full in UNITS_US:
+            return UNITS_US[full]
     raise QueryError(
-        where, "a duration needs a unit of time", unit, near(name, [f"{u}s" for u in UNIT_US])
+        where, "a duration needs a unit of time", unit, near(name, [f"{u}s" for u in UNITS_US])
     )
 
 
@@ -51,11 +52,11 @@ def scaled_us(amount: Decimal, unit: int, where: str) -> int:
 def duration_us(value: Duration, where: str = "duration") -> int:
     """Microseconds in "15 minutes", "1 hour 30 minutes", "500ms", a timedelta or seconds."""
     if isinstance(value, timedelta):
-        return value // timedelta(microseconds=1)
+        return value // MICROSECOND
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QueryError(where, "a duration must be text, a timedelta or seconds", repr(value))
     if not isinstance(value, str):
-        return scaled_us(Decimal(str(value)), UNIT_US["second"], where)
+        return scaled_us(Decimal(str(value)), SECOND_US, where)
     total, at = 0, 0
     while part := _PART.match(value, at):
         total += scaled_us(Decimal(part.group(1)), unit_us(part.group(2), where), where)

@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.check import key_type
-from tidegate.query.child import SameColumns, check_type, set_fields, types_of
+from tidegate.query.check import check_type, key_type, set_fields, types_of
 from tidegate.query.name import WINDOW, NamedExpr, canonical, distinct_names
+from tidegate.query.passthrough import Passthrough
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import TupleWindow, Window
 from tidegate.schema import TIME
@@ -95,7 +95,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Top(SameColumns):
+class Top(Passthrough):
     """The rows of each window in this order, at most `limit` of them; ties in order of the key."""
 
     child: Node

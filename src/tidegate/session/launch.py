@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyarrow.fs import FileSystem
 
 from tidegate.clock import Clock
-from tidegate.driver.connection import inlets_of
+from tidegate.driver.connection import connections_of
 from tidegate.driver.loop import Loop, Observer
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
@@ -182,7 +182,7 @@ def prepare(
     sources that are not named by a URI, by the name they have in the plan. Without a checkpoint the
     state lives in a temporary folder that ends with the loop.
     """
-    inlets = inlets_of(plan.streams, connectors or {}, options.follow)
+    connections = connections_of(plan.streams, connectors or {}, options.follow)
     if place.on_spark and place.session is None:
         ensure_java()  # else a checkpoint would be begun before the first batch asks for one
     options = replace(options, default_instances=place.default_instances())
@@ -190,7 +190,7 @@ def prepare(
     try:
         loop = Loop(
             plan,
-            inlets,
+            connections,
             Store.open(checkpoint or str(temporary)),
             sinks,
             DeferredExecutor(place),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from tidegate.driver.connection import Inlet
+from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.microsecond import read_us, time_us
 from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
 from tidegate.source.memory import MemorySource
@@ -78,11 +79,11 @@ class RunningQuery:
             raise OptionError(
                 "announce", "needs a stream of the query", stream, near(stream, names)
             )
-        promised_us = None if promise is None else _microseconds(promise)
+        promised_us = None if promise is None else _promise_us(promise)
         for position in positions:
             connector = self._opened(streams[position], source)
             uri = source if isinstance(source, str) else None
-            self._loop.announce(Inlet(position, connector, uri), promised_us)
+            self._loop.announce(Connection(position, connector, uri), promised_us)
 
     def remove(self, source_id: str) -> None:
         """Let a source leave; what was read of it is flushed, nothing more is read."""
@@ -138,18 +139,14 @@ class RunningQuery:
         return self._loop.summary
 
 
-def _microseconds(time: str | datetime | int) -> int:
-    """An event time as the gate counts it; without a zone it is UTC."""
-    if isinstance(time, int):
-        return time
+def _promise_us(promise: str | datetime | int) -> int:
+    """The event time of a promise as the gate counts it."""
     try:
-        moment = datetime.fromisoformat(time) if isinstance(time, str) else time
-        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (TypeError, ValueError, AttributeError):
+        return read_us(promise) if isinstance(promise, str) else time_us(promise)
+    except (TypeError, ValueError):
         raise OptionError(
             "announce",
             "a promise is a time or microseconds since 1970",
-            repr(time),
+            repr(promise),
             "Write for example 2024-01-31T12:00:00Z.",
         ) from None
-    return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

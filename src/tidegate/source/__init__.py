@@ -5,6 +5,7 @@
 - `files`, `listing`, `shape`: paths, folders and globs; which files, and their one schema
 - `parquet`, `text` (with `csv`, `json`, `block`): the formats
 - `memory`: rows that a Python program appends
+- `spool`: files in the checkpoint, of rows that another system delivered
 - `generator`, `parameter`, `generate`: rows computed from their position
 - `event_time`: the time column; `cache`: decoded pieces kept per process
 """

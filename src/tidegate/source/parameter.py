@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from tidegate.errors import SourceError, near
+from tidegate.microsecond import read_us
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ class Parameters:
     def moment_us(self, name: str, default: str, meaning: str = "") -> int:
         """A time in ISO 8601, in UTC unless it says otherwise, as microseconds."""
         parameter = Parameter(name, "a time in ISO 8601", default, meaning)
-        return self._take(parameter, _moment_us(default), _moment_us, lambda v: True)
+        return self._take(parameter, read_us(default), read_us, lambda v: True)
 
     def pace(self) -> float:
         """How many rows become known in a second of wall time; 0 where all are known at once."""
@@ -129,11 +129,3 @@ class Parameters:
         name = parameter.name
         remedy = f"Change {name} or leave it out."
         return SourceError(self.where, f"{name} must be {parameter.wanted}", repr(text), remedy)
-
-
-def _moment_us(text: str) -> int:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -56,7 +56,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Target:
+class NamedQuery:
     """A query whose rows go out, under the name INSERT INTO gives them; None for a plain SELECT."""
 
     name: str | None
@@ -69,7 +69,7 @@ class Script:
 
     creates: tuple[Create, ...]
     views: tuple[View, ...]
-    outputs: tuple[Target, ...]
+    outputs: tuple[NamedQuery, ...]
 
 
 def read_script(text: str) -> Script:
@@ -78,7 +78,7 @@ def read_script(text: str) -> Script:
     The queries are one SELECT, or any number of INSERT INTO.
     """
     streams: dict[str, Create | View] = {}
-    outputs: list[Target] = []
+    outputs: list[NamedQuery] = []
     for statement in parse(text):
         if isinstance(statement, CreateStream):
             create = _create(statement)
@@ -91,9 +91,9 @@ def read_script(text: str) -> Script:
                 )
             streams[create.name.lower()] = create
         elif isinstance(statement, InsertInto):
-            outputs.append(_target(statement))
+            outputs.append(_insert(statement))
         elif isinstance(statement, exp.Query | QueryWith):
-            outputs.append(Target(None, statement))
+            outputs.append(NamedQuery(None, statement))
         else:
             raise QueryError(
                 "SQL",
@@ -107,7 +107,7 @@ def read_script(text: str) -> Script:
     return Script(creates, views, tuple(outputs))
 
 
-def _check_outputs(outputs: Sequence[Target]) -> None:
+def _check_outputs(outputs: Sequence[NamedQuery]) -> None:
     if not outputs:
         raise QueryError("SQL", "a script needs a SELECT", "none", "Add a SELECT statement.")
     unnamed = [o for o in outputs if o.name is None]
@@ -166,7 +166,7 @@ def read_option(node: exp.Expression) -> Option:
     raise TypeError(f"not an option: {node!r}")
 
 
-def _target(node: InsertInto) -> Target:
+def _insert(node: InsertInto) -> NamedQuery:
     name = node.this.name
     if node.args.get("with_"):
         raise QueryError(
@@ -175,7 +175,7 @@ def _target(node: InsertInto) -> Target:
             "WITH before INSERT INTO",
             f"Write INSERT INTO {name} WITH ... SELECT ...",
         )
-    return Target(name, node.args["query"])
+    return NamedQuery(name, node.args["query"])
 
 
 def _create(node: CreateStream) -> Create | View:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
+from tidegate.microsecond import moment
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment, verify_segment
 from tidegate.state.store import Store
@@ -65,7 +65,7 @@ def frontier_text(frontier_us: int) -> str:
     if frontier_us == MAX_US:
         return "+inf"
     try:
-        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=frontier_us)
+        time = moment(frontier_us)
     except OverflowError:  # beyond the years a datetime has
         return f"{frontier_us} us"
     return time.isoformat(sep=" ").replace("+00:00", " UTC")

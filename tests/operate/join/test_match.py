@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.batch import ORDER, SEQ, SRC, TS
+from tidegate.expression.tree import Call, Column, Expr, Literal
 from tidegate.operate.join.match import (
     BUCKET,
     RANK,
@@ -23,7 +24,6 @@ from tidegate.operate.join.match import (
 )
 from tidegate.operate.join.match import places as places_of
 from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN, Extent, Interval, JoinSpec, Side
-from tidegate.operate.kernels.expression import Call, Column, Expr, Literal
 
 DOUBLE, LONG, BOOL = pa.float64(), pa.int64(), pa.bool_()
 L0, L1, R0, R1 = (Column(n, t) for n, t in zip(("l0", "l1", "r0", "r1"), (DOUBLE, LONG) * 2))

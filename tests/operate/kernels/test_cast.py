@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.operate.kernels.cast import CONVERTERS, cast, kind, try_cast
+from tidegate.expression.kind import kind
+from tidegate.operate.kernels.cast import CONVERTERS, cast, try_cast
 from tidegate.operate.kernels.failure import RowFailure
 from tidegate.schema import TIME
 

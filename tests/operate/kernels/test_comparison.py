@@ -7,7 +7,8 @@ import math
 import pyarrow as pa
 import pytest
 
-from tidegate.operate.kernels.expression import Call, Column, evaluate
+from tidegate.expression.tree import Call, Column
+from tidegate.operate.kernels.expression import evaluate
 
 DOUBLE = pa.float64()
 PAIRS = pa.table(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.expression.tree import Call, Column
 from tidegate.operate.kernels import decimal
 from tidegate.operate.kernels.decimal import from_unscaled, unscaled
-from tidegate.operate.kernels.expression import Call, Column
 from tidegate.operate.kernels.failure import RowFailure
 from tidegate.query.coercion import UnknownKernel
 from tidegate.query.operator import arithmetic

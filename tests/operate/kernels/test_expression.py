@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -12,19 +11,15 @@ from hypothesis import strategies as st
 
 from tests.oracle import expression as oracle
 from tidegate.errors import TaskError
-from tidegate.operate.kernels.expression import (
-    LAZY,
-    OPS,
+from tidegate.expression.tree import (
+    SAFE,
+    SAFE_ON_FLOATS,
     Call,
     Column,
-    Expr,
     Literal,
-    columns_of,
-    describe,
-    evaluate,
-    is_total,
 )
-from tidegate.operate.kernels.tree import SAFE, SAFE_ON_FLOATS
+from tidegate.operate.kernels.condition import LAZY
+from tidegate.operate.kernels.expression import OPS, evaluate
 from tidegate.query.typing import bind
 
 TYPES = {
@@ -191,16 +186,6 @@ def test_a_constant_fills_the_rows() -> None:
         evaluate(nothing, PAIRS)
 
 
-def test_columns_come_in_the_order_of_first_appearance() -> None:
-    expr: Expr = Call("case", (Call("gt", (B, A), pa.bool_()), A, B), pa.int64())
-    assert columns_of(expr) == ("b", "a")
-    assert columns_of(Literal(1, pa.int64())) == ()
-
-
-def test_trees_survive_pickling() -> None:
-    assert pickle.loads(pickle.dumps(RATIO)) == RATIO
-
-
 def test_a_struct_field_of_a_null_struct_is_null() -> None:
     type_ = pa.struct([("x", pa.int32())])
     rows = pa.table({"p": pa.array([{"x": 1}, None], type_)})
@@ -210,19 +195,3 @@ def test_a_struct_field_of_a_null_struct_is_null() -> None:
 
 def test_the_safe_operations_exist() -> None:
     assert set(OPS) | set(LAZY) >= SAFE | SAFE_ON_FLOATS
-
-
-def test_what_may_fail_is_known() -> None:
-    assert not is_total(RATIO)
-    assert is_total(NOT_ZERO)
-    assert is_total(Call("add", (Literal(1.0, pa.float64()),) * 2, pa.float64()))
-    assert not is_total(Call("add", (A, B), pa.int64()))
-
-
-def test_a_tree_reads_as_it_was_written() -> None:
-    assert describe(Call("and", (NOT_ZERO, NOT_ZERO), pa.bool_())) == "(b <> 0) AND (b <> 0)"
-    inside = Call("cast", (Call("subtract", (A, A), pa.int64()),), pa.float64())
-    assert describe(Call("divide", (inside, inside), pa.float64())) == "(a - a) / (a - a)"
-    assert describe(Call("cast", (A,), pa.int8())) == "CAST(a AS tinyint)"
-    case = Call("case", (NOT_ZERO, A, Literal(None, pa.int64())), pa.int64())
-    assert describe(case) == "CASE WHEN b <> 0 THEN a ELSE NULL END"

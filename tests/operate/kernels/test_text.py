@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle.expression import matches
-from tidegate.operate.kernels.text import OPS, like_parts
+from tidegate.operate.kernels.text import OPS
 
 TEXTS = st.lists(st.none() | st.text("ab%_\\é\n😀", max_size=6), min_size=1, max_size=4)
 PATTERNS = st.lists(
@@ -48,9 +47,3 @@ def test_trim_takes_spaces_only_unless_told() -> None:
     assert OPS["trim"](pa.string(), values, pa.scalar(" ")).to_pylist() == ["a\t", "xax", None]
     assert OPS["ltrim"](pa.string(), values, pa.scalar("x ")).to_pylist() == ["a\t ", "ax", None]
     assert OPS["rtrim"](pa.string(), values, pa.scalar("")).to_pylist() == values.to_pylist()
-
-
-@pytest.mark.parametrize("pattern", ["a\\b", "a\\"])
-def test_a_stray_escape_is_a_mistake(pattern: str) -> None:
-    with pytest.raises(ValueError):
-        like_parts(pattern, "\\")

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.errors import RunError, SourceError
 from tidegate.execute.spark.failure import first_line
 from tidegate.schema import cast_table, check_time, normal_schema, to_us
-from tidegate.source.run import Run, RunSource
+from tidegate.source.spool import SpooledFile, SpoolSource
 from tidegate.state.store import Store, StoreHandle
 
 SPOOL = "spool"
@@ -49,7 +49,7 @@ class FrameConnector:
         self._query: StreamingQuery | None = None
         self._live = bool(frame.isStreaming)
         self._lock = threading.Lock()
-        self._runs: dict[int, list[RunSource]] = {}
+        self._runs: dict[int, list[SpoolSource]] = {}
         self._newest = -1
 
     def for_run(self, use: int) -> FrameConnector:
@@ -71,7 +71,7 @@ class FrameConnector:
         )
         self._query = (writer if follow else writer.trigger(availableNow=True)).start()
 
-    def discover(self) -> Sequence[RunSource]:
+    def discover(self) -> Sequence[SpoolSource]:
         if self._query is not None and (failure := self._query.exception()) is not None:
             raise RunError(
                 f"DataFrame {self._name}",
@@ -143,7 +143,7 @@ class FrameConnector:
         assert self._store is not None
         listed = json.loads(self._store.read(self._marker(f"{batch:08d}")))
         present = [
-            RunSource(self._store, Run(*entry), self.schema, self._time)
+            SpoolSource(self._store, SpooledFile(*entry), self.schema, self._time)
             for entry in listed
             if self._store.files.exists(entry[0])
         ]

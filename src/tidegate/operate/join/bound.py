@@ -13,8 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.expression.tree import Expr
 from tidegate.operate.join.spec import EQUAL, SCAN, Interval, JoinSpec
-from tidegate.operate.kernels.expression import Expr, evaluate
+from tidegate.operate.kernels.expression import evaluate
 from tidegate.route.bucket import hash_of
 
 Floats = npt.NDArray[np.float64]

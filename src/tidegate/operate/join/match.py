@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.batch import ORDER, TS, ints
+from tidegate.expression.tree import columns_of
 from tidegate.operate.join.bound import bounds_of, index_bounds, key_of, tests, value_of
 from tidegate.operate.join.predicate import asked
 from tidegate.operate.join.run_index import Searched, bisect, known
 from tidegate.operate.join.spec import HASH, LEFT, RIGHT, SCAN, JoinSpec
-from tidegate.operate.kernels.expression import columns_of, evaluate
+from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.kernels.pair import find
 
 Ints = npt.NDArray[np.int64]

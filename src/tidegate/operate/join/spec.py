@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.operate.kernels.expression import Expr
+from tidegate.expression.tree import Expr
 
 EQUAL = "equal"
 BAND = "band"

@@ -14,32 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.decimal import WIDEST, cut, fit, from_unscaled, unscaled
+from tidegate.expression.digits import WIDEST
+from tidegate.expression.kind import kind
+from tidegate.microsecond import DAY_US, SECOND_US
+from tidegate.operate.kernels.decimal import cut, fit, from_unscaled, unscaled
 from tidegate.operate.kernels.failure import reject
 from tidegate.operate.kernels.parse import READERS, Converted
 from tidegate.operate.kernels.rounding import scale_half_up
-from tidegate.operate.kernels.temporal import DAY_US, naive
+from tidegate.operate.kernels.temporal import naive
 from tidegate.operate.kernels.vector import by_distinct, join, none_where, split
 from tidegate.schema import type_name
 
 Converter = Callable[[Any, pa.DataType], Converted]
-_SECOND_US = 1_000_000
-
-
-def kind(type_: pa.DataType) -> str:
-    """The family of a type; converters are found by the families of both sides."""
-    tests: tuple[tuple[str, Callable[[pa.DataType], bool]], ...] = (
-        ("integer", pa.types.is_integer),
-        ("float", pa.types.is_floating),
-        ("decimal", pa.types.is_decimal),
-        ("boolean", pa.types.is_boolean),
-        ("string", pa.types.is_string),
-        ("timestamp", pa.types.is_timestamp),
-        ("date", pa.types.is_date32),
-        ("duration", pa.types.is_duration),
-        ("binary", pa.types.is_binary),
-    )
-    return next((name for name, test in tests if test(type_)), str(type_))
 
 
 def cast(type_: pa.DataType, value: Any) -> Any:
@@ -98,8 +84,8 @@ def _to_boolean(value: Any, type_: pa.DataType) -> Any:
 def _integer_to_timestamp(value: Any, type_: pa.DataType) -> Any:
     """Seconds; beyond the range the nearest end, as Spark does."""
     seconds, valid = split(value.cast(pa.int64()))
-    limit = (2**63 - 1) // _SECOND_US
-    micros = np.clip(seconds, -limit - 1, limit) * _SECOND_US
+    limit = (2**63 - 1) // SECOND_US
+    micros = np.clip(seconds, -limit - 1, limit) * SECOND_US
     micros = np.where(seconds > limit, 2**63 - 1, np.where(seconds < -limit, -(2**63), micros))
     return join(micros, valid, type_)
 
@@ -189,7 +175,7 @@ def _decimal_to_string(value: Any, type_: pa.DataType) -> Any:
 
 
 def _decimal_to_timestamp(value: Any, type_: pa.DataType) -> Converted:
-    million = pa.scalar(Decimal(_SECOND_US), pa.decimal256(7, 0))
+    million = pa.scalar(Decimal(SECOND_US), pa.decimal256(7, 0))
     wide = value.cast(pa.decimal256(value.type.precision, value.type.scale))
     result, bad = _decimal_to_integer(pc.multiply(wide, million), pa.int64())
     return result.view(type_), bad
@@ -210,7 +196,7 @@ def _date_to_timestamp(value: Any, type_: pa.DataType) -> Any:
 
 def _timestamp_to_integer(value: Any, type_: pa.DataType) -> Converted:
     micros, valid = split(value)
-    seconds = join(np.floor_divide(micros, _SECOND_US), valid, pa.int64())
+    seconds = join(np.floor_divide(micros, SECOND_US), valid, pa.int64())
     return _integer_to_integer(seconds, type_)
 
 
@@ -261,5 +247,6 @@ CONVERTERS: dict[tuple[str, str], Converter] = {
     ("string", "binary"): _simply(_unsafe),
     **{("string", name): reader for name, reader in READERS.items()},
 }
+"""By the kinds of both sides: one for each pair in `expression.kind.CONVERSIONS`."""
 
 OPS: dict[str, Callable[..., Any]] = {"cast": cast, "try_cast": try_cast}

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.tree import SIGNS, Call, Expr, Literal, is_total
+from tidegate.expression.tree import SIGNS, Call, Expr, Literal, is_total
 
 
 class Rows(Protocol):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.expression.digits import WIDEST, digits_of_quotient
 from tidegate.operate.kernels.failure import (
     OVERFLOW,
     OVERFLOW_REMEDY,
@@ -19,8 +20,6 @@ from tidegate.operate.kernels.failure import (
 )
 from tidegate.operate.kernels.vector import both, none_where
 
-WIDEST = 76
-"""The digits of Arrow's widest decimal, in which results are computed before they are rounded."""
 NARROW = 38
 """The digits of the decimals that columns have, several times faster to compute in."""
 
@@ -199,11 +198,6 @@ def _divided(left: Any, right: Any) -> Any:
         for a, b in zip(left.take(rows).to_pylist(), right.take(rows).to_pylist(), strict=True)
     ]
     return pc.replace_with_mask(quotient, pa.array(doubtful), pa.array(again, quotient.type))
-
-
-def digits_of_quotient(left: pa.DataType, right: pa.DataType) -> int:
-    """The scale Arrow gives a quotient, unless it is below 4; more digits on the left add to it."""
-    return int(left.scale + right.precision - right.scale + 1)
 
 
 def divide(type_: pa.DataType, left: Any, right: Any) -> Any:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.errors import TaskError
+from tidegate.expression.tree import Call, Column, Expr, Literal, describe
 from tidegate.operate.kernels import (
     arithmetic,
     cast,
@@ -21,29 +22,7 @@ from tidegate.operate.kernels import (
 )
 from tidegate.operate.kernels.condition import LAZY, guarded
 from tidegate.operate.kernels.failure import RowFailure
-from tidegate.operate.kernels.tree import (
-    Call,
-    Column,
-    Expr,
-    Literal,
-    columns_of,
-    describe,
-    is_total,
-)
 from tidegate.operate.kernels.vector import repeat
-
-__all__ = [
-    "LAZY",
-    "OPS",
-    "Call",
-    "Column",
-    "Expr",
-    "Literal",
-    "columns_of",
-    "describe",
-    "evaluate",
-    "is_total",
-]
 
 
 def _field(type_: pa.DataType, value: Any, name: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.operate.kernels.tree import show
+from tidegate.expression.tree import show
 
 OVERFLOW = "the result must fit its type"
 OVERFLOW_REMEDY = "Cast an operand to a wider type first."

@@ -10,19 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.microsecond import DAY_US, SECOND_US, UNITS_US
 from tidegate.operate.kernels.failure import checked
 from tidegate.operate.kernels.vector import join, split
 
-DAY_US = 86_400_000_000
-_UNITS_US = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": DAY_US,
-    "week": 7 * DAY_US,
-}
 _MONDAY_US = 4 * DAY_US
 """The first Monday after the epoch, which was a Thursday."""
 
@@ -39,7 +30,7 @@ def _field(function: Callable[[Any], Any]) -> Callable[..., Any]:
 def second_fraction(type_: pa.DataType, value: Any) -> Any:
     """EXTRACT(SECOND ...): seconds with six digits, as a decimal."""
     micros, valid = split(value)
-    inside = join(np.mod(micros, 60_000_000).astype(np.int32), valid, pa.int32())
+    inside = join(np.mod(micros, UNITS_US["minute"]).astype(np.int32), valid, pa.int32())
     millionth = pa.scalar(Decimal("0.000001"), pa.decimal128(6, 6))
     return pc.multiply(inside.cast(pa.decimal128(10, 0)), millionth).cast(type_)
 
@@ -47,9 +38,9 @@ def second_fraction(type_: pa.DataType, value: Any) -> Any:
 def date_trunc(type_: pa.DataType, value: Any, unit: Any) -> Any:
     """The start of the unit that a timestamp lies in; weeks start on Monday."""
     name = unit.as_py()
-    if name in _UNITS_US:
+    if name in UNITS_US:
         micros, valid = split(value)
-        size = _UNITS_US[name]
+        size = UNITS_US[name]
         origin = _MONDAY_US if name == "week" else 0
         return join(micros - np.mod(micros - origin, size), valid, type_)
     return pc.floor_temporal(naive(value), unit=name).cast(pa.timestamp("us")).view(type_)
@@ -129,10 +120,10 @@ OPS: dict[str, Callable[..., Any]] = {
     "trunc_date": trunc_date,
     "unix_micros": unix_time(1),
     "unix_millis": unix_time(1_000),
-    "unix_seconds": unix_time(1_000_000),
+    "unix_seconds": unix_time(SECOND_US),
     "timestamp_micros": from_unix(1),
     "timestamp_millis": from_unix(1_000),
-    "timestamp_seconds": from_unix(1_000_000),
+    "timestamp_seconds": from_unix(SECOND_US),
     "add_months": add_months,
     "add_days": add_days,
     "date_diff": date_diff,

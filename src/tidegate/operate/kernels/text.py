@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.expression.pattern import ONE, like_parts
 from tidegate.operate.kernels.vector import by_distinct
 
 
@@ -79,9 +80,9 @@ def like(type_: pa.DataType, value: Any, pattern: Any, escape: Any) -> Any:
     if not pattern.is_valid:
         return pa.nulls(len(value), type_)
     parts = like_parts(pattern.as_py(), escape.as_py())
-    literal = "".join(part for part in parts if part is not None and part != _ONE)
+    literal = "".join(part for part in parts if part is not None and part != ONE)
     wild = [i for i, part in enumerate(parts) if part is None]
-    if _ONE not in parts:
+    if ONE not in parts:
         if not wild:
             return pc.equal(value, pa.scalar(literal, pa.string()))
         inner = [i for i in wild if 0 < i < len(parts) - 1]
@@ -95,30 +96,8 @@ def like(type_: pa.DataType, value: Any, pattern: Any, escape: Any) -> Any:
                 else pc.starts_with
             )
             return find(value, pattern=literal)
-    text = "".join(".*" if p is None else "." if p == _ONE else re.escape(p) for p in parts)
+    text = "".join(".*" if p is None else "." if p == ONE else re.escape(p) for p in parts)
     return pc.match_substring_regex(value, pattern=f"(?s)\\A(?:{text})\\z")
-
-
-_ONE = "\0_"
-"""The mark of `_` among the parts of a pattern; no literal part is this text."""
-
-
-def like_parts(pattern: str, escape: str) -> list[str | None]:
-    """The characters of a LIKE pattern, None for `%`. Raises ValueError on a stray escape."""
-    parts: list[str | None] = []
-    characters = iter(pattern)
-    for character in characters:
-        if character == escape:
-            follower = next(characters, None)
-            if follower is None or follower not in ("%", "_", escape):
-                raise ValueError(pattern)
-            parts.append(follower)
-        elif character == "%":
-            if not parts or parts[-1] is not None:
-                parts.append(None)
-        else:
-            parts.append(_ONE if character == "_" else character)
-    return parts
 
 
 OPS: dict[str, Callable[..., Any]] = {

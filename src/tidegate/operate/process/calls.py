@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US, ORDER, TS
 from tidegate.errors import TaskError
+from tidegate.microsecond import moment, time_text, time_us
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.process.definition import KEY, TURN, Process, ProcessSpec
 from tidegate.operate.process.made_rows import Harvest, Mistake
 from tidegate.operate.process.plain import NotPlain
 from tidegate.operate.process.snapshot import Kept, read, write
-from tidegate.operate.process.tuple import Tuple, microseconds, moment, time_text
+from tidegate.operate.process.tuple import Tuple
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -114,7 +115,7 @@ class Turn:
         """Called by the object."""
         if not hasattr(self._object, "on_frontier"):
             raise ValueError("wake needs a method on_frontier(ts) in the class")
-        ts_us = microseconds(ts)
+        ts_us = time_us(ts)
         try:
             moment(ts_us)
         except OverflowError:

@@ -23,6 +23,9 @@ BUCKET = "bucket"
 KEY, PLACE = "~key", "~place"
 """The key for which a tuple is in a bucket, and its place among the keys of the tuple."""
 
+ROW = "row"
+"""The column by which a result of `process` says which row of the batch it is made for."""
+
 TRIGGER = tuple(f"trigger_{n}" for n in ("ts", "src", "seq", "order", "bucket", "number"))
 """What rows are in the order of: the tuple or timer that made them, the user's own order, bucket,
 and count."""

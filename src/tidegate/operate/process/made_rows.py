@@ -15,14 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.operate.kernels.order import flat
-from tidegate.operate.process.definition import ProcessSpec
+from tidegate.operate.process.definition import ROW, ProcessSpec
 from tidegate.schema import type_name
 
 Ints = npt.NDArray[np.int64]
 Trigger = tuple[int, int, int]
-
-ROW = "row"
-"""The column by which a result of `process` says which row of the batch it is made for."""
 
 
 class Mistake(Exception):

@@ -3,33 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def moment(ts_us: int) -> datetime:
-    """Microseconds since 1970 as a time in UTC; OverflowError outside the years 1 to 9999."""
-    return EPOCH + timedelta(microseconds=ts_us)
-
-
-def microseconds(time: datetime | int) -> int:
-    """A time as microseconds since 1970; one without a zone is in UTC, an integer is there."""
-    if isinstance(time, datetime):
-        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-        return (aware - EPOCH) // timedelta(microseconds=1)
-    if isinstance(time, bool) or not isinstance(time, int):
-        raise TypeError(f"a time is a datetime or whole microseconds, not {time!r}")
-    return time
-
-
-def time_text(ts_us: int) -> str:
-    """A time for messages: ISO 8601 in UTC where it can be written so."""
-    try:
-        return moment(ts_us).isoformat().replace("+00:00", "Z")
-    except OverflowError:
-        return f"{ts_us} us"
+from tidegate.microsecond import moment
 
 
 class Tuple(Mapping[str, Any]):

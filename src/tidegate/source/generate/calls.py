@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
+from tidegate.microsecond import SECOND_US
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Floats, Words, below, field, mixed, quantiles, stream
 from tidegate.source.generate.flow import Keys, read_flow
@@ -21,7 +22,6 @@ _CALLER, _CALL, _PLACE, _MAP = range(1, 5)
 _DISTRICTS = 200
 _PREFIX = "346"
 _MEAN_MS = 120_000
-_SECOND_US = 1_000_000
 
 SCHEMA = pa.schema(
     [
@@ -101,7 +101,7 @@ class Calls(Span):
     @cached_property
     def _end_us(self) -> Int64s:
         """Up to two seconds before the record was emitted."""
-        ends: Int64s = self.time_us - below(self._call, 44, 20, 2 * _SECOND_US)
+        ends: Int64s = self.time_us - below(self._call, 44, 20, 2 * SECOND_US)
         return ends
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Typed expression trees, between the binding of a query and the kernels that evaluate it."""
+"""Typed expression trees, between the binding of a query and the kernels that evaluate them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results without the sides of joins in their names, between nodes and what reads by position."""
+"""Columns of a join without the names of its sides, for what reads columns by position."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from tidegate.query.name import EVENT_TIME, SideName, column
 from tidegate.query.node import Branch, Filter, Join, Node, Project, data_names
 
 
-def whole(node: Node) -> Node:
-    """A node as one that is read by position: after a join its columns, without their sides."""
-    columns = plain_columns(node)
+def unqualified(node: Node) -> Node:
+    """A node whose columns have plain names: after a join, without the side that qualifies them."""
+    columns = unqualified_columns(node)
     if all(name == own for name, own in columns):
         return node
     return Project(node, tuple((name, column(own)) for name, own in columns))
 
 
-def plain_columns(node: Node) -> list[tuple[str, str]]:
-    """The columns of a result after its implicit ones: the name it goes by, and that in the node.
+def unqualified_columns(node: Node) -> list[tuple[str, str]]:
+    """The columns of a result after the implicit ones: the plain name, and that in the node.
 
     All of the left side and then of the right, where nothing was selected after a join.
     """
@@ -27,7 +27,7 @@ def plain_columns(node: Node) -> list[tuple[str, str]]:
         return [(n, n) for n in data_names(node)]
     found: dict[str, tuple[str, str]] = {}
     for label, child in zip(base.labels, base.children, strict=True):
-        for name, own in plain_columns(child):
+        for name, own in unqualified_columns(child):
             if name.lower() in found or name == EVENT_TIME:
                 raise QueryError(
                     "join",

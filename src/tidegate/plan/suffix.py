@@ -1,4 +1,4 @@
-"""The stateless nodes above an operator, gathered from below and said over its own columns."""
+"""The stateless nodes that follow an operator in its subquery, as one step over its columns."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tidegate.query.node import Branch, Filter, Node, Order, Project, Top
 
 
 @dataclass
-class Above:
-    """What the nodes between an operator and one of those that take its rows do.
+class Suffix:
+    """What the nodes between an operator and one consumer of its rows do; see also `Prefix`.
 
-    `columns` says each column in those of the operator; `kept` are those that stay by themselves
-    when others are selected.
+    Each expression is over the columns of the operator: the conditions of all filters, and what
+    the last projection makes of the columns. `kept` are those that no projection drops.
     """
 
     columns: dict[str, exp.Expression]
@@ -25,12 +25,12 @@ class Above:
     limit: int | None = None
     selected: bool = False
 
-    def climb(self, node: Node, base: Node) -> None:
-        """Take the nodes from the operator's up to this one."""
+    def extend(self, node: Node, base: Node) -> None:
+        """Add the nodes that follow the operator, `base`, up to and with this one."""
         if node == base:
             return
         assert isinstance(node, Filter | Branch | Project | Top)
-        self.climb(node.child, base)
+        self.extend(node.child, base)
         if isinstance(node, Filter | Branch):
             self.where += conjuncts(substitute(node.predicate, self.columns))
         elif isinstance(node, Project):

@@ -1,0 +1,81 @@
+"""The digits of decimals by Spark's rules, between the types of operands and that of their result.
+
+A result is computed exactly and rounded once. `work_digits` says how many digits that takes, and
+there is no kernel where it is more than Arrow's widest decimal has.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+MOST_DIGITS = 38
+"""The digits that a column may have."""
+
+WIDEST = 76
+"""The digits of Arrow's widest decimal, in which results are computed before they are rounded."""
+
+_INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
+
+
+def bounded(precision: int, scale: int) -> pa.DataType:
+    """A decimal type cut to the most digits, those behind the point kept."""
+    return pa.decimal128(min(precision, MOST_DIGITS), min(scale, MOST_DIGITS))
+
+
+def adjusted(precision: int, scale: int) -> pa.DataType:
+    """A decimal type for a result: too many digits give up some behind the point, not before it."""
+    if precision <= MOST_DIGITS:
+        return pa.decimal128(precision, scale)
+    kept = max(MOST_DIGITS - (precision - scale), min(scale, 6))
+    return pa.decimal128(MOST_DIGITS, kept)
+
+
+def decimal_of(type_: pa.DataType) -> pa.DataType:
+    """The decimal type that holds every value of an integer type; decimals are themselves."""
+    return type_ if pa.types.is_decimal(type_) else pa.decimal128(_INTEGER_DIGITS[type_], 0)
+
+
+def decimal_of_literal(value: int) -> pa.DataType:
+    """The decimal type of an integer as it is written."""
+    return pa.decimal128(len(str(abs(value))), 0)
+
+
+def wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """The decimal type that two decimals set beside each other become."""
+    scale = max(left.scale, right.scale)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    return bounded(whole + scale, scale)
+
+
+def result_of(op: str, a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    """The type of the sum, difference, product, quotient or remainder of two decimals."""
+    whole_a, whole_b = a.precision - a.scale, b.precision - b.scale
+    if op in ("add", "subtract"):
+        scale = max(a.scale, b.scale)
+        return adjusted(max(whole_a, whole_b) + scale + 1, scale)
+    if op == "multiply":
+        return adjusted(a.precision + b.precision + 1, a.scale + b.scale)
+    if op == "divide":
+        scale = max(6, a.scale + b.precision + 1)
+        return adjusted(whole_a + b.scale + scale, scale)
+    scale = max(a.scale, b.scale)
+    return adjusted(min(whole_a, whole_b) + scale, scale)
+
+
+def work_digits(op: str, a: pa.DataType, b: pa.DataType, type_: pa.DataType) -> int:
+    """The digits Arrow needs for the unrounded result; see operate/kernels/decimal.py."""
+    if op in ("add", "subtract"):
+        return 0
+    if op == "multiply":
+        return int(a.precision + b.precision + 1)
+    wanted = type_.scale + 1 if op == "divide" else 0
+    scale = max(wanted, 4, digits_of_quotient(a, b))
+    quotient = a.precision - a.scale + b.scale + scale
+    if op == "divide":
+        return int(quotient)
+    return int(max(quotient, a.precision - a.scale + b.scale + b.precision + 3))
+
+
+def digits_of_quotient(left: pa.DataType, right: pa.DataType) -> int:
+    """The scale Arrow gives a quotient, unless it is below 4; more digits on the left add to it."""
+    return int(left.scale + right.precision - right.scale + 1)
