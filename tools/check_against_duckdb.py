@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import tidegate as tg
 from tests.duckdb.batch import duration_us, place, rewrite
 from tests.duckdb.compare import differences
-from tidegate.session.launch import Place
+from tidegate.session.place import Place
 from tidegate.sink.memory import MemorySink
 
 QUERIES = {

@@ -25,7 +25,7 @@ import tidegate as tg
 from tests.duckdb.batch import duration_us, place
 from tests.duckdb.compare import differences
 from tests.duckdb.join import rewrite_join
-from tidegate.session.launch import Place
+from tidegate.session.place import Place
 from tidegate.sink.memory import MemorySink
 
 KEYS = "l.{lk} AS l_key, r.{rk} AS r_key, l.{lt} AS l_time, r.{rt} AS r_time"

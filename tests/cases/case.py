@@ -15,7 +15,8 @@ import duckdb
 import pyarrow as pa
 
 from tidegate.plan.physical import Plan
-from tidegate.session.launch import Place, plan_for
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
 from tidegate.sink.protocol import Output
 from tidegate.sql.bind import bind

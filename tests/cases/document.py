@@ -24,7 +24,9 @@ from tidegate.driver.options import RunOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, Plan
 from tidegate.query.output import Output
-from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
 from tidegate.sink.files import FileSink
 from tidegate.sink.memory import MemorySink

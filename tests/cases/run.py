@@ -12,7 +12,8 @@ from tests.cases.case import Case
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.plan.physical import Plan
-from tidegate.session.launch import Place, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
 from tidegate.sink.files import FileSink
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Output, Sink

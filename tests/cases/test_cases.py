@@ -8,7 +8,7 @@ import pytest
 
 from tests.cases.case import CASES, Case, oracle_golden
 from tests.cases.run import Run, outputs_of, outputs_of_killed
-from tidegate.session.launch import Place
+from tidegate.session.place import Place
 
 HERE = Place("none")
 

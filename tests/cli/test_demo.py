@@ -13,7 +13,7 @@ from tests.cli.scene import console
 from tidegate.cli import hashtags
 from tidegate.cli.main import invoke
 from tidegate.cli.show import SHOWS, Show, run_show
-from tidegate.session.launch import Place
+from tidegate.session.place import Place
 from tidegate.session.session import Session
 from tidegate.sink.memory import MemorySink
 from tidegate.source.uri import open_uri

@@ -13,7 +13,8 @@ from tidegate.errors import QueryError
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_CLOUD, Plan
 from tidegate.query.output import Output
-from tidegate.session.launch import Place, plan_for
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 
 SQL = """
 CREATE STREAM calls FROM 'generator:calls?rows=3000&rate=50&keys=40' TIME ts;

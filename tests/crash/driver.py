@@ -20,7 +20,9 @@ from tests.crash.process import wait_for
 from tests.crash.scene import SCENES
 from tidegate.driver.options import RunOptions
 from tidegate.errors import TidegateError, UserError
-from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
 from tidegate.sink.files import FileSink
 from tidegate.sql.bind import bind

@@ -18,7 +18,8 @@ from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.method import JoinOptions
 from tidegate.query.output import single
-from tidegate.session.launch import Place, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
 from tidegate.session.script import streams_of
 from tidegate.sink.memory import MemorySink
 from tidegate.sql.bind import bind

@@ -16,7 +16,8 @@ from tidegate.plan.options import PlanOptions
 from tidegate.query.node import Input, StreamDef
 from tidegate.query.output import Output
 from tidegate.schema import TIME
-from tidegate.session.launch import Place, plan_for
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 from tidegate.session.preview import PREVIEW_ROWS, first_rows
 from tidegate.session.session import Session
 

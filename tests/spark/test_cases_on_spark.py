@@ -13,7 +13,8 @@ from tests.cases.document import DOCUMENTS, Document, Way
 from tests.cases.document import run as run_document
 from tests.cases.run import Run, outputs_of
 from tidegate.execute.spark import shared as spark_shared
-from tidegate.session.launch import Place, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Output
 

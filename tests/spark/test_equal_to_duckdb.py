@@ -20,7 +20,8 @@ from tests.duckdb.compare import (
 )
 from tidegate.plan.physical import SPARK
 from tidegate.query.output import Output
-from tidegate.session.launch import Place, plan_for
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

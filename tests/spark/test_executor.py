@@ -18,7 +18,9 @@ from tidegate.errors import OptionError, RunError, SourceError, TaskError, Tideg
 from tidegate.execute.executor import Executor
 from tidegate.plan.physical import SPARK
 from tidegate.query.node import StreamDef
-from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 from tidegate.sink.memory import MemorySink
 from tidegate.source.protocol import Rows
 from tidegate.sql.bind import bind

@@ -11,7 +11,9 @@ import pytest
 from tests.driver.test_lean import CALLS, MEAN
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
-from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
 from tidegate.sink.memory import CallSink
 from tidegate.sql.bind import bind

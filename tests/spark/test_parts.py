@@ -13,7 +13,9 @@ from tests.driver.test_join_state import BANDS, STREAMS
 from tidegate.driver.options import RunOptions
 from tidegate.execute.spark import plain as spark_plain
 from tidegate.query.output import Output
-from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
 from tidegate.sink.files import FileSink
 from tidegate.sql.bind import bind

@@ -9,7 +9,7 @@ import click
 from tidegate.cli.run import report
 from tidegate.cli.show import SHOWS, run_show
 from tidegate.cli.value import OneOf
-from tidegate.session.launch import DEFAULT_MASTER, Place
+from tidegate.session.place import DEFAULT_MASTER, Place
 from tidegate.sink.terminal import drawable
 
 SEEN = """\

@@ -22,7 +22,8 @@ from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD, STRATEGIES, Plan
 from tidegate.plan.strategy import Layout, Weights, size, spread
 from tidegate.query.output import Output
-from tidegate.session.launch import Place, plan_for
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 
 
 @click.command()

@@ -15,7 +15,7 @@ from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
 from tidegate.query.output import Output
 from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
 from tidegate.route.registry import known_names
-from tidegate.session.launch import DEFAULT_MASTER
+from tidegate.session.place import DEFAULT_MASTER
 from tidegate.session.script import streams_of
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script

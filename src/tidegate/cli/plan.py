@@ -16,7 +16,8 @@ from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD
 from tidegate.plan.strategy import proposed
-from tidegate.session.launch import DEFAULT_MASTER, Place, plan_for
+from tidegate.session.place import DEFAULT_MASTER, Place
+from tidegate.session.planning import plan_for
 from tidegate.session.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_run
 
 

@@ -24,7 +24,9 @@ from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOpti
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
-from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink, check_format
 from tidegate.sink.protocol import Sink

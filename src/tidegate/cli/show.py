@@ -16,7 +16,9 @@ from tidegate.clock import Clock, SystemClock
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.query.output import Output
-from tidegate.session.launch import Place, plan_for, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
 from tidegate.session.session import Session
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.protocol import Sink

@@ -16,7 +16,7 @@ from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
 from tidegate.plan.physical import Plan
 from tidegate.query.name import WINDOW
-from tidegate.session.launch import Place
+from tidegate.session.place import Place
 from tidegate.sink.protocol import Sink
 
 

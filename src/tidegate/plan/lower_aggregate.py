@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.operator import MergeWindows, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
-from tidegate.operate.port import OrderKey, Port
+from tidegate.operate.port import Port
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.window import TupleSpec
 from tidegate.plan.cut import Unit
-from tidegate.plan.determinism import require_deterministic
-from tidegate.plan.fingerprint import function_lines, meaning
-from tidegate.plan.fold import fold
-from tidegate.plan.lowered import Context, Lowered, output_lines
-from tidegate.plan.prefix import Prefixing, spark_sql
+from tidegate.plan.fingerprint import function_lines
+from tidegate.plan.lowered import Context, Lowered
+from tidegate.plan.prefix import Prefixing
 from tidegate.plan.pushdown import Leaf
-from tidegate.plan.suffix import Suffix
+from tidegate.plan.window_port import window_ports
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.check import bind_after, key_type
+from tidegate.query.check import key_type
 from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column
-from tidegate.query.node import Aggregate, Node
+from tidegate.query.node import Aggregate
 from tidegate.query.window import TupleWindow
 from tidegate.route.hash import Hash
-from tidegate.schema import TIME
 
 
 def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
@@ -55,7 +51,8 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     keys = tuple((f"k{i}", key_type(types[f"k{i}"], n)) for i, (n, _) in enumerate(base.keys))
     names = tuple(n for n, _ in base.keys)
     lines = [f"key {name} {type_}" for name, type_ in keys] + function_lines(functions)
-    ports, after = _ports(unit, base, keys, functions)
+    columns = dict(keys) | {f.name: f.result for f in functions}
+    ports, after = window_ports(unit, base, columns)
     window = base.window
     if isinstance(window, TupleWindow):
         kept = tuple((n, types[n]) for n in arguments.values())
@@ -83,19 +80,6 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     )
     if split:
         yield _merging(spec, names, context, ports, after)
-
-
-def _ports(
-    unit: Unit, base: Aggregate, keys: Sequence[tuple[str, pa.DataType]], functions: list[Function]
-) -> tuple[tuple[Port, ...], list[str]]:
-    """What follows the aggregate for each that takes its rows, and its lines of the fingerprint."""
-    known = dict.fromkeys(WINDOW, TIME) | dict(keys) | {f.name: f.result for f in functions}
-    ports, lines = [], []
-    for top in unit.tops:
-        above = _above(base, top.node)
-        ports.append(_port(above, known, event_offset(base)))
-        lines += _lines(above)
-    return tuple(ports), lines
 
 
 def _part_port(spec: AggregateSpec, offset_us: int) -> Port:
@@ -127,46 +111,3 @@ def _merging(
 
 def _coerced(call: AggregateCall, leaf: Leaf, front: Prefixing) -> AggregateCall:
     return call.coerced(front.types(leaf.origin, [leaf.over(a) for a in call.arguments]))
-
-
-def _above(base: Aggregate, top: Node) -> Suffix:
-    columns: dict[str, exp.Expression] = {n: column(n) for n in WINDOW}
-    columns |= {n: column(f"k{i}") for i, (n, _) in enumerate(base.keys)}
-    columns |= {n: column(f"a{i}") for i, (n, _) in enumerate(base.aggregates)}
-    above = Suffix(columns, WINDOW)
-    above.extend(top, base)
-    return above
-
-
-def _port(above: Suffix, types: dict[str, pa.DataType], offset_us: int) -> Port:
-    """What was gathered, bound to kernels."""
-    for part in (*above.where, *above.columns.values(), *(o.expression for o in above.order)):
-        require_deterministic(part, "SELECT")
-    outputs = tuple(
-        (n, fold(bind_after(e, types, "SELECT")))
-        for n, e in above.columns.items()
-        if n not in WINDOW
-    )
-    fields = [pa.field(n, TIME) for n in WINDOW]
-    return Port(
-        schema=pa.schema([*fields, *(pa.field(n, e.type) for n, e in outputs)]),
-        outputs=outputs,
-        where=tuple(fold(bind_after(e, types, "HAVING", predicate=True)) for e in above.where),
-        order=tuple(
-            OrderKey(fold(bind_after(o.expression, types, "ORDER BY")), o.descending, o.nulls_lead)
-            for o in above.order
-        ),
-        limit=above.limit,
-        time=WINDOW[1],
-        offset_us=offset_us,
-    )
-
-
-def _lines(above: Suffix) -> list[str]:
-    """What follows the aggregate, for the fingerprint."""
-    lines = [f"having {meaning(spark_sql(e))}" for e in above.where]
-    lines += [
-        f"order {meaning(spark_sql(o.expression))} {o.descending} {o.nulls_lead}"
-        for o in above.order
-    ]
-    return [*lines, *output_lines(above.columns.items()), f"limit {above.limit}"]

@@ -12,7 +12,8 @@ from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
 from tidegate.errors import UnavailableError
 from tidegate.plan.physical import SPARK, Plan
-from tidegate.session.launch import NO_SPARK, Place, prepare
+from tidegate.session.launch import prepare
+from tidegate.session.place import NO_SPARK, Place
 from tidegate.sink.protocol import Output
 from tidegate.source.protocol import Connector
 from tidegate.state.store import Store

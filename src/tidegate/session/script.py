@@ -8,11 +8,19 @@ import pyarrow as pa
 
 from tidegate.errors import OptionError, SourceError, near
 from tidegate.query.node import Node, StreamDef
+from tidegate.query.output import Output
 from tidegate.schema import type_name
 from tidegate.source.uri import open_uri
-from tidegate.sql.script import Create, Script
+from tidegate.sql.bind import bind
+from tidegate.sql.script import Create, Script, read_script
 
 DEFAULT_TIME = "ts"
+
+
+def outputs_of(text: str, given: Mapping[str, Node]) -> Sequence[Output]:
+    """The outputs of a script, over streams it creates and others that a program gives."""
+    script = read_script(text)
+    return bind(script, streams_of(script, given))
 
 
 def streams_of(

@@ -1,0 +1,147 @@
+"""One side of a join on its way to prefixes, between the node and what pairs are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.operate.join.spec import Extent, Side
+from tidegate.plan.determinism import require_deterministic
+from tidegate.plan.physical import Prefix
+from tidegate.plan.prefix import Prefixing
+from tidegate.plan.pushdown import Leaf
+from tidegate.query.join import Join
+from tidegate.query.name import EVENT_TIME, SideName, column, conjuncts, substitute
+from tidegate.query.typing import UnknownKernel, bind
+from tidegate.query.window import Distance, JoinWindow
+from tidegate.schema import TIME
+
+_LETTERS = ("l", "r")
+
+
+@dataclass
+class SideLowering:
+    """One side of a join on its way to prefixes: its leaves, and which columns are taken of it."""
+
+    label: str
+    letter: str
+    extent: Extent
+    leaves: tuple[Leaf, ...]
+    own: tuple[str, ...]
+    front: Prefixing
+    extra: dict[SideName, exp.Expression] = field(default_factory=dict)
+    physical: dict[str, str] = field(default_factory=dict)
+    types: dict[str, pa.DataType] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, join: Join, side: int, front: Prefixing) -> SideLowering:
+        child = join.children[side]
+        window = (join.left_window, join.right_window)[side]
+        leaves = front.leaves(child)
+        names = (*child.names, EVENT_TIME) if child.windowed else child.names
+        own = tuple(n for n in names if all(n in leaf.columns for leaf in leaves))
+        return cls(join.labels[side], _LETTERS[side], _extent(window), leaves, own, front)
+
+    @property
+    def names(self) -> set[str]:
+        return {self.flat(n) for n in self.own}
+
+    def flat(self, name: str) -> SideName:
+        return SideName(self.label, name)
+
+    def filter(self, condition: exp.Expression) -> None:
+        """Push a condition of this side into its prefixes."""
+        mine = self._unqualified(condition)
+        self.leaves = tuple(
+            replace(leaf, where=leaf.where + conjuncts(leaf.over(mine))) for leaf in self.leaves
+        )
+
+    def lift(self, expression: exp.Expression) -> exp.Expression:
+        """Have the prefix evaluate an expression of this side; what stands for it above."""
+        for name, known in self.extra.items():
+            if known == expression:
+                return column(name)
+        name = self.flat(f"~{len(self.extra)}")
+        self.extra[name] = expression
+        return column(name)
+
+    def take(self, used: Sequence[exp.Expression], whole: bool) -> None:
+        """Decide which columns the prefixes put out, and what they are called there."""
+        wanted = {c.name for e in used for c in e.find_all(exp.Column)}
+        taken = [n for n in self.own if whole or self.flat(n) in wanted]
+        flat = [*(self.flat(n) for n in taken), *self.extra]
+        self.given = tuple(n.column for n in flat) if whole else ()
+        self.physical = {n: f"{self.letter}{i}" for i, n in enumerate(flat)}
+
+    def prefixes(self) -> tuple[Prefix, ...]:
+        sources: dict[str, exp.Expression] = {self.flat(n): column(n) for n in self.own}
+        sources |= {n: self._unqualified(e) for n, e in self.extra.items()}
+        named = [
+            [(name, leaf.over(sources[flat])) for flat, name in self.physical.items()]
+            for leaf in self.leaves
+        ]
+        prefixes = self.front.prefixes(self.leaves, named)
+        types = dict(prefixes[0].outputs)
+        self.types = {flat: types[name].type for flat, name in self.physical.items()}
+        return prefixes
+
+    def side(self, prefix: Prefix) -> Side:
+        return Side(tuple((n, e.type) for n, e in prefix.outputs), self.extent)
+
+    def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        """The types of some columns, before the prefixes are made."""
+        leaf = self.leaves[0]
+        own = [n for n in self.own if self.flat(n) in names]
+        types = self.front.types(leaf.origin, [leaf.columns[n] for n in own])
+        return {self.flat(n): t for n, t in zip(own, types, strict=True)}
+
+    def _unqualified(self, expression: exp.Expression) -> exp.Expression:
+        return substitute(expression, {self.flat(n): column(n) for n in self.own})
+
+
+@dataclass(frozen=True)
+class BothSides:
+    """Both sides of a join, for what concerns their expressions together."""
+
+    left: SideLowering
+    right: SideLowering
+    front: Prefixing
+
+    def lifted(self, expression: exp.Expression, where: str) -> exp.Expression:
+        """An expression in which what has no kernel, but concerns one side, is a column of it."""
+        require_deterministic(expression, where)
+        names = list({c.name: None for c in expression.find_all(exp.Column)})
+        types = self.left.types_of(names) | self.right.types_of(names) | {EVENT_TIME: TIME}
+        if _has_kernels(expression, types, where):
+            return expression
+
+        def lift(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Expression) or isinstance(node, exp.Column):
+                return node
+            inside = {c.name for c in node.find_all(exp.Column)}
+            owner = next((s for s in (self.left, self.right) if inside and inside <= s.names), None)
+            if owner is None or not isinstance(node, exp.Condition):
+                return node
+            return node if _has_kernels(node, types, where) else owner.lift(node)
+
+        result = expression.copy().transform(lift, copy=False)
+        assert isinstance(result, exp.Expression)
+        return result
+
+
+def _has_kernels(expression: exp.Expression, types: Mapping[str, pa.DataType], where: str) -> bool:
+    try:
+        bind(expression, types, where)
+    except UnknownKernel:
+        return False
+    return True
+
+
+def _extent(window: JoinWindow) -> Extent:
+    if isinstance(window, Distance):
+        return Extent(window.range_us, None)
+    return Extent(None, window.rows)

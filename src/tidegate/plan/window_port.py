@@ -1,0 +1,81 @@
+"""What follows an aggregate for each that takes its rows: HAVING, select list, ORDER BY, LIMIT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.operate.port import OrderKey, Port
+from tidegate.plan.cut import Unit
+from tidegate.plan.determinism import require_deterministic
+from tidegate.plan.fingerprint import meaning
+from tidegate.plan.fold import fold
+from tidegate.plan.lowered import output_lines
+from tidegate.plan.prefix import spark_sql
+from tidegate.plan.suffix import Suffix
+from tidegate.query.check import bind_after
+from tidegate.query.instant import event_offset
+from tidegate.query.name import WINDOW, column
+from tidegate.query.node import Aggregate, Node
+from tidegate.schema import TIME
+
+
+def window_ports(
+    unit: Unit, base: Aggregate, types: Mapping[str, pa.DataType]
+) -> tuple[tuple[Port, ...], list[str]]:
+    """The ports of a unit over the columns k* and a* of its aggregate, and their lines.
+
+    `types` are those of these columns; the lines are for the fingerprint.
+    """
+    known = dict.fromkeys(WINDOW, TIME) | dict(types)
+    ports, lines = [], []
+    for top in unit.tops:
+        suffix = _suffix(base, top.node)
+        ports.append(_port(suffix, known, event_offset(base)))
+        lines += _lines(suffix)
+    return tuple(ports), lines
+
+
+def _suffix(base: Aggregate, top: Node) -> Suffix:
+    columns: dict[str, exp.Expression] = {n: column(n) for n in WINDOW}
+    columns |= {n: column(f"k{i}") for i, (n, _) in enumerate(base.keys)}
+    columns |= {n: column(f"a{i}") for i, (n, _) in enumerate(base.aggregates)}
+    suffix = Suffix(columns, WINDOW)
+    suffix.extend(top, base)
+    return suffix
+
+
+def _port(suffix: Suffix, types: dict[str, pa.DataType], offset_us: int) -> Port:
+    """What was gathered, bound to kernels."""
+    for part in (*suffix.where, *suffix.columns.values(), *(o.expression for o in suffix.order)):
+        require_deterministic(part, "SELECT")
+    outputs = tuple(
+        (n, fold(bind_after(e, types, "SELECT")))
+        for n, e in suffix.columns.items()
+        if n not in WINDOW
+    )
+    fields = [pa.field(n, TIME) for n in WINDOW]
+    return Port(
+        schema=pa.schema([*fields, *(pa.field(n, e.type) for n, e in outputs)]),
+        outputs=outputs,
+        where=tuple(fold(bind_after(e, types, "HAVING", predicate=True)) for e in suffix.where),
+        order=tuple(
+            OrderKey(fold(bind_after(o.expression, types, "ORDER BY")), o.descending, o.nulls_lead)
+            for o in suffix.order
+        ),
+        limit=suffix.limit,
+        time=WINDOW[1],
+        offset_us=offset_us,
+    )
+
+
+def _lines(suffix: Suffix) -> list[str]:
+    """What follows the aggregate, for the fingerprint."""
+    lines = [f"having {meaning(spark_sql(e))}" for e in suffix.where]
+    lines += [
+        f"order {meaning(spark_sql(o.expression))} {o.descending} {o.nulls_lead}"
+        for o in suffix.order
+    ]
+    return [*lines, *output_lines(suffix.columns.items()), f"limit {suffix.limit}"]

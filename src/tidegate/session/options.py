@@ -1,0 +1,54 @@
+"""What a program may ask of a run, between keyword arguments and validated options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import index
+from typing import Any
+
+from tidegate.driver.options import RunOptions
+from tidegate.errors import OptionError, UnavailableError
+
+
+def run_options(
+    instances: int | Mapping[str, int] | None,
+    switches: Mapping[int | str, int | Mapping[int, int]] | None,
+    policy: Any,
+    **more: Any,
+) -> RunOptions:
+    """The options of a run; instances and switches are for all subqueries, or by their names."""
+    if policy is not None and policy != "fixed":
+        raise UnavailableError(
+            "policy",
+            "only 'fixed' can be used",
+            str(policy),
+            "Other policies are not available yet.",
+        )
+    general, own = _switches(switches or {})
+    return RunOptions(
+        instances=None if isinstance(instances, Mapping) else instances,
+        switches=general,
+        subquery_instances=instances if isinstance(instances, Mapping) else {},
+        subquery_switches=own,
+        **more,
+    )
+
+
+def _switches(
+    asked: Mapping[int | str, int | Mapping[int, int]],
+) -> tuple[dict[int, int], dict[str, Mapping[int, int]]]:
+    """What is asked for all subqueries, and for single ones by name."""
+    general: dict[int, int] = {}
+    own: dict[str, Mapping[int, int]] = {}
+    for key, value in asked.items():
+        if isinstance(key, str) and isinstance(value, Mapping):
+            own[key] = {index(b): index(n) for b, n in value.items()}
+        elif isinstance(key, str) or isinstance(value, Mapping):
+            raise OptionError(
+                "switches",
+                "must be {batch: instances}, or {subquery: {batch: instances}}",
+                f"{{{key!r}: {value!r}}}",
+            )
+        else:
+            general[index(key)] = index(value)
+    return general, own

@@ -1,0 +1,50 @@
+"""From a logical query to a plan, with Spark asked for types where kernels do not know them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tidegate.errors import OptionError
+from tidegate.plan.lower import lower
+from tidegate.plan.lowered import Choices
+from tidegate.plan.options import PlanOptions
+from tidegate.plan.physical import Plan
+from tidegate.query.join import has_join
+from tidegate.query.output import Output
+from tidegate.route.registry import partitioner_of
+from tidegate.session.place import Place
+from tidegate.session.preview import first_rows
+from tidegate.source.protocol import Connector
+
+
+def plan_for(
+    outputs: Sequence[Output],
+    place: Place,
+    options: PlanOptions | None = None,
+    connectors: Mapping[str, Connector] | None = None,
+) -> Plan:
+    """Lower a query; Spark is asked for types only where kernels do not know an expression.
+
+    What the options leave open of joins is decided by the first rows of the streams; `connectors`
+    are those of sources that are not named by a URI.
+    """
+    options = options or PlanOptions()
+    join = options.join
+    if join.chosen and not any(has_join(o.node) for o in outputs):
+        option, value = join.chosen[0]
+        raise OptionError(
+            option, "is for joins", f"{value} for a query without one", "Leave it out."
+        )
+    choices = Choices(join, first_rows(connectors or {}), partitioner_of(options.partitioner))
+    if not place.on_spark:
+        return lower(outputs, None, choices, options.strategy)
+
+    def typer(*arguments: Any) -> Any:
+        from tidegate.execute.spark.executor import types_by_spark
+
+        session = place.connected().session
+        assert session is not None
+        return types_by_spark(session)(*arguments)
+
+    return lower(outputs, typer, choices, options.strategy)

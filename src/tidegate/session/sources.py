@@ -1,0 +1,91 @@
+"""What a program names as the sources of a stream, between its objects and definitions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.errors import OptionError
+from tidegate.query.definition import StreamDef
+from tidegate.query.window import duration_us
+from tidegate.source.memory import MemorySource
+from tidegate.source.protocol import Connector
+from tidegate.source.uri import open_uri
+
+
+class Sources:
+    """The sources that a session has been given; those without a URI are kept here by a name.
+
+    Grows with the streams that a program makes of memory sources and DataFrames.
+    """
+
+    def __init__(self) -> None:
+        self._connectors: dict[str, Connector] = {}
+        self._numbers = itertools.count()
+
+    @property
+    def connectors(self) -> Mapping[str, Connector]:
+        """The connectors of sources that are not named by a URI, by their names in plans."""
+        return self._connectors
+
+    def define(
+        self,
+        source: Any,
+        time: str,
+        name: str | None,
+        disorder: str | timedelta | int,
+        idle: str | timedelta | None,
+    ) -> StreamDef:
+        """The definition of a stream over one source or a list of several, of one schema."""
+        several = isinstance(source, Sequence) and not isinstance(source, str)
+        sources = list(source) if several else [source]
+        if not sources:
+            raise OptionError("stream", "needs at least one source", "none")
+        name = name or f"stream{next(self._numbers)}"
+        uris = tuple(self._named(name, i, s, time) for i, s in enumerate(sources))
+        idle_us = duration_us(idle) if idle else None
+        schema = self._schema(name, uris, time)
+        return StreamDef(name, uris, time, duration_us(disorder), idle_us, schema)
+
+    def _named(self, stream: str, number: int, source: Any, time: str) -> str:
+        """What a source is called in the plan; what has no URI is kept here under that name."""
+        if isinstance(source, str):
+            return source
+        if isinstance(source, MemorySource):
+            if source.time != time:
+                raise OptionError(
+                    f"stream {stream}", f"the memory source has its time in {source.time}", time
+                )
+            uri = f"memory:{stream}/{len(self._connectors)}"
+            self._connectors[uri] = source
+            return uri
+        if hasattr(source, "sparkSession") and hasattr(source, "isStreaming"):
+            from tidegate.execute.spark.frame import FrameConnector
+
+            uri = f"frame:{stream}/{len(self._connectors)}"
+            # In checkpoints it goes by its place in the stream, which the next run has too.
+            self._connectors[uri] = FrameConnector(source, f"{stream}/{number}", time)
+            return uri
+        raise OptionError(
+            f"stream {stream}",
+            "a source must be a path, a URI, a memory source or a DataFrame",
+            type(source).__name__,
+        )
+
+    def _schema(self, stream: str, uris: Sequence[str], time: str) -> pa.Schema:
+        schemas = []
+        for uri in uris:
+            connector = self._connectors.get(uri) or open_uri(uri, stream, time, False)
+            schemas.append(connector.schema)
+        for uri, schema in zip(uris, schemas, strict=True):
+            if not schema.equals(schemas[0]):
+                raise OptionError(
+                    f"stream {stream}",
+                    f"all sources must have the schema of {uris[0]}",
+                    f"another one in {uri}",
+                )
+        return schemas[0]
