@@ -124,7 +124,7 @@ def test_types_of_the_output(written: Any, type_: pa.DataType) -> None:
 def test_its_identity_is_the_same_in_every_process() -> None:
     here = "tests.query.test_process."
     node = node_of(rides.process(partial(Trips, most=5), keys=stops, filter=few))
-    assert node.title == "Trips"
+    assert node.class_name == "Trips"
     assert node.identity == (
         f"process {here}Trips(most=5) keys {here}stops filter {here}few "
         "output route string, n int64"

@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 
 from tidegate.plan.physical import OPERATOR_CLOUD, OPERATOR_SET
 from tidegate.query.node import (
-    Aggregate,
     Branch,
     Filter,
     Input,
     Join,
     Node,
-    Process,
     Project,
     Top,
 )
@@ -40,7 +38,7 @@ class Unit:
 
     @property
     def stateful(self) -> bool:
-        return isinstance(self.base, Aggregate | Join | Process)
+        return self.base.stateful
 
     def port(self, node: Node, output: bool) -> int:
         """The number of a top; the same rows in the same shape are given once."""
@@ -80,7 +78,7 @@ class Cutting:
         """Whether a unit that reads this node takes its rows from another one."""
         if isinstance(node, Input):
             return False
-        return self.strategy == OPERATOR_CLOUD or self._base(node) is not node or _stateful(node)
+        return self.strategy == OPERATOR_CLOUD or self._base(node) is not node or node.stateful
 
     def _demand(self, node: Node) -> None:
         if self.apart(node):
@@ -95,14 +93,10 @@ class Cutting:
         while isinstance(chain[-1], Filter | Branch | Project | Top):
             chain.append(chain[-1].child)
         base = chain[-1]
-        if not _stateful(base):
+        if not base.stateful:
             return node
         following = chain[-2::-1]
         return base if _can_follow(following, alone=self.strategy == OPERATOR_CLOUD) else node
-
-
-def _stateful(node: Node) -> bool:
-    return isinstance(node, Aggregate | Join | Process)
 
 
 def _can_follow(nodes: list[Node], alone: bool) -> bool:

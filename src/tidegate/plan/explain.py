@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlglot import exp
-
 from tidegate.duration import duration_text
 from tidegate.operate.port import Port
 from tidegate.plan.physical import (
@@ -20,17 +18,8 @@ from tidegate.plan.physical import (
 )
 from tidegate.plan.strategy import Layout, Size, Weights, formula
 from tidegate.query.node import (
-    Aggregate,
-    Branch,
-    Filter,
-    Input,
-    Join,
     Node,
-    Process,
-    Project,
     StreamDef,
-    Top,
-    Union,
 )
 from tidegate.query.output import Output
 from tidegate.schema import type_name
@@ -144,56 +133,13 @@ def _subquery(number: int, subquery: Subquery, plan: Plan) -> list[str]:
 
 
 def _tree(node: Node) -> list[str]:
-    lines = [_title(node)]
+    lines = [node.summary]
     for i, child in enumerate(node.children):
         last = i == len(node.children) - 1
         branch, stem = ("└─ ", "   ") if last else ("├─ ", "│  ")
         first, *rest = _tree(child)
         lines += [branch + first, *(stem + line for line in rest)]
     return lines
-
-
-def _title(node: Node) -> str:
-    if isinstance(node, Input):
-        return f"stream {node.stream.name}"
-    if isinstance(node, Filter):
-        return f"filter {_text(node.predicate)}"
-    if isinstance(node, Branch):
-        return f"split {node.index + 1} of {len(node.conditions) + 1}: {_text(node.predicate)}"
-    if isinstance(node, Project):
-        return f"select {', '.join(_named(n, _text(e)) for n, e in node.columns) or 'nothing more'}"
-    if isinstance(node, Union):
-        return "union all"
-    if isinstance(node, Aggregate):
-        keys = ", ".join(_named(n, _text(e)) for n, e in node.keys)
-        calls = ", ".join(f"{n} = {c}" for n, c in node.aggregates)
-        return f"aggregate [{node.window}] by {keys or 'nothing'}: {calls or 'groups only'}"
-    if isinstance(node, Join):
-        windows = zip(node.labels, (node.left_window, node.right_window), strict=True)
-        sides = " and ".join(f"{label} [{window}]" for label, window in windows)
-        return f"join {sides} on {_condition(node)}"
-    if isinstance(node, Process):
-        return f"process by {node.title}"
-    return _top(node)
-
-
-def _condition(node: Join) -> str:
-    if node.predicate is None:
-        return "nothing"
-    if isinstance(node.predicate, exp.Expression):
-        return _text(node.predicate)
-    name = getattr(node.predicate, "__qualname__", type(node.predicate).__qualname__)
-    return f"the function {name}"
-
-
-def _top(node: Top) -> str:
-    keys = ", ".join(
-        f"{_text(o.expression)}{' DESC' if o.descending else ''}"
-        + ("" if o.nulls_lead != o.descending else f" NULLS {'FIRST' if o.nulls_lead else 'LAST'}")
-        for o in node.order
-    )
-    text = f"order by {keys}" if keys else "order by key"
-    return text if node.limit is None else f"{text}, limit {node.limit} per window"
 
 
 def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
@@ -235,14 +181,6 @@ def _gate(position: int, stream: StreamDef) -> str:
         f"{position + 1} {stream.name}: time {stream.time}, "
         f"disorder {duration_text(stream.disorder_us)}, idle {idle}, sources: {sources}"
     )
-
-
-def _named(name: str, text: str) -> str:
-    return text if name == text else f"{name} = {text}"
-
-
-def _text(expression: exp.Expression) -> str:
-    return expression.sql(dialect="spark", comments=False)
 
 
 def _indent(lines: Iterable[str]) -> list[str]:

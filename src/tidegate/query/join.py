@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.check import AFTER_STATE, bind_after
-from tidegate.query.name import EVENT_TIME, SideName, canonical
+from tidegate.query.name import EVENT_TIME, SideName, canonical, expression_text
 from tidegate.query.state import stateless
 from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.query.window import JoinWindow, TupleWindow
@@ -70,6 +70,21 @@ class Join:
                 bind_predicate(predicate, types, "ON")
             else:
                 bind_after(predicate, types, "ON", predicate=True, remedy=AFTER_STATE)
+
+    @property
+    def summary(self) -> str:
+        windows = zip(self.labels, (self.left_window, self.right_window), strict=True)
+        sides = " and ".join(f"{label} [{window}]" for label, window in windows)
+        return f"join {sides} on {self._condition}"
+
+    @property
+    def _condition(self) -> str:
+        if self.predicate is None:
+            return "nothing"
+        if isinstance(self.predicate, exp.Expression):
+            return expression_text(self.predicate)
+        name = getattr(self.predicate, "__qualname__", type(self.predicate).__qualname__)
+        return f"the function {name}"
 
     @property
     def children(self) -> tuple[Node, ...]:

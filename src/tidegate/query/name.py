@@ -160,6 +160,17 @@ def wrapped(expression: exp.Expression) -> exp.Expression:
     return exp.Paren(this=expression)
 
 
+def expression_text(expression: exp.Expression) -> str:
+    """An expression as Spark SQL writes it, for people."""
+    return expression.sql(dialect="spark", comments=False)
+
+
+def named_text(name: str, expression: exp.Expression) -> str:
+    """A named expression for people: the name alone where it is nothing else."""
+    text = expression_text(expression)
+    return text if name == text else f"{name} = {text}"
+
+
 def conjuncts(predicate: exp.Expression) -> tuple[exp.Expression, ...]:
     """The conditions that AND joins, in the order they were written."""
     if isinstance(predicate, exp.Paren):

@@ -29,7 +29,9 @@ from tidegate.query.name import (
     canonical,
     column,
     distinct_names,
+    expression_text,
     is_column,
+    named_text,
 )
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import Process
@@ -68,6 +70,11 @@ class Input:
         return EVENT_TIME in self.stream.schema.names and self.stream.time != EVENT_TIME
 
     @property
+    def summary(self) -> str:
+        """What it does, in one line for people; every node has one."""
+        return f"stream {self.stream.name}"
+
+    @property
     def event_names(self) -> frozenset[str]:
         """Columns that hold the event time, under whatever name."""
         return frozenset({self.stream.time} if self.shadowed else {self.stream.time, EVENT_TIME})
@@ -84,6 +91,10 @@ class Filter(Passthrough):
         where = "HAVING" if self.child.windowed else "WHERE"
         set_fields(self, predicate=canonical(self.predicate, self.child.names, where))
         check_type(self.child, self.predicate, where, predicate=True)
+
+    @property
+    def summary(self) -> str:
+        return f"filter {expression_text(self.predicate)}"
 
 
 @dataclass(frozen=True)
@@ -104,6 +115,11 @@ class Branch(Passthrough):
         set_fields(self, conditions=tuple(canonical(c, names, "split") for c in self.conditions))
         for condition in self.conditions:
             check_type(self.child, condition, "split", predicate=True)
+
+    @property
+    def summary(self) -> str:
+        outputs = len(self.conditions) + 1
+        return f"split {self.index + 1} of {outputs}: {expression_text(self.predicate)}"
 
     @property
     def predicate(self) -> exp.Expression:
@@ -128,6 +144,11 @@ class Project:
         distinct_names([*self.implicit, *(n for n, _ in self.columns)], "SELECT")
         for _, expression in self.columns:
             check_type(self.child, expression, "SELECT")
+
+    @property
+    def summary(self) -> str:
+        named = (named_text(name, expression) for name, expression in self.columns)
+        return f"select {', '.join(named) or 'nothing more'}"
 
     @property
     def implicit(self) -> tuple[str, ...]:
@@ -188,6 +209,10 @@ class Union:
             )
         with suppress(UnknownKernel):
             _ = self.schema
+
+    @property
+    def summary(self) -> str:
+        return "union all"
 
     @property
     def children(self) -> tuple[Node, ...]:

@@ -101,12 +101,16 @@ class Process:
         return frozenset({EVENT_TIME})
 
     @property
-    def title(self) -> str:
+    def class_name(self) -> str:
         """The class by its name, for messages."""
         made = self.factory
         while isinstance(made, partial):
             made = made.func
         return getattr(made, "__name__", type(made).__name__)
+
+    @property
+    def summary(self) -> str:
+        return f"process by {self.class_name}"
 
     @cached_property
     def identity(self) -> str:
@@ -123,14 +127,14 @@ class Process:
             types = {field.name: field.type for field in self.child.schema}
         columns = tuple((name, types[name]) for name in self.columns)
         spec = ProcessSpec(
-            self.factory, columns, self.keys, self.output, self.filter, self.title, self.order
+            self.factory, columns, self.keys, self.output, self.filter, self.class_name, self.order
         )
         _check_keys(spec, f"{self._where} keys")
         return spec
 
     @property
     def _where(self) -> str:
-        return f"process {self.title}"
+        return f"process {self.class_name}"
 
 
 def process(

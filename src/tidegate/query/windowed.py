@@ -13,7 +13,14 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import check_type, key_type, set_fields, types_of
-from tidegate.query.name import WINDOW, NamedExpr, canonical, distinct_names
+from tidegate.query.name import (
+    WINDOW,
+    NamedExpr,
+    canonical,
+    distinct_names,
+    expression_text,
+    named_text,
+)
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import TupleWindow, Window
@@ -52,6 +59,12 @@ class Aggregate:
                 check_type(self.child, argument, str(call))
         with suppress(UnknownKernel):
             _ = self.schema
+
+    @property
+    def summary(self) -> str:
+        keys = ", ".join(named_text(name, expression) for name, expression in self.keys)
+        calls = ", ".join(f"{name} = {call}" for name, call in self.aggregates)
+        return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}"
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -93,6 +106,14 @@ class Order:
         """Where NULL goes, decided."""
         return not self.descending if self.nulls_first is None else self.nulls_first
 
+    @property
+    def text(self) -> str:
+        """The key for people; where NULL goes is said where it is not as usual."""
+        way = " DESC" if self.descending else ""
+        unusual = self.nulls_lead == self.descending
+        nulls = f" NULLS {'FIRST' if self.nulls_lead else 'LAST'}" if unusual else ""
+        return f"{expression_text(self.expression)}{way}{nulls}"
+
 
 @dataclass(frozen=True)
 class Top(Passthrough):
@@ -128,6 +149,12 @@ class Top(Passthrough):
         set_fields(self, order=fixed)
         for key in self.order:
             check_type(self.child, key.expression, "ORDER BY", ordered=True)
+
+    @property
+    def summary(self) -> str:
+        keys = ", ".join(key.text for key in self.order)
+        text = f"order by {keys or 'key'}"
+        return text if self.limit is None else f"{text}, limit {self.limit} per window"
 
 
 def aggregate_of(node: Node) -> Aggregate:
