@@ -12,8 +12,6 @@ TS, SRC, SEQ = ORDER = "ts", "src", "seq"
 """The columns that place a tuple in the total order, all int64: event time, source, position."""
 
 BatchId = NewType("BatchId", int)
-BucketId = NewType("BucketId", int)
-InstanceId = NewType("InstanceId", int)
 EpochId = NewType("EpochId", int)
 
 MIN_US = -(2**63)

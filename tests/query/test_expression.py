@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tidegate.errors import QueryError
 from tidegate.operate.kernels.expression import evaluate
-from tidegate.query.expression import Expression, call, col, fn, left, lit, right, to_node
+from tidegate.query.expression import Expression, call, col, left, lit, right, to_node
 from tidegate.query.typing import bind
 from tidegate.schema import TIME
 
@@ -44,7 +44,7 @@ a, b = col("a"), col("b")
         (a.contains("x") | a.endswith("y"), "CONTAINS(`a`, 'x') OR ENDSWITH(`a`, 'y')"),
         (a.cast("decimal(10,2)").alias("x"), "CAST(`a` AS DECIMAL(10, 2)) AS `x`"),
         (a.alias("x") + 1, "`a` + 1"),
-        (fn.date_trunc(lit("hour"), "ts"), "DATE_TRUNC('HOUR', `ts`)"),
+        (call("date_trunc", lit("hour"), "ts"), "DATE_TRUNC('HOUR', `ts`)"),
         (call("upper", "name"), "UPPER(`name`)"),
         (call("if", a > 1, 1, None), "IF(`a` > 1, 1, NULL)"),
         (a * 0.5, "`a` * 0.5e0"),

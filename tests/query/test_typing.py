@@ -86,24 +86,6 @@ def test_an_unknown_column_lists_the_near_ones() -> None:
         bind(sqlglot.parse_one("faer"), {"fare": pa.int32()}, "WHERE")
 
 
-def test_qualified_columns_go_through_their_alias() -> None:
-    qualifiers = {"r": {"x": "r_x"}, "left": {"x": "i"}}
-    columns = {"r_x": pa.int64(), "i": pa.int32()}
-
-    def find(text: str) -> Expr:
-        return bind(sqlglot.parse_one(text, read="spark"), columns, "ON", qualifiers)
-
-    assert find("r.x") == Column("r_x", pa.int64())
-    assert find("R.X") == Column("r_x", pa.int64())
-    assert find("left.x") == Column("i", pa.int32())
-    with pytest.raises(QueryError, match=r"ON: the column must exist; got r\.y"):
-        find("r.y")
-    with pytest.raises(
-        QueryError, match=r"must name a stream of the query; got q\.x\. There are: r"
-    ):
-        find("q.x")
-
-
 def test_constants_are_computed_when_bound() -> None:
     assert bound("1 + 2 * 3") == Literal(7, pa.int32())
     late = bound("ts > '2020-01-01'")

@@ -197,18 +197,8 @@ class Side:
         return self._name
 
 
-class Functions:
-    """Functions by name, as attributes: ``fn.sqrt("x")`` is ``call("sqrt", "x")``."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return lambda *args: call(name, *args)
-
-
 left = Side("left")
 right = Side("right")
-fn = Functions()
 
 
 def col(name: str) -> Expression:

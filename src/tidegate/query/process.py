@@ -39,7 +39,6 @@ Keys = str | Sequence[str] | KeyFunction | None
 Output = tuple[tuple[str, pa.DataType], ...]
 
 _KEY = "key"
-_KEPT = {"snapshot": UserProcess.snapshot, "restore": UserProcess.restore}
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,7 @@ from tidegate.query.sqltype import sql_type
 from tidegate.query.textual import ilike, like
 from tidegate.schema import type_name
 
-__all__ = ["Qualifiers", "UnknownKernel", "bind", "bind_predicate", "sql_type"]
-
-Qualifiers = Mapping[str, Mapping[str, str]]
-"""For every alias of a stream the plain column name behind each of its columns."""
+__all__ = ["UnknownKernel", "bind", "bind_predicate", "sql_type"]
 
 _ARITHMETIC = {
     exp.Add: "add",
@@ -67,28 +64,18 @@ _UNSIGNED = {
 }
 
 
-def bind(
-    node: exp.Expr,
-    columns: Mapping[str, pa.DataType],
-    where: str,
-    qualifiers: Qualifiers | None = None,
-) -> Expr:
+def bind(node: exp.Expr, columns: Mapping[str, pa.DataType], where: str) -> Expr:
     """Resolve the names of an expression and give it Spark's types.
 
     Raises QueryError for a mistake, UnknownKernel for what only Spark can evaluate. A bare NULL
     becomes a string. A constant that cannot be read as what it stands beside is found now.
     """
-    return _Binder(columns, where, qualifiers or {}).expression(node, NULL)
+    return _Binder(columns, where).expression(node, NULL)
 
 
-def bind_predicate(
-    node: exp.Expr,
-    columns: Mapping[str, pa.DataType],
-    where: str,
-    qualifiers: Qualifiers | None = None,
-) -> Expr:
+def bind_predicate(node: exp.Expr, columns: Mapping[str, pa.DataType], where: str) -> Expr:
     """The same for a condition, which must be boolean."""
-    bound = _Binder(columns, where, qualifiers or {}).expression(node, BOOL)
+    bound = _Binder(columns, where).expression(node, BOOL)
     if bound.type != BOOL:
         got = f"{node.sql('spark')} of type {type_name(bound.type)}"
         raise QueryError(where, "a condition must be boolean", got, "Compare it with something.")
@@ -98,12 +85,9 @@ def bind_predicate(
 class _Binder:
     """One binding: the columns in scope and where messages point."""
 
-    def __init__(
-        self, columns: Mapping[str, pa.DataType], where: str, qualifiers: Qualifiers
-    ) -> None:
+    def __init__(self, columns: Mapping[str, pa.DataType], where: str) -> None:
         self.columns = columns
         self.where = where
-        self.qualifiers = qualifiers
 
     def expression(self, node: exp.Expr, null: pa.DataType) -> Expr:
         """The whole expression; a bare NULL takes the type `null`, or string."""
@@ -285,19 +269,10 @@ class _Binder:
         return function.build([self.bind(n) for n in nodes], self.where)
 
     def _column(self, node: exp.Column) -> Expr:
-        parts = [part.name for part in node.parts]
-        if len(parts) > 1 and self._match(parts[0], self.qualifiers) is not None:
-            alias = self.qualifiers[str(self._match(parts[0], self.qualifiers))]
-            found = self._known(parts[1], alias, f"{parts[0]}.{parts[1]}")
-            return self._fields(self._typed(alias[found]), parts[2:])
-        if len(parts) > 1 and self._match(parts[0], self.columns) is None:
-            raise QueryError(
-                self.where,
-                "a qualified column must name a stream of the query",
-                ".".join(parts),
-                near(parts[0], list(self.qualifiers)),
-            )
-        return self._fields(self._typed(self._known(parts[0], self.columns, parts[0])), parts[1:])
+        """A column, and the fields of a struct that follow its name."""
+        name, *fields = (part.name for part in node.parts)
+        found = self._known(name, self.columns, ".".join([name, *fields]))
+        return self._fields(self._typed(found), fields)
 
     def _typed(self, name: str) -> Expr:
         type_ = self.columns[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,7 +14,6 @@ from tidegate.plan.physical import SPARK, Plan
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.sink.protocol import Output
-from tidegate.source.protocol import Connector
 from tidegate.state.store import Store
 
 DEFAULT_ROWS = 100_000
@@ -53,9 +51,7 @@ class SampleRun:
     loads: tuple[Load, ...]
 
 
-def sample_run(
-    plan: Plan, rows: int = DEFAULT_ROWS, connectors: Mapping[str, Connector] | None = None
-) -> SampleRun:
+def sample_run(plan: Plan, rows: int = DEFAULT_ROWS) -> SampleRun:
     """Run the first rows of all streams together, in this process, one instance per subquery.
 
     Results and state are thrown away.
@@ -67,8 +63,8 @@ def sample_run(
         raise UnavailableError(
             "sample", "runs without Spark", reason, "Give --instances by your own measurements."
         )
-    _run(plan, min(rows, _WARM_ROWS), 1, connectors)
-    reports = _run(plan, rows, _BATCHES, connectors)
+    _run(plan, min(rows, _WARM_ROWS), 1)
+    reports = _run(plan, rows, _BATCHES)
     loads = {s.name: Load(s.name, 0, 0) for s in plan.subqueries}
     for report in reports:
         for name, counts in zip(report.subqueries, report.instance_counts, strict=True):
@@ -77,12 +73,10 @@ def sample_run(
     return SampleRun(sum(r.rows_in for r in reports), len(reports), tuple(loads.values()))
 
 
-def _run(
-    plan: Plan, rows: int, batches: int, connectors: Mapping[str, Connector] | None
-) -> list[BatchReport]:
+def _run(plan: Plan, rows: int, batches: int) -> list[BatchReport]:
     sinks = {target.name: _Nowhere() for target in plan.targets}
     options = RunOptions(instances=1, batch_rows=-(-rows // batches))
-    loop = prepare(plan, Place(NO_SPARK), sinks, options, connectors=connectors)
+    loop = prepare(plan, Place(NO_SPARK), sinks, options)
     reports: list[BatchReport] = []
     try:
         while sum(r.rows_in for r in reports) < rows and (report := loop.step()) is not None:

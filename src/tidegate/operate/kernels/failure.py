@@ -26,18 +26,13 @@ class RowFailure(Exception):
         super().__init__(requirement, got, remedy)
 
 
-def checked(
-    kernel: Callable[..., Any],
-    *args: Any,
-    requirement: str = OVERFLOW,
-    remedy: str = OVERFLOW_REMEDY,
-) -> Any:
-    """Run an Arrow kernel that fails as a whole, and on failure name the first row that made it."""
+def checked(kernel: Callable[..., Any], *args: Any) -> Any:
+    """Run an Arrow kernel that overflows as a whole, and name the first row that made it fail."""
     try:
         return kernel(*args)
     except pa.ArrowInvalid:
         row = _first_failure(kernel, args)
-        raise RowFailure(requirement, show_row(args, row), remedy) from None
+        raise RowFailure(OVERFLOW, show_row(args, row), OVERFLOW_REMEDY) from None
 
 
 def reject(bad: Any, args: tuple[Any, ...], requirement: str, remedy: str) -> None:
