@@ -21,6 +21,7 @@ from tidegate.execute.retention import (
     PaneKeeper,
     keepers,
 )
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -30,7 +31,7 @@ ADDED = 0
 
 
 def segment(name: str, *buckets: int, sealed: int = WHOLE) -> Segment:
-    return Segment(name, len(buckets), 100, 0, buckets, 0, 1, sealed)
+    return Segment(name, len(buckets), 100, 0, BucketSet.of(buckets), 0, 1, sealed)
 
 
 def test_a_whole_stands_for_what_is_older_in_its_buckets_only() -> None:
@@ -174,7 +175,7 @@ def test_what_was_added_stays_after_what_it_adds_to(store: Store) -> None:
     assert held(store, after) == before
     assert after[1] == made[1]
     assert after[3] == made[3]
-    assert after[0].buckets == (1,), "three of its four buckets were dead"
+    assert list(after[0].buckets) == [1], "three of its four buckets were dead"
 
 
 def test_compaction_of_a_state_that_is_live_leaves_it(store: Store) -> None:

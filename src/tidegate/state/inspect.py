@@ -13,6 +13,7 @@ from typing import Any
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment, verify_segment
 from tidegate.state.store import Store
@@ -98,7 +99,7 @@ def _mapping(of: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _operator(segments: Sequence[Segment]) -> dict[str, Any]:
-    live = set().union(*(segment.buckets for segment in segments))
+    live = BucketSet.union(segment.buckets for segment in segments)
     return {
         "segments": len(segments),
         "rows": sum(segment.rows for segment in segments),

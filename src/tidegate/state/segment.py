@@ -23,13 +23,14 @@ import pyarrow.compute as pc
 from pyarrow import ipc
 
 from tidegate.errors import CheckpointError, StateError
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.files import Files, guard
+from tidegate.state.seal import REMEDY
 
 if TYPE_CHECKING:
     from tidegate.state.store import Store
 
 VERSION = 1
-REMEDY = "Restore the file from a copy, or restart from an empty checkpoint; nothing was changed."
 CACHE_BYTES = 256 * 2**20
 """How much of remote segments a process keeps in memory."""
 
@@ -41,7 +42,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=-]*")
 class Segment:
     """What a manifest says of one segment file: enough to find it, to check it and to skip it.
 
-    `buckets` are sorted and distinct; `low` and `high` are the least and the greatest value of the
+    `buckets` are those it has rows of; `low` and `high` are the least and the greatest value of the
     order column (0 and -1 when there are no rows); `sealed` is a number the writer gives and the
     operator reads (for aggregates: rows with pane < sealed are whole panes).
     """
@@ -50,7 +51,7 @@ class Segment:
     rows: int
     bytes: int
     checksum: int
-    buckets: tuple[int, ...]
+    buckets: BucketSet
     low: int
     high: int
     sealed: int
@@ -59,23 +60,6 @@ class Segment:
     def path(self) -> str:
         """The file's name below the root of the store."""
         return f"segment/{self.name}.arrow"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form; buckets are a bit set in hexadecimal, a quarter byte per bucket."""
-        bits = 0
-        if self.buckets:
-            flags = np.zeros(self.buckets[-1] + 1, np.uint8)
-            flags[list(self.buckets)] = 1
-            bits = int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
-        return {**self.__dict__, "buckets": format(bits, "x")}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Segment:
-        """The inverse of `to_dict`; anything else is a KeyError, TypeError or ValueError."""
-        bits = int(fields["buckets"], 16)
-        raw = np.frombuffer(bits.to_bytes(bits.bit_length() // 8 + 1, "little"), np.uint8)
-        set_ = np.flatnonzero(np.unpackbits(raw, bitorder="little")).tolist()
-        return cls(**{**fields, "buckets": tuple(set_)})
 
 
 def write_segment(
@@ -117,7 +101,7 @@ def write_segment(
         rows=table.num_rows,
         bytes=out.bytes,
         checksum=out.checksum,
-        buckets=tuple(buckets.tolist()),
+        buckets=BucketSet.of(buckets),
         low=int(position.min()) if len(position) else 0,
         high=int(position.max()) if len(position) else -1,
         sealed=int(sealed),
@@ -127,7 +111,7 @@ def write_segment(
 def read_segment(
     store: Store,
     segment: Segment,
-    buckets: Sequence[int] | None = None,
+    buckets: npt.ArrayLike | BucketSet | None = None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
     """The rows of some buckets (None: all), in the segment's order; some columns (None: all).
@@ -146,11 +130,12 @@ def read_segment(
         return table
     have = np.frombuffer(base64.b64decode(metadata[b"tidegate.buckets"]), "<i4")
     offsets = np.frombuffer(base64.b64decode(metadata[b"tidegate.offsets"]), "<i8")
-    chosen = np.isin(have, np.asarray(buckets, dtype=np.int64))
+    wanted = np.asarray(buckets, dtype=np.int64)
+    chosen = np.isin(have, wanted)
     if chosen.all():
         return table
     if not len(offsets):
-        return table.filter(pa.array(np.isin(table.column("bucket").to_numpy(), buckets)))
+        return table.filter(pa.array(np.isin(table.column("bucket").to_numpy(), wanted)))
     return _slices(table, chosen, offsets)
 
 

@@ -28,8 +28,8 @@ from tidegate.state.files import (
     is_temporary,
     reason,
 )
-from tidegate.state.manifest import VERSION, Manifest, check_version, seal, unseal
-from tidegate.state.segment import REMEDY
+from tidegate.state.manifest import VERSION, Manifest, check_version
+from tidegate.state.seal import REMEDY, seal, unseal
 
 META = "meta.json"
 FOLDERS = ("manifest", "segment", "gate", "staged")
