@@ -1,12 +1,14 @@
 """The buckets that a segment has rows of, a bit each, between segments and whoever owns buckets.
 
 With thousands of buckets and of segments, what is asked of every segment in every batch must not
-loop over numbers in Python: here it is a few operations on whole arrays.
+loop over buckets in Python: here it is an operation on whole numbers of as many bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -15,11 +17,9 @@ import numpy.typing as npt
 
 from tidegate.state.packed import pack, unpack
 
-Flags = npt.NDArray[np.bool_]
-
 
 class BucketSet:
-    """An immutable set of buckets; made by `of`, `where` and `from_text`.
+    """An immutable set of buckets, with the operators of Python's sets; made by `of` or `where`.
 
     Equal sets of a process are one object, also when they come out of a pickle: all segments of an
     instance share the set of its buckets, and a job that lists a thousand of them carries it once.
@@ -28,15 +28,15 @@ class BucketSet:
 
     __slots__ = ("__weakref__", "_bits", "_text")
 
-    _bits: bytes
+    _bits: int
     _text: str | None
 
     @staticmethod
     def of(buckets: npt.ArrayLike) -> BucketSet:
-        """The set of some buckets, in any order; below 0 there are none."""
+        """The set of some buckets, in any order; a ValueError where one is below 0."""
         numbers = np.asarray(buckets, np.int64)
         if not len(numbers):
-            return _shared(b"")
+            return _shared(0)
         if numbers.min() < 0:
             raise ValueError(f"buckets are numbered from 0 on, got {numbers.min()}")
         flags = np.zeros(int(numbers.max()) + 1, np.bool_)
@@ -44,63 +44,62 @@ class BucketSet:
         return BucketSet.where(flags)
 
     @staticmethod
-    def where(flags: Flags) -> BucketSet:
+    def where(flags: npt.NDArray[np.bool_]) -> BucketSet:
         """The buckets whose flag is set, by their number."""
-        return _shared(np.packbits(flags, bitorder="little").tobytes().rstrip(b"\0"))
+        return _shared(int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little"))
 
     @staticmethod
     def union(sets: Iterable[BucketSet]) -> BucketSet:
         """The buckets that are in any of some sets."""
-        distinct = [s._bits for s in dict.fromkeys(sets)]
-        every = np.zeros(max(map(len, distinct), default=0), np.uint8)
-        for bits in distinct:
-            every[: len(bits)] |= np.frombuffer(bits, np.uint8)
-        return _shared(every.tobytes())
+        return _shared(reduce(or_, (s._bits for s in dict.fromkeys(sets)), 0))
 
     @staticmethod
     def from_text(text: str) -> BucketSet:
         """The set whose `text` this is; anything else is a ValueError."""
-        return _shared(unpack(text).rstrip(b"\0"))
+        return _shared(int.from_bytes(unpack(text), "little"))
 
     @property
     def text(self) -> str:
-        """A short form for JSON: a hundred bytes for regular sets, at most 1/6 byte a bucket."""
+        """A short form for JSON: some thirty characters where the buckets follow a pattern, and
+        never more than a sixth of one for each bucket."""
         if self._text is None:
-            self._text = pack(self._bits)
+            self._text = pack(self._bytes())
         return self._text
 
     def numbers(self) -> npt.NDArray[np.int64]:
-        """The buckets, ascending. Costs microseconds per thousand, and is not kept."""
-        raw = np.frombuffer(self._bits, np.uint8)
+        """The buckets, ascending; costs a microsecond per thousand, and is not kept."""
+        raw = np.frombuffer(self._bytes(), np.uint8)
         return np.flatnonzero(np.unpackbits(raw, bitorder="little"))
-
-    def flags(self, buckets: int) -> Flags:
-        """For each of so many buckets whether it is in the set."""
-        # Not unpackbits(count=): where there are no bits at all, it leaves what it adds undefined.
-        raw = np.zeros(-(-buckets // 8), np.uint8)
-        held = np.frombuffer(self._bits, np.uint8)[: len(raw)]
-        raw[: len(held)] = held
-        return np.unpackbits(raw, bitorder="little")[:buckets].astype(np.bool_)
-
-    def within(self, flags: Flags) -> BucketSet:
-        """Those of its buckets whose flag is set; beyond the flags there are none."""
-        return BucketSet.where(self.flags(len(flags)) & flags)
 
     def owner(self, owners: npt.NDArray[np.integer[Any]]) -> int | None:
         """The instance that owns all of its buckets, None where there is no single one."""
         mine = owners[self.numbers()]
         return int(mine[0]) if len(mine) and (mine == mine[0]).all() else None
 
+    def _bytes(self) -> bytes:
+        return self._bits.to_bytes(-(-self._bits.bit_length() // 8), "little")
+
+    def __and__(self, other: BucketSet) -> BucketSet:
+        return _shared(self._bits & other._bits)
+
+    def __or__(self, other: BucketSet) -> BucketSet:
+        return _shared(self._bits | other._bits)
+
+    def __sub__(self, other: BucketSet) -> BucketSet:
+        return _shared(self._bits & ~other._bits)
+
     def __iter__(self) -> Iterator[int]:
         return iter(self.numbers().tolist())
 
     def __len__(self) -> int:
-        return int.from_bytes(self._bits, "little").bit_count()
+        return self._bits.bit_count()
 
     def __contains__(self, bucket: object) -> bool:
-        if not isinstance(bucket, int | np.integer) or not 0 <= bucket < 8 * len(self._bits):
-            return False
-        return bool(self._bits[bucket // 8] >> int(bucket % 8) & 1)
+        return (
+            isinstance(bucket, int | np.integer)
+            and bucket >= 0
+            and bool(self._bits >> int(bucket) & 1)
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return self.numbers().astype(np.int64 if dtype is None else dtype, copy=False)
@@ -118,11 +117,11 @@ class BucketSet:
         return f"BucketSet.of({self.numbers().tolist()})"
 
 
-_known: WeakValueDictionary[bytes, BucketSet] = WeakValueDictionary()
+_known: WeakValueDictionary[int, BucketSet] = WeakValueDictionary()
 
 
-def _shared(bits: bytes) -> BucketSet:
-    """The set of these bits, which end with a set one: the one there is, or a new one.
+def _shared(bits: int) -> BucketSet:
+    """The set of these bits: the one there is, or a new one.
 
     Two threads may make one each. They are equal all the same; only memory is lost.
     """
