@@ -18,6 +18,7 @@ from tidegate.plan.physical import AggregatePlan, Port
 from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.schema import TIME
 from tidegate.spans import Spans
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -95,16 +96,16 @@ def _state(
     store: Store, job: Job, instance: int, spec: AggregateSpec
 ) -> tuple[list[pa.Table], list[pa.Table]]:
     """Partials of panes that are complete now, in the order of batches, and sealed panes in use."""
-    buckets = job.mapping.owned_by(instance)
+    own = BucketSet.of(job.mapping.owned_by(instance))
     sealed = sealed_before(spec, job.frontier_us)
     was_sealed = sealed_before(spec, job.previous_us)
     was_needed = needed_from(spec, job.previous_us)
     waiting, panes = [], []
     for segment in job.state.get(PANES, ()):
-        mine = [b for b in segment.buckets if job.mapping.owners[b] == instance]
+        mine = segment.buckets & own
         if not mine:
             continue
-        rows = read_segment(store, segment, buckets if len(mine) == len(buckets) else mine)
+        rows = read_segment(store, segment, mine)
         pane = rows.column("pane").to_numpy()
         is_sealed = pane < segment.sealed
         due = ~is_sealed & (pane >= was_sealed) & (pane < sealed)

@@ -26,6 +26,7 @@ from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.route.bucket import bucket_of
 from tidegate.schema import TIME
 from tidegate.spans import Spans
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -83,12 +84,12 @@ def _held(
     store: Store, job: Job, spec: TupleSpec, touched: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> tuple[pa.Table, int]:
     """What is stored of some buckets, dead tuples among it, and in how many segments."""
-    wanted = set(touched.tolist())
+    wanted = BucketSet.of(touched)
     parts = [spec.state_schema.empty_table()]
     stored = job.state.get(TUPLES, ())
     horizon = BucketHorizon.of(stored)
     for segment in stored:
-        mine = [b for b in horizon.needed(segment) if b in wanted]
+        mine = horizon.needed(segment) & wanted
         if mine:
             rows = read_segment(store, segment, mine).select(spec.state_schema.names)
             parts.append(rows.filter(pa.array(ints(rows, "rank") >= 0)))
@@ -162,9 +163,9 @@ def _snapshots(store: Store, job: Job, mine: set[int], touched: set[int]) -> dic
     """The stored objects that the batch concerns: those it touches, and those with a timer due."""
     found: dict[int, bytes] = {}
     stored = job.state.get(BUCKETS, ())
-    horizon = BucketHorizon.of(stored)
+    horizon, owned = BucketHorizon.of(stored), BucketSet.of(sorted(mine))
     for segment in stored:
-        own = [b for b in horizon.needed(segment) if b in mine]
+        own = horizon.needed(segment) & owned
         if not own:
             continue
         times = read_segment(store, segment, own, ["bucket", "pending_us"])

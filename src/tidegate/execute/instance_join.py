@@ -41,6 +41,7 @@ from tidegate.plan.physical import JoinPlan, Port
 from tidegate.route.bucket import bucket_of, hash_of
 from tidegate.schema import TIME
 from tidegate.spans import Spans
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
@@ -173,7 +174,7 @@ def _stored(store: Store, job: Job, side: int, instance: int) -> list[Held]:
     owners = np.asarray(job.mapping.owners, np.int32)
     # Where all new tuples are seen, the stored ones are divided.
     seen = _sees(KEY if job.spread == ALL else job.spread, job, side, instance, owners)
-    held = []
+    held, wanted = [], BucketSet.where(seen)
     keeper = SideKeeper(_join(job), side)
     horizon = keeper.horizon(job.previous_us, job.before[side])
     for segment in job.state.get(SIDES[side], ()):
@@ -183,7 +184,7 @@ def _stored(store: Store, job: Job, side: int, instance: int) -> list[Held]:
             rows = _adapted(job, side, read_segment(store, segment), seen)
             held.append(Held(rows))
             continue
-        mine = tuple(b for b in segment.buckets if seen[b])
+        mine = segment.buckets & wanted
         if mine:
             # Another query may have written the same file at the same place before.
             file = (store.location, segment.name, segment.checksum)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from tidegate.batch import MAX_US, MIN_US, TS
 from tidegate.operate.aggregate.pane import AggregateSpec, needed_from, sealed_before
 from tidegate.operate.join.match import RANK, arranged, ints
 from tidegate.plan.physical import AggregatePlan, JoinPlan, Operator, ProcessPlan, TuplePlan
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import DEAD_SHARE, by_bucket
 from tidegate.state.segment import Segment
 
@@ -116,7 +117,9 @@ class PaneHorizon:
         return no_complete and no_partial
 
     def whole(self, segment: Segment) -> bool:
-        return segment.low >= max(self.needed, self.sealed)
+        partials_from = max(segment.low, segment.sealed)
+        no_dead_partial = segment.high < segment.sealed or partials_from >= self.sealed
+        return segment.low >= self.needed and no_dead_partial
 
 
 @dataclass(frozen=True)
@@ -212,12 +215,11 @@ class SideKeeper:
         return arranged(self.join.spec, self.side, rows.combine_chunks())
 
     def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
-        kin: list[int | None] = []
-        for segment in segments:
-            mine = {owners[b] for b in segment.buckets}
-            one = mine.pop() if len(mine) == 1 else -1
-            kin.append(one if segment.sealed == self.way else None)
-        return kin
+        by_bucket = np.asarray(owners, np.int32)
+        distinct = dict.fromkeys(s.buckets for s in segments)
+        several = -1
+        owner = {b: by if (by := b.owner(by_bucket)) is not None else several for b in distinct}
+        return [owner[s.buckets] if s.sealed == self.way else None for s in segments]
 
 
 WHOLE = 1
@@ -228,27 +230,26 @@ WHOLE = 1
 class BucketHorizon:
     """Of every bucket, the newest segment that has the whole of it, and what came after."""
 
-    older: frozenset[tuple[str, int]]
-    """Segments and buckets that it stands for."""
+    held: Mapping[str, BucketSet]
+    """By the names of segments, their buckets that are not in a newer whole."""
     sealed: int = WHOLE
 
     @staticmethod
     def of(segments: Sequence[Segment]) -> BucketHorizon:
-        older: set[tuple[str, int]] = set()
-        past: dict[int, list[str]] = {}
-        for segment in segments:
-            for bucket in segment.buckets:
-                if segment.sealed == WHOLE:
-                    older.update((name, bucket) for name in past.get(bucket, ()))
-                past.setdefault(bucket, []).append(segment.name)
-        return BucketHorizon(frozenset(older))
+        held, newer = dict[str, BucketSet](), BucketSet.of(())
+        for segment in reversed(segments):
+            held[segment.name] = segment.buckets - newer
+            if segment.sealed == WHOLE:
+                newer |= segment.buckets
+        return BucketHorizon(held)
 
-    def needed(self, segment: Segment) -> tuple[int, ...]:
+    def needed(self, segment: Segment) -> BucketSet:
         """The buckets of a segment that are not in a newer whole."""
-        return tuple(b for b in segment.buckets if (segment.name, b) not in self.older)
+        return self.held[segment.name]
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
-        return np.isin(ints(rows, "bucket"), self.needed(segment))
+        live: npt.NDArray[np.bool_] = np.isin(ints(rows, "bucket"), self.needed(segment).numbers())
+        return live
 
     def passed(self, segment: Segment) -> bool:
         return not self.needed(segment)

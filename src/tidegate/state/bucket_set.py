@@ -95,11 +95,9 @@ class BucketSet:
         return self._bits.bit_count()
 
     def __contains__(self, bucket: object) -> bool:
-        return (
-            isinstance(bucket, int | np.integer)
-            and bucket >= 0
-            and bool(self._bits >> int(bucket) & 1)
-        )
+        if not isinstance(bucket, int | np.integer) or bucket < 0:
+            return False
+        return bool(self._bits >> int(bucket) & 1)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return self.numbers().astype(np.int64 if dtype is None else dtype, copy=False)
