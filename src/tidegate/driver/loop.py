@@ -29,6 +29,7 @@ from tidegate.sink.part import PartWriter
 from tidegate.sink.protocol import Output, Sink
 from tidegate.source.uri import open_uri
 from tidegate.spans import Spans, added
+from tidegate.state.epoch_log import shortened
 from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
@@ -299,6 +300,7 @@ class Loop:
         segments = manifest.segments()
         self.summary.counters = dict(manifest.counters)
         self.summary.epochs = manifest.epochs
+        self.summary.epochs_logged = manifest.epochs_logged
         self.summary.finished = manifest.finished
         self.summary.state_rows = sum(s.rows for s in segments)
         self.summary.state_bytes = sum(s.bytes for s in segments)
@@ -317,7 +319,7 @@ class Loop:
         operators: dict[str, tuple[Segment, ...]] = {}
         for stage, found in zip(self._stages, outcomes, strict=True):
             operators |= stage.operators(found, cut.frontier_us, counters)
-        return replace(
+        manifest = replace(
             self._manifest,
             batch=self._manifest.batch + 1,
             mappings={j.subquery.name: recorded(j.mapping) for j in jobs},
@@ -328,6 +330,7 @@ class Loop:
             epochs=tuple(epochs),
             finished=cut.exhausted,
         )
+        return shortened(self.store, manifest)
 
     def _counters(self, cut: Cut, outcomes: Outcomes, outputs: Sequence[Output]) -> dict[str, int]:
         """The sums over all batches, with those of this one."""

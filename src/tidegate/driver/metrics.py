@@ -64,6 +64,8 @@ class Summary:
 
     counters: dict[str, int] = field(default_factory=dict)
     epochs: Sequence[Mapping[str, Any]] = ()
+    """The newest epochs; the checkpoint has the `epochs_logged` before them in files."""
+    epochs_logged: int = 0
     reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=KEPT_REPORTS))
     finished: bool = False
     state_rows: int = 0
@@ -101,6 +103,7 @@ class Summary:
             "compared": self.counters.get("compared", 0),
             "per_instance": self._per_instance(),
             "epochs": [dict(e) for e in self.epochs],
+            "epochs_logged": self.epochs_logged,
             "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)
             if reports
             else 0.0,
@@ -139,6 +142,8 @@ class Summary:
             lines.append(
                 f"{d['comparisons']:,} comparisons by the definition, {d['compared']:,} made"
             )
+        if self.epochs_logged:
+            lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1
         lines += [
             f"{e['subquery'] + ' ' if several else ''}epoch {e['epoch']}: "

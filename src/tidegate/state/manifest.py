@@ -27,7 +27,8 @@ class Manifest:
     `mappings` has, by subquery, its `epoch`, its `instances` and the `owners` of its buckets.
     `operators` has the live segments of each part of the state, oldest first, by subquery and what
     they hold ("join/left"). `sources`, `policy` and `epochs` are the loop's own, as JSON values
-    (str, int, float, bool, None, lists, dicts with str keys).
+    (str, int, float, bool, None, lists, dicts with str keys). Of the history of mappings `epochs`
+    has the newest; `epochs_logged` says how many were before them (`epoch_log`).
     `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
     """
@@ -40,6 +41,7 @@ class Manifest:
     counters: Mapping[str, int] = field(default_factory=dict)
     policy: Mapping[str, Any] = field(default_factory=dict)
     epochs: tuple[Mapping[str, Any], ...] = ()
+    epochs_logged: int = 0
     finished: bool = False
     files: tuple[str, ...] = ()
     version: int = VERSION
