@@ -15,8 +15,9 @@ from tidegate.driver.connection import Inlet, Spooling
 from tidegate.driver.metrics import BatchReport, Summary, imbalance
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.recovery import enter
+from tidegate.driver.retirement import Retirement
 from tidegate.driver.stage import Stage
-from tidegate.errors import OptionError, near
+from tidegate.errors import OptionError, StateError, near
 from tidegate.execute.executor import Executor, Outcomes
 from tidegate.execute.gather import gather, side_outputs
 from tidegate.execute.job import Job
@@ -77,6 +78,7 @@ class Loop:
         """Held where the intake is used: by the loop between batches, by who announces."""
         self._closing: list[Callable[[], None]] = []
         self._lock = Lock(store)
+        self._retirement = Retirement(store)
         self._intake = Intake(plan.hold)
         self._stages = [
             Stage(plan, number, store, telling)
@@ -98,12 +100,24 @@ class Loop:
             while not self._stop.is_set() and not self._manifest.finished:
                 if self.step() is None:
                     self._clock.sleep(self.options.poll_s)
-        finally:
-            self.close()
+        except BaseException:
+            with suppress(StateError):  # the first error is the one to tell
+                self.close()
+            raise
+        self.close()
         return self.summary
 
     def close(self) -> None:
-        """Let go of threads, the sink, the executor and the checkpoint."""
+        """Let go of threads, the sink, the executor and the checkpoint.
+
+        Raises the StateError of a deletion that failed after the last batch, when all is let go.
+        """
+        try:
+            self._retirement.close()
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
         for stage in self._stages:
             stage.close()
         for sink in self.sinks.values():
@@ -161,6 +175,7 @@ class Loop:
         """One batch; None when there is nothing to do now, or ever again."""
         if self._manifest.finished:
             return None
+        self._retirement.check()
         batch = self._manifest.batch + 1
         started = self._clock.now()
         spans = Spans(self._clock)
@@ -184,7 +199,6 @@ class Loop:
         self._observe("before commit", batch)
         self.store.publish(manifest)
         self._observe("after commit", batch)
-        self.store.retire(self._manifest, manifest)
         spans.mark("commit")
         for sink in self.sinks.values():
             sink.publish(BatchId(batch))
@@ -193,6 +207,7 @@ class Loop:
             self._intake.forget()
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
+        self._retirement.retire(previous, manifest)
         for stage in self._stages:
             stage.compact(manifest)
         return self._report(previous, manifest, outcomes, self._clock.now() - started, spans)
