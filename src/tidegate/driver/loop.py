@@ -118,11 +118,11 @@ class Loop:
             self._let_go()
 
     def _let_go(self) -> None:
+        self.executor.close()  # first: stages wait for what it still has of theirs
         for stage in self._stages:
             stage.close()
         for sink in self.sinks.values():
             sink.close()
-        self.executor.close()
         for action in self._closing:
             action()
         self._lock.release()
@@ -209,7 +209,7 @@ class Loop:
         previous, self._manifest = self._manifest, manifest
         self._retirement.retire(previous, manifest)
         for stage in self._stages:
-            stage.compact(manifest)
+            stage.compact(manifest, self.executor)
         return self._report(previous, manifest, outcomes, self._clock.now() - started, spans)
 
     def _operate(self, cut: Cut, epochs: list[Mapping[str, Any]]) -> tuple[list[Job], Outcomes]:

@@ -8,7 +8,7 @@ from typing import Any
 from tidegate.clock import Clock
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.options import RunOptions
-from tidegate.execute.executor import Draft
+from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import ALL, Job, Outcome
 from tidegate.execute.job import KEY as BY_KEY
 from tidegate.execute.retention import SIDES, keepers
@@ -122,7 +122,7 @@ class Stage:
             after[self.key(what)] = (*kept, *written)
         return after
 
-    def compact(self, manifest: Manifest) -> None:
+    def compact(self, manifest: Manifest, executor: Executor) -> None:
         """Let the compactors know what was committed, and start what is worth it."""
         for what, compactor in self._compactors.items():
             segments = manifest.operators.get(self.key(what), ())
@@ -134,6 +134,7 @@ class Stage:
                     manifest.frontier_us,
                     manifest.counters.get(self.key(what), 0),
                     manifest.mappings[self.name]["owners"],
+                    executor,
                 )
 
     def close(self) -> None:

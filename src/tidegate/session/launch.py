@@ -8,10 +8,11 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike, cpu_count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyarrow.fs import FileSystem
 
@@ -37,6 +38,8 @@ from tidegate.state.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
 
 NO_SPARK = "none"
 DEFAULT_MASTER = "local[*]"
@@ -116,6 +119,9 @@ class DeferredExecutor(Executor):
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         return self._connected().run_batch(drafts)
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        return self._connected().submit(function, *arguments)
 
     def _connected(self) -> Executor:
         if self._executor is None:
