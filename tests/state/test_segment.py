@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow.fs import _MockFileSystem
 
+from tests.state.conftest import remember
 from tests.state.rows import rows
 from tidegate.errors import CheckpointError, StateError
 from tidegate.state import segment as segment_module
@@ -259,12 +260,11 @@ def test_local_slices_are_views_of_the_file(tmp_path: Path) -> None:
 def test_remote_segments_are_kept_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     store = _memory_store()
     made = [write_segment(store, n, rows([(0, 0, ord(n))]), "pane", 0) for n in "abc"]
-    memory = segment_module._Memory(2 * made[0].bytes, 100)
-    monkeypatch.setattr(segment_module, "_memory", memory)
+    memory = remember(monkeypatch, 2 * made[0].bytes)
     for segment in made:
         read_segment(store, segment)
         store.delete(segment.path)
-    assert memory.held_bytes == 2 * made[0].bytes
+    assert memory.bytes == 2 * made[0].bytes
     assert read_segment(store, made[1])["v"].to_pylist() == [ord("b")]
     with pytest.raises(StateError, match="no such file"):
         read_segment(store, made[0])
@@ -275,10 +275,9 @@ def test_a_segment_larger_than_the_memory_is_read_but_not_kept(
 ) -> None:
     store = _memory_store()
     segment = write_segment(store, "s", rows([(0, 0, 1)]), "pane", 0)
-    memory = segment_module._Memory(10, 100)
-    monkeypatch.setattr(segment_module, "_memory", memory)
+    memory = remember(monkeypatch, 10)
     assert read_segment(store, segment).num_rows == 1
-    assert memory.held_bytes == 0
+    assert memory.bytes == 0
 
 
 def test_decimals_keep_their_scale(store: Store) -> None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from tidegate.errors import StateError
 from tidegate.execute.executor import Executor
 from tidegate.execute.retention import Horizon, Keeper
+from tidegate.memory import MEMORY
 from tidegate.state.compaction import choose, compact, replace, replace_any
 from tidegate.state.segment import Segment, read_segment
 from tidegate.state.store import Store, StoreHandle
@@ -35,10 +36,17 @@ class Compactor:
     later batch to choose again.
     """
 
-    def __init__(self, store: Store, keeper: Keeper, label: str = "compact") -> None:
+    def __init__(
+        self,
+        store: Store,
+        keeper: Keeper,
+        label: str = "compact",
+        memory_bytes: int | None = None,
+    ) -> None:
         self._store = store
         self._keeper = keeper
         self._label = label
+        self._memory_bytes = memory_bytes
         self._pool = ThreadPoolExecutor(1, "tidegate-compact")
         self._running: Future[list[Rewrite]] | None = None
         self._considered: tuple[Segment, ...] = ()
@@ -139,6 +147,7 @@ class Compactor:
                 horizon,
                 group,
                 f"{batch:08d}-{self._label}-{number:02d}",
+                self._memory_bytes,
             )
             for number, group in enumerate(groups)
         ]
@@ -188,9 +197,15 @@ class Compactor:
 
 
 def rewritten(
-    handle: StoreHandle, keeper: Keeper, horizon: Horizon, group: Group, name: str
+    handle: StoreHandle,
+    keeper: Keeper,
+    horizon: Horizon,
+    group: Group,
+    name: str,
+    memory_bytes: int | None,
 ) -> Segment | None:
     """One group as one segment of its live rows, in this process; None where there are none."""
+    MEMORY.resize(memory_bytes)
     return compact(
         handle.open(),
         group,

@@ -24,6 +24,7 @@ from tidegate.execute.job import Job
 from tidegate.execute.retention import SIDES
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.intake import Cut, Intake
+from tidegate.memory import MEMORY
 from tidegate.plan.physical import QUERY_CLOUD, Plan
 from tidegate.route.mapping import even, recorded, switched
 from tidegate.sink.part import PartWriter
@@ -81,9 +82,10 @@ class Loop:
         self._retirement = Retirement(store)
         self._intake = Intake(plan.hold)
         self._stages = [
-            Stage(plan, number, store, telling)
+            Stage(plan, number, store, telling, options.memory_bytes)
             for number, telling in enumerate(telling_inputs(plan))
         ]
+        MEMORY.resize(options.memory_bytes)
         try:
             options.check_subqueries(
                 [s.name for s in plan.subqueries], shared=plan.strategy == QUERY_CLOUD

@@ -28,7 +28,14 @@ class Stage:
     Owned by the loop; what is asked with `scale` takes effect with the next batch.
     """
 
-    def __init__(self, plan: Plan, number: int, store: Store, telling: frozenset[int]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        number: int,
+        store: Store,
+        telling: frozenset[int],
+        memory_bytes: int | None = None,
+    ) -> None:
         self.subquery = subquery = plan.subqueries[number]
         self.target = plan.sole_target(number) if subquery.join is not None else None
         """The output whose rows tasks may write themselves, where they are many."""
@@ -36,9 +43,10 @@ class Stage:
         self._store = store
         self._held = plan.hold
         self._telling = telling
+        self._memory_bytes = memory_bytes
         self._outputs = plan.output_ports(number)
         self._compactors = {
-            what: Compactor(store, keeper, f"{subquery.name}-{what}-compact")
+            what: Compactor(store, keeper, f"{subquery.name}-{what}-compact", memory_bytes)
             for what, keeper in keepers(subquery.operator).items()
         }
         self._state: dict[str, tuple[Segment, ...]] = {}
@@ -106,6 +114,7 @@ class Stage:
             BY_KEY if by_key else ALL,
             parts,
             self._outputs,
+            self._memory_bytes,
         )
         return Draft(job, time_span(self.subquery, cut))
 

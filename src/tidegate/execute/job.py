@@ -69,7 +69,8 @@ class Job:
     `state` has the segments of the operator, by what they hold. For joins, `before` is how many
     tuples of each side came in earlier batches, and `spread` which instances see a new tuple.
     `parts` is where tasks may write the output themselves where it is large. `outputs` are the
-    ports that an output of the query takes.
+    ports that an output of the query takes. `memory_bytes` is what the caches of a process that
+    runs its tasks may hold; None leaves it to the process.
 
     Files that tasks write begin with `name`, which stands for all that makes their bytes: the
     tasks of a driver that died may write on, and then write the same as the replay, or elsewhere.
@@ -89,6 +90,7 @@ class Job:
     spread: str = ALL
     parts: PartWriter | None = None
     outputs: tuple[int, ...] = ()
+    memory_bytes: int | None = None
     name: str = field(init=False)
 
     @property

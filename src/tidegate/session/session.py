@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidegate.driver.loop import Observer
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.errors import OptionError, UnavailableError
+from tidegate.memory import bytes_of
 from tidegate.plan.explain import explain
 from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.plan.physical import OPERATOR_SET
@@ -181,8 +182,12 @@ class Session:
         routing: str = AUTO,
         exchange: str | None = None,
         strategy: str = OPERATOR_SET,
+        memory: str | int | None = None,
     ) -> RunningQuery:
-        """Start a query; instances and switches are for all subqueries, or by their names."""
+        """Start a query; instances and switches are for all subqueries, or by their names.
+
+        `memory` is what the caches of a worker may hold, as `"512MB"` or in bytes.
+        """
         if policy is not None and policy != "fixed":
             raise UnavailableError(
                 "policy",
@@ -199,6 +204,7 @@ class Session:
             switches=general,
             subquery_instances=instances if isinstance(instances, Mapping) else {},
             subquery_switches=own,
+            memory_bytes=None if memory is None else bytes_of(memory, "memory"),
         )
         place = replace(self._place, exchange=exchange) if exchange else self._place
         join = JoinOptions(method, routing, options.buckets)
