@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from tidegate.cli.main import invoke
+from tidegate.memory import MEMORY, bytes_of
 
 ROWS = [
     ("2024-01-01T00:00:01Z", "a", "5.0"),
@@ -180,6 +181,14 @@ def test_a_switch_is_in_the_summary():
     assert results("o") == EXPECTED
     epochs = json.loads(Path("s.json").read_text())["epochs"]
     assert [(e["batch"], e["instances"]) for e in epochs] == [(0, 2), (1, 5), (3, 1)]
+
+
+@pytest.mark.parametrize("size", ["0", "1KB", "2GB"])
+def test_memory_changes_no_result(size):
+    command = ["run", "q.sql", "--master", "none", "--out", "o", "--batch-rows", "2"]
+    assert invoke([*command, "--memory", size]) == 0
+    assert results("o") == EXPECTED
+    assert MEMORY.limit_bytes == bytes_of(size, "")
 
 
 def test_explain_says_where_things_run(capsys):

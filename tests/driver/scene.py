@@ -103,7 +103,11 @@ def drain(loop: Loop) -> int:
 
 
 def compacted(loop: Loop) -> None:
-    """Wait for the rewriting of state that the last batch started; the next one takes it in."""
+    """Wait for what the last batch left to others: deletions, and the rewriting of state.
+
+    The next one takes in what was rewritten.
+    """
+    loop._retirement.wait()
     for subquery in loop._subqueries:
         for compactor in subquery._compactors.values():
             compactor.wait()

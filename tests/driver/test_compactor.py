@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Future
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +17,18 @@ from pyarrow.fs import _MockFileSystem
 from tests.driver.scene import Row, compacted, drain, loop_of, memory, plan_of, rows_of, table
 from tests.state.faulty import Steps, faulty
 from tidegate.batch import MIN_US
+from tidegate.driver import compactor as compactor_module
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.loop import Loop
+from tidegate.errors import StateError
+from tidegate.execute.local import LocalExecutor
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
 from tidegate.sink.memory import MemorySink
 from tidegate.state.segment import Segment, write_segment
 from tidegate.state.store import Store
+
+T = TypeVar("T")
 
 LONG = (
     "SELECT k, SUM(v) AS v, COUNT(DISTINCT v) AS d, LAST(v) AS l "
@@ -161,6 +170,7 @@ def test_a_rewrite_of_segments_that_were_purged_meanwhile_is_dropped(store: Stor
     compactor.consider(3, segments, 0)
     compactor.wait()
     assert compactor.apply(segments[1:]) == tuple(segments[1:])
+    compactor.wait()
     assert not store.files.exists("segment/00000003-compact-00.arrow")
     compactor.close()
 
@@ -186,3 +196,104 @@ def test_a_failure_is_raised_by_the_next_batch(store: Store) -> None:
     compactor.wait()
     assert compactor.apply(segments[3:]) == tuple(segments[3:])
     compactor.close()
+
+
+class Tasks(LocalExecutor):
+    """Counts what it is given to run beside the batches, and runs it or not."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.broken = broken
+        self.given: list[Callable[..., object]] = []
+
+    def submit(self, function: Callable[..., T], *arguments: object) -> Future[T]:
+        self.given.append(function)
+        if not self.broken:
+            return super().submit(pickle.loads(pickle.dumps(function)), *arguments)
+        future: Future[T] = Future()
+        future.set_exception(BrokenExecutor("worker 7 is gone"))
+        return future
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of 40 rows are work for a task."""
+    monkeypatch.setattr(compactor_module, "TASK_ROWS", 40)
+
+
+def quarters(store: Store, batch: int, rows: int) -> list[Segment]:
+    """Four segments that are worth merging."""
+    return [partials(store, f"{batch + i:08d}-0000", [20] * rows, 0) for i in range(4)]
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_group_is_rewritten_by_a_task_and_a_small_one_here(store: Store) -> None:
+    tasks, compactor = Tasks(), Compactor(store, PaneKeeper(SPEC))
+    for batch, rows in ((0, 9), (10, 10)):
+        segments = quarters(store, batch, rows)
+        compactor.consider(batch, segments, 0, executor=tasks)
+        compactor.wait()
+        (made,) = compactor.apply(segments)
+        assert made.rows == 4 * rows
+        compactor.settle([made])
+    assert len(tasks.given) == 1
+    compactor.close()
+
+
+def test_many_bytes_make_a_group_large_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    segments = quarters(store, 0, 1)
+    for limit, given in ((sum(s.bytes for s in segments) + 1, 0), (1, 1)):
+        monkeypatch.setattr(compactor_module, "TASK_BYTES", limit)
+        tasks, compactor = Tasks(), Compactor(store, PaneKeeper(SPEC))
+        compactor.consider(0, segments, 0, executor=tasks)
+        compactor.wait()
+        assert len(tasks.given) == given
+        compactor.close()
+
+
+@pytest.mark.usefixtures("large")
+def test_a_task_that_died_leaves_its_group_as_it_was(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    compactor = Compactor(store, PaneKeeper(SPEC))
+    segments = quarters(store, 0, 10)
+    compactor.consider(3, segments, 0, executor=Tasks(broken=True))
+    compactor.wait()
+    assert compactor.apply(segments) == tuple(segments)
+    assert "4 segments stay as they are: worker 7 is gone" in caplog.text
+    compactor.consider(4, segments, 0, executor=Tasks())
+    compactor.wait()
+    (made,) = compactor.apply(segments)
+    assert made.rows == 40
+    compactor.close()
+
+
+@pytest.mark.usefixtures("large")
+def test_damage_that_a_task_finds_is_told_by_the_next_batch(store: Store) -> None:
+    compactor = Compactor(store, PaneKeeper(SPEC))
+    segments = quarters(store, 0, 10)
+    store.delete(segments[2].path)
+    compactor.consider(3, segments, 0, executor=Tasks())
+    compactor.wait()
+    with pytest.raises(StateError, match="00000002-0000"):
+        compactor.apply(segments)
+    compactor.close()
+
+
+def test_a_run_whose_groups_are_all_rewritten_by_tasks_has_the_same_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    for rows in (1, 10**9):
+        monkeypatch.setattr(compactor_module, "TASK_ROWS", rows)
+        source, sink, tasks = memory(), MemorySink(), Tasks()
+        loop = loop_of(plan_of(LONG), [source], (_MockFileSystem(), "c"), sink, instances=2)
+        loop.executor = tasks
+        for row in ROWS[:60]:
+            source.append(table(row))
+            step_and_compact(loop)
+        assert bool(tasks.given) == (rows == 1)
+        source.end()
+        drain(loop)
+        loop.close()
+        found.append((rows_of(sink), loop.manifest.segments()))
+    assert found[0] == found[1]

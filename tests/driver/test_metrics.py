@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tidegate.driver.metrics import KEPT_REPORTS, BatchReport, Summary, imbalance
+from tidegate.driver.metrics import (
+    KEPT_BYTES,
+    KEPT_REPORTS,
+    BatchReport,
+    Reports,
+    Summary,
+    imbalance,
+    size_bytes,
+)
 from tidegate.spans import Spans
 from tidegate.testing import ManualClock
 
@@ -82,6 +91,58 @@ def test_a_run_without_end_keeps_the_newest_batches_only() -> None:
     said = made.as_dict()
     assert said["batches_this_run"] == KEPT_REPORTS + 5
     assert said["rows_per_second"] == 200.0
+
+
+def large(batch: int, instances: int) -> BatchReport:
+    """A report as tasks make them: every mapping, key and number is an object of its own."""
+    counts = ("comparisons", "compared", "left", "right", "held", "outputs", "cpu_us", "taken")
+    return replace(
+        REPORT,
+        batch=batch,
+        frontier_us=10**15 + batch,
+        seconds=batch + 0.5,
+        spans_ms={f"step {i}": batch + i / 2 for i in range(5)},
+        tasks_ms={f"instance task {i}": batch + i / 2 for i in range(12)},
+        instance_counts=tuple(
+            {f"{name}": 1_000 + batch + i for i, name in enumerate(counts)}
+            for _ in range(instances)
+        ),
+        subqueries=("aggregate",) * instances,
+    )
+
+
+@pytest.mark.parametrize("instances", [1, 8, 64])
+def test_the_size_of_a_report_is_about_what_it_takes(instances: int) -> None:
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        made = [large(batch, instances) for batch in range(1_000, 1_100)]
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.5 < sum(map(size_bytes, made)) / taken < 2
+
+
+def test_reports_of_many_instances_take_no_more_memory() -> None:
+    made = Summary()
+    for batch in range(1_000):
+        made.add(large(batch, 64))
+        assert made.reports.bytes <= KEPT_BYTES
+    kept = len(made.reports)
+    assert 50 < kept < 1_000
+    assert [r.batch for r in made.reports] == list(range(1_000 - kept, 1_000))
+    assert made.reports.bytes == sum(map(size_bytes, made.reports))
+    said = made.as_dict()
+    assert said["batches_this_run"] == 1_000
+    assert said["latency_ms"]["p50"] == pytest.approx((1_000 - kept / 2) * 1e3, rel=0.01)
+
+
+def test_the_newest_report_is_kept_whatever_its_size() -> None:
+    reports = Reports(most_bytes=10)
+    for batch in range(3):
+        reports.append(replace(REPORT, batch=batch))
+    assert [r.batch for r in reports] == [2]
+    assert reports[-1] == reports[0:1][0]
 
 
 def test_the_text_names_switches_and_what_to_do_about_late_rows() -> None:

@@ -8,6 +8,7 @@ import pytest
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem, _MockFileSystem
 
 from tests.state.faulty import Steps, faulty
+from tidegate.memory import Memory
 from tidegate.state import segment as segment_module
 from tidegate.state.store import Store
 
@@ -46,5 +47,12 @@ def store(location: str | tuple[FileSystem, str]) -> Store:
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test is a process that has not read any segment yet."""
-    fresh = segment_module._Memory(segment_module.CACHE_BYTES, 65536)
-    monkeypatch.setattr(segment_module, "_memory", fresh)
+    monkeypatch.setattr(segment_module, "_verified", segment_module._Verified())
+    remember(monkeypatch, 2**28)
+
+
+def remember(monkeypatch: pytest.MonkeyPatch, limit_bytes: int) -> Memory:
+    """Let this process have so much memory for remote segments."""
+    memory = Memory(limit_bytes)
+    monkeypatch.setattr(segment_module, "_remote", memory.cache(1, segment_module._size))
+    return memory

@@ -12,15 +12,18 @@ from hypothesis import strategies as st
 from pyarrow.fs import _MockFileSystem
 
 from tests.state.rows import rows, triples
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import FANIN, choose, compact, replace
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 Row = tuple[int, int, int]
 
+FIRST = BucketSet.of([0])
+
 
 def sized(*counts: int) -> list[Segment]:
-    return [Segment(f"s{i}", n, n * 8, 0, (0,), 0, 0, 0) for i, n in enumerate(counts)]
+    return [Segment(f"s{i}", n, n * 8, 0, FIRST, 0, 0, 0) for i, n in enumerate(counts)]
 
 
 def chosen(counts: list[int], live: list[int] | None = None, **limits: int) -> list[list[str]]:
@@ -52,7 +55,7 @@ class TestChoose:
     def test_only_what_dies_together_is_merged(self) -> None:
         bounds = [(0, 9), (3, 4), (7, 9), (8, 9), (8, 12), (10, 12), (10, 11), (13, 13), (19, 19)]
         segments = [
-            Segment(f"s{i}", 100, 0, 0, (0,), low, high, 0) for i, (low, high) in enumerate(bounds)
+            Segment(f"s{i}", 100, 0, 0, FIRST, low, high, 0) for i, (low, high) in enumerate(bounds)
         ]
         groups = choose(segments, [100] * len(segments), cell=10)
         assert [[s.name for s in g] for g in groups] == [
@@ -115,11 +118,11 @@ class TestChoose:
         written, longest = 0, 0
         for number in range(600):
             count = sizes[number % len(sizes)]
-            segments.append(Segment(f"b{number}", count, 0, 0, (0,), 0, 0, 0))
+            segments.append(Segment(f"b{number}", count, 0, 0, FIRST, 0, 0, 0))
             for group in choose(segments, [s.rows for s in segments]):
                 total = sum(s.rows for s in group)
                 written += total
-                made = Segment(f"c{number}-{group[0].name}", total, 0, 0, (0,), 0, 0, 0)
+                made = Segment(f"c{number}-{group[0].name}", total, 0, 0, FIRST, 0, 0, 0)
                 segments = list(replace(segments, group, made))
             longest = max(longest, len(segments))
         total = sum(s.rows for s in segments)
@@ -132,7 +135,7 @@ class TestChoose:
         segments: list[tuple[Segment, int]] = []  # with the batch of its newest row
         written = 0
         for number in range(400):
-            segments.append((Segment(f"b{number}", 100, 0, 0, (0,), 0, 0, 0), number))
+            segments.append((Segment(f"b{number}", 100, 0, 0, FIRST, 0, 0, 0), number))
             segments = [(s, newest) for s, newest in segments if newest > number - 50]
             live = [min(s.rows, 100 * (newest - number + 50)) for s, newest in segments]
             plain = [s for s, _ in segments]
@@ -141,7 +144,7 @@ class TestChoose:
                 rows_left = sum(live[at : at + len(group)])
                 written += rows_left
                 newest = segments[at + len(group) - 1][1]
-                made = Segment(f"c{number}-{at}", rows_left, 0, 0, (0,), 0, 0, 0)
+                made = Segment(f"c{number}-{at}", rows_left, 0, 0, FIRST, 0, 0, 0)
                 segments[at : at + len(group)] = [(made, newest)]
                 live[at : at + len(group)] = [rows_left]
                 plain = [s for s, _ in segments]
@@ -157,7 +160,7 @@ class TestCompact:
         assert made is not None
         expected = [(0, 1, 1), (0, 1, 4), (0, 1, 5), (1, 0, 6), (1, 1, 3)]
         assert triples(read_segment(store, made)) == expected
-        assert (made.sealed, made.buckets, made.rows) == (9, (0, 1), 5)
+        assert (made.sealed, list(made.buckets), made.rows) == (9, [0, 1], 5)
         assert read_segment(store, old).num_rows == 3  # they go with their manifests
 
     def test_nothing_live_is_no_segment(self, store: Store) -> None:

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from tests.state.mapping import mappings
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
-from tidegate.state.manifest import Manifest, seal, unseal
+from tidegate.state.bucket_set import BucketSet
+from tidegate.state.manifest import Manifest
+from tidegate.state.seal import seal, unseal
 from tidegate.state.segment import Segment
 
-SEGMENT = Segment("00000003-0001", 10, 2000, 123456, (0, 3, 900), -5, 7, 6)
+SEGMENT = Segment("00000003-0001", 10, 2000, 123456, BucketSet.of([0, 3, 900]), -5, 7, 6)
 MANIFEST = Manifest(
     batch=3,
     mappings={
@@ -100,22 +102,90 @@ def test_other_json_is_found(text: str) -> None:
         Manifest.from_json(text, "m.json")
 
 
-@pytest.mark.parametrize("wrong", [{"operators": {"a": [{}]}}, {"mappings": None}, {"extra": 1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"operators": {"a": [{}]}},
+        {"mappings": None},
+        {"extra": 1},
+        {"bucket_sets": []},
+        {"bucket_sets": ["?"]},
+        {"mappings": {"join": {"epoch": 0, "instances": 1, "owners": "eJw="}}},
+    ],
+)
 def test_members_of_another_shape_are_found(wrong: dict[str, object]) -> None:
     body = unseal(MANIFEST.to_json(), "m.json")
     with pytest.raises(StateError, match="a wrong member"):
         Manifest.from_json(seal({**body, **wrong}), "m.json")
 
 
-@pytest.mark.parametrize("version", [99, 1, 0, None, "2"])
+@pytest.mark.parametrize("version", [99, 2, 1, 0, None, "3"])
 def test_another_version_says_so(version: object) -> None:
     other = seal({"version": version, "anything": "else"})
     with pytest.raises(CheckpointError) as caught:
         Manifest.from_json(other, "m.json")
     assert str(caught.value) == (
-        f"m.json: must be of version 2; got version {version}. "
+        f"m.json: must be of version 3; got version {version}. "
         "Run it with the Tidegate that wrote it, or start from an empty checkpoint."
     )
+
+
+BEFORE = (
+    '{"batch":3,"checksum":"630d1a22","frontier_us":7,"mappings":{"aggregate":{"epoch":0,'
+    '"instances":1,"owners":[0]}},"operators":{},"version":2}\n'
+)
+
+
+def test_a_manifest_that_the_version_before_wrote_says_so() -> None:
+    with pytest.raises(CheckpointError, match=r"must be of version 3; got version 2\. Run"):
+        Manifest.from_json(BEFORE, "m.json")
+    for place in range(0, len(BEFORE), 5):
+        data = bytearray(BEFORE.encode())
+        data[place] ^= 1
+        with pytest.raises(StateError, match="must be as it was written"):
+            Manifest.from_json(bytes(data), "m.json")
+    now = BEFORE.replace('"version":2', '"version":3')
+    with pytest.raises(StateError, match="must be as it was written"):
+        Manifest.from_json(now, "m.json")
+
+
+@pytest.mark.parametrize("text", ["", "\n", ',"checksum":"00000000"}\n', '{"a":1}\n'])
+def test_an_end_alone_is_no_file(text: str) -> None:
+    with pytest.raises(StateError, match="must be as it was written"):
+        unseal(text, "x.json")
+
+
+INSTANCES, BUCKETS, SEGMENTS = 8, 10_000, 1_000
+
+
+def large(sets: list[BucketSet]) -> Manifest:
+    """A manifest of many segments, with owners that many switches have left in no order."""
+    owners = np.random.default_rng(1).permutation(np.arange(BUCKETS) % INSTANCES).tolist()
+    segments = tuple(
+        Segment(f"{i:08d}-aggregate-0123abcd-0001-0", 10**6, 10**8, 2**32 - 1, s, -i, i, 10**9)
+        for i, s in enumerate(sets)
+    )
+    mapping = {"epoch": 70, "instances": INSTANCES, "owners": owners}
+    return Manifest(10**6, {"aggregate": mapping}, 10**15, operators={"aggregate/panes": segments})
+
+
+def test_ten_thousand_buckets_and_a_thousand_segments_are_a_small_manifest() -> None:
+    """Segments of an instance share the set of its buckets, whatever that is."""
+    owners = np.random.default_rng(1).permutation(np.arange(BUCKETS) % INSTANCES)
+    owned = [BucketSet.of(np.flatnonzero(owners == i)) for i in range(INSTANCES)]
+    manifest = large([owned[i % INSTANCES] for i in range(SEGMENTS)])
+    text = manifest.to_json()
+    assert len(text) < 250_000
+    assert Manifest.from_json(text, "m.json") == manifest
+
+
+def test_no_choice_of_buckets_makes_a_large_manifest() -> None:
+    """At worst every segment has other buckets, half of them: no code can make that shorter."""
+    chance = np.random.default_rng(2)
+    sets = [BucketSet.where(chance.random(BUCKETS) < 0.5) for _ in range(SEGMENTS)]
+    text = large(sets).to_json()
+    assert len(text) < 2_000_000
+    assert [s.buckets for s in Manifest.from_json(text, "m.json").segments()] == sets
 
 
 def test_the_whole_query_is_as_its_busiest_subquery() -> None:

@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow.fs import _MockFileSystem
 
+from tests.state.conftest import remember
 from tests.state.rows import rows
 from tidegate.errors import CheckpointError, StateError
 from tidegate.state import segment as segment_module
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, verify_segment, write_segment
 from tidegate.state.store import Store
 
@@ -72,7 +74,7 @@ def test_every_type_comes_back_by_bucket(records: list[dict[str, Any]], wanted: 
     store = _memory_store()
     table = pa.Table.from_pylist(records, SCHEMA)
     segment = write_segment(store, "s", table, "pane", 7)
-    assert segment.buckets == tuple(sorted({row["bucket"] for row in records}))
+    assert list(segment.buckets) == sorted({row["bucket"] for row in records})
     assert (segment.rows, segment.sealed) == (len(records), 7)
     panes = [row["pane"] for row in records] or [0, -1]
     assert (segment.low, segment.high) == ((min(panes), max(panes)) if records else (0, -1))
@@ -222,7 +224,7 @@ def test_the_checksum_is_verified_once(tmp_path: Path, monkeypatch: pytest.Monke
 def test_another_kind_of_file_is_refused(store: Store) -> None:
     data = b"not an Arrow file at all"
     store.write("segment/s.arrow", data)
-    fake = Segment("s", 1, len(data), zlib.crc32(data), (0,), 0, 0, 0)
+    fake = Segment("s", 1, len(data), zlib.crc32(data), BucketSet.of([0]), 0, 0, 0)
     with pytest.raises(StateError, match="must be a segment file"):
         read_segment(store, fake)
 
@@ -258,12 +260,11 @@ def test_local_slices_are_views_of_the_file(tmp_path: Path) -> None:
 def test_remote_segments_are_kept_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     store = _memory_store()
     made = [write_segment(store, n, rows([(0, 0, ord(n))]), "pane", 0) for n in "abc"]
-    memory = segment_module._Memory(2 * made[0].bytes, 100)
-    monkeypatch.setattr(segment_module, "_memory", memory)
+    memory = remember(monkeypatch, 2 * made[0].bytes)
     for segment in made:
         read_segment(store, segment)
         store.delete(segment.path)
-    assert memory.held_bytes == 2 * made[0].bytes
+    assert memory.bytes == 2 * made[0].bytes
     assert read_segment(store, made[1])["v"].to_pylist() == [ord("b")]
     with pytest.raises(StateError, match="no such file"):
         read_segment(store, made[0])
@@ -274,16 +275,9 @@ def test_a_segment_larger_than_the_memory_is_read_but_not_kept(
 ) -> None:
     store = _memory_store()
     segment = write_segment(store, "s", rows([(0, 0, 1)]), "pane", 0)
-    memory = segment_module._Memory(10, 100)
-    monkeypatch.setattr(segment_module, "_memory", memory)
+    memory = remember(monkeypatch, 10)
     assert read_segment(store, segment).num_rows == 1
-    assert memory.held_bytes == 0
-
-
-@given(st.sets(st.integers(0, 3000), max_size=30))
-def test_the_bit_set_of_buckets_comes_back(buckets: set[int]) -> None:
-    segment = Segment("s", 1, 2, 3, tuple(sorted(buckets)), -4, 5, 6)
-    assert Segment.from_dict(segment.to_dict()) == segment
+    assert memory.bytes == 0
 
 
 def test_decimals_keep_their_scale(store: Store) -> None:

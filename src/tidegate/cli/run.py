@@ -17,7 +17,7 @@ from tidegate.cli.option import (
     refuse_all,
     refuse_later,
 )
-from tidegate.cli.value import OneOf, Whole
+from tidegate.cli.value import OneOf, Size, Whole
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
@@ -105,6 +105,13 @@ from tidegate.sink.terminal import drawable
     show_default=True,
     help="What is logged to standard error.",
 )
+@click.option(
+    "--memory",
+    type=Size(),
+    metavar="SIZE",
+    help="What the caches of a worker may hold, for example 512MB (default: all workers of a "
+    "machine a quarter of it, each at most 1GB).",
+)
 def run(
     query: str,
     streams: tuple[str, ...],
@@ -127,6 +134,7 @@ def run(
     summary: str | None,
     dashboard: int | None,
     log: str,
+    memory: int | None,
 ) -> None:
     """Run the query in QUERY.sql over its streams.
 
@@ -158,6 +166,7 @@ def run(
         switches=asked.switches,
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
+        memory_bytes=memory,
     )
     place = Place(master, exchange=exchange)
     check_format(format_)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tidegate.errors import OptionError, near
+from tidegate.memory import bytes_of
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
@@ -19,6 +20,15 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
             return int(value)
         except ValueError:
             raise OptionError(_where(param, ctx), "must be a whole number", value) from None
+
+
+class Size(click.ParamType):  # type: ignore[type-arg]
+    """A number of bytes, with a unit."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return bytes_of(value, _where(param, ctx))
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg]

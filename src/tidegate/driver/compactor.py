@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import logging
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 
 from tidegate.errors import StateError
+from tidegate.execute.executor import Executor
+from tidegate.memory import MEMORY
 from tidegate.operate.keeper import Horizon, Keeper
 from tidegate.state.compaction import choose, compact, replace, replace_any
 from tidegate.state.segment import Segment, read_segment
-from tidegate.state.store import Store
+from tidegate.state.store import Store, StoreHandle
 
-Rewrite = tuple[tuple[Segment, ...], Segment | None]
+TASK_ROWS = 262_144
+TASK_BYTES = 32 * 2**20
+"""Groups with as many rows or bytes are rewritten by a task, and take no memory of the driver."""
+
+Group = tuple[Segment, ...]
+Rewrite = tuple[Group, Segment | None]
+
+_log = logging.getLogger(__name__)
 
 
 class Compactor:
     """One thread that rewrites segments; the loop puts the result into the next manifest.
 
-    Rows keep their order and no arithmetic happens, so results do not depend on when it runs.
+    Rows keep their order and no arithmetic happens, so results do not depend on when it runs, or
+    where: large groups are rewritten by tasks. A task that dies leaves its group as it was, for a
+    later batch to choose again.
     """
 
-    def __init__(self, store: Store, keeper: Keeper, label: str = "compact") -> None:
+    def __init__(
+        self,
+        store: Store,
+        keeper: Keeper,
+        label: str = "compact",
+        memory_bytes: int | None = None,
+    ) -> None:
         self._store = store
         self._keeper = keeper
         self._label = label
+        self._memory_bytes = memory_bytes
         self._pool = ThreadPoolExecutor(1, "tidegate-compact")
         self._running: Future[list[Rewrite]] | None = None
         self._considered: tuple[Segment, ...] = ()
         self._placed: list[Segment | None] = []
         """What `apply` put into the state of the batch that is running."""
+        self._removals: deque[Future[None]] = deque()
 
     def live(self, segments: Sequence[Segment], frontier_us: int, tuples: int = 0) -> list[Segment]:
         """The segments that hold a row some window may still need."""
@@ -44,18 +66,23 @@ class Compactor:
         frontier_us: int,
         tuples: int = 0,
         owners: Sequence[int] = (),
+        executor: Executor | None = None,
     ) -> None:
-        """Start rewriting where it is worth it; at most one piece of work is under way."""
+        """Start rewriting where it is worth it; at most one piece of work is under way.
+
+        Without an executor this process does all of it.
+        """
         if self._running is not None or not segments:
             return
-        horizon = self._keeper.horizon(frontier_us, tuples, segments)
         self._considered = tuple(segments)
-        self._running = self._pool.submit(
-            self._rewrite, batch, self._considered, horizon, tuple(owners)
-        )
+        # What is needed is found by the thread as well: it costs a look at every segment.
+        horizon = partial(self._keeper.horizon, frontier_us, tuples, self._considered)
+        self._running = self._pool.submit(self._rewrite, batch, horizon, owners, executor)
 
     def apply(self, segments: Sequence[Segment]) -> tuple[Segment, ...]:
         """The same state with finished rewrites in place; called before a batch is planned."""
+        while self._removals and self._removals[0].done():
+            self._removals.popleft().result()
         current = tuple(segments)
         if self._running is None or not self._running.done():
             return current
@@ -71,19 +98,19 @@ class Compactor:
                 current = put(current, group, made)
                 self._placed.append(made)
             else:
-                self._remove([made])
+                self._remove_later([made])
         return current
 
     def settle(self, segments: Sequence[Segment]) -> None:
         """After a commit that lists these segments: remove rewrites that it had no use for."""
-        listed = {s.name for s in segments}
-        self._remove(s for s in self._placed if s is not None and s.name not in listed)
+        if self._placed:
+            listed = {s.name for s in segments}
+            self._remove_later([s for s in self._placed if s is not None and s.name not in listed])
         self._placed = []
 
     def wait(self) -> None:
         """Block until the work under way is done; the next `apply` puts the result in place."""
-        if self._running is not None:
-            wait([self._running])
+        wait([*self._removals, *(() if self._running is None else (self._running,))])
 
     def close(self) -> None:
         """Wait for the work under way and remove what no manifest will ever list."""
@@ -93,6 +120,11 @@ class Compactor:
             with suppress(StateError):  # an orphan then, and the next start removes it
                 self._remove(made for _, made in running.result())
 
+    def _remove_later(self, segments: Sequence[Segment | None]) -> None:
+        """Let the thread delete files; the next `apply` tells where that fails."""
+        if segments:
+            self._removals.append(self._pool.submit(self._remove, segments))
+
     def _remove(self, segments: Iterable[Segment | None]) -> None:
         for segment in segments:
             if segment is not None:
@@ -101,51 +133,94 @@ class Compactor:
     def _rewrite(
         self,
         batch: int,
-        segments: tuple[Segment, ...],
-        horizon: Horizon,
-        owners: tuple[int, ...],
+        horizon_of: Callable[[], Horizon],
+        owners: Sequence[int],
+        executor: Executor | None,
     ) -> list[Rewrite]:
-        keeper = self._keeper
+        horizon = horizon_of()
+        groups = list(self._groups(self._considered, horizon, owners))
+        works = [
+            partial(
+                rewritten,
+                self._store.handle(),
+                self._keeper,
+                horizon,
+                group,
+                f"{batch:08d}-{self._label}-{number:02d}",
+                self._memory_bytes,
+            )
+            for number, group in enumerate(groups)
+        ]
+        # Tasks are started first: they run while this thread does the rest.
+        tasks = {
+            number: executor.submit(works[number])
+            for number, group in enumerate(groups)
+            if executor is not None and _is_large(group)
+        }
         done: list[Rewrite] = []
-        try:
-            for group in self._groups(segments, horizon, owners):
-                made = compact(
-                    self._store,
-                    group,
-                    f"{batch:08d}-{self._label}-{len(done):02d}",
-                    horizon.live,
-                    keeper.order,
-                    horizon.sealed,
-                    keeper.arrange,
-                    keeper.grouped,
-                )
-                done.append((group, made))
-        except Exception:
+        failures: list[Exception] = []
+        for number, group in enumerate(groups):
+            try:
+                done.append((group, tasks[number].result() if number in tasks else works[number]()))
+            except BrokenExecutor as error:
+                _log.warning("%s: %d segments stay as they are: %s", self._label, len(group), error)
+            except Exception as error:
+                failures.append(error)
+        if failures:
             self._remove(made for _, made in done)
-            raise
+            raise failures[0]
         return done
 
     def _groups(
-        self, segments: tuple[Segment, ...], horizon: Horizon, owners: tuple[int, ...]
-    ) -> Iterator[tuple[Segment, ...]]:
-        counts = []
-        for segment in segments:
-            count = segment.rows
-            if not horizon.whole(segment):
-                columns = list(dict.fromkeys(("bucket", self._keeper.order)))
-                rows = read_segment(self._store, segment, columns=columns)
-                count = int(horizon.live(rows, segment).sum())
-            counts.append(count)
-        kin = self._keeper.kin(segments, owners)
-        for one in sorted({k for k in kin if k is not None}):
-            mine = [i for i, other in enumerate(kin) if other == one]
+        self, segments: Sequence[Segment], horizon: Horizon, owners: Sequence[int]
+    ) -> Iterator[Group]:
+        kin: defaultdict[int, list[Segment]] = defaultdict(list)
+        for segment, number in zip(segments, self._keeper.kin(segments, owners), strict=True):
+            if number is not None:
+                kin[number].append(segment)
+        for number in sorted(kin):
             groups = choose(
-                [segments[i] for i in mine],
-                [counts[i] for i in mine],
+                kin[number],
+                [self._live_rows(s, horizon) for s in kin[number]],
                 cell=self._keeper.cell,
                 dead_share=self._keeper.dead_share,
             )
             yield from (g for g in groups if self._keeper.grouped or _in_sequence(g))
+
+    def _live_rows(self, segment: Segment, horizon: Horizon) -> int:
+        """How many rows of a segment are needed; reads it where its bounds do not tell."""
+        if horizon.whole(segment):
+            return segment.rows
+        columns = list(dict.fromkeys(("bucket", self._keeper.order)))
+        rows = read_segment(self._store, segment, columns=columns)
+        return int(horizon.live(rows, segment).sum())
+
+
+def rewritten(
+    handle: StoreHandle,
+    keeper: Keeper,
+    horizon: Horizon,
+    group: Group,
+    name: str,
+    memory_bytes: int | None,
+) -> Segment | None:
+    """One group as one segment of its live rows, in this process; None where there are none."""
+    MEMORY.resize(memory_bytes)
+    return compact(
+        handle.open(),
+        group,
+        name,
+        horizon.live,
+        keeper.order,
+        horizon.sealed,
+        keeper.arrange,
+        keeper.grouped,
+    )
+
+
+def _is_large(group: Group) -> bool:
+    rows, size = sum(s.rows for s in group), sum(s.bytes for s in group)
+    return rows >= TASK_ROWS or size >= TASK_BYTES
 
 
 def _in_sequence(group: Sequence[Segment]) -> bool:

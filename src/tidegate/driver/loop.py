@@ -17,18 +17,21 @@ from tidegate.driver.connection import Connection, Spooling
 from tidegate.driver.metrics import BatchReport, Summary, imbalance
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.recovery import enter
+from tidegate.driver.retirement import Retirement
 from tidegate.driver.subquery import RunningSubquery
-from tidegate.errors import OptionError, near
+from tidegate.errors import OptionError, StateError, near
 from tidegate.execute.executor import Executor, Outcomes
 from tidegate.execute.job import Job
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.intake import Cut, Intake
+from tidegate.memory import MEMORY
 from tidegate.plan.physical import QUERY_CLOUD, Plan
 from tidegate.route.mapping import even, recorded, switched
 from tidegate.sink.part import PartWriter
 from tidegate.sink.protocol import Output, Sink
 from tidegate.source.uri import open_uri
 from tidegate.spans import Spans, added
+from tidegate.state.epoch_log import shortened
 from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
@@ -73,11 +76,13 @@ class Loop:
         """Held where the intake is used: by the loop between batches, by who announces."""
         self._closing: list[Callable[[], None]] = []
         self._lock = Lock(store)
+        self._retirement = Retirement(store)
         self._intake = Intake(plan.hold)
         self._subqueries = [
-            RunningSubquery(plan, number, store, telling)
+            RunningSubquery(plan, number, store, telling, options.memory_bytes)
             for number, telling in enumerate(telling_inputs(plan))
         ]
+        MEMORY.resize(options.memory_bytes)
         try:
             options.check_subqueries(
                 [s.name for s in plan.subqueries], shared=plan.strategy == QUERY_CLOUD
@@ -94,17 +99,29 @@ class Loop:
             while not self._stop.is_set() and not self._manifest.finished:
                 if self.step() is None:
                     self._clock.sleep(self.options.poll_s)
-        finally:
-            self.close()
+        except BaseException:
+            with suppress(StateError):  # the first error is the one to tell
+                self.close()
+            raise
+        self.close()
         return self.summary
 
     def close(self) -> None:
-        """Let go of threads, the sink, the executor and the checkpoint."""
+        """Let go of threads, the sink, the executor and the checkpoint.
+
+        Raises the StateError of a deletion that failed after the last batch, when all is let go.
+        """
+        try:
+            self._retirement.close()
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self.executor.close()  # first: subqueries wait for what it still has of theirs
         for subquery in self._subqueries:
             subquery.close()
         for sink in self.sinks.values():
             sink.close()
-        self.executor.close()
         for action in self._closing:
             action()
         self._lock.release()
@@ -157,6 +174,7 @@ class Loop:
         """One batch; None when there is nothing to do now, or ever again."""
         if self._manifest.finished:
             return None
+        self._retirement.check()
         batch = self._manifest.batch + 1
         started = self._clock.now()
         spans = Spans(self._clock)
@@ -180,7 +198,6 @@ class Loop:
         self._observe("before commit", batch)
         self.store.publish(manifest)
         self._observe("after commit", batch)
-        self.store.retire(self._manifest, manifest)
         spans.mark("commit")
         for sink in self.sinks.values():
             sink.publish(BatchId(batch))
@@ -189,8 +206,9 @@ class Loop:
             self._intake.forget()
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
+        self._retirement.retire(previous, manifest)
         for subquery in self._subqueries:
-            subquery.compact(manifest)
+            subquery.compact(manifest, self.executor)
         return self._report(previous, manifest, outcomes, self._clock.now() - started, spans)
 
     def _operate(self, cut: Cut, epochs: list[Mapping[str, Any]]) -> tuple[list[Job], Outcomes]:
@@ -296,6 +314,7 @@ class Loop:
         segments = manifest.segments()
         self.summary.counters = dict(manifest.counters)
         self.summary.epochs = manifest.epochs
+        self.summary.epochs_logged = manifest.epochs_logged
         self.summary.finished = manifest.finished
         self.summary.state_rows = sum(s.rows for s in segments)
         self.summary.state_bytes = sum(s.bytes for s in segments)
@@ -314,7 +333,7 @@ class Loop:
         operators: dict[str, tuple[Segment, ...]] = {}
         for subquery, found in zip(self._subqueries, outcomes, strict=True):
             operators |= subquery.operators(found, cut.frontier_us, counters)
-        return replace(
+        manifest = replace(
             self._manifest,
             batch=self._manifest.batch + 1,
             mappings={j.subquery.name: recorded(j.mapping) for j in jobs},
@@ -325,6 +344,7 @@ class Loop:
             epochs=tuple(epochs),
             finished=cut.exhausted,
         )
+        return shortened(self.store, manifest)
 
     def _counters(self, cut: Cut, outcomes: Outcomes, outputs: Sequence[Output]) -> dict[str, int]:
         """The sums over all batches, with those of this one."""

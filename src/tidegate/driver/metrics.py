@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from tidegate.batch import MIN_US
 
-KEPT_REPORTS = 10_000
-"""How many batches of a run the percentiles are over, at most."""
+KEPT_REPORTS = 4_096
+KEPT_BYTES = 8 * 2**20
+"""How many batches of a run the percentiles are over, at most, and what their reports may take.
+
+With two instances a report takes about 5 kB, with sixty-four about 70 kB."""
+
+_REPORT_BYTES, _COUNTS_BYTES, _COUNT_BYTES = 400, 180, 100
+"""What a report takes, each mapping in it, and each entry of one; measured, see the tests."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +61,56 @@ class BatchReport:
         return tuple(c.get("compared", 0) for c in self.instance_counts)
 
 
+class Reports(Sequence[BatchReport]):
+    """The newest reports of a run, oldest first, in bounded memory; the newest is always there."""
+
+    def __init__(self, most: int = KEPT_REPORTS, most_bytes: int = KEPT_BYTES) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._reports: deque[BatchReport] = deque()
+        self.bytes = 0
+
+    def append(self, report: BatchReport) -> None:
+        self._reports.append(report)
+        self.bytes += size_bytes(report)
+        while len(self) > 1 and (len(self) > self._most or self.bytes > self._most_bytes):
+            self.bytes -= size_bytes(self._reports.popleft())
+
+    @overload
+    def __getitem__(self, index: int) -> BatchReport: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[BatchReport]: ...
+
+    def __getitem__(self, index: int | slice) -> BatchReport | list[BatchReport]:
+        return list(self)[index] if isinstance(index, slice) else self._reports[index]
+
+    def __iter__(self) -> Iterator[BatchReport]:
+        return iter(self._reports)
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+
+def size_bytes(report: BatchReport) -> int:
+    """About how much memory a report takes."""
+    mappings = (report.spans_ms, report.tasks_ms, *report.instance_counts)
+    return _REPORT_BYTES + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
+
+
 @dataclass
 class Summary:
     """The counts since the checkpoint began, and the speed of this run.
 
-    A run may go on for ever, so only the newest batches are kept, for the percentiles.
+    A run may go on for ever, so only the newest batches are kept, and percentiles, medians and what
+    is said of instances are over them.
     """
 
     counters: dict[str, int] = field(default_factory=dict)
     epochs: Sequence[Mapping[str, Any]] = ()
-    reports: deque[BatchReport] = field(default_factory=lambda: deque(maxlen=KEPT_REPORTS))
+    """The newest epochs; the checkpoint has the `epochs_logged` before them in files."""
+    epochs_logged: int = 0
+    reports: Reports = field(default_factory=Reports)
     finished: bool = False
     state_rows: int = 0
     state_bytes: int = 0
@@ -101,6 +147,7 @@ class Summary:
             "compared": self.counters.get("compared", 0),
             "per_instance": self._per_instance(),
             "epochs": [dict(e) for e in self.epochs],
+            "epochs_logged": self.epochs_logged,
             "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)
             if reports
             else 0.0,
@@ -139,6 +186,8 @@ class Summary:
             lines.append(
                 f"{d['comparisons']:,} comparisons by the definition, {d['compared']:,} made"
             )
+        if self.epochs_logged:
+            lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1
         lines += [
             f"{e['subquery'] + ' ' if several else ''}epoch {e['epoch']}: "

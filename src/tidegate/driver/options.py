@@ -19,7 +19,8 @@ class RunOptions:
     `instances` is what the user asked for, None to go on with what the checkpoint has, or with
     `default_instances` at the start. `switches` maps a batch to the number of instances asked for
     from that batch on. Both are for every subquery; `subquery_instances` and `subquery_switches`
-    are for one, by its name, and go before them.
+    are for one, by its name, and go before them. `memory_bytes` is what the caches of each process
+    that runs tasks may hold together; None leaves it to the process (`tidegate.memory`).
     """
 
     instances: int | None = None
@@ -31,6 +32,7 @@ class RunOptions:
     poll_s: float = 0.2
     subquery_instances: Mapping[str, int] = field(default_factory=dict)
     subquery_switches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)

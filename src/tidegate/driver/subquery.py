@@ -9,7 +9,7 @@ from typing import Any
 from tidegate.clock import Clock
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.options import RunOptions
-from tidegate.execute.executor import Draft
+from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut
@@ -27,7 +27,14 @@ class RunningSubquery:
     Owned by the loop; what is asked with `scale` takes effect with the next batch.
     """
 
-    def __init__(self, plan: Plan, number: int, store: Store, telling: frozenset[int]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        number: int,
+        store: Store,
+        telling: frozenset[int],
+        memory_bytes: int | None = None,
+    ) -> None:
         self.subquery = subquery = plan.subqueries[number]
         self.target = plan.sole_target(number)
         """The output whose rows tasks may write themselves, where they are many."""
@@ -35,9 +42,10 @@ class RunningSubquery:
         self._store = store
         self._held = plan.hold
         self._telling = telling
+        self._memory_bytes = memory_bytes
         self._outputs = plan.output_ports(number)
         self._compactors = {
-            what: Compactor(store, keeper, f"{subquery.name}-{what}-compact")
+            what: Compactor(store, keeper, f"{subquery.name}-{what}-compact", memory_bytes)
             for what, keeper in subquery.operator.keepers().items()
         }
         self._state: dict[str, tuple[Segment, ...]] = {}
@@ -100,6 +108,7 @@ class RunningSubquery:
             held=self._held,
             parts=parts,
             outputs=self._outputs,
+            memory_bytes=self._memory_bytes,
         )
         counted = self.subquery.operator.counted
         counts = {name: manifest.counters.get(self.key(name), 0) for name in counted}
@@ -126,7 +135,7 @@ class RunningSubquery:
             after[self.key(what)] = (*kept, *written)
         return after
 
-    def compact(self, manifest: Manifest) -> None:
+    def compact(self, manifest: Manifest, executor: Executor) -> None:
         """Let the compactors know what was committed, and start what is worth it."""
         for what, compactor in self._compactors.items():
             segments = manifest.operators.get(self.key(what), ())
@@ -138,6 +147,7 @@ class RunningSubquery:
                     manifest.frontier_us,
                     manifest.counters.get(self.key(what), 0),
                     manifest.mappings[self.name]["owners"],
+                    executor,
                 )
 
     def close(self) -> None:

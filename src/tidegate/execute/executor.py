@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from tidegate.errors import RunError
 from tidegate.execute.delivery import Delivery
@@ -12,6 +13,8 @@ from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import edge_splits
 from tidegate.operate.operator import BatchFacts
 from tidegate.plan.physical import Edge
+
+T = TypeVar("T")
 
 Outcomes = list[list[Outcome]]
 """What all instances of all subqueries report of a batch."""
@@ -93,7 +96,21 @@ class Executor(Protocol):
         """All jobs of a batch, completed, and what their instances report."""
         return in_turn(drafts, self.run)
 
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Run a picklable function beside the batches, where tasks run; here, in this thread.
+
+        The future has what the function returns or raises, and BrokenExecutor where the process
+        that ran it died or `close` came first. Not for the thread of the loop, which must not wait.
+        """
+        future: Future[T] = Future()
+        try:
+            future.set_result(function(*arguments))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
     def release(self, jobs: Sequence[Job]) -> None:
         """Let go of what the jobs of a batch left for each other; pieces are loaded by then."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of everything; comes before who waits for what was submitted is told to end."""

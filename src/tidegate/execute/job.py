@@ -61,7 +61,8 @@ class Job:
     The operator of `subquery` is as it is for this batch. `held` says that the splits have tuples
     which are not ready, or were before. `state` has the segments of the operator, by what they
     hold. `parts` is where tasks may write the output themselves where it is large. `outputs` are
-    the ports that an output of the query takes.
+    the ports that an output of the query takes. `memory_bytes` is what the caches of a process that
+    runs its tasks may hold; None leaves it to the process.
 
     Files that tasks write begin with `name`, which stands for all that makes their bytes: the
     tasks of a driver that died may write on, and then write the same as the replay, or elsewhere.
@@ -78,6 +79,7 @@ class Job:
     held: bool = True
     parts: PartWriter | None = None
     outputs: tuple[int, ...] = ()
+    memory_bytes: int | None = None
     name: str = field(init=False)
 
     @property

@@ -27,6 +27,7 @@ from tidegate.execute.job import (
     raw_name,
 )
 from tidegate.execute.side_output import side_parcels
+from tidegate.memory import MEMORY
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
 from tidegate.plan.physical import Edge, Prefix
@@ -65,6 +66,7 @@ def read_split(job: Job, split: Split, columns: Sequence[str]) -> tuple[pa.Table
 
     The late and the unreadable ones come back as parcels for the side outputs, in full.
     """
+    MEMORY.resize(job.memory_bytes)
     prefix = job.subquery.prefixes[split.input]
     asked = list(columns) + [prefix.time] * (prefix.time not in columns)
     rows = split.reader.read(asked)
@@ -128,6 +130,7 @@ def deal(job: Job, split: int, tuples: pa.Table, spans: Spans | None = None) -> 
 
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     """Merge what the map tasks sent, close what the frontier passed, write the state."""
+    MEMORY.resize(job.memory_bytes)
     clock = SystemClock()
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))

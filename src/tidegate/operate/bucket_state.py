@@ -6,7 +6,7 @@ and an untouched bucket costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ints
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment
 
@@ -25,27 +26,26 @@ WHOLE = 1
 class BucketHorizon:
     """Of every bucket, the newest segment that has the whole of it, and what came after."""
 
-    older: frozenset[tuple[str, int]]
-    """Segments and buckets that it stands for."""
+    held: Mapping[str, BucketSet]
+    """By the names of segments, their buckets that are not in a newer whole."""
     sealed: int = WHOLE
 
     @staticmethod
     def of(segments: Sequence[Segment]) -> BucketHorizon:
-        older: set[tuple[str, int]] = set()
-        past: dict[int, list[str]] = {}
-        for segment in segments:
-            for bucket in segment.buckets:
-                if segment.sealed == WHOLE:
-                    older.update((name, bucket) for name in past.get(bucket, ()))
-                past.setdefault(bucket, []).append(segment.name)
-        return BucketHorizon(frozenset(older))
+        held, newer = dict[str, BucketSet](), BucketSet.of(())
+        for segment in reversed(segments):
+            held[segment.name] = segment.buckets - newer
+            if segment.sealed == WHOLE:
+                newer |= segment.buckets
+        return BucketHorizon(held)
 
-    def needed(self, segment: Segment) -> tuple[int, ...]:
+    def needed(self, segment: Segment) -> BucketSet:
         """The buckets of a segment that are not in a newer whole."""
-        return tuple(b for b in segment.buckets if (segment.name, b) not in self.older)
+        return self.held[segment.name]
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
-        return np.isin(ints(rows, "bucket"), self.needed(segment))
+        live: npt.NDArray[np.bool_] = np.isin(ints(rows, "bucket"), self.needed(segment).numbers())
+        return live
 
     def passed(self, segment: Segment) -> bool:
         return not self.needed(segment)

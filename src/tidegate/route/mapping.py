@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from tidegate.batch import EpochId
 from tidegate.errors import OptionError
@@ -19,16 +23,8 @@ class Mapping:
     owners: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if self.instances < 1:
-            raise OptionError("mapping", "needs at least one instance", str(self.instances))
-        if self.instances > len(self.owners):
-            raise OptionError(
-                "mapping",
-                f"instances must not outnumber the {len(self.owners)} buckets",
-                str(self.instances),
-                "Ask for fewer instances, or start a new checkpoint with more --buckets.",
-            )
-        if any(not 0 <= owner < self.instances for owner in self.owners):
+        _check_instances(self.instances, len(self.owners))
+        if min(self.owners) < 0 or max(self.owners) >= self.instances:
             raise OptionError(
                 "mapping", "every bucket must belong to an instance", "an owner outside"
             )
@@ -37,18 +33,50 @@ class Mapping:
     def buckets(self) -> int:
         return len(self.owners)
 
+    @cached_property
+    def owner_array(self) -> npt.NDArray[np.int32]:
+        """The owners by bucket, for arithmetic with many of them; not to be changed."""
+        return np.asarray(self.owners, np.int32)
+
     def owned_by(self, instance: int) -> tuple[int, ...]:
-        return tuple(b for b, owner in enumerate(self.owners) if owner == instance)
+        """The buckets of an instance, ascending."""
+        return tuple(np.flatnonzero(self.owner_array == instance).tolist())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The array is made from the owners where it is needed: it does not travel beside them.
+        return {k: v for k, v in self.__dict__.items() if k != "owner_array"}
 
 
 def even(buckets: int, instances: int, epoch: int = 0) -> Mapping:
-    """Deal the buckets out evenly; the mapping a query starts with and `scale` asks for."""
+    """Give the buckets out in turn: the mapping that a query starts with."""
     return Mapping(EpochId(epoch), instances, tuple(b % max(instances, 1) for b in range(buckets)))
 
 
 def switched(current: Mapping, instances: int) -> Mapping:
-    """The next epoch's mapping for another number of instances."""
-    return even(current.buckets, instances, current.epoch + 1)
+    """The next epoch's mapping for another number of instances: even, with the fewest moves.
+
+    Every instance then owns q or q + 1 of the B buckets, where q, r = divmod(B, instances). With
+    c_i the buckets that instance i owns now, it moves
+
+        B - sum of min(c_i, q) over i < instances - min(r, how many i < instances have c_i > q)
+
+    of them, and no even mapping moves fewer: an instance keeps at most min(c_i, its share), and
+    only r of the shares are q + 1. It depends on the current mapping and the number alone, so that
+    a replay switches to the same one.
+    """
+    _check_instances(instances, current.buckets)
+    owners = current.owner_array.astype(np.int64)
+    owned = np.bincount(owners, minlength=instances)
+    smaller, larger = divmod(current.buckets, instances)
+    share = np.zeros(len(owned), np.int64)
+    share[:instances] = smaller
+    most_first = np.argsort(-owned[:instances], kind="stable")
+    share[most_first[:larger]] += 1
+    # An instance keeps its first buckets, and what is free is given out in stretches: rows of
+    # neighbouring buckets are neighbours in a segment, so that a stretch of them is one slice.
+    free = np.flatnonzero(_places(owners) >= share[owners])
+    owners[free] = np.repeat(np.arange(len(owned)), np.maximum(share - owned, 0))
+    return Mapping(EpochId(current.epoch + 1), instances, tuple(owners.tolist()))
 
 
 def recorded(mapping: Mapping) -> dict[str, Any]:
@@ -63,3 +91,24 @@ def recorded(mapping: Mapping) -> dict[str, Any]:
 def restored(epoch: int, instances: int, owners: Sequence[int]) -> Mapping:
     """The mapping that a manifest recorded."""
     return Mapping(EpochId(epoch), instances, tuple(owners))
+
+
+def _places(owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Of each bucket how many before it have the same owner."""
+    order = np.argsort(owners, kind="stable")
+    first = np.searchsorted(owners[order], owners[order])
+    places = np.empty(len(owners), np.int64)
+    places[order] = np.arange(len(owners)) - first
+    return places
+
+
+def _check_instances(instances: int, buckets: int) -> None:
+    if instances < 1:
+        raise OptionError("mapping", "needs at least one instance", str(instances))
+    if instances > buckets:
+        raise OptionError(
+            "mapping",
+            f"instances must not outnumber the {buckets} buckets",
+            str(instances),
+            "Ask for fewer instances, or start a new checkpoint with more --buckets.",
+        )

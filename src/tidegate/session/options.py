@@ -8,12 +8,14 @@ from typing import Any
 
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError, UnavailableError
+from tidegate.memory import bytes_of
 
 
 def run_options(
     instances: int | Mapping[str, int] | None,
     switches: Mapping[int | str, int | Mapping[int, int]] | None,
     policy: Any,
+    memory: str | int | None = None,
     **more: Any,
 ) -> RunOptions:
     """The options of a run; instances and switches are for all subqueries, or by their names."""
@@ -30,6 +32,7 @@ def run_options(
         switches=general,
         subquery_instances=instances if isinstance(instances, Mapping) else {},
         subquery_switches=own,
+        memory_bytes=None if memory is None else bytes_of(memory, "memory"),
         **more,
     )
 

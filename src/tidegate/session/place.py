@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import cpu_count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate.errors import OptionError
 from tidegate.execute.executor import Draft, Executor, Outcomes
@@ -18,6 +19,8 @@ from tidegate.execute.local import LocalExecutor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
 
 NO_SPARK = "none"
 DEFAULT_MASTER = "local[*]"
@@ -94,6 +97,9 @@ class DeferredExecutor(Executor):
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         return self._connected().run_batch(drafts)
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        return self._connected().submit(function, *arguments)
 
     def _connected(self) -> Executor:
         if self._executor is None:

@@ -128,12 +128,17 @@ class Session:
         exchange: str | None = None,
         strategy: str = DEFAULT_STRATEGY,
         partitioner: str = DEFAULT_PARTITIONER,
+        memory: str | int | None = None,
     ) -> RunningQuery:
-        """Start a query; instances and switches are for all subqueries, or by their names."""
+        """Start a query; instances and switches are for all subqueries, or by their names.
+
+        `memory` is what the caches of a worker may hold, as `"512MB"` or in bytes.
+        """
         options = run_options(
             instances,
             switches,
             policy,
+            memory,
             buckets=buckets,
             batch_rows=batch_rows,
             follow=follow,

@@ -1,7 +1,10 @@
 """State in shared, immutable segments, between the operators and the checkpoint location.
 
 - `segment`: the Arrow file with rows of several buckets
+- `bucket_set`: which buckets those are
 - `manifest`: what the state after a batch consists of
+- `seal`, `packed`: the text of a manifest: checked, and short
+- `epoch_log`: the history of mappings beside the newest manifest
 - `store`: the checkpoint location, with crash-safe publishing
 - `files`: whole files on a local or remote file system
 - `compaction`: fewer, larger segments with the same live rows

@@ -31,7 +31,7 @@ class Entry:
     bytes: int
 
 
-class Output:
+class FileWriter:
     """What `Files.create` hands out: takes bytes, and counts and checksums them on the way."""
 
     closed = False
@@ -69,7 +69,7 @@ class Files(Protocol):
     def full(self, name: str) -> str:
         """The name a person finds the file by; for messages."""
 
-    def create(self, name: str) -> AbstractContextManager[Output]:
+    def create(self, name: str) -> AbstractContextManager[FileWriter]:
         """Write a file that appears, replacing its namesake, when the block ends without an error.
 
         When the block or the writing fails, the old file, if any, stands. A crash leaves at most
@@ -138,12 +138,12 @@ class LocalFiles:
         return os.path.join(self.root, name)
 
     @contextmanager
-    def create(self, name: str) -> Iterator[Output]:
+    def create(self, name: str) -> Iterator[FileWriter]:
         path, temp = self.full(name), self.full(temporary(name))
         try:
             try:
                 with self._open(temp) as file:
-                    yield Output(file)
+                    yield FileWriter(file)
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(temp, path)
@@ -224,9 +224,9 @@ class RemoteFiles:
         return f"{self.root}/{name}" if self.root else name
 
     @contextmanager
-    def create(self, name: str) -> Iterator[Output]:
+    def create(self, name: str) -> Iterator[FileWriter]:
         memory = io.BytesIO()
-        yield Output(memory)
+        yield FileWriter(memory)
         try:
             self._put(name, memory.getbuffer())
         except OSError as error:

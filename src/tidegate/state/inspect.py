@@ -7,12 +7,15 @@ it is in a run; damaged segments are listed when `verify` asks for it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
 from tidegate.microsecond import moment
+from tidegate.state.bucket_set import BucketSet
+from tidegate.state.epoch_log import logged
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment, verify_segment
 from tidegate.state.store import Store
@@ -22,7 +25,9 @@ def inspect(store: Store, verify: bool = False) -> dict[str, Any]:
     """The checkpoint as plain data (JSON values); no checkpoint there is a CheckpointError.
 
     With `verify` every segment that the newest manifest or its predecessor lists is read and
-    checked; `verified` then has the number of files and bytes, and a message per damaged file.
+    checked, and the history of mappings; `verified` then has the number of segments and their
+    bytes, and a message per damaged file. Of the history `epochs` has what the manifest has, and
+    `epochs_logged` the number of those before, which are in files.
     """
     meta = store.meta()
     if meta is None:
@@ -84,6 +89,7 @@ def _state(manifest: Manifest) -> dict[str, Any]:
         "counters": dict(manifest.counters),
         "policy": dict(manifest.policy),
         "epochs": [dict(epoch) for epoch in manifest.epochs],
+        "epochs_logged": manifest.epochs_logged,
         "files": list(manifest.files),
     }
 
@@ -98,7 +104,7 @@ def _mapping(of: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _operator(segments: Sequence[Segment]) -> dict[str, Any]:
-    live = set().union(*(segment.buckets for segment in segments))
+    live = BucketSet.union(segment.buckets for segment in segments)
     return {
         "segments": len(segments),
         "rows": sum(segment.rows for segment in segments),
@@ -107,16 +113,23 @@ def _operator(segments: Sequence[Segment]) -> dict[str, Any]:
     }
 
 
-def _verify(store: Store, kept: Iterable[Manifest]) -> dict[str, Any]:
+def _verify(store: Store, kept: Sequence[Manifest]) -> dict[str, Any]:
     segments = {segment: None for manifest in kept for segment in manifest.segments()}
+    checks: list[Callable[[], object]] = [partial(verify_segment, store, s) for s in segments]
+    checks += [partial(_history, store, manifest) for manifest in kept[-1:]]
     problems = []
-    for segment in segments:
+    for check in checks:
         try:
-            verify_segment(store, segment)
+            check()
         except StateError as error:
             problems.append(str(error))
     size = sum(segment.bytes for segment in segments)
     return {"files": len(segments), "bytes": size, "problems": problems}
+
+
+def _history(store: Store, manifest: Manifest) -> int:
+    """How many epochs are in files; that they are all there is checked by reading them."""
+    return sum(1 for _ in logged(store, manifest))
 
 
 def _state_lines(state: Mapping[str, Any]) -> list[str]:
@@ -143,7 +156,8 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
         if state[title]:
             lines += [title, *_pairs(state[title])]
     if state["epochs"]:
-        lines.append("epochs")
+        before = state["epochs_logged"]
+        lines.append(f"epochs, after {before:,} that are in epoch/" if before else "epochs")
         lines += [_line(epoch, "epoch") for epoch in state["epochs"]]
     return lines
 

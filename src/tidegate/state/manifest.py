@@ -1,21 +1,23 @@
 """The record of the state after one batch, between the loop that commits it and a restart.
 
 State after batch i is what manifest i says, nothing else. Its file is one JSON object with sorted
-keys and a `checksum` over all other members.
+keys and, at its end, a `checksum` of all before it. Its length grows with the segments there are
+and the distinct sets of buckets they have, not with segments times buckets.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.errors import CheckpointError, StateError
-from tidegate.state.segment import REMEDY, Segment
+from tidegate.errors import CheckpointError
+from tidegate.state.bucket_set import BucketSet
+from tidegate.state.packed import pack_numbers, unpack_numbers
+from tidegate.state.seal import damaged, seal, unseal
+from tidegate.state.segment import Segment
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Manifest:
     `mappings` has, by subquery, its `epoch`, its `instances` and the `owners` of its buckets.
     `operators` has the live segments of each part of the state, oldest first, by subquery and what
     they hold ("join/left"). `sources`, `policy` and `epochs` are the loop's own, as JSON values
-    (str, int, float, bool, None, lists, dicts with str keys).
+    (str, int, float, bool, None, lists, dicts with str keys). Of the history of mappings `epochs`
+    has the newest; `epochs_logged` says how many were before them (`epoch_log`).
     `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
     """
@@ -38,6 +41,7 @@ class Manifest:
     counters: Mapping[str, int] = field(default_factory=dict)
     policy: Mapping[str, Any] = field(default_factory=dict)
     epochs: tuple[Mapping[str, Any], ...] = ()
+    epochs_logged: int = 0
     finished: bool = False
     files: tuple[str, ...] = ()
     version: int = VERSION
@@ -67,14 +71,19 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of the manifest's file; equal manifests give equal text."""
-        body = {
-            **self.__dict__,
-            "operators": {
-                name: [segment.to_dict() for segment in segments]
-                for name, segments in self.operators.items()
-            },
+        sets: dict[BucketSet, int] = {}
+        operators = {
+            name: [
+                {**segment.__dict__, "buckets": sets.setdefault(segment.buckets, len(sets))}
+                for segment in self.operators[name]
+            ]
+            for name in sorted(self.operators)
         }
-        return seal(body)
+        mappings = {
+            name: {**of, "owners": pack_numbers(of["owners"])} for name, of in self.mappings.items()
+        }
+        body = {**self.__dict__, "operators": operators, "mappings": mappings}
+        return seal({**body, "bucket_sets": [buckets.text for buckets in sets]})
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str) -> Manifest:
@@ -82,35 +91,19 @@ class Manifest:
         body = unseal(text, where)
         check_version(body.get("version"), where)
         try:
+            sets = [BucketSet.from_text(packed) for packed in body.pop("bucket_sets")]
             operators = {
-                name: tuple(Segment.from_dict(fields) for fields in segments)
+                name: tuple(Segment(**{**of, "buckets": sets[of["buckets"]]}) for of in segments)
                 for name, segments in body["operators"].items()
             }
-            mappings = {name: dict(of) for name, of in body["mappings"].items()}
+            mappings = {
+                name: {**of, "owners": unpack_numbers(of["owners"])}
+                for name, of in body["mappings"].items()
+            }
             lists = {k: tuple(body[k]) for k in ("sources", "epochs", "files")}
             return cls(**{**body, **lists, "operators": operators, "mappings": mappings})
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _damaged(where, f"a wrong member: {error}") from error
-
-
-def seal(body: Mapping[str, Any]) -> str:
-    """JSON text with sorted keys, one line, that carries a checksum of itself."""
-    return _text({**body, "checksum": _checksum(body)}) + "\n"
-
-
-def unseal(text: str | bytes, where: str) -> dict[str, Any]:
-    """The members that `seal` was given; text that differs in a single bit is a StateError."""
-    try:
-        body = json.loads(text)
-    except ValueError as error:
-        raise _damaged(where, "text that is not JSON") from error
-    if not isinstance(body, dict) or "checksum" not in body:
-        raise _damaged(where, "JSON without a checksum")
-    stated = body.pop("checksum")
-    raw = text.encode() if isinstance(text, str) else text
-    if stated != _checksum(body) or raw != seal(body).encode():
-        raise _damaged(where, f"a checksum of {_checksum(body)} beside the stated {stated}")
-    return body
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise damaged(where, f"a wrong member: {error}") from error
 
 
 def check_version(version: object, where: str) -> None:
@@ -122,22 +115,3 @@ def check_version(version: object, where: str) -> None:
             f"version {version}",
             "Run it with the Tidegate that wrote it, or start from an empty checkpoint.",
         )
-
-
-def _checksum(body: Mapping[str, Any]) -> str:
-    return f"{zlib.crc32(_text(body).encode()):08x}"
-
-
-def _text(body: Mapping[str, Any]) -> str:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), default=_scalar)
-
-
-def _scalar(value: Any) -> Any:
-    """A numpy scalar as the Python number it is; anything else is a mistake of the caller."""
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} has no place in a manifest: {value!r}")
-
-
-def _damaged(where: str, got: str) -> StateError:
-    return StateError(where, "must be as it was written", got, REMEDY)

@@ -23,16 +23,15 @@ import pyarrow.compute as pc
 from pyarrow import ipc
 
 from tidegate.errors import CheckpointError, StateError
+from tidegate.memory import MEMORY
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.files import Files, guard
+from tidegate.state.seal import REMEDY
 
 if TYPE_CHECKING:
     from tidegate.state.store import Store
 
 VERSION = 1
-REMEDY = "Restore the file from a copy, or restart from an empty checkpoint; nothing was changed."
-CACHE_BYTES = 256 * 2**20
-"""How much of remote segments a process keeps in memory."""
-
 _PREFIX = b"tidegate."
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=-]*")
 
@@ -41,7 +40,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=-]*")
 class Segment:
     """What a manifest says of one segment file: enough to find it, to check it and to skip it.
 
-    `buckets` are sorted and distinct; `low` and `high` are the least and the greatest value of the
+    `buckets` are those it has rows of; `low` and `high` are the least and the greatest value of the
     order column (0 and -1 when there are no rows); `sealed` is a number the writer gives and the
     operator reads (for aggregates: rows with pane < sealed are whole panes).
     """
@@ -50,7 +49,7 @@ class Segment:
     rows: int
     bytes: int
     checksum: int
-    buckets: tuple[int, ...]
+    buckets: BucketSet
     low: int
     high: int
     sealed: int
@@ -59,23 +58,6 @@ class Segment:
     def path(self) -> str:
         """The file's name below the root of the store."""
         return f"segment/{self.name}.arrow"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form; buckets are a bit set in hexadecimal, a quarter byte per bucket."""
-        bits = 0
-        if self.buckets:
-            flags = np.zeros(self.buckets[-1] + 1, np.uint8)
-            flags[list(self.buckets)] = 1
-            bits = int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
-        return {**self.__dict__, "buckets": format(bits, "x")}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Segment:
-        """The inverse of `to_dict`; anything else is a KeyError, TypeError or ValueError."""
-        bits = int(fields["buckets"], 16)
-        raw = np.frombuffer(bits.to_bytes(bits.bit_length() // 8 + 1, "little"), np.uint8)
-        set_ = np.flatnonzero(np.unpackbits(raw, bitorder="little")).tolist()
-        return cls(**{**fields, "buckets": tuple(set_)})
 
 
 def write_segment(
@@ -117,7 +99,7 @@ def write_segment(
         rows=table.num_rows,
         bytes=out.bytes,
         checksum=out.checksum,
-        buckets=tuple(buckets.tolist()),
+        buckets=BucketSet.of(buckets),
         low=int(position.min()) if len(position) else 0,
         high=int(position.max()) if len(position) else -1,
         sealed=int(sealed),
@@ -127,7 +109,7 @@ def write_segment(
 def read_segment(
     store: Store,
     segment: Segment,
-    buckets: Sequence[int] | None = None,
+    buckets: npt.ArrayLike | BucketSet | None = None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
     """The rows of some buckets (None: all), in the segment's order; some columns (None: all).
@@ -146,11 +128,12 @@ def read_segment(
         return table
     have = np.frombuffer(base64.b64decode(metadata[b"tidegate.buckets"]), "<i4")
     offsets = np.frombuffer(base64.b64decode(metadata[b"tidegate.offsets"]), "<i8")
-    chosen = np.isin(have, np.asarray(buckets, dtype=np.int64))
+    wanted = np.asarray(buckets, dtype=np.int64)
+    chosen = np.isin(have, wanted)
     if chosen.all():
         return table
     if not len(offsets):
-        return table.filter(pa.array(np.isin(table.column("bucket").to_numpy(), buckets)))
+        return table.filter(pa.array(np.isin(table.column("bucket").to_numpy(), wanted)))
     return _slices(table, chosen, offsets)
 
 
@@ -172,49 +155,37 @@ def _slices(table: pa.Table, chosen: npt.NDArray[np.bool_], offsets: npt.NDArray
     return pa.concat_tables(parts) if parts else table.slice(0, 0)
 
 
-class _Memory:
-    """What a process remembers of segments: which it verified, and the remote ones it read."""
+class _Verified:
+    """The newest files whose checksum this process has found good; some hundred bytes each."""
 
-    def __init__(self, most_bytes: int, most_names: int) -> None:
-        self.most_bytes = most_bytes
-        self.most_names = most_names
-        self.held_bytes = 0
-        self._verified: OrderedDict[tuple[Any, ...], None] = OrderedDict()
-        self._buffers: OrderedDict[tuple[Any, ...], pa.Buffer] = OrderedDict()
+    def __init__(self, most: int = 65_536) -> None:
+        self._most = most
+        self._keys: OrderedDict[tuple[Any, ...], None] = OrderedDict()
         self._lock = threading.Lock()
 
-    def is_verified(self, key: tuple[Any, ...]) -> bool:
+    def __contains__(self, key: tuple[Any, ...]) -> bool:
         with self._lock:
-            return key in self._verified
+            return key in self._keys
 
-    def remember(self, key: tuple[Any, ...]) -> None:
+    def add(self, key: tuple[Any, ...]) -> None:
         with self._lock:
-            self._verified[key] = None
-            if len(self._verified) > self.most_names:
-                self._verified.popitem(last=False)
-
-    def get(self, key: tuple[Any, ...]) -> pa.Buffer | None:
-        with self._lock:
-            if key in self._buffers:
-                self._buffers.move_to_end(key)
-            return self._buffers.get(key)
-
-    def put(self, key: tuple[Any, ...], buffer: pa.Buffer) -> None:
-        with self._lock:
-            if key in self._buffers or buffer.size > self.most_bytes:
-                return
-            self._buffers[key] = buffer
-            self.held_bytes += buffer.size
-            while self.held_bytes > self.most_bytes:
-                self.held_bytes -= self._buffers.popitem(last=False)[1].size
+            self._keys[key] = None
+            if len(self._keys) > self._most:
+                self._keys.popitem(last=False)
 
 
-_memory = _Memory(CACHE_BYTES, most_names=65536)
+def _size(buffer: pa.Buffer) -> int:
+    return int(buffer.size)
+
+
+_verified = _Verified()
+_remote = MEMORY.cache(1 / 4, _size)
+"""Segments that were read from a remote store; local ones are mapped, and the system's to keep."""
 
 
 def _open(files: Files, segment: Segment) -> pa.Table:
     where = files.full(segment.path)
-    buffer = guard(lambda: _verified(files, segment, where), where, REMEDY)
+    buffer = guard(lambda: _whole(files, segment, where), where, REMEDY)
     try:
         table = ipc.open_file(buffer).read_all()
         version = int(table.schema.metadata[b"tidegate.version"])
@@ -230,18 +201,18 @@ def _open(files: Files, segment: Segment) -> pa.Table:
     return table
 
 
-def _verified(files: Files, segment: Segment, where: str) -> pa.Buffer:
+def _whole(files: Files, segment: Segment, where: str) -> pa.Buffer:
+    """All bytes of a segment's file, known to be good."""
     key = (where, segment.bytes, segment.checksum, *files.stamp(segment.path))
-    buffer = _memory.get(key)
-    if buffer is not None:
+
+    def load() -> pa.Buffer:
+        buffer = files.buffer(segment.path)
+        if buffer.size != segment.bytes or key not in _verified:
+            _check(buffer, segment, where)
+            _verified.add(key)
         return buffer
-    buffer = files.buffer(segment.path)
-    if buffer.size != segment.bytes or not _memory.is_verified(key):
-        _check(buffer, segment, where)
-        _memory.remember(key)
-    if not files.local:
-        _memory.put(key, buffer)
-    return buffer
+
+    return load() if files.local else _remote.get(key, load)
 
 
 def _check(buffer: pa.Buffer, segment: Segment, where: str) -> None:

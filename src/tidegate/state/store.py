@@ -1,7 +1,8 @@
 """The checkpoint location on any file system, between the driver or a task and the files in it.
 
-Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | staged/*``. Only a
-published manifest makes other files count, so a crash at any point leaves the state before it.
+Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | staged/* |
+epoch/NNNNNNNN.json``. Only a published manifest makes other files count, so a crash at any point
+leaves the state before it.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ from tidegate.state.files import (
     is_temporary,
     reason,
 )
-from tidegate.state.manifest import VERSION, Manifest, check_version, seal, unseal
-from tidegate.state.segment import REMEDY
+from tidegate.state.manifest import VERSION, Manifest, check_version
+from tidegate.state.seal import REMEDY, seal, unseal
 
 META = "meta.json"
-FOLDERS = ("manifest", "segment", "gate", "staged")
+FOLDERS = ("manifest", "segment", "gate", "staged", "epoch")
 LAYOUT = VERSION
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _MANIFEST = re.compile(r"manifest/(\d{8,})\.json")
+_EPOCHS = re.compile(r"epoch/(\d{8,})\.json")
 _in_process: WeakValueDictionary[int, FileSystem] = WeakValueDictionary()
 _tokens = itertools.count()
 
@@ -78,6 +80,7 @@ class Cleaned:
     gate: int = 0
     staged: int = 0
     manifests: int = 0
+    epochs: int = 0
     bytes: int = 0
 
 
@@ -228,10 +231,10 @@ class Store:
     def clean(self) -> Cleaned:
         """At a start, before any task writes: delete what a crash left and no state needs.
 
-        Kept are the newest manifest, its predecessor and what they list, and staged files of the
-        newest batch (their names have its number in eight digits). First it is checked that all
-        files of the newest state are there in their size; if not, a StateError, and nothing was
-        changed. Without meta.json nothing is touched.
+        Kept are the newest manifest, its predecessor and what they list, staged files of the newest
+        batch (their names have its number in eight digits), and the history it counts. First it is
+        checked that all files of the newest state are there in their size; if not, a StateError,
+        and nothing was changed. Without meta.json nothing is touched.
         """
         if self.meta() is None:
             return Cleaned()
@@ -251,6 +254,7 @@ class Store:
             gate=count["gate"],
             staged=count["staged"],
             manifests=count["manifest"],
+            epochs=count["epoch"],
             bytes=sum(entry.bytes for entry in removed),
         )
 
@@ -273,12 +277,15 @@ class Store:
         needed = frozenset[str]().union(*(manifest.names() for manifest in kept))
         needed |= {manifest_name(manifest.batch) for manifest in kept}
         newest = f"{kept[-1].batch:08d}" if kept else None
+        logged = kept[-1].epochs_logged if kept else 0
         found = [e for e in self.files.list("") if _is_own_temporary(e.name)]
         for folder in FOLDERS:
             for entry in self.files.list(folder, recursive=folder == "staged"):
                 own = is_temporary(entry.name) or _is_own(folder, entry.name)
                 staged = folder == "staged" and newest in re.findall(r"\d+", entry.name)
-                spare = entry.name in needed or (staged and not is_temporary(entry.name))
+                history = _EPOCHS.fullmatch(entry.name)
+                counts = staged or (history is not None and int(history[1]) < logged)
+                spare = entry.name in needed or (counts and not is_temporary(entry.name))
                 if own and not spare:
                     found.append(entry)
         return found
@@ -321,10 +328,16 @@ def manifest_name(batch: int) -> str:
     return f"manifest/{batch:08d}.json"
 
 
+def epochs_name(first: int) -> str:
+    """The file with the epochs from a number on, below the root of the store."""
+    return f"epoch/{first:08d}.json"
+
+
 def _is_own(folder: str, name: str) -> bool:
     if folder == "staged":
         return True
-    return bool(_MANIFEST.fullmatch(name)) if folder == "manifest" else name.endswith(".arrow")
+    named = {"manifest": _MANIFEST, "epoch": _EPOCHS}.get(folder)
+    return name.endswith(".arrow") if named is None else named.fullmatch(name) is not None
 
 
 def _is_own_temporary(name: str) -> bool:

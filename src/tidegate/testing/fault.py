@@ -6,16 +6,19 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job, Outcome
 from tidegate.source.protocol import Reader, Rows
 from tidegate.state.store import Store, StoreHandle
+
+T = TypeVar("T")
 
 STEPS = (
     "before gate",
@@ -184,6 +187,9 @@ class KillInOperate(Executor):
         if drafts[0].job.batch == self._batch:
             drafts = [replace(d, job=self._rigged(d.job)) for d in drafts]
         return self._executor.run_batch(drafts)
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        return self._executor.submit(function, *arguments)
 
     def release(self, jobs: Sequence[Job]) -> None:
         self._executor.release(jobs)

@@ -29,6 +29,10 @@ MISTAKES = {
         message="--batch-rows: must be a whole number; got 1e6.",
         options=(*RIDES, "--batch-rows", "1e6"),
     ),
+    "--memory lots": Mistake(
+        message="--memory: must be a size, for example 512MB or 2GB; got lots.",
+        options=(*RIDES, "--memory", "lots"),
+    ),
     "--switch without =": Mistake(
         message="--switch: must look like BATCH=N, for example 3=4; got 3.",
         options=(*RIDES, "--switch", "3"),

@@ -9,8 +9,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -26,10 +28,13 @@ from tidegate.execute.exchange import clear
 from tidegate.execute.executor import Draft, Executor, Outcomes, in_turn
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
+from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.failure import first_line, spark_gone, without_stacks
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
 from tidegate.plan.physical import SPARK
+
+T = TypeVar("T")
 
 _TASK_TRIES = 4
 _SOCKET_FOLDER_LENGTH = 60
@@ -131,6 +136,7 @@ class SparkExecutor(Executor):
         self._one_host = bool(re.match(r"local(\[|$)", session.sparkContext.master))
         self._shared = SharedExecutor(own)
         self._shuffle = ShuffleExecutor(own)
+        self._aside = Aside(own.sparkContext)
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not all(self._shares(d.job) for d in drafts):
@@ -156,12 +162,16 @@ class SparkExecutor(Executor):
             )
         return possible and self._exchange != "shuffle"
 
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        return self._aside.submit(function, *arguments)
+
     def release(self, jobs: Sequence[Job]) -> None:
         if jobs[0].store.open().files.local:
             clear(jobs[0])
 
     def close(self) -> None:
-        """Nothing is held open; the Spark context is the caller's."""
+        """End what runs beside the batches; the Spark context is the caller's."""
+        self._aside.close()
 
 
 @contextmanager

@@ -42,15 +42,19 @@ def first_line(error: BaseException) -> str:
 def without_stacks() -> Iterator[None]:
     """Keep Py4J from logging stacks of a lost connection: one line of ours says what happened.
 
-    Py4J logs them on the root logger, where a level of its own cannot be set.
+    Py4J logs them on the root logger, where a level of its own cannot be set. Threads may be in it
+    at the same time.
     """
-    root = logging.getLogger()
-    root.addFilter(_not_py4j)
+    root, mine = logging.getLogger(), _Quiet()
+    root.addFilter(mine)
     try:
         yield
     finally:
-        root.removeFilter(_not_py4j)
+        root.removeFilter(mine)
 
 
-def _not_py4j(record: logging.LogRecord) -> bool:
-    return "py4j" not in record.pathname or logging.getLogger().isEnabledFor(logging.DEBUG)
+class _Quiet(logging.Filter):
+    """Lets pass what is not of Py4J; an object for each use, so that each takes away its own."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "py4j" not in record.pathname or logging.getLogger().isEnabledFor(logging.DEBUG)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate.operate.aggregate.pane import AggregateSpec, needed_from, sealed_before
 from tidegate.operate.keeper import CELLS
 from tidegate.operate.operator import InstanceWork
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import DEAD_SHARE, by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -50,7 +51,9 @@ class PaneHorizon:
         return no_complete and no_partial
 
     def whole(self, segment: Segment) -> bool:
-        return segment.low >= max(self.needed, self.sealed)
+        partials_from = max(segment.low, segment.sealed)
+        no_dead_partial = segment.high < segment.sealed or partials_from >= self.sealed
+        return segment.low >= self.needed and no_dead_partial
 
 
 @dataclass(frozen=True)
@@ -80,17 +83,16 @@ class PaneKeeper:
 
 def read_panes(work: InstanceWork, spec: AggregateSpec) -> tuple[list[pa.Table], list[pa.Table]]:
     """Partials of panes that are complete now, in the order of batches, and sealed panes in use."""
-    buckets = work.mapping.owned_by(work.instance)
+    own = BucketSet.of(work.mapping.owned_by(work.instance))
     sealed = sealed_before(spec, work.frontier_us)
     was_sealed = sealed_before(spec, work.previous_us)
     was_needed = needed_from(spec, work.previous_us)
     waiting, panes = [], []
     for segment in work.state.get(PANES, ()):
-        mine = [b for b in segment.buckets if work.mapping.owners[b] == work.instance]
+        mine = segment.buckets & own
         if not mine:
             continue
-        chosen = buckets if len(mine) == len(buckets) else mine
-        rows = read_segment(work.store, segment, chosen)
+        rows = read_segment(work.store, segment, mine)
         pane = rows.column("pane").to_numpy()
         is_sealed = pane < segment.sealed
         due = ~is_sealed & (pane >= was_sealed) & (pane < sealed)

@@ -45,6 +45,7 @@ from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner, Router
 from tidegate.route.round_robin import RoundRobin
 from tidegate.schema import TIME
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, write_segment
 
 BY_KEY, IN_TURN = "key", "deal"
@@ -195,7 +196,7 @@ class StreamJoin(Operator):
         # Where all new tuples are seen, the stored ones are divided.
         spread = TO_OWNER if self.spread == TO_ALL else self.spread
         seen = seen_by(work.instance, spread, side, owners, work.mapping.instances)
-        held = []
+        held, wanted = [], BucketSet.where(seen)
         keeper = self._keeper(side)
         horizon = keeper.horizon(work.previous_us, self.before[side])
         for segment in work.state.get(SIDES[side], ()):
@@ -205,7 +206,7 @@ class StreamJoin(Operator):
                 rows = read_segment(work.store, segment)
                 held.append(Held(self._adapted(work.mapping, side, rows, seen)))
                 continue
-            mine = tuple(b for b in segment.buckets if seen[b])
+            mine = segment.buckets & wanted
             if mine:
                 # Another query may have written the same file at the same place before.
                 file = (work.store.location, segment.name, segment.checksum)

@@ -5,20 +5,17 @@ It costs a pass over the tuples, and they are searched by every batch while thei
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.memory import MEMORY
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
-
-KEPT_BYTES = 512 * 2**20
-"""How much of this a process keeps."""
 
 
 @dataclass
@@ -33,6 +30,7 @@ class Searched:
     values: list[Singles]
     bases: list[float]
     oldest: int
+    rows: int
     _in_order: Ints | None = field(default=None)
 
     @staticmethod
@@ -43,12 +41,13 @@ class Searched:
             base = float(finite.min()) if len(finite) else 0.0
             bases.append(base)
             narrow.append(_single(value, base))
-        return Searched(key, narrow, bases, int(coordinate.min()))
+        return Searched(key, narrow, bases, int(coordinate.min()), len(coordinate))
 
     @property
     def nbytes(self) -> int:
-        arrays = [a for a in (self.key, self._in_order, *self.values) if a is not None]
-        return sum(int(a.nbytes) for a in arrays)
+        """What it takes, with the coordinates in order, which are made when they are asked for."""
+        arrays = [a for a in (self.key, *self.values) if a is not None]
+        return sum(int(a.nbytes) for a in arrays) + 8 * self.rows
 
     def narrowed(
         self, bounds: Sequence[tuple[Floats, Floats]]
@@ -82,23 +81,13 @@ def _single(values: Floats, base: float) -> Singles:
         return (values - base).astype(np.float32)
 
 
-_kept: OrderedDict[Hashable, Searched] = OrderedDict()
-_lock = threading.Lock()
+def _nbytes(searched: Searched) -> int:
+    return searched.nbytes
+
+
+_INDEXES = MEMORY.cache(1 / 2, _nbytes)
 
 
 def known(token: Hashable | None, compute: Callable[[], Searched]) -> Searched:
     """What is kept under a token, or computed and kept; nothing is kept under None."""
-    if token is None:
-        return compute()
-    with _lock:
-        found = _kept.get(token)
-        if found is not None:
-            _kept.move_to_end(token)
-            return found
-    made = compute()
-    with _lock:
-        _kept[token] = made
-        held = sum(s.nbytes for s in _kept.values())
-        while held > KEPT_BYTES and len(_kept) > 1:
-            held -= _kept.popitem(last=False)[1].nbytes
-    return made
+    return compute() if token is None else _INDEXES.get(token, compute)

@@ -89,9 +89,8 @@ class SideKeeper:
         return arranged(self.spec, self.side, rows.combine_chunks())
 
     def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
-        kin: list[int | None] = []
-        for segment in segments:
-            mine = {owners[b] for b in segment.buckets}
-            one = mine.pop() if len(mine) == 1 else -1
-            kin.append(one if segment.sealed == self.way else None)
-        return kin
+        by_bucket = np.asarray(owners, np.int32)
+        distinct = dict.fromkeys(s.buckets for s in segments)
+        several = -1
+        owner = {b: by if (by := b.owner(by_bucket)) is not None else several for b in distinct}
+        return [owner[s.buckets] if s.sealed == self.way else None for s in segments]

@@ -29,6 +29,7 @@ from tidegate.route.broadcast import Broadcast
 from tidegate.route.hash import Hash
 from tidegate.route.partitioner import Partitioner
 from tidegate.schema import TIME
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, write_segment
 
 BUCKETS = "buckets"
@@ -100,9 +101,9 @@ def _snapshots(work: InstanceWork, mine: set[int], touched: set[int]) -> dict[in
     """The stored objects that the batch concerns: those it touches, and those with a timer due."""
     found: dict[int, bytes] = {}
     stored = work.state.get(BUCKETS, ())
-    horizon = BucketHorizon.of(stored)
+    horizon, owned = BucketHorizon.of(stored), BucketSet.of(sorted(mine))
     for segment in stored:
-        own = [b for b in horizon.needed(segment) if b in mine]
+        own = horizon.needed(segment) & owned
         if not own:
             continue
         times = read_segment(work.store, segment, own, ["bucket", "pending_us"])

@@ -27,6 +27,7 @@ from tidegate.operate.port import Port
 from tidegate.operate.tuple_window.window import TupleSpec, advance, live
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import read_segment, write_segment
 
@@ -101,12 +102,12 @@ class TupleAggregate(Operator):
 
 def _held(work: InstanceWork, spec: TupleSpec, touched: Int64s) -> tuple[pa.Table, int]:
     """What is stored of some buckets, dead tuples among it, and in how many segments."""
-    wanted = set(touched.tolist())
+    wanted = BucketSet.of(touched)
     parts = [spec.state_schema.empty_table()]
     stored = work.state.get(TUPLES, ())
     horizon = BucketHorizon.of(stored)
     for segment in stored:
-        mine = [b for b in horizon.needed(segment) if b in wanted]
+        mine = horizon.needed(segment) & wanted
         if mine:
             rows = read_segment(work.store, segment, mine).select(spec.state_schema.names)
             parts.append(rows.filter(pa.array(ints(rows, "rank") >= 0)))

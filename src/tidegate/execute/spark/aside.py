@@ -1,0 +1,74 @@
+"""Single functions as Spark jobs of one task, beside the jobs of batches."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext, cloudpickle
+from pyspark.errors import PySparkException
+
+from tidegate.execute.spark.failure import first_line, without_stacks
+
+T = TypeVar("T")
+
+_GONE = (PySparkException, Py4JError, ConnectionError, EOFError)
+
+
+class Aside:
+    """Runs what is not part of a batch, one task at a time: it takes at most one core from batches.
+
+    The jobs are started by a thread of its own. What is to be done travels with the job itself and
+    not in a property of it, so that it does not matter whether threads share those.
+    """
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._pool = ThreadPoolExecutor(1, "tidegate-aside")
+        self._closed = False
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """As `Executor.submit` says; the function may be of a script or a notebook."""
+        work = cloudpickle.dumps((function, arguments))
+        if not self._closed:
+            return self._pool.submit(self._run, work)
+        late: Future[T] = Future()
+        late.set_exception(_ended())
+        return late
+
+    def close(self) -> None:
+        """Wait for the task that is running, which needs a core to end; the others are broken."""
+        self._closed = True
+        self._pool.shutdown(wait=True)
+
+    def _run(self, work: bytes) -> Any:
+        if self._closed:
+            raise _ended()
+        try:
+            with without_stacks():
+                ((returned, answer),) = self._context.parallelize([work], 1).map(_call).collect()
+        except _GONE as error:
+            raise BrokenExecutor(first_line(error)) from error
+        if not returned:
+            raise answer
+        return answer
+
+
+def _ended() -> BrokenExecutor:
+    return BrokenExecutor("the run has ended")
+
+
+def _call(work: bytes) -> tuple[bool, Any]:
+    """In a worker: what the function returned, or raised, as something that can be sent."""
+    function, arguments = pickle.loads(work)
+    try:
+        return True, function(*arguments)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            return False, RuntimeError(f"{type(error).__name__}: {error}")
+        return False, error

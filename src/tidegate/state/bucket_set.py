@@ -1,0 +1,131 @@
+"""The buckets that a segment has rows of, a bit each, between segments and whoever owns buckets.
+
+With thousands of buckets and of segments, what is asked of every segment in every batch must not
+loop over buckets in Python: here it is an operation on whole numbers of as many bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.state.packed import pack, unpack
+
+
+class BucketSet:
+    """An immutable set of buckets, with the operators of Python's sets; made by `of` or `where`.
+
+    Equal sets of a process are one object, also when they come out of a pickle: all segments of an
+    instance share the set of its buckets, and a job that lists a thousand of them carries it once.
+    Iterating gives whole numbers, ascending; it is for few buckets, `numbers` is for many.
+    """
+
+    __slots__ = ("__weakref__", "_bits", "_text")
+
+    _bits: int
+    _text: str | None
+
+    @staticmethod
+    def of(buckets: npt.ArrayLike) -> BucketSet:
+        """The set of some buckets, in any order; a ValueError where one is below 0."""
+        numbers = np.asarray(buckets, np.int64)
+        if not len(numbers):
+            return _shared(0)
+        if numbers.min() < 0:
+            raise ValueError(f"buckets are numbered from 0 on, got {numbers.min()}")
+        flags = np.zeros(int(numbers.max()) + 1, np.bool_)
+        flags[numbers] = True
+        return BucketSet.where(flags)
+
+    @staticmethod
+    def where(flags: npt.NDArray[np.bool_]) -> BucketSet:
+        """The buckets whose flag is set, by their number."""
+        return _shared(int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little"))
+
+    @staticmethod
+    def union(sets: Iterable[BucketSet]) -> BucketSet:
+        """The buckets that are in any of some sets."""
+        return _shared(reduce(or_, (s._bits for s in dict.fromkeys(sets)), 0))
+
+    @staticmethod
+    def from_text(text: str) -> BucketSet:
+        """The set whose `text` this is; anything else is a ValueError."""
+        return _shared(int.from_bytes(unpack(text), "little"))
+
+    @property
+    def text(self) -> str:
+        """A short form for JSON: some thirty characters where the buckets follow a pattern, and
+        never more than a sixth of one for each bucket."""
+        if self._text is None:
+            self._text = pack(self._bytes())
+        return self._text
+
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The buckets, ascending; costs a microsecond per thousand, and is not kept."""
+        raw = np.frombuffer(self._bytes(), np.uint8)
+        return np.flatnonzero(np.unpackbits(raw, bitorder="little"))
+
+    def owner(self, owners: npt.NDArray[np.integer[Any]]) -> int | None:
+        """The instance that owns all of its buckets, None where there is no single one."""
+        mine = owners[self.numbers()]
+        return int(mine[0]) if len(mine) and (mine == mine[0]).all() else None
+
+    def _bytes(self) -> bytes:
+        return self._bits.to_bytes(-(-self._bits.bit_length() // 8), "little")
+
+    def __and__(self, other: BucketSet) -> BucketSet:
+        return _shared(self._bits & other._bits)
+
+    def __or__(self, other: BucketSet) -> BucketSet:
+        return _shared(self._bits | other._bits)
+
+    def __sub__(self, other: BucketSet) -> BucketSet:
+        return _shared(self._bits & ~other._bits)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.numbers().tolist())
+
+    def __len__(self) -> int:
+        return self._bits.bit_count()
+
+    def __contains__(self, bucket: object) -> bool:
+        if not isinstance(bucket, int | np.integer) or bucket < 0:
+            return False
+        return bool(self._bits >> int(bucket) & 1)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return self.numbers().astype(np.int64 if dtype is None else dtype, copy=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BucketSet) and self._bits == other._bits
+
+    def __hash__(self) -> int:
+        return hash(self._bits)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _shared, (self._bits,)
+
+    def __repr__(self) -> str:
+        return f"BucketSet.of({self.numbers().tolist()})"
+
+
+_known: WeakValueDictionary[int, BucketSet] = WeakValueDictionary()
+
+
+def _shared(bits: int) -> BucketSet:
+    """The set of these bits: the one there is, or a new one.
+
+    Two threads may make one each. They are equal all the same; only memory is lost.
+    """
+    found = _known.get(bits)
+    if found is None:
+        found = object.__new__(BucketSet)
+        found._bits, found._text = bits, None
+        _known[bits] = found
+    return found
