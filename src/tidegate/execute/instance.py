@@ -86,7 +86,7 @@ def _written(
     if any(part.num_rows < _APART_ROWS for part in parts):
         parts = [pa.concat_tables(parts)]
     return tuple(
-        write_segment(store, f"{name}-{i}", by_bucket(part, "pane"), order="pane", sealed=sealed)
+        write_segment(store, f"{name}-{i}", by_bucket(part, "pane"), order="pane", tag=sealed)
         for i, part in enumerate(parts)
         if part.num_rows
     )
@@ -107,7 +107,7 @@ def _state(
             continue
         rows = read_segment(store, segment, mine)
         pane = rows.column("pane").to_numpy()
-        is_sealed = pane < segment.sealed
+        is_sealed = pane < segment.tag
         due = ~is_sealed & (pane >= was_sealed) & (pane < sealed)
         in_use = is_sealed & (pane >= was_needed)
         if due.any():

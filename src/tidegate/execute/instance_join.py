@@ -180,7 +180,7 @@ def _stored(store: Store, job: Job, side: int, instance: int) -> list[Held]:
     for segment in job.state.get(SIDES[side], ()):
         if horizon.passed(segment):
             continue
-        if segment.sealed != keeper.way:
+        if segment.tag != keeper.way:
             rows = _adapted(job, side, read_segment(store, segment), seen)
             held.append(Held(rows))
             continue

@@ -33,7 +33,7 @@ class Horizon(Protocol):
     """What is needed at one moment of a query."""
 
     @property
-    def sealed(self) -> int:
+    def tag(self) -> int:
         """The number a rewritten segment is given."""
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
@@ -95,12 +95,16 @@ def keepers(operator: Operator | None) -> dict[str, Keeper]:
 class PaneHorizon:
     """Which rows of which segments a frontier has left behind.
 
-    Of a segment's rows, those in panes below its `sealed` are complete panes, needed while a window
+    Of a segment's rows, those in panes below its `tag` are complete panes, needed while a window
     over them is open; the others are partials, needed until their pane is complete.
     """
 
     needed: int
     sealed: int
+
+    @property
+    def tag(self) -> int:
+        return self.sealed
 
     @staticmethod
     def at(spec: AggregateSpec, frontier_us: int) -> PaneHorizon:
@@ -108,17 +112,17 @@ class PaneHorizon:
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
         pane: npt.NDArray[Any] = rows.column("pane").to_numpy()
-        return np.where(pane < segment.sealed, pane >= self.needed, pane >= self.sealed)
+        return np.where(pane < segment.tag, pane >= self.needed, pane >= self.sealed)
 
     def passed(self, segment: Segment) -> bool:
-        complete_until = min(segment.high, segment.sealed - 1)
-        no_complete = segment.low >= segment.sealed or complete_until < self.needed
-        no_partial = segment.high < segment.sealed or segment.high < self.sealed
+        complete_until = min(segment.high, segment.tag - 1)
+        no_complete = segment.low >= segment.tag or complete_until < self.needed
+        no_partial = segment.high < segment.tag or segment.high < self.sealed
         return no_complete and no_partial
 
     def whole(self, segment: Segment) -> bool:
-        partials_from = max(segment.low, segment.sealed)
-        no_dead_partial = segment.high < segment.sealed or partials_from >= self.sealed
+        partials_from = max(segment.low, segment.tag)
+        no_dead_partial = segment.high < segment.tag or partials_from >= self.sealed
         return segment.low >= self.needed and no_dead_partial
 
 
@@ -153,7 +157,7 @@ class SideHorizon:
 
     column: str
     needed: int
-    sealed: int
+    tag: int
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
         live: npt.NDArray[np.bool_] = ints(rows, self.column) >= self.needed
@@ -171,7 +175,7 @@ class SideKeeper:
     """The stored tuples of one side of a join, each segment in the order that it is searched.
 
     Only segments of one instance are merged: it then searches fewer and larger ones. A segment's
-    `sealed` says how it was arranged and dealt: an earlier run may have chosen otherwise.
+    `tag` says how it was arranged and dealt: an earlier run may have chosen otherwise.
     """
 
     join: JoinPlan
@@ -219,11 +223,11 @@ class SideKeeper:
         distinct = dict.fromkeys(s.buckets for s in segments)
         several = -1
         owner = {b: by if (by := b.owner(by_bucket)) is not None else several for b in distinct}
-        return [owner[s.buckets] if s.sealed == self.way else None for s in segments]
+        return [owner[s.buckets] if s.tag == self.way else None for s in segments]
 
 
 WHOLE = 1
-"""The `sealed` of a segment that has all there is of its buckets; others add to older ones."""
+"""The `tag` of a segment that has all there is of its buckets; others add to older ones."""
 
 
 @dataclass(frozen=True)
@@ -232,14 +236,14 @@ class BucketHorizon:
 
     held: Mapping[str, BucketSet]
     """By the names of segments, their buckets that are not in a newer whole."""
-    sealed: int = WHOLE
+    tag: int = WHOLE
 
     @staticmethod
     def of(segments: Sequence[Segment]) -> BucketHorizon:
         held, newer = dict[str, BucketSet](), BucketSet.of(())
         for segment in reversed(segments):
             held[segment.name] = segment.buckets - newer
-            if segment.sealed == WHOLE:
+            if segment.tag == WHOLE:
                 newer |= segment.buckets
         return BucketHorizon(held)
 
@@ -282,4 +286,4 @@ class BucketKeeper:
     def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
         if not self.added:
             return [0] * len(segments)
-        return [i if s.sealed == WHOLE else None for i, s in enumerate(segments)]
+        return [i if s.tag == WHOLE else None for i, s in enumerate(segments)]
