@@ -22,11 +22,11 @@ from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 ADDED = 0
-"""The `sealed` of a segment that adds to older ones."""
+"""The `tag` of a segment that adds to older ones."""
 
 
-def segment(name: str, *buckets: int, sealed: int = WHOLE) -> Segment:
-    return Segment(name, len(buckets), 100, 0, BucketSet.of(buckets), 0, 1, sealed)
+def segment(name: str, *buckets: int, tag: int = WHOLE) -> Segment:
+    return Segment(name, len(buckets), 100, 0, BucketSet.of(buckets), 0, 1, tag)
 
 
 def test_a_whole_stands_for_what_is_older_in_its_buckets_only() -> None:
@@ -40,13 +40,13 @@ def test_a_whole_stands_for_what_is_older_in_its_buckets_only() -> None:
 
 
 def test_what_was_added_is_needed_until_a_whole_comes() -> None:
-    base, more = segment("base", 0, 1), segment("more", 0, 1, sealed=ADDED)
+    base, more = segment("base", 0, 1), segment("more", 0, 1, tag=ADDED)
     horizon = BucketHorizon.of([base, more])
     assert list(horizon.needed(base)) == list(horizon.needed(more)) == [0, 1]
     later = segment("later", 0)
     horizon = BucketHorizon.of([base, more, later])
     assert list(horizon.needed(base)) == list(horizon.needed(more)) == [1]
-    after = segment("after", 0, sealed=ADDED)
+    after = segment("after", 0, tag=ADDED)
     assert BucketHorizon.of([base, more, later, after]).needed(after) == after.buckets
 
 
@@ -54,7 +54,7 @@ def test_a_segment_is_passed_when_all_its_buckets_are_in_newer_wholes() -> None:
     old = segment("old", 0, 1)
     assert not BucketHorizon.of([old, segment("a", 0)]).passed(old)
     assert BucketHorizon.of([old, segment("a", 0), segment("b", 1)]).passed(old)
-    assert not BucketHorizon.of([old, segment("a", 0, 1, sealed=ADDED)]).passed(old)
+    assert not BucketHorizon.of([old, segment("a", 0, 1, tag=ADDED)]).passed(old)
 
 
 def test_rows_that_are_live_are_those_of_needed_buckets() -> None:
@@ -74,13 +74,13 @@ def test_what_is_needed_of_a_bucket_is_its_newest_whole_and_what_came_after(
     history: list[tuple[set[int], bool]],
 ) -> None:
     made = [
-        segment(f"{i}", *sorted(buckets), sealed=WHOLE if whole else ADDED)
+        segment(f"{i}", *sorted(buckets), tag=WHOLE if whole else ADDED)
         for i, (buckets, whole) in enumerate(history)
     ]
     horizon = BucketHorizon.of(made)
     for bucket in range(4):
         mine = [s for s in made if bucket in s.buckets]
-        wholes = [i for i, s in enumerate(mine) if s.sealed == WHOLE]
+        wholes = [i for i, s in enumerate(mine) if s.tag == WHOLE]
         expected = mine[wholes[-1] if wholes else 0 :]
         assert [s for s in mine if bucket in horizon.needed(s)] == expected
 
@@ -117,7 +117,7 @@ def test_panes_in_use_are_known_to_be_whole(low: int, high: int, sealed: int, wh
 
 
 def test_wholes_are_merged_and_what_adds_is_left_alone() -> None:
-    made = [segment("a", 0), segment("b", 0, sealed=ADDED), segment("c", 1)]
+    made = [segment("a", 0), segment("b", 0, tag=ADDED), segment("c", 1)]
     assert BucketKeeper("bucket", added=False).kin(made, ()) == [0, 0, 0]
     assert BucketKeeper("rank", added=True).kin(made, ()) == [0, None, 2]
 
@@ -139,13 +139,13 @@ def store(tmp_path: Path) -> Store:
 
 
 def written(
-    store: Store, name: str, rows: Sequence[tuple[int, int, str]], sealed: int = WHOLE
+    store: Store, name: str, rows: Sequence[tuple[int, int, str]], tag: int = WHOLE
 ) -> Segment:
     """A segment of (bucket, rank, value) rows."""
     schema = pa.schema([("bucket", pa.int32()), ("rank", pa.int64()), ("v", pa.string())])
     columns = [list(c) for c in zip(*rows)]
     return write_segment(
-        store, name, by_bucket(pa.table(columns, schema=schema), "rank"), "rank", sealed
+        store, name, by_bucket(pa.table(columns, schema=schema), "rank"), "rank", tag
     )
 
 
@@ -181,7 +181,7 @@ def test_objects_written_whole_are_merged_into_their_newest(store: Store) -> Non
     assert len(after) < len(made)
     assert held(store, after) == before
     assert sum(s.rows for s in after) < sum(s.rows for s in made)
-    assert all(s.sealed == WHOLE for s in after)
+    assert all(s.tag == WHOLE for s in after)
 
 
 def test_what_was_added_stays_after_what_it_adds_to(store: Store) -> None:

@@ -160,7 +160,7 @@ class TestCompact:
         assert made is not None
         expected = [(0, 1, 1), (0, 1, 4), (0, 1, 5), (1, 0, 6), (1, 1, 3)]
         assert triples(read_segment(store, made)) == expected
-        assert (made.sealed, list(made.buckets), made.rows) == (9, [0, 1], 5)
+        assert (made.tag, list(made.buckets), made.rows) == (9, [0, 1], 5)
         assert read_segment(store, old).num_rows == 3  # they go with their manifests
 
     def test_nothing_live_is_no_segment(self, store: Store) -> None:
@@ -175,7 +175,7 @@ class TestCompact:
         ]
 
         def live(table: pa.Table, segment: Segment) -> pa.Array:
-            return pa.array(table["pane"].to_numpy() < segment.sealed)
+            return pa.array(table["pane"].to_numpy() < segment.tag)
 
         result = compact(store, made, "c", live, "pane", 0)
         assert result is not None

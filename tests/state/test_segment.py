@@ -75,7 +75,7 @@ def test_every_type_comes_back_by_bucket(records: list[dict[str, Any]], wanted: 
     table = pa.Table.from_pylist(records, SCHEMA)
     segment = write_segment(store, "s", table, "pane", 7)
     assert list(segment.buckets) == sorted({row["bucket"] for row in records})
-    assert (segment.rows, segment.sealed) == (len(records), 7)
+    assert (segment.rows, segment.tag) == (len(records), 7)
     panes = [row["pane"] for row in records] or [0, -1]
     assert (segment.low, segment.high) == ((min(panes), max(panes)) if records else (0, -1))
     assert read_segment(store, segment).equals(table, check_metadata=True)

@@ -212,7 +212,7 @@ def rewritten(
         name,
         horizon.live,
         keeper.order,
-        horizon.sealed,
+        horizon.tag,
         keeper.arrange,
         keeper.grouped,
     )

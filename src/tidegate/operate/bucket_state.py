@@ -19,7 +19,7 @@ from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment
 
 WHOLE = 1
-"""The `sealed` of a segment that has all there is of its buckets; others add to older ones."""
+"""The `tag` of a segment that has all there is of its buckets; others add to older ones."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class BucketHorizon:
 
     held: Mapping[str, BucketSet]
     """By the names of segments, their buckets that are not in a newer whole."""
-    sealed: int = WHOLE
+    tag: int = WHOLE
 
     @staticmethod
     def of(segments: Sequence[Segment]) -> BucketHorizon:
         held, newer = dict[str, BucketSet](), BucketSet.of(())
         for segment in reversed(segments):
             held[segment.name] = segment.buckets - newer
-            if segment.sealed == WHOLE:
+            if segment.tag == WHOLE:
                 newer |= segment.buckets
         return BucketHorizon(held)
 
@@ -78,4 +78,4 @@ class BucketKeeper:
     def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
         if not self.added:
             return [0] * len(segments)
-        return [i if s.sealed == WHOLE else None for i, s in enumerate(segments)]
+        return [i if s.tag == WHOLE else None for i, s in enumerate(segments)]

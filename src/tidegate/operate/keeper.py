@@ -24,7 +24,7 @@ class Horizon(Protocol):
     """What is needed at one moment of a query."""
 
     @property
-    def sealed(self) -> int:
+    def tag(self) -> int:
         """The number a rewritten segment is given."""
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:

@@ -80,7 +80,7 @@ def compact(
     name: str,
     live: Live,
     order: str,
-    sealed: int,
+    tag: int,
     arrange: Callable[[pa.Table], pa.Table] | None = None,
     grouped: bool = True,
 ) -> Segment | None:
@@ -99,7 +99,7 @@ def compact(
     if table.num_rows == 0:
         return None
     rows = by_bucket(table, order) if arrange is None else arrange(table)
-    return write_segment(store, name, rows, order, sealed, grouped)
+    return write_segment(store, name, rows, order, tag, grouped)
 
 
 def replace(

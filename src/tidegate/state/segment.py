@@ -41,8 +41,8 @@ class Segment:
     """What a manifest says of one segment file: enough to find it, to check it and to skip it.
 
     `buckets` are those it has rows of; `low` and `high` are the least and the greatest value of the
-    order column (0 and -1 when there are no rows); `sealed` is a number the writer gives and the
-    operator reads (for aggregates: rows with pane < sealed are whole panes).
+    order column (0 and -1 when there are no rows). `tag` is a number that the operator gives when
+    it writes the segment, and that it alone reads: what it means, the keeper of its state says.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Segment:
     buckets: BucketSet
     low: int
     high: int
-    sealed: int
+    tag: int
 
     @property
     def path(self) -> str:
@@ -61,7 +61,7 @@ class Segment:
 
 
 def write_segment(
-    store: Store, name: str, table: pa.Table, order: str, sealed: int, grouped: bool = True
+    store: Store, name: str, table: pa.Table, order: str, tag: int, grouped: bool = True
 ) -> Segment:
     """Write a table as the segment `name`, which the caller derives from batch and instance.
 
@@ -86,7 +86,7 @@ def write_segment(
             **(table.schema.metadata or {}),
             b"tidegate.version": str(VERSION),
             b"tidegate.order": order,
-            b"tidegate.sealed": str(sealed),
+            b"tidegate.tag": str(tag),
             b"tidegate.buckets": base64.b64encode(buckets.astype("<i4").tobytes()),
             b"tidegate.offsets": base64.b64encode(offsets.astype("<i8").tobytes()),
         }
@@ -102,7 +102,7 @@ def write_segment(
         buckets=BucketSet.of(buckets),
         low=int(position.min()) if len(position) else 0,
         high=int(position.max()) if len(position) else -1,
-        sealed=int(sealed),
+        tag=int(tag),
     )
 
 

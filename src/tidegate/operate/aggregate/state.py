@@ -29,12 +29,16 @@ _APART_ROWS = 2_048
 class PaneHorizon:
     """Which rows of which segments a frontier has left behind.
 
-    Of a segment's rows, those in panes below its `sealed` are complete panes, needed while a window
+    Of a segment's rows, those in panes below its `tag` are complete panes, needed while a window
     over them is open; the others are partials, needed until their pane is complete.
     """
 
     needed: int
     sealed: int
+
+    @property
+    def tag(self) -> int:
+        return self.sealed
 
     @staticmethod
     def at(spec: AggregateSpec, frontier_us: int) -> PaneHorizon:
@@ -42,17 +46,17 @@ class PaneHorizon:
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
         pane: npt.NDArray[Any] = rows.column("pane").to_numpy()
-        return np.where(pane < segment.sealed, pane >= self.needed, pane >= self.sealed)
+        return np.where(pane < segment.tag, pane >= self.needed, pane >= self.sealed)
 
     def passed(self, segment: Segment) -> bool:
-        complete_until = min(segment.high, segment.sealed - 1)
-        no_complete = segment.low >= segment.sealed or complete_until < self.needed
-        no_partial = segment.high < segment.sealed or segment.high < self.sealed
+        complete_until = min(segment.high, segment.tag - 1)
+        no_complete = segment.low >= segment.tag or complete_until < self.needed
+        no_partial = segment.high < segment.tag or segment.high < self.sealed
         return no_complete and no_partial
 
     def whole(self, segment: Segment) -> bool:
-        partials_from = max(segment.low, segment.sealed)
-        no_dead_partial = segment.high < segment.sealed or partials_from >= self.sealed
+        partials_from = max(segment.low, segment.tag)
+        no_dead_partial = segment.high < segment.tag or partials_from >= self.sealed
         return segment.low >= self.needed and no_dead_partial
 
 
@@ -94,7 +98,7 @@ def read_panes(work: InstanceWork, spec: AggregateSpec) -> tuple[list[pa.Table],
             continue
         rows = read_segment(work.store, segment, mine)
         pane = rows.column("pane").to_numpy()
-        is_sealed = pane < segment.sealed
+        is_sealed = pane < segment.tag
         due = ~is_sealed & (pane >= was_sealed) & (pane < sealed)
         in_use = is_sealed & (pane >= was_needed)
         if due.any():
@@ -115,7 +119,7 @@ def write_panes(
     if any(part.num_rows < _APART_ROWS for part in parts):
         parts = [pa.concat_tables(parts)]
     return tuple(
-        write_segment(store, f"{name}-{i}", by_bucket(part, "pane"), order="pane", sealed=sealed)
+        write_segment(store, f"{name}-{i}", by_bucket(part, "pane"), order="pane", tag=sealed)
         for i, part in enumerate(parts)
         if part.num_rows
     )

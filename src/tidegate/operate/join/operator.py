@@ -202,7 +202,7 @@ class StreamJoin(Operator):
         for segment in work.state.get(SIDES[side], ()):
             if horizon.passed(segment):
                 continue
-            if segment.sealed != keeper.way:
+            if segment.tag != keeper.way:
                 rows = read_segment(work.store, segment)
                 held.append(Held(self._adapted(work.mapping, side, rows, seen)))
                 continue

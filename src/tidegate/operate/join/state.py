@@ -26,7 +26,7 @@ class SideHorizon:
 
     column: str
     needed: int
-    sealed: int
+    tag: int
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
         live: npt.NDArray[np.bool_] = ints(rows, self.column) >= self.needed
@@ -44,7 +44,7 @@ class SideKeeper:
     """The stored tuples of one side of a join, each segment in the order that it is searched.
 
     Only segments of one instance are merged: it then searches fewer and larger ones. A segment's
-    `sealed` says how it was arranged and dealt: an earlier run may have chosen otherwise.
+    `tag` says how it was arranged and dealt: an earlier run may have chosen otherwise.
     """
 
     spec: JoinSpec
@@ -93,4 +93,4 @@ class SideKeeper:
         distinct = dict.fromkeys(s.buckets for s in segments)
         several = -1
         owner = {b: by if (by := b.owner(by_bucket)) is not None else several for b in distinct}
-        return [owner[s.buckets] if s.sealed == self.way else None for s in segments]
+        return [owner[s.buckets] if s.tag == self.way else None for s in segments]
