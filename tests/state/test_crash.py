@@ -19,10 +19,10 @@ from tests.state.faulty import Crash, Steps, faulty
 from tests.state.mapping import mappings
 from tests.state.rows import rows, triples
 from tidegate.errors import StateError
-from tidegate.state.files import Output, is_temporary
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
+from tidegate.whole_file import FileWriter, is_temporary
 
 INSTANCES = 2
 FOLDERS = ("manifest", "segment", "gate", "staged")
@@ -94,7 +94,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Steps], None]
 
     for name in ("fsync", "replace", "unlink"):
         watch(os, name)
-    watch(Output, "write", half=True)
+    watch(FileWriter, "write", half=True)
 
     def control(new: Steps) -> None:
         steps[0] = new

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import IO, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,7 @@ import pyarrow.parquet
 from tidegate.errors import OptionError, SinkError, near
 from tidegate.sink.csv import csv_text
 from tidegate.sink.json import objects
+from tidegate.whole_file import whole_file
 
 
 class Writer(Protocol):
@@ -26,7 +27,7 @@ class Writer(Protocol):
 
 
 @contextmanager
-def whole_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
+def table_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
     """A writer of a file that appears, or replaces one, when the block ends without an error.
 
     Memory is that of a piece. Raises OptionError before anything is written where it could not be,
@@ -35,15 +36,11 @@ def whole_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
     if format not in _WRITERS:
         raise OptionError("--format", "must be a known format", format, near(format, _WRITERS))
     _check_target(path)
-    aside = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
-        with aside.open("wb") as out:
+        with whole_file(path) as out:
             writer = _WRITERS[format](out, schema)
             yield writer
             writer.close()
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(aside, path)
     except (OSError, pa.ArrowException) as error:
         raise SinkError(
             str(path),
@@ -51,8 +48,6 @@ def whole_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
             getattr(error, "strerror", None) or str(error),
             "Nothing was left behind: make room or mend the folder, then run again.",
         ) from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _check_target(path: Path) -> None:
@@ -74,7 +69,7 @@ def _check_target(path: Path) -> None:
 class _Parquet:
     """A row group per piece."""
 
-    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
         self._writer = pyarrow.parquet.ParquetWriter(out, schema, compression="zstd")
 
     def write(self, table: pa.Table) -> None:
@@ -87,7 +82,7 @@ class _Parquet:
 class _Csv:
     """A header, then lines."""
 
-    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
         self._out = out
         self._out.write(csv_text(schema.empty_table(), header=True).encode())
 
@@ -101,7 +96,7 @@ class _Csv:
 class _Json:
     """An object per line."""
 
-    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
         self._out = out
 
     def write(self, table: pa.Table) -> None:
@@ -114,7 +109,7 @@ class _Json:
         """Nothing: every piece is complete."""
 
 
-_WRITERS: dict[str, Callable[[BinaryIO, pa.Schema], Writer]] = {
+_WRITERS: dict[str, Callable[[IO[bytes], pa.Schema], Writer]] = {
     "parquet": _Parquet,
     "csv": _Csv,
     "json": _Json,

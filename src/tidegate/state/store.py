@@ -25,11 +25,11 @@ from tidegate.state.files import (
     RemoteFiles,
     files_at,
     guard,
-    is_temporary,
     reason,
 )
 from tidegate.state.manifest import VERSION, Manifest, check_version, seal, unseal
 from tidegate.state.segment import REMEDY
+from tidegate.whole_file import is_temporary
 
 META = "meta.json"
 FOLDERS = ("manifest", "segment", "gate", "staged")
