@@ -18,7 +18,7 @@ from tidegate.driver.options import RunOptions
 from tidegate.execute.retention import PaneHorizon
 from tidegate.session.launch import Place, plan_for, prepare
 from tidegate.session.script import streams_of
-from tidegate.sink.memory import CallSink
+from tidegate.sink.call import CallSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 from tidegate.state.segment import read_segment

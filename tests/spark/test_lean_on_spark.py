@@ -13,7 +13,7 @@ from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
 from tidegate.session.launch import Place, plan_for, prepare
 from tidegate.session.script import streams_of
-from tidegate.sink.memory import CallSink
+from tidegate.sink.call import CallSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 

@@ -29,6 +29,10 @@ MANIFEST = Manifest(
     policy={"cooldown": 1.5, "asked": None},
     epochs=({"subquery": "aggregate", "epoch": 1, "batch": 2, "instances": 2},),
     files=("gate/00000003.arrow",),
+    outputs={
+        "": ({"name": "part-00000.parquet", "rows": 3, "bytes": 99, "checksum": 7, "more": {}},),
+        "busy": (),
+    },
 )
 VALUES = st.recursive(
     st.none()
@@ -107,13 +111,13 @@ def test_members_of_another_shape_are_found(wrong: dict[str, object]) -> None:
         Manifest.from_json(seal({**body, **wrong}), "m.json")
 
 
-@pytest.mark.parametrize("version", [99, 1, 0, None, "2"])
+@pytest.mark.parametrize("version", [99, 2, 1, 0, None, "3"])
 def test_another_version_says_so(version: object) -> None:
     other = seal({"version": version, "anything": "else"})
     with pytest.raises(CheckpointError) as caught:
         Manifest.from_json(other, "m.json")
     assert str(caught.value) == (
-        f"m.json: must be of version 2; got version {version}. "
+        f"m.json: must be of version 3; got version {version}. "
         "Run it with the Tidegate that wrote it, or start from an empty checkpoint."
     )
 

@@ -9,24 +9,25 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from tidegate.batch import MIN_US, BatchId
+import pyarrow as pa
+
+from tidegate.batch import MIN_US
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.connection import Inlet, Spooling
 from tidegate.driver.metrics import BatchReport, Summary, imbalance
 from tidegate.driver.options import RunOptions, one_number
+from tidegate.driver.outlet import Outlets, Staged
 from tidegate.driver.recovery import enter
 from tidegate.driver.stage import Stage
 from tidegate.errors import OptionError, near
 from tidegate.execute.executor import Executor, Outcomes
-from tidegate.execute.gather import gather, side_outputs
 from tidegate.execute.job import Job
 from tidegate.execute.retention import SIDES
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.intake import Cut, Intake
 from tidegate.plan.physical import QUERY_CLOUD, Plan
 from tidegate.route.mapping import even, recorded, switched
-from tidegate.sink.part import PartWriter
-from tidegate.sink.protocol import Output, Sink
+from tidegate.sink.protocol import Sink
 from tidegate.source.uri import open_uri
 from tidegate.spans import Spans, added
 from tidegate.state.lock import Lock
@@ -41,6 +42,10 @@ _COUNTED = ("comparisons", "compared")
 
 Observer = Callable[[str, int], None]
 """Called with the name of each step of a batch as it is reached, and the batch."""
+
+RowsSeen = Callable[[str | None, pa.Table], None]
+"""Called with the name of each output and its rows of a batch, or the last of them where tasks have
+written them, when they are published."""
 
 
 class Loop:
@@ -61,21 +66,23 @@ class Loop:
         clock: Clock | None = None,
         observer: Observer | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
+        on_rows: RowsSeen | None = None,
     ) -> None:
         self.plan = plan
         self.store = store
-        self.sinks = sinks
         self.executor = executor
         self.options = options
         self.summary = Summary()
         self._clock = clock or SystemClock()
         self._observe = observer or (lambda step, batch: None)
         self._on_batch = on_batch or (lambda report: None)
+        self._on_rows = on_rows or (lambda output, rows: None)
         self._stop = threading.Event()
         self._gate = threading.Lock()
         """Held where the intake is used: by the loop between batches, by who announces."""
         self._closing: list[Callable[[], None]] = []
         self._lock = Lock(store)
+        self._outlets = Outlets(plan, sinks, store)
         self._intake = Intake(plan.hold)
         self._stages = [
             Stage(plan, number, store, telling)
@@ -105,8 +112,7 @@ class Loop:
         """Let go of threads, the sink, the executor and the checkpoint."""
         for stage in self._stages:
             stage.close()
-        for sink in self.sinks.values():
-            sink.close()
+        self._outlets.close()
         self.executor.close()
         for action in self._closing:
             action()
@@ -176,17 +182,18 @@ class Loop:
             jobs, outcomes = self._operate(cut, epochs)
         self._observe("after operate", batch)
         spans.mark("operate")
-        outputs = self._collect(batch, outcomes)
+        staged = self._outlets.stage(outcomes)
         self.executor.release(jobs)
         spans.mark("collect")
-        manifest = self._next_manifest(cut, jobs, epochs, outcomes, outputs)
+        manifest = self._next_manifest(cut, jobs, epochs, outcomes, staged)
         self._observe("before commit", batch)
         self.store.publish(manifest)
         self._observe("after commit", batch)
         self.store.retire(self._manifest, manifest)
         spans.mark("commit")
-        for sink in self.sinks.values():
-            sink.publish(BatchId(batch))
+        self._outlets.publish(manifest)
+        for target, output in zip(self.plan.targets, staged.outputs, strict=True):
+            self._on_rows(target.name, output.rows)
         spans.mark("publish")
         with self._gate:
             self._intake.forget()
@@ -199,34 +206,14 @@ class Loop:
     def _operate(self, cut: Cut, epochs: list[Mapping[str, Any]]) -> tuple[list[Job], Outcomes]:
         """Run every subquery over the batch, each after those whose rows it takes."""
         batch, drafts = self._manifest.batch + 1, []
+        self._outlets.begin(batch)
         for stage in self._stages:
             mapping, epoch = stage.switched(self._manifest, batch, self.options, self._clock)
             if epoch is not None:
                 epochs.append(epoch)
-            parts = self._parts(stage, batch)
+            parts = self._outlets.for_tasks(stage.target)
             drafts.append(stage.draft(self._manifest, cut, mapping, parts))
         return self.executor.run_batch(drafts)
-
-    def _parts(self, stage: Stage, batch: int) -> PartWriter | None:
-        """What tasks may write the rows of a subquery with."""
-        if stage.target is None:
-            return None
-        return self.sinks[stage.target.name].parts(BatchId(batch))
-
-    def _collect(self, batch: int, outcomes: Outcomes) -> list[Output]:
-        """The rows of every output in their order, staged; the first has the side outputs too."""
-        late, rejected = side_outputs(outcomes)
-        outputs: list[Output] = []
-        for target in self.plan.targets:
-            subquery = self.plan.subqueries[target.edge.subquery]
-            port = subquery.ports[target.edge.port]
-            found = outcomes[target.edge.subquery]
-            output = gather(subquery.operator, target.edge.port, port, found)
-            if not outputs:
-                output = replace(output, late=late, rejected=rejected)
-            self.sinks[target.name].stage(BatchId(batch), output)
-            outputs.append(output)
-        return outputs
 
     @contextmanager
     def _ahead(self) -> Iterator[None]:
@@ -248,12 +235,11 @@ class Loop:
 
     def _recover(self) -> Manifest:
         """The state to continue from, with the newest batch published (again)."""
-        manifest = enter(self.store, self._lock, self.sinks, self.plan, self.options.buckets)
+        manifest = enter(self.store, self._lock, self._outlets, self.plan, self.options.buckets)
         if manifest is None:
             mapping = even(self.options.buckets, self.options.first_instances)
             return Manifest(-1, {s.name: recorded(mapping) for s in self._stages}, MIN_US)
-        for sink in self.sinks.values():
-            sink.publish(BatchId(manifest.batch))
+        self._outlets.publish(manifest)
         self._intake.restore(manifest.frontier_us, manifest.sources)
         self._count(manifest)
         return manifest
@@ -309,11 +295,11 @@ class Loop:
         jobs: Sequence[Job],
         epochs: Sequence[Mapping[str, Any]],
         outcomes: Outcomes,
-        outputs: Sequence[Output],
+        staged: Staged,
     ) -> Manifest:
         with self._gate:
             sources = self._intake.saved()
-        counters = self._counters(cut, outcomes, outputs)
+        counters = self._counters(cut, outcomes, staged)
         operators: dict[str, tuple[Segment, ...]] = {}
         for stage, found in zip(self._stages, outcomes, strict=True):
             operators |= stage.operators(found, cut.frontier_us, counters)
@@ -327,15 +313,17 @@ class Loop:
             counters=counters,
             epochs=tuple(epochs),
             finished=cut.exhausted,
+            outputs=staged.receipts,
         )
 
-    def _counters(self, cut: Cut, outcomes: Outcomes, outputs: Sequence[Output]) -> dict[str, int]:
+    def _counters(self, cut: Cut, outcomes: Outcomes, staged: Staged) -> dict[str, int]:
         """The sums over all batches, with those of this one."""
-        rejected = outputs[0].rejected
+        first = staged.outputs[0]
+        rejected = first.rejected
         news = {
             "rows_in": cut.rows,
-            "rows_out": sum(o.count for o in outputs),
-            "rows_late": sum(t.num_rows for t in outputs[0].late.values()),
+            "rows_out": sum(o.count for o in staged.outputs),
+            "rows_late": sum(t.num_rows for t in first.late.values()),
             "rows_rejected": rejected.num_rows if rejected is not None else 0,
             "batches": 1,
         }

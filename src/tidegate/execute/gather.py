@@ -20,7 +20,7 @@ from tidegate.plan.physical import (
     ProcessPlan,
     TuplePlan,
 )
-from tidegate.sink.protocol import Output
+from tidegate.sink.batch_output import BatchOutput
 
 
 def merged(operator: type[Operator] | None, port: Port, tables: Sequence[pa.Table]) -> pa.Table:
@@ -37,15 +37,16 @@ def merged(operator: type[Operator] | None, port: Port, tables: Sequence[pa.Tabl
     return rows.select(port.schema.names).cast(port.schema)
 
 
-def gather(operator: Operator | None, port: int, of: Port, outcomes: Sequence[Outcome]) -> Output:
+def gather(
+    operator: Operator | None, port: int, of: Port, outcomes: Sequence[Outcome]
+) -> BatchOutput:
     """What an output of the query gets of a batch, without side outputs."""
-    if any(o.written is not None for o in outcomes):
+    if any(o.receipts is not None for o in outcomes):
         tables = [o.pieces[port].load().select(of.schema.names) for o in outcomes]
-        return Output(
-            pa.concat_tables(tables).cast(of.schema), written=sum(o.written or 0 for o in outcomes)
-        )
+        receipts = tuple(r for o in outcomes for r in o.receipts or ())
+        return BatchOutput(pa.concat_tables(tables).cast(of.schema), receipts=receipts)
     kind = None if operator is None else type(operator)
-    return Output(merged(kind, of, [o.pieces[port].load() for o in outcomes]))
+    return BatchOutput(merged(kind, of, [o.pieces[port].load() for o in outcomes]))
 
 
 def side_outputs(

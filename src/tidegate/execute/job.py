@@ -12,7 +12,8 @@ import pyarrow as pa
 from tidegate.batch import from_bytes, mapped
 from tidegate.plan.physical import Port, Subquery
 from tidegate.route import mapping as route
-from tidegate.sink.part import PartWriter
+from tidegate.sink.protocol import PartWriter
+from tidegate.sink.receipt import Receipt
 from tidegate.source.protocol import Reader
 from tidegate.state.segment import Segment
 from tidegate.state.store import StoreHandle
@@ -68,7 +69,7 @@ class Job:
 
     `state` has the segments of the operator, by what they hold. For joins, `before` is how many
     tuples of each side came in earlier batches, and `spread` which instances see a new tuple.
-    `parts` is where tasks may write the output themselves where it is large. `outputs` are the
+    `parts` is what tasks may write the output with themselves where it is large. `outputs` are the
     ports that an output of the query takes.
 
     Files that tasks write begin with `name`, which stands for all that makes their bytes: the
@@ -151,10 +152,10 @@ class Outcome:
     """What one instance reports to the driver.
 
     `pieces` are its rows by port; `side` are the parcels of the side outputs passing through.
-    `segments` are those it wrote, by what they hold, `counts` is what it counted. `written` says
-    that tasks have written all rows of the batch, how many of them this outcome stands for, and
-    that its piece has some of the last. `spans_ms` is what it spent its time on, and what the map
-    tasks did whose parcels said so.
+    `segments` are those it wrote, by what they hold, `counts` is what it counted. `receipts` says
+    that tasks have written all rows of the batch to their sink, and which parts this outcome stands
+    for, in order; its piece has some of the last rows then. `spans_ms` is what it spent its time
+    on, and what the map tasks did whose parcels said so.
     """
 
     instance: int
@@ -165,7 +166,7 @@ class Outcome:
     seconds: float = 0.0
     spans_ms: dict[str, float] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
-    written: int | None = None
+    receipts: tuple[Receipt, ...] | None = None
 
     @property
     def rows(self) -> int:

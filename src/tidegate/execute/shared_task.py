@@ -22,6 +22,7 @@ from tidegate.execute.job import EVERY, SPANS, Job, Outcome, Piece
 from tidegate.execute.local import LocalExecutor
 from tidegate.execute.task import map_split, run_instance
 from tidegate.plan.physical import JoinPlan
+from tidegate.sink.receipt import Part
 from tidegate.spans import Spans, added
 
 SHOWN_ROWS = 20
@@ -58,10 +59,10 @@ def merge_task(work: tuple[str, list[Outcome], list[int]], number: int) -> Outco
         pieces.append(rows.slice(low, high - low))
     (port,) = job.subquery.ports
     whole = merged(JoinPlan, port, pieces)
-    job.parts.write(number, whole)
+    receipt = job.parts.write(Part(number), whole)
     last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
     shown = Piece.of(port, pa.table(last.to_pydict(), schema=last.schema))
-    return Outcome(number, (shown,), written=whole.num_rows)
+    return Outcome(number, (shown,), receipts=(receipt,))
 
 
 def whole_task(job: Job, number: int) -> Outcome:

@@ -25,6 +25,7 @@ from tidegate.session.launch import DEFAULT_MASTER, Location, Place, plan_for, p
 from tidegate.session.query import RunningQuery
 from tidegate.session.script import streams_of
 from tidegate.sink.protocol import Sink
+from tidegate.sink.registry import as_sink
 from tidegate.source.memory import MemorySource
 from tidegate.source.protocol import Connector
 from tidegate.source.uri import open_uri
@@ -130,11 +131,12 @@ class Session:
         return schemas[0]
 
     def start(
-        self, outputs: Mapping[str, Stream], *, sinks: Mapping[str, Sink], **options: Any
+        self, outputs: Mapping[str, Stream], *, sinks: Mapping[str, Sink | str], **options: Any
     ) -> RunningQuery:
         """Run several outputs as one query: what they share is done once, a batch is one for all.
 
-        Both are by the names of the outputs. The options are those of `Stream.start`.
+        Both are by the names of the outputs; a sink may be given as its URI. The options are those
+        of `Stream.start`.
         """
         named = tuple(Output(name, stream.node) for name, stream in outputs.items())
         check_names([o.name for o in named])
@@ -160,14 +162,14 @@ class Session:
         outputs = (Output(None, node),)
         return explain(outputs, plan_for(outputs, self._place, join, self._connectors, strategy))
 
-    def _launch(self, node: Node, *, sink: Sink, **options: Any) -> RunningQuery:
+    def _launch(self, node: Node, *, sink: Sink | str, **options: Any) -> RunningQuery:
         """Start a query with one output; `Stream.start` comes here."""
         return self._start((Output(None, node),), {None: sink}, **options)
 
     def _start(
         self,
         outputs: Sequence[Output],
-        sinks: Mapping[str | None, Sink],
+        sinks: Mapping[str | None, Sink | str],
         *,
         checkpoint: Location | None = None,
         instances: int | Mapping[str, int] | None = None,
@@ -202,8 +204,9 @@ class Session:
         )
         place = replace(self._place, exchange=exchange) if exchange else self._place
         join = JoinOptions(method, routing, options.buckets)
+        made = {name: as_sink(sink) for name, sink in sinks.items()}
         plan = plan_for(outputs, place, join, self._connectors, strategy)
-        loop = prepare(plan, place, sinks, options, checkpoint, self._connectors, observer=observer)
+        loop = prepare(plan, place, made, options, checkpoint, self._connectors, observer=observer)
         return RunningQuery(loop).begin()
 
 

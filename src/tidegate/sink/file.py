@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import IO, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet
 
 from tidegate.errors import OptionError, SinkError, near
 from tidegate.sink.csv import csv_text
-from tidegate.sink.json import objects
+from tidegate.sink.json import write_json
 from tidegate.whole_file import whole_file
 
 
@@ -100,10 +99,7 @@ class _Json:
         self._out = out
 
     def write(self, table: pa.Table) -> None:
-        for batch in table.combine_chunks().to_batches(max_chunksize=65_536):
-            lines = objects(batch, "\n")
-            whole = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")
-            self._out.write(whole[0].as_buffer())
+        write_json(table, self._out)
 
     def close(self) -> None:
         """Nothing: every piece is complete."""

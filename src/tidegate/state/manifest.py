@@ -15,7 +15,7 @@ from typing import Any
 from tidegate.errors import CheckpointError, StateError
 from tidegate.state.segment import REMEDY, Segment
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Manifest:
     `operators` has the live segments of each part of the state, oldest first, by subquery and what
     they hold ("join/left"). `sources`, `policy` and `epochs` are the loop's own, as JSON values
     (str, int, float, bool, None, lists, dicts with str keys).
+    `outputs` has the receipts of what sinks were given of this batch, by output, "" for the only
+    one: what a restart publishes.
     `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
     """
@@ -40,6 +42,7 @@ class Manifest:
     epochs: tuple[Mapping[str, Any], ...] = ()
     finished: bool = False
     files: tuple[str, ...] = ()
+    outputs: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     version: int = VERSION
 
     @property
@@ -87,8 +90,10 @@ class Manifest:
                 for name, segments in body["operators"].items()
             }
             mappings = {name: dict(of) for name, of in body["mappings"].items()}
+            outputs = {name: tuple(receipts) for name, receipts in body["outputs"].items()}
             lists = {k: tuple(body[k]) for k in ("sources", "epochs", "files")}
-            return cls(**{**body, **lists, "operators": operators, "mappings": mappings})
+            dicts = {"operators": operators, "mappings": mappings, "outputs": outputs}
+            return cls(**{**body, **lists, **dicts})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _damaged(where, f"a wrong member: {error}") from error
 

@@ -69,9 +69,9 @@ class PlainJobs:
         parts: list[Outcome] = self.each(job, len(cuts) + 1, merge_task, work)
         (port,) = job.subquery.ports
         nothing = Piece.of(port, port.schema.empty_table())
-        bare = [replace(o, pieces=(nothing,), written=0) for o in outcomes]
-        total = sum(p.written or 0 for p in parts)
-        return [replace(bare[0], pieces=parts[-1].pieces, written=total), *bare[1:]]
+        bare = [replace(o, pieces=(nothing,), receipts=()) for o in outcomes]
+        receipts = tuple(r for p in parts for r in p.receipts or ())
+        return [replace(bare[0], pieces=parts[-1].pieces, receipts=receipts), *bare[1:]]
 
 
 def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
