@@ -9,10 +9,12 @@ from tidegate.sink.address import FILE, Address
 from tidegate.sink.files import check_format
 from tidegate.sink.nothing import NothingSink
 from tidegate.sink.protocol import Sink
-from tidegate.sink.registry import IN_PROGRAM, at
+from tidegate.sink.registry import IN_PROGRAM, SINKS, at
 
 CONSOLE = "console"
 """The scheme of where results go unless something else is said."""
+
+SCHEMES = tuple(scheme for scheme in SINKS if scheme not in IN_PROGRAM)
 
 
 def address_of(out: str | None, format: str | None) -> Address:
@@ -35,7 +37,7 @@ def address_of(out: str | None, format: str | None) -> Address:
                 "Give a folder as --out, or leave --format out.",
             )
         address = address.with_parameter("--format", "format", format)
-    at(address)
+    at(address, None, SCHEMES)
     return address
 
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
+from importlib import import_module
 
 from tidegate.errors import OptionError, UnavailableError, near
 from tidegate.sink.address import Address
-from tidegate.sink.console import ConsoleSink
-from tidegate.sink.files import FileSink
-from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Sink
 
-Factory = Callable[[Address, str | None], Sink]
-"""Makes the sink of an address for an output, by its name where a query has several or names its
-only one. Refuses what the address says wrong, and touches nothing: that is for `Sink.open`."""
-
-SINKS: dict[str, Factory] = {
-    "file": FileSink.at,
-    "console": ConsoleSink.at,
-    "memory": MemorySink.at,
+SINKS: dict[str, str] = {
+    "file": "tidegate.sink.files:FileSink",
+    "console": "tidegate.sink.console:ConsoleSink",
+    "memory": "tidegate.sink.memory:MemorySink",
 }
+"""By scheme the class of its sinks. `at(address, output)` of the class makes one: for the output of
+a query by its name, None where the query has only one without a name. It refuses what the address
+says wrong and touches nothing: that is for `Sink.open`. Modules are imported when they are asked
+for, so a sink may need a library that others do without."""
 
 IN_PROGRAM = ("memory",)
 """Schemes whose results only a program can look at, so that a command has no use for them."""
@@ -33,13 +31,13 @@ _LATER = {
 """What to do instead, for schemes that people expect and that have no sink yet."""
 
 
-def of(uri: str, output: str | None = None, where: str = "sink") -> Sink:
+def of(uri: str, output: str | None = None) -> Sink:
     """The sink that a URI or a plain path names: `out`, `file:///data/out?format=csv`, `console:`.
 
-    `output` is the name of the output it is for; files of a named output are in a folder of its
-    name. Raises OptionError for a URI that says nothing usable; nothing is opened or made yet.
+    `output` is the name of the output it is for, if it has one; files are then in a folder of that
+    name. Raises OptionError for a URI that no sink can be made of; nothing is opened or made yet.
     """
-    return at(Address.parse(uri, where), output)
+    return at(Address.parse(uri, "sink"), output)
 
 
 def as_sink(given: Sink | str) -> Sink:
@@ -56,20 +54,25 @@ def as_sink(given: Sink | str) -> Sink:
     return given
 
 
-def at(address: Address, output: str | None = None) -> Sink:
-    """The sink of an address."""
-    if address.scheme in SINKS:
-        return SINKS[address.scheme](address, output)
-    if address.scheme in _LATER:
-        raise UnavailableError(
+def at(address: Address, output: str | None = None, known: Collection[str] = SINKS) -> Sink:
+    """The sink of an address; `known` are the schemes that its place in a program allows."""
+    if address.scheme not in known:
+        raise _unknown(address, known)
+    module, _, name = SINKS[address.scheme].partition(":")
+    sink: Sink = getattr(import_module(module), name).at(address, output)
+    return sink
+
+
+def _unknown(address: Address, known: Collection[str]) -> OptionError | UnavailableError:
+    scheme = address.scheme
+    if scheme in _LATER:
+        return UnavailableError(
             address.where,
-            f"sinks of {address.scheme}: are not available yet",
+            f"sinks of {scheme}: are not available yet",
             address.text,
-            f"{_LATER[address.scheme]} There are: {', '.join(SINKS)}.",
+            f"{_LATER[scheme]} There are: {', '.join(known)}.",
         )
-    remedy = near(address.scheme, SINKS)
+    remedy = near(scheme, known)
     if not address.place.startswith("//"):
         remedy += f" A folder of this name is ./{address.text}."
-    raise OptionError(
-        address.where, "must be a path or of a known scheme", f"{address.scheme}:", remedy
-    )
+    return OptionError(address.where, "must be a path or of a known scheme", f"{scheme}:", remedy)
