@@ -162,3 +162,8 @@ def test_one_output_is_printed_where_there_is_no_folder(name: str | None) -> Non
 def test_several_are_not() -> None:
     with pytest.raises(OptionError, match="--out: is needed by a script with several outputs"):
         sinks_of(["a", "b"], address_of(None, None))
+
+
+def test_outputs_below_a_folder_by_its_uri(tmp_path: Path) -> None:
+    assert run(out=f"file://{tmp_path}/o?format=parquet") == 0
+    assert results() == EXPECTED
