@@ -18,7 +18,7 @@ from tidegate.plan.physical import Plan
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
-from tidegate.sink.protocol import Output
+from tidegate.sink.batch_output import BatchOutput
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 
@@ -75,7 +75,7 @@ class Case:
         uris = {c.name: [str(self.folder / uri) for uri in c.uris] for c in script.creates}
         return plan_for(bind(script, streams_of(script, uris=uris)), place)
 
-    def check(self, outputs: Sequence[Output]) -> None:
+    def check(self, outputs: Sequence[BatchOutput]) -> None:
         """All batches of a run, in order, are the golden: the same rows in the same order."""
         rows = pa.concat_tables([o.rows for o in outputs])
         assert tuple(rows.column_names) == self.expected.columns

@@ -30,8 +30,9 @@ from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
 from tidegate.sink.files import FileSink
 from tidegate.sink.memory import MemorySink
-from tidegate.sink.protocol import Output as Rows
+from tidegate.sink.part import FilePartWriter
 from tidegate.sink.protocol import Sink
+from tidegate.sink.receipt import Receipt
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 from tidegate.testing import STEPS
@@ -170,15 +171,15 @@ def run_killed(document: Document, way: Way, folder: Path) -> Results:
 class Last(FileSink):
     """Puts the first batch of its process into place, which is the last that the process does."""
 
-    staged = False
+    begun = False
 
-    def stage(self, batch: BatchId, output: Rows) -> None:
-        super().stage(batch, output)
-        self.staged = True
+    def begin(self, batch: BatchId) -> FilePartWriter:
+        self.begun = True
+        return super().begin(batch)
 
-    def publish(self, batch: BatchId) -> None:
-        super().publish(batch)
-        if self.staged:
+    def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        super().publish(batch, receipts)
+        if self.begun:
             raise Killed
 
 

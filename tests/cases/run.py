@@ -14,9 +14,10 @@ from tidegate.driver.options import RunOptions
 from tidegate.plan.physical import Plan
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
+from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.files import FileSink
 from tidegate.sink.memory import MemorySink
-from tidegate.sink.protocol import Output, Sink
+from tidegate.sink.protocol import Sink
 from tidegate.testing import STEPS
 
 BUCKETS = 16
@@ -35,7 +36,7 @@ class Run:
         return RunOptions(self.instances, 1, BUCKETS, self.batch_rows, switches=self.switches)
 
 
-def outputs_of(case: Case, place: Place, run: Run) -> list[Output]:
+def outputs_of(case: Case, place: Place, run: Run) -> list[BatchOutput]:
     """The batches of a run that nothing disturbs."""
     sink = MemorySink()
     loop = prepare(case.plan(place), place, {None: sink}, run.options)
@@ -50,7 +51,7 @@ class _Killed(Exception):
 
 def outputs_of_killed(
     case: Case, place: Place, batch_rows: int, instances: Sequence[int], folder: Path
-) -> list[Output]:
+) -> list[BatchOutput]:
     """The files of a run that dies in every batch, each time at another step of it.
 
     The next process, with the next number of instances, has only the checkpoint and the files.
@@ -83,7 +84,7 @@ def _started(
     return prepare(plan, place, {None: sink}, run.options, str(state), observer=observe)
 
 
-def read_outputs(folder: Path) -> list[Output]:
+def read_outputs(folder: Path) -> list[BatchOutput]:
     """What a file sink has left, in the order of its names."""
     assert not (folder / "_staging").exists()
     outputs = []
@@ -92,7 +93,7 @@ def read_outputs(folder: Path) -> list[Output]:
         late = (folder / "_late" / batch.name).glob("*.parquet")
         rejected = list((folder / "_rejected" / batch.name).glob("*.parquet"))
         outputs.append(
-            Output(
+            BatchOutput(
                 pq.ParquetFile(rows).read(),
                 {path.stem: pq.ParquetFile(path).read() for path in sorted(late)},
                 pq.ParquetFile(rejected[0]).read() if rejected else None,

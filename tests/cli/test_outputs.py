@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidegate.cli.main import invoke
-from tidegate.cli.run import sinks_of
+from tidegate.cli.out import address_of, sinks_of
 from tidegate.errors import OptionError
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink
@@ -138,14 +138,14 @@ def test_explain_shows_every_output(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_one_output_without_a_name_is_the_folder_itself() -> None:
-    (sink,) = sinks_of([None], "o", "csv").values()
+    (sink,) = sinks_of([None], address_of("o", "csv")).values()
     assert isinstance(sink, FileSink)
     assert (sink.path, sink.sides, sink.format) == (Path("o"), Path("o"), "csv")
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b"]])
 def test_outputs_with_names_are_folders_below_it(names: list[str | None]) -> None:
-    sinks = sinks_of(names, "o", "json")
+    sinks = sinks_of(names, address_of("o", "json"))
     assert list(sinks) == names
     for name, sink in sinks.items():
         assert isinstance(sink, FileSink)
@@ -154,11 +154,16 @@ def test_outputs_with_names_are_folders_below_it(names: list[str | None]) -> Non
 
 @pytest.mark.parametrize("name", [None, "a"])
 def test_one_output_is_printed_where_there_is_no_folder(name: str | None) -> None:
-    sinks = sinks_of([name], None, "parquet")
+    sinks = sinks_of([name], address_of(None, None))
     assert list(sinks) == [name]
     assert isinstance(sinks[name], ConsoleSink)
 
 
 def test_several_are_not() -> None:
     with pytest.raises(OptionError, match="--out: is needed by a script with several outputs"):
-        sinks_of(["a", "b"], None, "parquet")
+        sinks_of(["a", "b"], address_of(None, None))
+
+
+def test_outputs_below_a_folder_by_its_uri(tmp_path: Path) -> None:
+    assert run(out=f"file://{tmp_path}/o?format=parquet") == 0
+    assert results() == EXPECTED

@@ -213,3 +213,29 @@ def test_help_and_version(capsys):
     assert invoke(["run", "--help"]) == 0
     assert "--batch-rows" in capsys.readouterr().out
     assert invoke(["--version"]) == 0
+
+
+@pytest.mark.parametrize(
+    "out", ["o?format=csv", "file:o?format=csv", "file://{folder}/o?format=csv"]
+)
+def test_a_folder_by_its_uri(out, tmp_path):
+    place = out.format(folder=tmp_path)
+    assert invoke(["run", "q.sql", "--master", "none", "--out", place]) == 0
+    assert results("o", "csv") == EXPECTED
+
+
+def test_the_console_by_its_uri(capsys):
+    assert invoke(["run", "q.sql", "--master", "none"]) == 0
+    plain = capsys.readouterr().out
+    assert invoke(["run", "q.sql", "--master", "none", "--out", "console:"]) == 0
+    assert capsys.readouterr().out == plain
+    assert plain.count("\n") == 5
+
+
+def test_a_run_goes_on_where_the_same_folder_is_named_otherwise(tmp_path, capsys):
+    run = ["run", "q.sql", "--master", "none", "--checkpoint", "c", "--out"]
+    assert invoke([*run, "o?format=csv"]) == 0
+    capsys.readouterr()
+    assert invoke([*run, f"file://{tmp_path}/o", "--format", "csv"]) == 0
+    assert "finished" in capsys.readouterr().err
+    assert results("o", "csv") == EXPECTED

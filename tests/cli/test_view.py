@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
 from tests.cli.scene import console, lines, report, times, windows
-from tests.sink.output import commit, started
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.panel import bytes_text, clock_text, duration_text
 from tidegate.cli.status import Status
 from tidegate.cli.view import LiveView
-from tidegate.sink.files import FileSink
 from tidegate.testing import ManualClock
 
 HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"
@@ -24,16 +20,15 @@ HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"
 class Run:
     """A view before a terminal of a fixed size, and the batches it is told of."""
 
-    def __init__(self, path: Path, width: int = 80, height: int = 40, windows: bool = True) -> None:
+    def __init__(self, width: int = 80, height: int = 40, windows: bool = True) -> None:
         self.clock = ManualClock(100.0)
         self.width = width
         self.console: Console = console(width, height)
         self.view = LiveView(self.console, "taxi", clock=self.clock, windows=windows)
-        self.store = started(path)
 
     def batch(self, batch: int, rows: pa.Table | None = None, **changes: object) -> None:
         if rows is not None:
-            commit(self.view, self.store, batch, rows)
+            self.view.rows(rows)
         self.clock.advance(0.1)
         self.view.batch(report(batch, **changes))
 
@@ -42,8 +37,8 @@ class Run:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    return Run(tmp_path)
+def run() -> Run:
+    return Run()
 
 
 def test_before_the_first_batch(run: Run) -> None:
@@ -92,8 +87,8 @@ def test_the_whole_picture(run: Run) -> None:
     ]
 
 
-def test_a_narrow_terminal_has_one_column(tmp_path: Path) -> None:
-    run = Run(tmp_path, width=60)
+def test_a_narrow_terminal_has_one_column() -> None:
+    run = Run(width=60)
     run.batch(0, windows((20, "日本語" * 20, 9.2)), rows_late=4)
     said = run.lines()
     assert said[2:12] == [
@@ -113,8 +108,8 @@ def test_a_narrow_terminal_has_one_column(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [20, 40, 60, 75, 76, 80, 200])
 @pytest.mark.parametrize("height", [10, 24, 50])
-def test_it_fits_the_terminal(tmp_path: Path, width: int, height: int) -> None:
-    run = Run(tmp_path, width, height)
+def test_it_fits_the_terminal(width: int, height: int) -> None:
+    run = Run(width, height)
     rows = windows(*((10, f"route {i}", float(i)) for i in range(100)))
     run.batch(0, rows)
     run.batch(1, rows, instances=100, epoch=1, rows_late=1, rows_rejected=1)
@@ -158,8 +153,8 @@ def test_an_empty_batch_keeps_the_newest_window(run: Run) -> None:
     assert "newest window 2024-01-01 00:00:00 to 00:00:10" in run.lines()
 
 
-def test_a_stateless_query_shows_its_newest_rows(tmp_path: Path) -> None:
-    run = Run(tmp_path, windows=False)
+def test_a_stateless_query_shows_its_newest_rows() -> None:
+    run = Run(windows=False)
     run.batch(0, state_rows=0, rows_out=0)
     assert "no row has come out yet" in run.lines()
     run.batch(1, pa.table({"ts": times(1, 2), "k": ["a", "b"]}), state_rows=0)
@@ -221,17 +216,6 @@ def test_a_query_that_waits_says_so(run: Run) -> None:
     run.clock.advance(10)
     assert "waiting for input  0:10  batch 0" in run.lines()[0]
     assert run.lines()[2].startswith("input          0 rows/s")
-
-
-def test_results_go_on_to_the_sink(tmp_path: Path) -> None:
-    view = LiveView(console(), "taxi", sink=FileSink(tmp_path / "out", "csv"), clock=ManualClock())
-    store = started(tmp_path / "state")
-    rows = windows((10, "a", 1.0))
-    view.open(rows.schema, store, fresh=True)
-    commit(view, store, 0, rows)
-    view.close()
-    assert (tmp_path / "out/batch=00000000/part-00000.csv").read_text().count("\n") == 2
-    assert "newest window 2024-01-01 00:00:00 to 00:00:10" in lines(view.picture())
 
 
 def test_the_terminal_is_given_back(run: Run) -> None:

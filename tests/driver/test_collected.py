@@ -13,7 +13,10 @@ from tidegate.driver.collected import collected, side_outputs
 from tidegate.execute.job import LATE, REJECTED, Outcome, Parcel, Piece
 from tidegate.plan.physical import Plan
 from tidegate.schema import TIME
-from tidegate.sink.protocol import Output
+from tidegate.sink.batch_output import BatchOutput
+from tidegate.sink.receipt import Receipt
+
+RECEIPTS = (Receipt("part-00000", 4), Receipt("part-00001", 3), Receipt("part-00002", 5))
 
 
 def windows(*rows: tuple[int, str | None, int]) -> pa.Table:
@@ -33,7 +36,7 @@ def windows(*rows: tuple[int, str | None, int]) -> pa.Table:
     )
 
 
-def gathered(plan: Plan, tables: Sequence[pa.Table]) -> Output:
+def gathered(plan: Plan, tables: Sequence[pa.Table]) -> BatchOutput:
     """What the only output gets when the instances give it these tables."""
     (subquery,) = plan.subqueries
     (port,) = subquery.ports
@@ -97,10 +100,11 @@ def test_rows_that_tasks_have_written_are_counted_and_not_merged() -> None:
     (port,) = plan.subqueries[0].ports
     parts = [table((1, "a", 1)), table()]
     outcomes = [
-        Outcome(i, (Piece.of(port, t),), written=n) for i, (t, n) in enumerate(zip(parts, (7, 5)))
+        Outcome(i, (Piece.of(port, t),), receipts=given)
+        for i, (t, given) in enumerate(zip(parts, (RECEIPTS[:2], RECEIPTS[2:])))
     ]
     output = collected(TotalOrder(), 0, port, outcomes)
-    assert (output.written, output.count) == (12, 12)
+    assert (output.receipts, output.count) == (RECEIPTS, 12)
     assert output.rows.column("v").to_pylist() == [1]
 
 

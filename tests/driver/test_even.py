@@ -22,7 +22,7 @@ from tidegate.plan.lower import lower
 from tidegate.query.node import StreamDef
 from tidegate.query.output import single
 from tidegate.schema import TIME
-from tidegate.sink.memory import CallSink
+from tidegate.sink.call import CallSink
 from tidegate.source.memory import MemorySource
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.driver.scene import SCHEMA, loop_of, memory, plan_of, rows_of, table
@@ -14,8 +15,9 @@ from tidegate.driver.options import RunOptions
 from tidegate.execute.local import LocalExecutor
 from tidegate.plan.lower import lower
 from tidegate.query.node import StreamDef
+from tidegate.sink.held import HeldParts
 from tidegate.sink.memory import MemorySink
-from tidegate.sink.protocol import Output
+from tidegate.sink.receipt import Part, Receipt
 from tidegate.source.memory import MemorySource
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
@@ -88,11 +90,13 @@ def outputs(folder: Path, sinks: dict[str | None, MemorySink], source: MemorySou
 def test_a_batch_is_all_outputs_or_none(tmp_path: Path) -> None:
     """A sink that cannot take its rows keeps the others from getting theirs."""
 
+    class NoSpace(HeldParts):
+        def write(self, part: Part, rows: pa.Table) -> Receipt:
+            raise OSError("no space left")
+
     class Full(MemorySink):
-        def stage(self, batch: BatchId, output: Output) -> None:
-            if batch == 2:
-                raise OSError("no space left")
-            super().stage(batch, output)
+        def begin(self, batch: BatchId) -> HeldParts:
+            return NoSpace() if batch == 2 else super().begin(batch)
 
     rows = [(i / 2, "ab"[i % 2], 3 * i) for i in range(12)]
     sinks: dict[str | None, MemorySink] = {"small": MemorySink(), "large": Full()}

@@ -28,7 +28,8 @@ from tidegate.errors import CheckpointError, OptionError, RunError, SinkError, S
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalExecutor
 from tidegate.plan.physical import QUERY_CLOUD
-from tidegate.sink.memory import CallSink, MemorySink
+from tidegate.sink.call import CallSink
+from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource
 from tidegate.state.store import Store
 from tidegate.testing import STEPS, ManualClock

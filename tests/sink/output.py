@@ -11,8 +11,11 @@ import pyarrow.parquet
 
 from tests.state.mapping import mappings
 from tidegate.batch import BatchId
+from tidegate.driver.outlet import StoreKeep
 from tidegate.schema import TIME
-from tidegate.sink.protocol import Output, Sink
+from tidegate.sink.batch_output import BatchOutput
+from tidegate.sink.protocol import Opening, Sink
+from tidegate.sink.receipt import Part, Receipt
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -33,11 +36,33 @@ def started(path: Path) -> Store:
     return store
 
 
-def commit(sink: Sink, store: Store, batch: int, output: Output | pa.Table) -> None:
-    """What the loop does with a batch."""
-    sink.stage(BatchId(batch), output if isinstance(output, Output) else Output(output))
-    store.publish(Manifest(batch, mappings(0), 0))
-    sink.publish(BatchId(batch))
+def opened(sink: Sink, store: Store, schema: pa.Schema = SCHEMA) -> None:
+    """Open a sink as the driver does: after the newest batch of a checkpoint, if it has one."""
+    latest = store.latest()
+    newest = None if latest is None else BatchId(latest.batch)
+    sink.open(Opening(schema, None, newest, StoreKeep(store)))
+
+
+def stage(sink: Sink, batch: int, output: BatchOutput | pa.Table) -> list[Receipt]:
+    """What the driver does with a batch before the commit."""
+    output = output if isinstance(output, BatchOutput) else BatchOutput(output)
+    writer = sink.begin(BatchId(batch))
+    receipts = [writer.write(Part(), output.rows)]
+    if sink.side_outputs:
+        for stream, late in output.late.items():
+            receipts.append(writer.write(Part(side="late", stream=stream), late))
+        if output.rejected is not None:
+            receipts.append(writer.write(Part(side="rejected"), output.rejected))
+    return receipts
+
+
+def commit(sink: Sink, store: Store, batch: int, output: BatchOutput | pa.Table) -> list[Receipt]:
+    """What the driver does with a batch; the receipts that are in its manifest."""
+    receipts = stage(sink, batch, output)
+    written = {"": tuple(r.to_dict() for r in receipts)}
+    store.publish(Manifest(batch, mappings(0), 0, outputs=written))
+    sink.publish(BatchId(batch), receipts)
+    return receipts
 
 
 def read(path: Path) -> list[dict[str, object]]:

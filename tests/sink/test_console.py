@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.sink.output import SCHEMA, commit, rows, started
+from tests.sink.output import commit, opened, rows, started
 from tidegate.sink.console import ConsoleSink
 from tidegate.state.store import Store
 
@@ -33,7 +33,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_are_csv_with_one_header_when_piped(store: Store) -> None:
     out = io.StringIO()
     sink = ConsoleSink(out)
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     commit(sink, store, 0, rows())
     commit(sink, store, 1, rows((10, "a", 1.5), (10, None, None)))
     commit(sink, store, 2, rows((20, "b", 2.0)))
@@ -50,7 +50,7 @@ def test_nested_values_are_json_when_piped(store: Store) -> None:
     out = io.StringIO()
     sink = ConsoleSink(out)
     table = pa.table({"x": [[1, 2], None]})
-    sink.open(table.schema, store, fresh=True)
+    opened(sink, store, table.schema)
     commit(sink, store, 0, table)
     assert out.getvalue() == '"x"\n"[1, 2]"\n\n'
 
@@ -59,7 +59,7 @@ def test_nested_values_are_json_when_piped(store: Store) -> None:
 def test_a_terminal_shows_the_newest_window(store: Store) -> None:
     out = Terminal()
     sink = ConsoleSink(out, title="rides")
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     older = [(10, f"older{i}", 1.0) for i in range(3)]
     newest = [(20, f"newer{i:02d}", float(i) * 10**i) for i in range(25)]
     commit(sink, store, 0, rows(*older, *newest))
@@ -78,7 +78,7 @@ def test_a_terminal_shows_the_last_rows_of_a_query_without_windows(store: Store)
     out = Terminal()
     sink = ConsoleSink(out)
     table = pa.table({"k": [f"row{i:02d}" for i in range(30)]})
-    sink.open(table.schema, store, fresh=True)
+    opened(sink, store, table.schema)
     commit(sink, store, 0, table)
     sink.close()
     assert "row09" not in out.getvalue()
@@ -91,7 +91,7 @@ def test_values_that_look_like_markup_are_shown_as_they_are(store: Store) -> Non
     sink = ConsoleSink(out, title="[q]")
     table = pa.table({"[red]c": ["[/]", "[bold]x"], "[/]": [float("nan"), 1234567.0]})
     table = table.append_column("at", pa.array([None, datetime(2024, 1, 1)], pa.timestamp("us")))
-    sink.open(table.schema, store, fresh=True)
+    opened(sink, store, table.schema)
     commit(sink, store, 0, table)
     sink.close()
     text = out.getvalue()
@@ -103,7 +103,7 @@ def test_values_that_look_like_markup_are_shown_as_they_are(store: Store) -> Non
 def test_an_empty_batch_leaves_the_picture(store: Store) -> None:
     out = Terminal()
     sink = ConsoleSink(out)
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     commit(sink, store, 0, rows((10, "a", 1.0)))
     before = out.getvalue()
     commit(sink, store, 1, rows())

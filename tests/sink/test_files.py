@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import shutil
+import zlib
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,14 +16,13 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from tests.sink.output import SCHEMA, commit, read, rows, started
-from tests.state.mapping import mappings
+from tests.sink.output import SCHEMA, commit, opened, read, rows, stage, started
 from tidegate.batch import BatchId
 from tidegate.errors import OptionError, SinkError
 from tidegate.schema import TIME
+from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.files import FileSink
-from tidegate.sink.protocol import Output
-from tidegate.state.manifest import Manifest
+from tidegate.sink.receipt import Part, Receipt
 from tidegate.state.store import Store
 
 FORMATS = ("parquet", "csv", "json")
@@ -45,7 +47,7 @@ def test_batches_in_the_order_of_their_names_are_the_output(
     out: Path, store: Store, format_: str
 ) -> None:
     sink = FileSink(out, format_)
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     commit(sink, store, 0, rows((10, "a", 1.5), (10, None, None)))
     commit(sink, store, 1, rows())
     commit(sink, store, 2, rows((20, 'quo"te,\n', 2.0)))
@@ -64,7 +66,7 @@ def test_batches_in_the_order_of_their_names_are_the_output(
 
 def test_an_empty_batch_has_its_schema_in_parquet(out: Path, store: Store) -> None:
     sink = FileSink(out)
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     commit(sink, store, 0, rows())
     assert pq.ParquetFile(out / "batch=00000000/part-00000.parquet").schema_arrow == SCHEMA
 
@@ -74,9 +76,9 @@ def test_side_outputs_have_folders_of_their_own_where_there_is_something(
     out: Path, store: Store, format_: str
 ) -> None:
     sink = FileSink(out, format_)
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     late = {"rides": rows((1, "late", 0.0)), "a/b": rows((2, "late", 0.0))}
-    commit(sink, store, 0, Output(rows(), late, pa.table({"_reason": ["no time"]})))
+    commit(sink, store, 0, BatchOutput(rows(), late, pa.table({"_reason": ["no time"]})))
     commit(sink, store, 1, rows())
     assert names(out / "_late") == [f"batch=00000000/{n}.{format_}" for n in ("a%2Fb", "rides")]
     assert names(out / "_rejected") == [f"batch=00000000/rejected.{format_}"]
@@ -92,15 +94,15 @@ def test_nothing_is_seen_before_the_commit_and_a_replay_replaces_it_whole(
     out: Path, store: Store
 ) -> None:
     sink = FileSink(out, "json")
-    sink.open(SCHEMA, store, fresh=True)
-    sink.stage(BatchId(0), Output(rows((10, "first try", 1.0)), {"s": rows((1, "x", 0.0))}))
+    opened(sink, store)
+    stage(sink, 0, BatchOutput(rows((10, "first try", 1.0)), {"s": rows((1, "x", 0.0))}))
     assert not (out / "batch=00000000").exists()
     again = FileSink(out, "json")
-    again.open(SCHEMA, store, fresh=True)
-    commit(again, store, 0, rows((10, "second try", 1.0)))
+    opened(again, store)
+    receipts = commit(again, store, 0, rows((10, "second try", 1.0)))
     assert names(out) == ["batch=00000000/part-00000.json"]
     assert read(out / "batch=00000000/part-00000.json")[0]["k"] == "second try"
-    again.publish(BatchId(0))
+    again.publish(BatchId(0), receipts)
     assert names(out) == ["batch=00000000/part-00000.json"]
 
 
@@ -108,13 +110,10 @@ def test_a_batch_that_was_committed_but_not_moved_is_moved_at_the_next_start(
     out: Path, store: Store
 ) -> None:
     sink = FileSink(out, "json")
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     commit(sink, store, 0, rows((10, "a", 1.0)))
-    sink.stage(BatchId(1), Output(rows((20, "b", 1.0)), {"s": rows((1, "x", 0.0))}))
-    store.publish(Manifest(1, mappings(0), 0))
-    again = FileSink(out, "json")
-    again.open(SCHEMA, store, fresh=False)
-    again.publish(BatchId(1))
+    receipts = stage(sink, 1, BatchOutput(rows((20, "b", 1.0)), {"s": rows((1, "x", 0.0))}))
+    FileSink(out, "json").publish(BatchId(1), receipts)
     assert names(out) == [
         "_late/batch=00000001/s.json",
         "batch=00000000/part-00000.json",
@@ -167,7 +166,7 @@ TEXTS = [
 
 def test_nested_values_in_json(out: Path, store: Store) -> None:
     sink = FileSink(out, "json")
-    sink.open(NESTED.schema, store, fresh=True)
+    opened(sink, store, NESTED.schema)
     commit(sink, store, 0, NESTED)
     lines = (out / "batch=00000000/part-00000.json").read_text().splitlines()
     assert [json.loads(line) for line in lines] == TEXTS
@@ -175,7 +174,7 @@ def test_nested_values_in_json(out: Path, store: Store) -> None:
 
 def test_nested_values_in_csv_are_json_in_their_cells(out: Path, store: Store) -> None:
     sink = FileSink(out, "csv")
-    sink.open(NESTED.schema, store, fresh=True)
+    opened(sink, store, NESTED.schema)
     commit(sink, store, 0, NESTED)
     options = pyarrow.csv.ConvertOptions(
         strings_can_be_null=True,
@@ -192,7 +191,7 @@ def test_nested_values_in_csv_are_json_in_their_cells(out: Path, store: Store) -
 
 def test_nested_values_in_parquet_are_as_they_are(out: Path, store: Store) -> None:
     sink = FileSink(out)
-    sink.open(NESTED.schema, store, fresh=True)
+    opened(sink, store, NESTED.schema)
     commit(sink, store, 0, NESTED)
     found = read(out / "batch=00000000/part-00000.parquet")
     assert found[1:] == NESTED.to_pylist()[1:]
@@ -204,29 +203,29 @@ def test_a_folder_that_may_not_be_written_is_refused(
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(OptionError, match="the output folder must be writable; got no permission"):
-        FileSink(out).open(SCHEMA, store, fresh=True)
+        opened(FileSink(out), store)
 
 
 def test_a_folder_that_cannot_be_made_is_refused_at_the_start(tmp_path: Path, store: Store) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OptionError, match="the output must be a folder; got a file"):
-        FileSink(tmp_path / "file").open(SCHEMA, store, fresh=True)
+        opened(FileSink(tmp_path / "file"), store)
     with pytest.raises(OptionError, match="the output folder must be writable"):
-        FileSink(tmp_path / "file" / "out").open(SCHEMA, store, fresh=True)
+        opened(FileSink(tmp_path / "file" / "out"), store)
 
 
 def test_a_batch_that_cannot_be_written_is_not_committed(
     out: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = FileSink(out)
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pyarrow.parquet.write_table", full)
     with pytest.raises(SinkError, match=r"before it is committed; got No space left on device\."):
-        sink.stage(BatchId(0), Output(rows()))
+        stage(sink, 0, rows())
 
 
 def test_a_value_that_the_format_cannot_hold_is_a_failure_of_the_sink(
@@ -234,31 +233,151 @@ def test_a_value_that_the_format_cannot_hold_is_a_failure_of_the_sink(
 ) -> None:
     odd = pa.table({"x": pa.array([None], pa.month_day_nano_interval())})
     sink = FileSink(out)
-    sink.open(odd.schema, store, fresh=True)
+    opened(sink, store, odd.schema)
     with pytest.raises(SinkError, match="the batch must be written before it is committed"):
-        sink.stage(BatchId(0), Output(odd))
+        stage(sink, 0, BatchOutput(odd))
 
 
 def test_a_folder_with_results_is_refused_by_a_new_run(out: Path, store: Store) -> None:
     sink = FileSink(out)
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     commit(sink, store, 0, rows())
     with pytest.raises(OptionError, match=r"without results; got batches of an earlier run"):
-        FileSink(out).open(SCHEMA, store, fresh=True)
-    FileSink(out).open(SCHEMA, store, fresh=False)
+        opened(FileSink(out), started(out.parent / "new"))
+    opened(FileSink(out), store)
 
 
 def test_a_run_goes_on_where_its_results_are(out: Path, store: Store, tmp_path: Path) -> None:
     sink = FileSink(out)
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     commit(sink, store, 0, rows())
     with pytest.raises(OptionError, match="got no batch=00000000"):
-        FileSink(tmp_path / "elsewhere").open(SCHEMA, store, fresh=False)
+        opened(FileSink(tmp_path / "elsewhere"), store)
     (out / "batch=00000001").mkdir()
     with pytest.raises(OptionError, match="got batch=00000001 of another run"):
-        FileSink(out).open(SCHEMA, store, fresh=False)
+        opened(FileSink(out), store)
 
 
 def test_an_unknown_format_is_refused(out: Path) -> None:
     with pytest.raises(OptionError, match=r"--format: must be a known format; got xml\. There are"):
         FileSink(out, "xml")
+
+
+# --- receipts ----------------------------------------------------------------------------------
+
+SIDES = BatchOutput(
+    rows((20, "b", 1.0)), {"s": rows((1, "x", 0.0))}, pa.table({"_reason": ["no time"]})
+)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_receipt_says_what_is_on_disk(out: Path, store: Store, format_: str) -> None:
+    sink = FileSink(out, format_)
+    opened(sink, store)
+    receipts = stage(sink, 0, SIDES)
+    assert [(r.name, r.rows) for r in receipts] == [
+        (f"part-00000.{format_}", 1),
+        (f"_late/s.{format_}", 1),
+        (f"_rejected/rejected.{format_}", 1),
+    ]
+    for receipt in receipts:
+        data = (out / "_staging/batch=00000000" / receipt.name).read_bytes()
+        assert (receipt.bytes, receipt.checksum) == (len(data), zlib.crc32(data))
+        assert Receipt.from_dict(json.loads(json.dumps(receipt.to_dict()))) == receipt
+
+
+def test_parts_that_tasks_write_are_read_in_the_order_of_their_numbers(
+    out: Path, store: Store
+) -> None:
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    writer = pickle.loads(pickle.dumps(sink.begin(BatchId(0))))
+    later = writer.write(Part(1), rows((20, "b", 1.0)))
+    first = writer.write(Part(0), rows((10, "a", 1.0)))
+    sink.publish(BatchId(0), [first, later])
+    assert names(out) == ["batch=00000000/part-00000.json", "batch=00000000/part-00001.json"]
+    assert [r["k"] for n in names(out) for r in read(out / n)] == ["a", "b"]
+
+
+def test_only_what_receipts_name_is_published(out: Path, store: Store) -> None:
+    """Not the half of a task that died, nor a part of a try that was cut into more parts."""
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    receipts = stage(sink, 0, rows((10, "a", 1.0)))
+    aside = out / "_staging/batch=00000000"
+    (aside / ".part-00000.json.7-0-abc.tmp").write_text("half")
+    (aside / "part-00001.json").write_text("{}")
+    sink.publish(BatchId(0), receipts)
+    assert names(out) == ["batch=00000000/part-00000.json"]
+
+
+@pytest.mark.parametrize("lost", range(3))
+def test_a_part_that_is_lost_before_it_is_published_is_missed(
+    out: Path, store: Store, lost: int
+) -> None:
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    receipts = stage(sink, 0, SIDES)
+    path = out / "_staging/batch=00000000" / receipts[lost].name
+    path.unlink()
+    before = names(out)
+    for again in (sink, FileSink(out, "json")):
+        with pytest.raises(SinkError, match="must be there until it is published") as caught:
+            again.publish(BatchId(0), receipts)
+        assert caught.value.where == str(path)
+        assert f"make an empty folder {out / 'batch=00000000'}" in str(caught.value)
+        assert names(out) == before
+    (out / "batch=00000000").mkdir()
+    FileSink(out, "json").publish(BatchId(0), receipts)
+    assert names(out) == []
+
+
+def test_a_batch_that_is_lost_as_a_whole_is_missed(out: Path, store: Store) -> None:
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    receipts = stage(sink, 0, rows())
+    shutil.rmtree(out / "_staging")
+    with pytest.raises(SinkError, match="got no such file"):
+        sink.publish(BatchId(0), receipts)
+
+
+def test_side_outputs_that_were_moved_before_a_crash_are_not_missed(
+    out: Path, store: Store
+) -> None:
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    receipts = stage(sink, 0, SIDES)
+    (out / "_late").mkdir()
+    os.replace(out / "_staging/batch=00000000/_late", out / "_late/batch=00000000")
+    FileSink(out, "json").publish(BatchId(0), receipts)
+    assert names(out) == [
+        "_late/batch=00000000/s.json",
+        "_rejected/batch=00000000/rejected.json",
+        "batch=00000000/part-00000.json",
+    ]
+
+
+def test_a_task_that_outlives_its_driver_does_not_change_what_is_published(
+    out: Path, store: Store
+) -> None:
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    late_one = sink.begin(BatchId(0))
+    receipts = commit(sink, store, 0, rows((10, "a", 1.0)))
+    late_one.write(Part(), rows((10, "cut elsewhere", 1.0)))
+    FileSink(out, "json").publish(BatchId(0), receipts)
+    assert names(out) == ["batch=00000000/part-00000.json"]
+    assert read(out / names(out)[0])[0]["k"] == "a"
+
+
+def test_a_part_costs_one_sync_of_its_file(
+    out: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = FileSink(out)
+    opened(sink, store)
+    writer = sink.begin(BatchId(0))
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    for number in range(5):
+        writer.write(Part(number), rows((10, "a", 1.0)))
+    assert len(synced) == 5

@@ -77,7 +77,8 @@ def tables(draw: st.DrawFn) -> pa.Table:
 def test_every_line_reads_back_as_its_row(table: pa.Table) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.json"
-        write_json(table, path)
+        with path.open("wb") as out:
+            write_json(table, out)
         text = path.read_text(encoding="utf-8")
     lines = text.split("\n")
     assert lines.pop() == ""
@@ -105,7 +106,8 @@ def test_many_rows_in_several_chunks() -> None:
     parts = [pa.table({"v": list(range(k, k + 50_000))}) for k in (0, 50_000)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.json"
-        write_json(pa.concat_tables(parts), path)
+        with path.open("wb") as out:
+            write_json(pa.concat_tables(parts), out)
         lines = path.read_text().splitlines()
     assert len(lines) == 100_000
     assert (lines[0], lines[-1]) == ('{"v": 0}', '{"v": 99999}')

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from tests.sink.output import SCHEMA, commit, rows, started
+from tests.sink.output import SCHEMA, commit, opened, rows, stage, started
 from tidegate.batch import BatchId
 from tidegate.errors import SinkError
 from tidegate.sink import call
-from tidegate.sink.memory import CallSink, MemorySink
-from tidegate.sink.protocol import Output
+from tidegate.sink.call import CallSink
+from tidegate.sink.memory import MemorySink
+from tidegate.sink.receipt import Receipt
 from tidegate.state.store import Store
 
 
@@ -25,16 +27,23 @@ def test_memory_shows_what_is_committed_in_order(store: Store) -> None:
     sink = MemorySink()
     with pytest.raises(SinkError, match="must belong to a started query"):
         sink.table()
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     assert sink.table().schema == SCHEMA
     commit(sink, store, 0, rows((10, "a", 1.0)))
-    sink.stage(BatchId(1), Output(rows((20, "not committed", 1.0))))
+    stage(sink, 1, rows((20, "not committed", 1.0)))
     assert sink.table().column("k").to_pylist() == ["a"]
-    sink.stage(BatchId(1), Output(rows((20, "b", 1.0))))
-    sink.publish(BatchId(1))
-    sink.publish(BatchId(1))
+    receipts = stage(sink, 1, rows((20, "b", 1.0)))
+    sink.publish(BatchId(1), receipts)
+    sink.publish(BatchId(1), receipts)
     sink.close()
     assert sink.table().column("k").to_pylist() == ["a", "b"]
+
+
+def newest_receipts(store: Store) -> list[Receipt]:
+    """What the newest manifest says of the only output."""
+    latest = store.latest()
+    assert latest is not None
+    return [Receipt.from_dict(fields) for fields in latest.outputs[""]]
 
 
 class Taking:
@@ -53,8 +62,8 @@ class Taking:
 def test_a_function_gets_every_committed_batch_once(store: Store) -> None:
     take = Taking()
     sink = call(take)
-    sink.open(SCHEMA, store, fresh=True)
-    sink.stage(BatchId(0), Output(rows((10, "not committed", 1.0))))
+    opened(sink, store)
+    stage(sink, 0, rows((10, "not committed", 1.0)))
     assert take.given == []
     commit(sink, store, 0, rows((10, "a", 1.0)))
     commit(sink, store, 1, rows())
@@ -66,13 +75,13 @@ def test_a_function_gets_every_committed_batch_once(store: Store) -> None:
 def test_the_newest_batch_is_given_again_after_a_restart_with_its_number(store: Store) -> None:
     take = Taking()
     sink = CallSink(take)
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     commit(sink, store, 0, rows((10, "a", 1.0)))
-    commit(sink, store, 1, rows((20, "b", 1.0)))
+    receipts = commit(sink, store, 1, rows((20, "b", 1.0)))
     again = CallSink(take)
-    again.open(SCHEMA, store, fresh=False)
+    opened(again, store)
     store.clean()
-    again.publish(BatchId(1))
+    again.publish(BatchId(1), receipts)
     assert take.given == [(0, ["a"]), (1, ["b"]), (1, ["b"])]
 
 
@@ -82,23 +91,45 @@ def test_a_function_that_raises_is_named_and_gets_the_batch_at_the_next_start(
     take = Taking()
     take.refuses = True
     sink = CallSink(take)
-    sink.open(SCHEMA, store, fresh=True)
+    opened(sink, store)
     with pytest.raises(SinkError, match="must accept batch 0; got ValueError: not now") as caught:
         commit(sink, store, 0, rows((10, "a", 1.0)))
+    (receipt,) = newest_receipts(store)
     assert "Taking" in caught.value.where
     assert isinstance(caught.value.__cause__, ValueError)
     take.refuses = False
     again = CallSink(take)
-    again.open(SCHEMA, store, fresh=False)
-    again.publish(BatchId(0))
+    opened(again, store)
+    again.publish(BatchId(0), [receipt])
     assert take.given == [(0, ["a"])]
 
 
 def test_a_batch_that_another_sink_was_given_is_not_missed(store: Store) -> None:
-    commit(MemorySink(), store, 0, rows((10, "a", 1.0)))
+    receipts = commit(MemorySink(), store, 0, rows((10, "a", 1.0)))
     take = Taking()
     sink = CallSink(take)
-    sink.open(SCHEMA, store, fresh=False)
-    sink.publish(BatchId(0))
+    opened(sink, store)
+    sink.publish(BatchId(0), receipts)
     commit(sink, store, 1, rows((20, "b", 1.0)))
     assert take.given == [(1, ["b"])]
+
+
+def test_a_batch_that_is_gone_from_the_checkpoint_is_missed(store: Store) -> None:
+    take = Taking()
+    sink = CallSink(take)
+    opened(sink, store)
+    receipts = stage(sink, 0, rows((10, "a", 1.0)))
+    store.delete("staged/00000000-output.arrow")
+    with pytest.raises(SinkError, match="batch 0 must be in the checkpoint until") as caught:
+        sink.publish(BatchId(0), receipts)
+    assert "got no output.arrow of it" in str(caught.value)
+    assert take.given == []
+
+
+def test_the_receipt_of_a_batch_for_a_function_says_what_is_kept(store: Store) -> None:
+    sink = CallSink(Taking())
+    opened(sink, store)
+    (receipt,) = stage(sink, 3, rows((10, "a", 1.0), (10, "b", 1.0)))
+    kept = store.read("staged/00000003-output.arrow")
+    assert (receipt.name, receipt.rows) == ("output.arrow", 2)
+    assert (receipt.bytes, receipt.checksum) == (len(kept), zlib.crc32(kept))

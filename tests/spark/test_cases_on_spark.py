@@ -15,8 +15,8 @@ from tests.cases.run import Run, outputs_of
 from tidegate.execute.spark import shared as spark_shared
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
+from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.memory import MemorySink
-from tidegate.sink.protocol import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ def test_all_exchanges_and_one_process_agree_to_the_last_bit(
     assert _rows(outputs_of(case, shuffled, Run(2, 5))).equals(here)
 
 
-def _rows(outputs: list[Output]) -> pa.Table:
+def _rows(outputs: list[BatchOutput]) -> pa.Table:
     return pa.concat_tables([o.rows for o in outputs])
 
 

@@ -15,7 +15,7 @@ from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
-from tidegate.sink.memory import CallSink
+from tidegate.sink.call import CallSink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 

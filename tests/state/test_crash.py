@@ -19,10 +19,10 @@ from tests.state.faulty import Crash, Steps, faulty
 from tests.state.mapping import mappings
 from tests.state.rows import rows, triples
 from tidegate.errors import StateError
-from tidegate.state.files import FileWriter, is_temporary
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
+from tidegate.whole_file import FileWriter, is_temporary
 
 INSTANCES = 2
 FOLDERS = ("manifest", "segment", "gate", "staged")

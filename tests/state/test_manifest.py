@@ -31,6 +31,10 @@ MANIFEST = Manifest(
     policy={"cooldown": 1.5, "asked": None},
     epochs=({"subquery": "aggregate", "epoch": 1, "batch": 2, "instances": 2},),
     files=("gate/00000003.arrow",),
+    outputs={
+        "": ({"name": "part-00000.parquet", "rows": 3, "bytes": 99, "checksum": 7, "more": {}},),
+        "busy": (),
+    },
 )
 VALUES = st.recursive(
     st.none()

@@ -13,7 +13,7 @@ from tidegate.cli.value import Whole
 from tidegate.clock import SystemClock
 from tidegate.errors import OptionError
 from tidegate.schema import type_name
-from tidegate.sink.file import whole_file
+from tidegate.sink.file import table_file
 from tidegate.source.generator import Described, described, make_generator, names
 from tidegate.source.listing import FORMATS
 from tidegate.source.parameter import Parameters
@@ -72,7 +72,7 @@ def generate(
     clock = SystemClock()
     started = clock.now()
     path = Path(out)
-    with whole_file(path, _format(path, format_), generator.schema) as file:
+    with table_file(path, _format(path, format_), generator.schema) as file:
         for start in range(0, rows, CHUNK_ROWS):
             stop = min(start + CHUNK_ROWS, rows)
             file.write(generator.read(generator.schema.names, start, stop))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -17,8 +16,11 @@ from tidegate.cli.option import (
     refuse_all,
     refuse_later,
 )
+from tidegate.cli.out import address_of, beside_view, sinks_of
 from tidegate.cli.value import OneOf, Size, Whole
+from tidegate.cli.view import LiveView
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
+from tidegate.driver.loop import RowsSeen
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.errors import OptionError, UnavailableError
@@ -27,9 +29,7 @@ from tidegate.plan.options import PlanOptions
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
-from tidegate.sink.console import ConsoleSink
-from tidegate.sink.files import FileSink, check_format
-from tidegate.sink.protocol import Sink
+from tidegate.sink.address import FILE, Address
 from tidegate.sink.terminal import drawable
 
 
@@ -37,17 +37,16 @@ from tidegate.sink.terminal import drawable
 @query_options
 @click.option(
     "--out",
-    metavar="DIR",
-    help="Write results below DIR, one folder per batch (default: the newest window in the live "
-    "view, or all rows as CSV when standard output is no terminal).",
+    metavar="URI",
+    help="Where results go: a folder, as a path or as file:///path, gets one folder per batch; "
+    "console: shows the newest window in the live view, or prints all rows as CSV when standard "
+    "output is no terminal.  [default: console:]",
 )
 @click.option(
     "--format",
     "format_",
-    default="parquet",
-    show_default=True,
     metavar="parquet|csv|json",
-    help="Format of the results.",
+    help="Format of results in files; --out 'DIR?format=csv' says the same.  [default: parquet]",
 )
 @click.option(
     "--checkpoint",
@@ -124,7 +123,7 @@ def run(
     routing: str,
     partitioner: str,
     out: str | None,
-    format_: str,
+    format_: str | None,
     checkpoint: str | None,
     buckets: int,
     batch_rows: int,
@@ -169,47 +168,34 @@ def run(
         memory_bytes=memory,
     )
     place = Place(master, exchange=exchange)
-    check_format(format_)
-    check_places(query, out, checkpoint, summary)
+    address = address_of(out, format_)
+    check_places(query, address, checkpoint, summary)
     planning = PlanOptions(JoinOptions(method, routing, buckets), strategy, partitioner)
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
-    sinks = sinks_of([o.name for o in outputs], out, format_)
-    first = outputs[0].name
-    files = sinks[first] if out else None
-    view = view_of(drawable(sys.stdout), Path(query).stem, plan, place, files)
-    if view is not None:
-        sinks = {**sinks, first: view}
+    sinks = sinks_of([o.name for o in outputs], address)
+    view = view_of(drawable(sys.stdout), Path(query).stem, plan, place)
     loop = prepare(
         plan,
         place,
-        sinks,
+        sinks if view is None else beside_view(sinks, address),
         options,
         checkpoint,
         on_batch=view.batch if view else None,
+        on_rows=_first_rows(outputs[0].name, view) if view else None,
     )
     report(run_until_signal(loop, view), summary)
 
 
-def sinks_of(names: Sequence[str | None], out: str | None, format: str) -> dict[str | None, Sink]:
-    """Where the outputs go: one below `out`, several in folders of their names below it."""
-    if out is None:
-        if len(names) > 1:
-            raise OptionError(
-                "--out",
-                "is needed by a script with several outputs",
-                ", ".join(str(n) for n in names),
-                "Give a folder; each output gets one of its name in it.",
-            )
-        return {names[0]: ConsoleSink()}
-    if names == [None]:
-        return {None: FileSink(out, format)}
-    return {n: FileSink(Path(out) / str(n), format, sides=out) for n in names}
+def _first_rows(output: str | None, view: LiveView) -> RowsSeen:
+    """Let a view show the rows of one output."""
+    return lambda name, rows: view.rows(rows) if name == output else None
 
 
-def check_places(query: str, out: str | None, checkpoint: str | None, summary: str | None) -> None:
+def check_places(query: str, out: Address, checkpoint: str | None, summary: str | None) -> None:
     """Refuse what would be written over something else, or nowhere, before anything starts."""
-    if out and checkpoint and Path(out).resolve() == Path(checkpoint).resolve():
+    folder = Path(out.place).resolve() if out.scheme == FILE else None
+    if checkpoint and folder == Path(checkpoint).resolve():
         raise OptionError(
             "--checkpoint",
             "must be another folder than --out",

@@ -21,6 +21,7 @@ from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.session.session import Session
 from tidegate.sink.console import ConsoleSink
+from tidegate.sink.nothing import NothingSink
 from tidegate.sink.protocol import Sink
 
 TAXI = """\
@@ -151,7 +152,15 @@ def run_show(
                 view.batch(report)
                 clock.sleep(max(WATCHED_BATCH_S - report.seconds, 0.0))
 
-        sinks: dict[str | None, Sink] = {None: view or ConsoleSink()}
-        checkpoint = str(Path(folder) / "state")
-        loop = prepare(plan, place, sinks, options, checkpoint, clock=clock, on_batch=watch)
+        sink: Sink = NothingSink() if view else ConsoleSink()
+        loop = prepare(
+            plan,
+            place,
+            {None: sink},
+            options,
+            str(Path(folder) / "state"),
+            clock=clock,
+            on_batch=watch,
+            on_rows=(lambda _, rows: view.rows(rows)) if view else None,
+        )
         return run_until_signal(loop, view)

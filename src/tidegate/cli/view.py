@@ -10,25 +10,21 @@ import pyarrow as pa
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from tidegate.batch import BatchId
 from tidegate.cli.panel import Scene, picture
 from tidegate.cli.status import Status
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.metrics import BatchReport
 from tidegate.sink.excerpt import Excerpt
-from tidegate.sink.part import PartWriter
-from tidegate.sink.protocol import Output, Sink
-from tidegate.state.store import Store
 
 REFRESHES_PER_SECOND = 4
 
 
 class LiveView:
-    """Stands before a sink, if there is one, and shows what goes into it and how the run does.
+    """Shows what comes out of a query and how the run does.
 
     The loop only leaves numbers and at most twenty rows of text here; a thread of its own draws
     them, a few times a second, while the view is entered. On leaving it draws the last state and
-    gives the terminal back, whatever happened. Without entering, it is just the sink.
+    gives the terminal back, whatever happened.
     """
 
     def __init__(
@@ -36,18 +32,15 @@ class LiveView:
         console: Console,
         title: str,
         start: str = "starting",
-        sink: Sink | None = None,
         clock: Clock | None = None,
         windows: bool = True,
     ) -> None:
         self._console = console
         self._title = title
         self._start = start
-        self._sink = sink
         self._clock = clock or SystemClock()
         self._windows = windows
         self._status = Status(self._clock.now())
-        self._staged: dict[int, pa.Table] = {}
         self._excerpt: Excerpt | None = None
         self._end: str | None = None
         self._live: Live | None = None
@@ -84,6 +77,11 @@ class LiveView:
         """Called by the loop after each batch, with what it did."""
         self._status.add(report, self._clock.now())
 
+    def rows(self, rows: pa.Table) -> None:
+        """Called by the loop with the rows of a batch that are published, if only the last."""
+        if rows.num_rows:
+            self._excerpt = Excerpt.of(rows)
+
     def ending(self, state: str) -> None:
         """Say how the run ends or has ended; safe in a signal handler."""
         self._end = state
@@ -95,29 +93,6 @@ class LiveView:
             self._title, self._state(now), self._status, self._excerpt, self._windows, now
         )
         return picture(scene, self._console.width, self._console.height)
-
-    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
-        if self._sink is not None:
-            self._sink.open(schema, store, fresh, output)
-
-    def stage(self, batch: BatchId, output: Output) -> None:
-        self._staged = {batch: output.rows}
-        if self._sink is not None:
-            self._sink.stage(batch, output)
-
-    def parts(self, batch: BatchId) -> PartWriter | None:
-        return self._sink.parts(batch) if self._sink is not None else None
-
-    def publish(self, batch: BatchId) -> None:
-        if self._sink is not None:
-            self._sink.publish(batch)
-        rows = self._staged.pop(batch, None)
-        if rows is not None and rows.num_rows:
-            self._excerpt = Excerpt.of(rows)
-
-    def close(self) -> None:
-        if self._sink is not None:
-            self._sink.close()
 
     def _state(self, now: float) -> str:
         if self._end is not None:

@@ -17,7 +17,6 @@ from tidegate.driver.metrics import Summary
 from tidegate.plan.physical import Plan
 from tidegate.query.name import WINDOW
 from tidegate.session.place import Place
-from tidegate.sink.protocol import Sink
 
 
 def view_of(
@@ -25,15 +24,14 @@ def view_of(
     title: str,
     plan: Plan,
     place: Place,
-    sink: Sink | None = None,
     clock: Clock | None = None,
 ) -> LiveView | None:
-    """The view of a plan's run before a sink; None where there is no terminal to draw on."""
+    """The view of a plan's run; None where there is no terminal to draw on."""
     if console is None:
         return None
     windowed = plan.port(plan.targets[0].edge).time == WINDOW[1]
     start = "starting Spark" if place.on_spark else "starting"
-    return LiveView(console, title, start, sink, clock, windows=windowed)
+    return LiveView(console, title, start, clock, windows=windowed)
 
 
 def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:

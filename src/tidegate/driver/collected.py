@@ -11,16 +11,18 @@ from tidegate.collect.order import OutputOrder
 from tidegate.execute.job import LATE, REJECTED, Outcome, Parcel
 from tidegate.execute.merge import merged
 from tidegate.operate.port import Port
-from tidegate.sink.protocol import Output
+from tidegate.sink.batch_output import BatchOutput
 
 
-def collected(order: OutputOrder, number: int, port: Port, outcomes: Sequence[Outcome]) -> Output:
+def collected(
+    order: OutputOrder, number: int, port: Port, outcomes: Sequence[Outcome]
+) -> BatchOutput:
     """What an output of the query gets of a batch through a port, without side outputs."""
-    if any(o.written is not None for o in outcomes):
+    if any(o.receipts is not None for o in outcomes):
         tables = [o.pieces[number].load().select(port.schema.names) for o in outcomes]
-        rows = pa.concat_tables(tables).cast(port.schema)
-        return Output(rows, written=sum(o.written or 0 for o in outcomes))
-    return Output(merged(order, port, [o.pieces[number].load() for o in outcomes]))
+        receipts = tuple(r for o in outcomes for r in o.receipts or ())
+        return BatchOutput(pa.concat_tables(tables).cast(port.schema), receipts=receipts)
+    return BatchOutput(merged(order, port, [o.pieces[number].load() for o in outcomes]))
 
 
 def side_outputs(

@@ -10,12 +10,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from tidegate.batch import MIN_US, BatchId
+import pyarrow as pa
+
+from tidegate.batch import MIN_US
 from tidegate.clock import Clock, SystemClock
-from tidegate.driver.collected import collected, side_outputs
 from tidegate.driver.connection import Connection, Spooling
 from tidegate.driver.metrics import BatchReport, Summary, imbalance
 from tidegate.driver.options import RunOptions, one_number
+from tidegate.driver.outlet import Outlets, Staged
 from tidegate.driver.recovery import enter
 from tidegate.driver.retirement import Retirement
 from tidegate.driver.subquery import RunningSubquery
@@ -27,8 +29,7 @@ from tidegate.gate.intake import Cut, Intake
 from tidegate.memory import MEMORY
 from tidegate.plan.physical import QUERY_CLOUD, Plan
 from tidegate.route.mapping import even, recorded, switched
-from tidegate.sink.part import PartWriter
-from tidegate.sink.protocol import Output, Sink
+from tidegate.sink.protocol import Sink
 from tidegate.source.uri import open_uri
 from tidegate.spans import Spans, added
 from tidegate.state.epoch_log import shortened
@@ -41,6 +42,10 @@ _log = logging.getLogger(__name__)
 
 Observer = Callable[[str, int], None]
 """Called with the name of each step of a batch as it is reached, and the batch."""
+
+RowsSeen = Callable[[str | None, pa.Table], None]
+"""Called with the name of each output and its rows of a batch, or the last of them where tasks have
+written them, when they are published."""
 
 
 class Loop:
@@ -61,22 +66,24 @@ class Loop:
         clock: Clock | None = None,
         observer: Observer | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
+        on_rows: RowsSeen | None = None,
     ) -> None:
         self.plan = plan
         self.store = store
-        self.sinks = sinks
         self.executor = executor
         self.options = options
         self.summary = Summary()
         self._clock = clock or SystemClock()
         self._observe = observer or (lambda step, batch: None)
         self._on_batch = on_batch or (lambda report: None)
+        self._on_rows = on_rows or (lambda output, rows: None)
         self._stop = threading.Event()
         self._gate = threading.Lock()
         """Held where the intake is used: by the loop between batches, by who announces."""
         self._closing: list[Callable[[], None]] = []
         self._lock = Lock(store)
         self._retirement = Retirement(store)
+        self._outlets = Outlets(plan, sinks, store)
         self._intake = Intake(plan.hold)
         self._subqueries = [
             RunningSubquery(plan, number, store, telling, options.memory_bytes)
@@ -120,8 +127,7 @@ class Loop:
         self.executor.close()  # first: subqueries wait for what it still has of theirs
         for subquery in self._subqueries:
             subquery.close()
-        for sink in self.sinks.values():
-            sink.close()
+        self._outlets.close()
         for action in self._closing:
             action()
         self._lock.release()
@@ -191,16 +197,17 @@ class Loop:
             jobs, outcomes = self._operate(cut, epochs)
         self._observe("after operate", batch)
         spans.mark("operate")
-        outputs = self._collect(batch, outcomes)
+        staged = self._outlets.stage(outcomes)
         self.executor.release(jobs)
         spans.mark("collect")
-        manifest = self._next_manifest(cut, jobs, epochs, outcomes, outputs)
+        manifest = self._next_manifest(cut, jobs, epochs, outcomes, staged)
         self._observe("before commit", batch)
         self.store.publish(manifest)
         self._observe("after commit", batch)
         spans.mark("commit")
-        for sink in self.sinks.values():
-            sink.publish(BatchId(batch))
+        self._outlets.publish(manifest)
+        for target, output in zip(self.plan.targets, staged.outputs, strict=True):
+            self._on_rows(target.name, output.rows)
         spans.mark("publish")
         with self._gate:
             self._intake.forget()
@@ -214,34 +221,14 @@ class Loop:
     def _operate(self, cut: Cut, epochs: list[Mapping[str, Any]]) -> tuple[list[Job], Outcomes]:
         """Run every subquery over the batch, each after those whose rows it takes."""
         batch, drafts = self._manifest.batch + 1, []
+        self._outlets.begin(batch)
         for subquery in self._subqueries:
             mapping, epoch = subquery.switched(self._manifest, batch, self.options, self._clock)
             if epoch is not None:
                 epochs.append(epoch)
-            parts = self._parts(subquery, batch)
+            parts = self._outlets.for_tasks(subquery.target)
             drafts.append(subquery.draft(self._manifest, cut, mapping, parts))
         return self.executor.run_batch(drafts)
-
-    def _parts(self, subquery: RunningSubquery, batch: int) -> PartWriter | None:
-        """What tasks may write the rows of a subquery with."""
-        if subquery.target is None:
-            return None
-        return self.sinks[subquery.target.name].parts(BatchId(batch))
-
-    def _collect(self, batch: int, outcomes: Outcomes) -> list[Output]:
-        """The rows of every output in their order, staged; the first has the side outputs too."""
-        late, rejected = side_outputs(outcomes)
-        outputs: list[Output] = []
-        for target in self.plan.targets:
-            subquery = self.plan.subqueries[target.edge.subquery]
-            port = subquery.ports[target.edge.port]
-            found = outcomes[target.edge.subquery]
-            output = collected(subquery.operator.order, target.edge.port, port, found)
-            if not outputs:
-                output = replace(output, late=late, rejected=rejected)
-            self.sinks[target.name].stage(BatchId(batch), output)
-            outputs.append(output)
-        return outputs
 
     @contextmanager
     def _ahead(self) -> Iterator[None]:
@@ -263,12 +250,11 @@ class Loop:
 
     def _recover(self) -> Manifest:
         """The state to continue from, with the newest batch published (again)."""
-        manifest = enter(self.store, self._lock, self.sinks, self.plan, self.options.buckets)
+        manifest = enter(self.store, self._lock, self._outlets, self.plan, self.options.buckets)
         if manifest is None:
             mapping = even(self.options.buckets, self.options.first_instances)
             return Manifest(-1, {s.name: recorded(mapping) for s in self._subqueries}, MIN_US)
-        for sink in self.sinks.values():
-            sink.publish(BatchId(manifest.batch))
+        self._outlets.publish(manifest)
         self._intake.restore(manifest.frontier_us, manifest.sources)
         self._count(manifest)
         return manifest
@@ -325,11 +311,11 @@ class Loop:
         jobs: Sequence[Job],
         epochs: Sequence[Mapping[str, Any]],
         outcomes: Outcomes,
-        outputs: Sequence[Output],
+        staged: Staged,
     ) -> Manifest:
         with self._gate:
             sources = self._intake.saved()
-        counters = self._counters(cut, outcomes, outputs)
+        counters = self._counters(cut, outcomes, staged)
         operators: dict[str, tuple[Segment, ...]] = {}
         for subquery, found in zip(self._subqueries, outcomes, strict=True):
             operators |= subquery.operators(found, cut.frontier_us, counters)
@@ -343,16 +329,18 @@ class Loop:
             counters=counters,
             epochs=tuple(epochs),
             finished=cut.exhausted,
+            outputs=staged.receipts,
         )
         return shortened(self.store, manifest)
 
-    def _counters(self, cut: Cut, outcomes: Outcomes, outputs: Sequence[Output]) -> dict[str, int]:
+    def _counters(self, cut: Cut, outcomes: Outcomes, staged: Staged) -> dict[str, int]:
         """The sums over all batches, with those of this one."""
-        rejected = outputs[0].rejected
+        first = staged.outputs[0]
+        rejected = first.rejected
         news = {
             "rows_in": cut.rows,
-            "rows_out": sum(o.count for o in outputs),
-            "rows_late": sum(t.num_rows for t in outputs[0].late.values()),
+            "rows_out": sum(o.count for o in staged.outputs),
+            "rows_late": sum(t.num_rows for t in first.late.values()),
             "rows_rejected": rejected.num_rows if rejected is not None else 0,
             "batches": 1,
         }

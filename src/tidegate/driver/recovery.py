@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from tidegate.driver.outlet import Outlets
 from tidegate.errors import CheckpointError
 from tidegate.plan.physical import Plan
-from tidegate.sink.protocol import Sink
 from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 from tidegate.version import __version__
 
 
-def enter(
-    store: Store, lock: Lock, sinks: Mapping[str | None, Sink], plan: Plan, buckets: int
-) -> Manifest | None:
+def enter(store: Store, lock: Lock, outlets: Outlets, plan: Plan, buckets: int) -> Manifest | None:
     """The newest manifest of a checkpoint, None where there is none yet; what crashes left is gone.
 
-    Makes the checkpoint where there is none. Refuses one that belongs to another query or to a
-    process that runs, and changes nothing then.
+    Opens the sinks, and makes the checkpoint where there is none. Refuses one that belongs to
+    another query or to a process that runs, and changes nothing then.
     """
     meta = store.meta()
     if meta is not None:
@@ -35,24 +32,15 @@ def enter(
                 "manifests without it",
                 "Restore the file, or start from an empty checkpoint.",
             )
-        _open(sinks, plan, store, fresh=True)
+        outlets.open(None)
         schemas = "; ".join(str(plan.port(t.edge).schema) for t in plan.targets)
         store.create({**wanted, "version": __version__, "schema": schemas})
         lock.take()
     else:
         _check_meta(store.location, meta, wanted)
-        _open(sinks, plan, store, fresh=manifest is None)
+        outlets.open(None if manifest is None else manifest.batch)
     store.clean()
     return manifest
-
-
-def _open(sinks: Mapping[str | None, Sink], plan: Plan, store: Store, fresh: bool) -> None:
-    for target in plan.targets:
-        schema = plan.port(target.edge).schema
-        if target.name is None:
-            sinks[None].open(schema, store, fresh)
-        else:
-            sinks[target.name].open(schema, store, fresh, target.name)
 
 
 def _check_meta(location: str, meta: dict[str, Any], wanted: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut
 from tidegate.plan.physical import Plan
 from tidegate.route import mapping as route
-from tidegate.sink.part import PartWriter
+from tidegate.sink.protocol import PartWriter
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store

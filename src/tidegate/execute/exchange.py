@@ -20,6 +20,7 @@ from tidegate.errors import StateError
 from tidegate.execute.job import Job, Outcome, Parcel
 from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.state.files import reason
+from tidegate.whole_file import whole_file
 
 FOLDER = "exchange"
 _ALIGNMENT = 64
@@ -39,7 +40,7 @@ def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
     """Write a task's parcels into one file; a second try of the task replaces the first."""
     path = _path(job, task)
     index, offset = [], 0
-    with _whole(path) as file:
+    with _file(path) as file:
         for parcel in parcels:
             size = len(parcel.data)
             head = (parcel.instance, parcel.split, parcel.kind, parcel.label)
@@ -71,7 +72,7 @@ def store_rows(job: Job, outcome: Outcome) -> Outcome:
         if piece.table is not None and piece.table.nbytes >= _INLINE_BYTES:
             make(job)
             path = _path(job, f"outcome-{outcome.instance}-{number}")
-            with _whole(path) as file:
+            with _file(path) as file:
                 file.write(to_bytes(piece.table))
             piece = replace(piece, table=None, path=path)
         pieces.append(piece)
@@ -81,7 +82,7 @@ def store_rows(job: Job, outcome: Outcome) -> Outcome:
 def leave(job: Job, name: str, data: bytes) -> str:
     """Leave bytes for the tasks of a batch; where they are."""
     path = _path(job, name)
-    with _whole(path) as file:
+    with _file(path) as file:
         file.write(data)
     return path
 
@@ -109,13 +110,11 @@ def clear(job: Job) -> None:
 
 
 @contextmanager
-def _whole(path: str) -> Iterator[IO[bytes]]:
+def _file(path: str) -> Iterator[IO[bytes]]:
     """A file that appears when it is complete, also where two tries of a task write it at once."""
-    part = f"{path}.{os.getpid()}.part"
     try:
-        with open(part, "wb") as file:
+        with whole_file(path, sync="nothing") as file:
             yield file
-        os.replace(part, path)
     except OSError as error:
         raise _unwritten(path, error) from error
 

@@ -14,7 +14,8 @@ from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
 from tidegate.plan.physical import Subquery
 from tidegate.route import mapping as route
-from tidegate.sink.part import PartWriter
+from tidegate.sink.protocol import PartWriter
+from tidegate.sink.receipt import Receipt
 from tidegate.source.protocol import Reader
 from tidegate.spans import Spans
 from tidegate.state.segment import Segment
@@ -60,9 +61,9 @@ class Job:
 
     The operator of `subquery` is as it is for this batch. `held` says that the splits have tuples
     which are not ready, or were before. `state` has the segments of the operator, by what they
-    hold. `parts` is where tasks may write the output themselves where it is large. `outputs` are
-    the ports that an output of the query takes. `memory_bytes` is what the caches of a process that
-    runs its tasks may hold; None leaves it to the process.
+    hold. `parts` is what tasks may write the output with themselves where it is large. `outputs`
+    are the ports that an output of the query takes. `memory_bytes` is what the caches of a process
+    that runs its tasks may hold; None leaves it to the process.
 
     Files that tasks write begin with `name`, which stands for all that makes their bytes: the
     tasks of a driver that died may write on, and then write the same as the replay, or elsewhere.
@@ -177,10 +178,10 @@ class Outcome:
     """What one instance reports to the driver.
 
     `pieces` are its rows by port; `side` are the parcels of the side outputs passing through.
-    `segments` are those it wrote, by what they hold, `counts` is what it counted. `written` says
-    that tasks have written all rows of the batch, how many of them this outcome stands for, and
-    that its piece has some of the last. `spans_ms` is what it spent its time on, and what the map
-    tasks did whose parcels said so.
+    `segments` are those it wrote, by what they hold, `counts` is what it counted. `receipts` says
+    that tasks have written all rows of the batch to their sink, and which parts this outcome stands
+    for, in order; its piece has some of the last rows then. `spans_ms` is what it spent its time
+    on, and what the map tasks did whose parcels said so.
     """
 
     instance: int
@@ -191,7 +192,7 @@ class Outcome:
     seconds: float = 0.0
     spans_ms: dict[str, float] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
-    written: int | None = None
+    receipts: tuple[Receipt, ...] | None = None
 
     @property
     def rows(self) -> int:

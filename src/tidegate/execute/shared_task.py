@@ -21,6 +21,7 @@ from tidegate.execute.local import LocalExecutor
 from tidegate.execute.merge import merged
 from tidegate.execute.task import map_split, run_instance
 from tidegate.route.partitioner import EVERY_INSTANCE
+from tidegate.sink.receipt import Part
 from tidegate.spans import Spans, added
 
 SHOWN_ROWS = 20
@@ -57,10 +58,10 @@ def merge_task(work: tuple[str, list[Outcome], list[int]], number: int) -> Outco
         high = np.searchsorted(times, cuts[number]) if number < len(cuts) else len(times)
         pieces.append(rows.slice(low, high - low))
     whole = merged(job.operator.order, port, pieces)
-    job.parts.write(number, whole)
+    receipt = job.parts.write(Part(number), whole)
     last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
     shown = Piece.of(port, pa.table(last.to_pydict(), schema=last.schema))
-    return Outcome(number, (shown,), written=whole.num_rows)
+    return Outcome(number, (shown,), receipts=(receipt,))
 
 
 def whole_task(job: Job, number: int) -> Outcome:

@@ -12,7 +12,7 @@ from pyarrow.fs import FileSystem
 
 from tidegate.clock import Clock
 from tidegate.driver.connection import connections_of
-from tidegate.driver.loop import Loop, Observer
+from tidegate.driver.loop import Loop, Observer, RowsSeen
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
 from tidegate.execute.java import ensure_java
@@ -36,6 +36,7 @@ def prepare(
     clock: Clock | None = None,
     observer: Observer | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
+    on_rows: RowsSeen | None = None,
 ) -> Loop:
     """Open sources, checkpoint and sinks, and make the loop; nothing has been read yet.
 
@@ -59,6 +60,7 @@ def prepare(
             clock=clock,
             observer=observer,
             on_batch=on_batch,
+            on_rows=on_rows,
         )
     except BaseException:
         _discard(temporary)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from tidegate.batch import BatchId
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
 from tidegate.errors import UnavailableError
 from tidegate.plan.physical import SPARK, Plan
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
-from tidegate.sink.protocol import Output
-from tidegate.state.store import Store
+from tidegate.sink.nothing import NothingSink
 
 DEFAULT_ROWS = 100_000
 
@@ -74,7 +70,7 @@ def sample_run(plan: Plan, rows: int = DEFAULT_ROWS) -> SampleRun:
 
 
 def _run(plan: Plan, rows: int, batches: int) -> list[BatchReport]:
-    sinks = {target.name: _Nowhere() for target in plan.targets}
+    sinks = {target.name: NothingSink() for target in plan.targets}
     options = RunOptions(instances=1, batch_rows=-(-rows // batches))
     loop = prepare(plan, Place(NO_SPARK), sinks, options)
     reports: list[BatchReport] = []
@@ -84,22 +80,3 @@ def _run(plan: Plan, rows: int, batches: int) -> list[BatchReport]:
     finally:
         loop.close()
     return reports
-
-
-class _Nowhere:
-    """A sink that keeps nothing."""
-
-    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
-        """Anything can be thrown away."""
-
-    def stage(self, batch: BatchId, output: Output) -> None:
-        """Nothing is kept."""
-
-    def parts(self, batch: BatchId) -> None:
-        """Tasks cannot write what is thrown away."""
-
-    def publish(self, batch: BatchId) -> None:
-        """Nothing was kept."""
-
-    def close(self) -> None:
-        """Nothing is held open."""

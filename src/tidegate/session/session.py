@@ -29,6 +29,7 @@ from tidegate.session.query import RunningQuery
 from tidegate.session.script import outputs_of
 from tidegate.session.sources import Sources
 from tidegate.sink.protocol import Sink
+from tidegate.sink.registry import as_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,11 +76,12 @@ class Session:
         return {o.name or "": Stream(o.node, self._launch, self._describe) for o in outputs}
 
     def start(
-        self, outputs: Mapping[str, Stream], *, sinks: Mapping[str, Sink], **options: Any
+        self, outputs: Mapping[str, Stream], *, sinks: Mapping[str, Sink | str], **options: Any
     ) -> RunningQuery:
         """Run several outputs as one query: what they share is done once, a batch is one for all.
 
-        Both are by the names of the outputs. The options are those of `Stream.start`.
+        Both are by the names of the outputs; a sink may be given as its URI. The options are those
+        of `Stream.start`.
         """
         named = tuple(Output(name, stream.node) for name, stream in outputs.items())
         check_names([o.name for o in named])
@@ -106,14 +108,14 @@ class Session:
         outputs = (Output(None, node),)
         return explain(outputs, plan_for(outputs, self._place, options, self._sources.connectors))
 
-    def _launch(self, node: Node, *, sink: Sink, **options: Any) -> RunningQuery:
+    def _launch(self, node: Node, *, sink: Sink | str, **options: Any) -> RunningQuery:
         """Start a query with one output; `Stream.start` comes here."""
         return self._start((Output(None, node),), {None: sink}, **options)
 
     def _start(
         self,
         outputs: Sequence[Output],
-        sinks: Mapping[str | None, Sink],
+        sinks: Mapping[str | None, Sink | str],
         *,
         checkpoint: Location | None = None,
         instances: int | Mapping[str, int] | None = None,
@@ -148,6 +150,12 @@ class Session:
         asked = PlanOptions(join, strategy, partitioner)
         plan = plan_for(outputs, place, asked, self._sources.connectors)
         loop = prepare(
-            plan, place, sinks, options, checkpoint, self._sources.connectors, observer=observer
+            plan,
+            place,
+            {name: as_sink(sink) for name, sink in sinks.items()},
+            options,
+            checkpoint=checkpoint,
+            connectors=self._sources.connectors,
+            observer=observer,
         )
         return RunningQuery(loop).begin()

@@ -1,21 +1,34 @@
-"""Where results go: each sink takes a batch in two steps, staged before the commit, shown after."""
+"""Where results go: each sink takes a batch in two steps, written before the commit, shown after.
 
+`of` makes the sink that a URI names; `protocol` says what a sink of your own has to do.
+"""
+
+from tidegate.sink.batch_output import BatchOutput
+from tidegate.sink.call import CallSink
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink
-from tidegate.sink.memory import CallSink, MemorySink
-from tidegate.sink.protocol import Output, Sink
+from tidegate.sink.memory import MemorySink
+from tidegate.sink.protocol import Keep, Opening, PartWriter, Sink
+from tidegate.sink.receipt import Part, Receipt
+from tidegate.sink.registry import of
 
 __all__ = [
+    "BatchOutput",
     "CallSink",
     "ConsoleSink",
     "FileSink",
+    "Keep",
     "MemorySink",
-    "Output",
+    "Opening",
+    "Part",
+    "PartWriter",
+    "Receipt",
     "Sink",
     "call",
     "console",
     "files",
     "memory",
+    "of",
 ]
 
 

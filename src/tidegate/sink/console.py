@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
 import pyarrow as pa
@@ -11,43 +12,57 @@ from rich.live import Live
 from rich.text import Text
 
 from tidegate.batch import BatchId
+from tidegate.sink.address import Address
 from tidegate.sink.csv import csv_text
 from tidegate.sink.excerpt import Excerpt
-from tidegate.sink.protocol import Output
+from tidegate.sink.held import HeldParts
+from tidegate.sink.protocol import Opening
+from tidegate.sink.receipt import Receipt
 from tidegate.sink.terminal import drawable
-from tidegate.state.store import Store
 
 
 class ConsoleSink:
-    """Prints committed batches; on a terminal the newest rows in place, else all rows as CSV."""
+    """Prints committed batches; on a terminal the newest rows in place, else all rows as CSV.
+
+    What a crash kept from the terminal is not shown again.
+    """
+
+    parallel = False
+    side_outputs = False
 
     def __init__(self, stream: TextIO | None = None, title: str = "") -> None:
         self._stream = stream or sys.stdout
         self._title = title
-        self._staged: dict[int, Output] = {}
+        self._held: dict[int, HeldParts] = {}
         self._live: Live | None = None
         self._header = True
 
-    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
+    @staticmethod
+    def at(address: Address, output: str | None) -> ConsoleSink:
+        """The sink of `console:`."""
+        address.check_bare()
+        return ConsoleSink(title=output or "")
+
+    def open(self, opening: Opening) -> None:
         console = drawable(self._stream)
         if console is not None:
             self._live = Live(console=console, auto_refresh=False)
             self._live.start()
 
-    def stage(self, batch: BatchId, output: Output) -> None:
-        self._staged = {batch: output}
+    def begin(self, batch: BatchId) -> HeldParts:
+        self._held = {batch: HeldParts()}
+        return self._held[batch]
 
-    def parts(self, batch: BatchId) -> None:
-        """Rows are shown here, so they have to come here."""
-
-    def publish(self, batch: BatchId) -> None:
-        output = self._staged.pop(batch, None)
-        if output is None or not output.rows.num_rows:
+    def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        if batch not in self._held:
+            return  # committed by another process: it was on another terminal, or lost
+        rows = self._held.pop(batch).output().rows
+        if not rows.num_rows:
             return
         if self._live is None:
-            self._print(output.rows)
+            self._print(rows)
         else:
-            self._live.update(self._picture(batch, output.rows, self._live.console), refresh=True)
+            self._live.update(self._picture(batch, rows, self._live.console), refresh=True)
 
     def close(self) -> None:
         if self._live is not None:

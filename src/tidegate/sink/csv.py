@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,9 +11,9 @@ import pyarrow.csv
 from tidegate.sink.json import encoded
 
 
-def write_csv(table: pa.Table, path: Path) -> None:
-    """Write a header and one line per row, strings quoted, NULL as nothing."""
-    pyarrow.csv.write_csv(_plain(table), path)
+def write_csv(table: pa.Table, out: Any) -> None:
+    """Write a header and one line per row into an open file, strings quoted, NULL as nothing."""
+    pyarrow.csv.write_csv(_plain(table), out)
 
 
 def csv_text(table: pa.Table, header: bool) -> str:

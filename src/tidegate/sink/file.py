@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import IO, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet
 
 from tidegate.errors import OptionError, SinkError, near
 from tidegate.sink.csv import csv_text
-from tidegate.sink.json import objects
+from tidegate.sink.json import write_json
+from tidegate.whole_file import whole_file
 
 
 class Writer(Protocol):
@@ -26,7 +26,7 @@ class Writer(Protocol):
 
 
 @contextmanager
-def whole_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
+def table_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
     """A writer of a file that appears, or replaces one, when the block ends without an error.
 
     Memory is that of a piece. Raises OptionError before anything is written where it could not be,
@@ -35,15 +35,11 @@ def whole_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
     if format not in _WRITERS:
         raise OptionError("--format", "must be a known format", format, near(format, _WRITERS))
     _check_target(path)
-    aside = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
-        with aside.open("wb") as out:
+        with whole_file(path) as out:
             writer = _WRITERS[format](out, schema)
             yield writer
             writer.close()
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(aside, path)
     except (OSError, pa.ArrowException) as error:
         raise SinkError(
             str(path),
@@ -51,8 +47,6 @@ def whole_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
             getattr(error, "strerror", None) or str(error),
             "Nothing was left behind: make room or mend the folder, then run again.",
         ) from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _check_target(path: Path) -> None:
@@ -74,7 +68,7 @@ def _check_target(path: Path) -> None:
 class _Parquet:
     """A row group per piece."""
 
-    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
         self._writer = pyarrow.parquet.ParquetWriter(out, schema, compression="zstd")
 
     def write(self, table: pa.Table) -> None:
@@ -87,7 +81,7 @@ class _Parquet:
 class _Csv:
     """A header, then lines."""
 
-    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
         self._out = out
         self._out.write(csv_text(schema.empty_table(), header=True).encode())
 
@@ -101,20 +95,17 @@ class _Csv:
 class _Json:
     """An object per line."""
 
-    def __init__(self, out: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
         self._out = out
 
     def write(self, table: pa.Table) -> None:
-        for batch in table.combine_chunks().to_batches(max_chunksize=65_536):
-            lines = objects(batch, "\n")
-            whole = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")
-            self._out.write(whole[0].as_buffer())
+        write_json(table, self._out)
 
     def close(self) -> None:
         """Nothing: every piece is complete."""
 
 
-_WRITERS: dict[str, Callable[[BinaryIO, pa.Schema], Writer]] = {
+_WRITERS: dict[str, Callable[[IO[bytes], pa.Schema], Writer]] = {
     "parquet": _Parquet,
     "csv": _Csv,
     "json": _Json,

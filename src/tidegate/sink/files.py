@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-import pyarrow as pa
 
 from tidegate.batch import BatchId
 from tidegate.errors import OptionError, SinkError, near
-from tidegate.sink.part import WRITERS, PartWriter, write_part
-from tidegate.sink.protocol import Output
-from tidegate.state.store import Store
+from tidegate.sink.address import Address
+from tidegate.sink.part import SIDES, WRITERS, FilePartWriter, unwritten
+from tidegate.sink.protocol import Opening
+from tidegate.sink.receipt import Receipt
+from tidegate.whole_file import sync_folder
 
 _STAGING = "_staging"
-_SIDES = ("_late", "_rejected")
 
 
 class FileSink:
@@ -25,6 +24,9 @@ class FileSink:
     `_late` and `_rejected` beside the batches, or in the folder `sides`, hold the side outputs, in
     batch folders of their own that exist only where there is something in them.
     """
+
+    parallel = True
+    side_outputs = True
 
     def __init__(
         self,
@@ -36,16 +38,27 @@ class FileSink:
         self.path = Path(path)
         self.format = format
         self.sides = Path(path if sides is None else sides)
+        self._begun: BatchId | None = None
 
-    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
+    @staticmethod
+    def at(address: Address, output: str | None) -> FileSink:
+        """The sink of a folder; an output with a name has a folder of its name in it."""
+        address.check_parameters("format")
+        format = address.parameters.get("format", "parquet")
+        check_format(format, address.where, f"format={format}")
+        if output is None:
+            return FileSink(address.place, format)
+        return FileSink(Path(address.place) / output, format, sides=address.place)
+
+    def open(self, opening: Opening) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise OptionError(
                 str(self.path), "the output must be a folder", "a file", "Choose another --out."
             )
-        if fresh:
+        if opening.newest is None:
             self._check_unused()
         else:
-            self._check_continued(store)
+            self._check_continued(_folder(opening.newest))
         whole = self.path.absolute()
         nearest = next(p for p in (whole, *whole.parents) if p.exists())
         if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
@@ -56,45 +69,38 @@ class FileSink:
                 "Choose another --out or change its permissions.",
             )
 
-    def parts(self, batch: BatchId) -> PartWriter:
-        """Begin a batch whose rows tasks will write; `stage` then adds the side outputs."""
-        aside = self.path / _STAGING
+    def begin(self, batch: BatchId) -> FilePartWriter:
+        staging = self.path / _STAGING
+        aside = staging / _folder(batch)
         try:
-            self._discard(aside)
+            self._discard(staging)
         except OSError as error:
-            raise _unwritten(aside, error) from error
-        return PartWriter(str((aside / _folder(batch)).absolute()), self.format)
+            raise unwritten(str(aside), error) from error
+        self._begun = batch
+        return FilePartWriter(str(aside.absolute()), self.format, str(aside))
 
-    def stage(self, batch: BatchId, output: Output) -> None:
-        aside = self.path / _STAGING / _folder(batch)
-        try:
-            if output.written is None:
-                self._discard(self.path / _STAGING)
-                write_part(aside, "part-00000", self.format, output.rows)
-            for stream, table in output.late.items():
-                write_part(aside / "_late", _file_name(stream), self.format, table)
-            if output.rejected is not None:
-                write_part(aside / "_rejected", "rejected", self.format, output.rejected)
-        except (OSError, pa.ArrowException) as error:
-            raise _unwritten(aside, error) from error
-
-    def publish(self, batch: BatchId) -> None:
+    def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         """Move the side outputs into place, then the batch itself: a crash leaves the rest aside.
 
-        What is not aside any more was moved before, and stays as it is.
+        The last move is the one that counts. So a batch that is in place stays as it is, and what
+        is aside once more was left by a task that outlived its driver.
         """
-        aside = self.path / _STAGING / _folder(batch)
+        aside, place = self.path / _STAGING / _folder(batch), self.path / _folder(batch)
         try:
-            if aside.exists():
-                for side in _SIDES:
-                    if (aside / side).exists():
-                        self._move(aside / side, self.sides / side / _folder(batch))
-                self._move(aside, self.path / _folder(batch))
-                _sync_folder(self.path)
+            if place.exists() and (batch != self._begun or not aside.exists()):
+                self._discard(self.path / _STAGING)
+                return
+            self._check_staged(batch, receipts)
+            self._discard_unnamed(aside, receipts)
+            for side in SIDES:
+                if (aside / side).exists():
+                    self._move(aside / side, self.sides / side / _folder(batch))
+            self._move(aside, place)
+            sync_folder(self.path)
             self._drop_empty_staging()
         except OSError as error:
             raise SinkError(
-                str(self.path / _folder(batch)),
+                str(place),
                 "a committed batch must be moved into place",
                 error.strerror or str(error),
                 f"It is kept in {aside}: mend the folder, then run again.",
@@ -106,7 +112,7 @@ class FileSink:
     def _check_unused(self) -> None:
         """A new run begins in a folder without results, so that none of another are read as its."""
         there = [*self.path.glob("batch=*")]
-        there += [found for side in _SIDES for found in (self.sides / side).glob("batch=*")]
+        there += [found for side in SIDES for found in (self.sides / side).glob("batch=*")]
         if there:
             raise OptionError(
                 str(self.path),
@@ -115,11 +121,8 @@ class FileSink:
                 "Choose another --out, delete the folder, or continue with its --checkpoint.",
             )
 
-    def _check_continued(self, store: Store) -> None:
+    def _check_continued(self, newest: str) -> None:
         """A run continues in the folder that has its results: the newest, and none beyond it."""
-        latest = store.latest()
-        assert latest is not None
-        newest = _folder(latest.batch)
         beyond = sorted(p.name for p in self.path.glob("batch=*") if p.name > newest)
         if beyond:
             raise OptionError(
@@ -146,6 +149,28 @@ class FileSink:
                 f"if the results were moved away on purpose, make an empty folder {newest}.",
             )
 
+    def _check_staged(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        """Every part is aside, or is of a side output and was moved before a crash."""
+        for receipt in receipts:
+            side, _, name = receipt.name.rpartition("/")
+            aside = self.path / _STAGING / _folder(batch) / receipt.name
+            if not aside.exists() and not (
+                side in SIDES and (self.sides / side / _folder(batch) / name).exists()
+            ):
+                raise SinkError(
+                    str(aside),
+                    "a part of a committed batch must be there until it is published",
+                    "no such file",
+                    "Put it back from a copy, and run again; or to go on without the batch, make "
+                    f"an empty folder {self.path / _folder(batch)}.",
+                )
+
+    def _discard_unnamed(self, aside: Path, receipts: Sequence[Receipt]) -> None:
+        """Remove what tasks left that were tried twice, or are of an earlier try of the batch."""
+        named = {aside / receipt.name for receipt in receipts}
+        for path in [p for p in _files(aside) if p not in named]:
+            path.unlink(missing_ok=True)
+
     def _move(self, source: Path, target: Path) -> None:
         target.parent.mkdir(exist_ok=True)
         self._discard(target)
@@ -162,33 +187,16 @@ class FileSink:
             shutil.rmtree(path)
 
 
-def check_format(format: str) -> None:
-    """Refuse a format that results cannot be written in."""
+def check_format(format: str, where: str = "--format", said: str | None = None) -> None:
+    """Refuse a format that results cannot be written in; `said` is how the user asked for it."""
     if format not in WRITERS:
-        raise OptionError("--format", "must be a known format", format, near(format, WRITERS))
-
-
-def _unwritten(aside: Path, error: OSError | pa.ArrowException) -> SinkError:
-    return SinkError(
-        str(aside),
-        "the batch must be written before it is committed",
-        getattr(error, "strerror", None) or str(error),
-        "Nothing of it was committed: make room or mend the folder, then run again.",
-    )
+        got = said or format
+        raise OptionError(where, "must be a known format", got, near(format, WRITERS))
 
 
 def _folder(batch: int) -> str:
     return f"batch={batch:08d}"
 
 
-def _file_name(stream: str) -> str:
-    """A stream's name where it may stand in a path; plain names stay as they are."""
-    return re.sub(r"[/\\\0%]|^[._]", lambda m: f"%{ord(m[0]):02X}", stream)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if not path.is_dir())

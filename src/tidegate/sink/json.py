@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,12 +16,14 @@ import pyarrow.compute as pc
 _NEEDS_CARE = r'[\x00-\x1f"\\]'
 
 
-def write_json(table: pa.Table, path: Path) -> None:
-    """Write one object per row; NULL, NaN and infinities are null, times are ISO 8601 in UTC."""
-    with path.open("wb") as out:
-        for batch in table.combine_chunks().to_batches(max_chunksize=65536):
-            if batch.num_rows:
-                out.write(lines(batch))
+def write_json(table: pa.Table, out: Any) -> None:
+    """Write one object per row into an open file.
+
+    NULL, NaN and infinities are null, times are ISO 8601 in UTC.
+    """
+    for batch in table.combine_chunks().to_batches(max_chunksize=65536):
+        if batch.num_rows:
+            out.write(lines(batch))
 
 
 def lines(batch: pa.RecordBatch) -> pa.Buffer:

@@ -1,84 +1,51 @@
-"""Results inside this process: kept as tables, or handed to a function of the user's."""
+"""Results inside this process: kept as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tidegate.batch import BatchId, from_bytes, to_bytes
+from tidegate.batch import BatchId
 from tidegate.errors import SinkError
-from tidegate.sink.protocol import Output
-from tidegate.state.store import Store
-
-
-class CallSink:
-    """Gives every committed batch to a function, `function(table, batch)`.
-
-    The batch is kept in the checkpoint until it has been given away, so after a crash the newest
-    one is given again: the function must treat a batch number it has seen as a replacement.
-    """
-
-    def __init__(self, function: Callable[[pa.Table, int], None]) -> None:
-        self.function = function
-        self._store: Store | None = None
-        self._output = "output"
-
-    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
-        self._store = store
-        self._output = output or "output"
-
-    def stage(self, batch: BatchId, output: Output) -> None:
-        assert self._store is not None
-        self._store.write(self._name(batch), to_bytes(output.rows))
-
-    def parts(self, batch: BatchId) -> None:
-        """Rows are kept here, so they have to come here."""
-
-    def publish(self, batch: BatchId) -> None:
-        assert self._store is not None
-        if not self._store.files.exists(self._name(batch)):
-            return  # another sink was given it
-        rows = from_bytes(self._store.read(self._name(batch)))
-        try:
-            self.function(rows, int(batch))
-        except Exception as error:
-            name = getattr(self.function, "__qualname__", repr(self.function))
-            raise SinkError(
-                f"sink {name}",
-                f"must accept batch {batch}",
-                f"{type(error).__name__}: {error}",
-                "The batch is committed and is given again at the next start.",
-            ) from error
-        self._store.delete(self._name(batch - 1))
-
-    def _name(self, batch: int) -> str:
-        return f"staged/{batch:08d}-{self._output}.arrow"
-
-    def close(self) -> None:
-        """Nothing is held open."""
+from tidegate.sink.address import Address
+from tidegate.sink.batch_output import BatchOutput
+from tidegate.sink.held import HeldParts
+from tidegate.sink.protocol import Opening
+from tidegate.sink.receipt import Receipt
 
 
 class MemorySink:
-    """Keeps every batch as a table; `table()` is the output sequence so far."""
+    """Keeps every batch as a table; `table()` is the output sequence so far.
+
+    Grows with the rows of the output, which is its purpose. Only batches of this process are here:
+    what another one kept went with it.
+    """
+
+    parallel = False
+    side_outputs = True
 
     def __init__(self) -> None:
-        self.batches: dict[int, Output] = {}
-        self._staged: dict[int, Output] = {}
+        self.batches: dict[int, BatchOutput] = {}
+        self._held: dict[int, HeldParts] = {}
         self._schema: pa.Schema | None = None
 
-    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
-        self._schema = schema
+    @staticmethod
+    def at(address: Address, output: str | None) -> MemorySink:
+        """The sink of `memory:`."""
+        address.check_bare()
+        return MemorySink()
 
-    def stage(self, batch: BatchId, output: Output) -> None:
-        self._staged = {batch: output}
+    def open(self, opening: Opening) -> None:
+        self._schema = opening.schema
 
-    def parts(self, batch: BatchId) -> None:
-        """Rows are kept here, so they have to come here."""
+    def begin(self, batch: BatchId) -> HeldParts:
+        self._held = {batch: HeldParts()}
+        return self._held[batch]
 
-    def publish(self, batch: BatchId) -> None:
-        if batch in self._staged:
-            self.batches[batch] = self._staged.pop(batch)
+    def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        if batch in self._held:
+            self.batches[batch] = self._held.pop(batch).output()
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -1,50 +1,82 @@
-"""One file of a batch's results, written by the sink or by a task for it."""
+"""One file of a batch's results, written aside by the driver or by a task, with its receipt."""
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 
+from tidegate.errors import SinkError
 from tidegate.sink.csv import write_csv
 from tidegate.sink.json import write_json
+from tidegate.sink.receipt import Part, Receipt
+from tidegate.whole_file import FileWriter, whole_file
+
+LATE, REJECTED = SIDES = "_late", "_rejected"
+"""The folders of the side outputs, inside a batch that is staged and beside those published."""
 
 
 @dataclass(frozen=True)
-class PartWriter:
-    """Where the parts of one batch go; picklable, so that tasks can write them side by side."""
+class FilePartWriter:
+    """Writes parts of one batch into a folder; picklable, so that tasks can do it side by side.
+
+    The folder is absolute, because tasks work elsewhere; messages call it `where`. A part costs an
+    fsync, and none for its name: publishing checks that it is there.
+    """
 
     folder: str
     format: str
+    where: str
 
-    def write(self, number: int, table: pa.Table) -> None:
-        """Write a part; read in the order of their numbers they are the batch's rows."""
-        write_part(Path(self.folder), f"part-{number:05d}", self.format, table)
-
-
-def write_part(folder: Path, name: str, format: str, table: pa.Table) -> None:
-    """Write a table as a file that is on disk when this returns; a second try replaces it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.{format}"
-    aside = folder / f".{name}.{os.getpid()}"
-    WRITERS[format](table, aside)
-    with aside.open("rb") as written:
-        os.fsync(written.fileno())
-    os.replace(aside, path)
+    def write(self, part: Part, rows: pa.Table) -> Receipt:
+        name = f"{_stem(part)}.{self.format}"
+        try:
+            with whole_file(Path(self.folder, name), parents=True) as file:
+                out = FileWriter(file)
+                WRITERS[self.format](rows, out)
+        except (OSError, pa.ArrowException) as error:
+            raise unwritten(self.where, error) from error
+        return Receipt(name, rows.num_rows, out.bytes, out.checksum)
 
 
-def _write_parquet(table: pa.Table, path: Path) -> None:
+def unwritten(where: str, error: OSError | pa.ArrowException) -> SinkError:
+    """Say that a batch could not be staged."""
+    return SinkError(
+        where,
+        "the batch must be written before it is committed",
+        getattr(error, "strerror", None) or str(error),
+        "Nothing of it was committed: make room or mend the folder, then run again.",
+    )
+
+
+def _stem(part: Part) -> str:
+    """The name of a part below the folder of its batch, without the format."""
+    if part.side == "late":
+        return f"{LATE}/{_file_name(part.stream)}"
+    if part.side == "rejected":
+        return f"{REJECTED}/rejected"
+    return f"part-{part.number:05d}"
+
+
+def _file_name(stream: str) -> str:
+    """A stream's name where it may stand in a path; plain names stay as they are."""
+    return re.sub(r"[/\\\0%]|^[._]", lambda m: f"%{ord(m[0]):02X}", stream)
+
+
+def _write_parquet(table: pa.Table, out: Any) -> None:
     # A dictionary of floats costs half of the time of writing and saves nothing.
     repeating = [f.name for f in table.schema if not pa.types.is_floating(f.type)]
-    pyarrow.parquet.write_table(table, path, compression="zstd", use_dictionary=repeating)
+    pyarrow.parquet.write_table(table, out, compression="zstd", use_dictionary=repeating)
 
 
-WRITERS: dict[str, Callable[[pa.Table, Path], None]] = {
+WRITERS: dict[str, Callable[[pa.Table, Any], None]] = {
     "parquet": _write_parquet,
     "csv": write_csv,
     "json": write_json,
 }
+"""What writes a table into an open file, by format."""

@@ -1,57 +1,127 @@
-"""What every sink does for the loop, between collected batches and the outside world."""
+"""What a sink does for the driver, call by call, between the batches of a query and a place.
+
+A sink belongs to one output of one run. These are the calls, in their order::
+
+    open(opening)                        driver, once, before anything is written
+    publish(batch, receipts)             driver, at a restart: the newest committed batch, again
+
+    begin(batch) -> writer               driver, for every batch, before its tasks run
+    writer.write(part, rows) -> receipt  tasks side by side, or the driver, for every part
+    ---- commit: the manifest of the batch, with the receipts ----
+    publish(batch, receipts)             driver, after the commit
+
+    close()                              driver, once, whatever happened
+
+Batches are numbered from 0 and come in order, one at a time. What is written is invisible and, when
+`write` returns, durable; `publish` makes exactly the parts visible whose receipts it is given. The
+commit is one atomic step between the two, so this is what a crash means:
+
+- **before the commit**: the batch runs again. `begin` comes with the same number and must make away
+  with what was written for it; the rows are the same, their division into parts may be another.
+- **after the commit, before or within `publish`**: the next run opens the sink with this batch as
+  the newest and calls `publish` with the same receipts. What was written must still be there.
+- **after `publish`**: the same calls. What is published stays as it is; twice must be as once.
+- **between two batches, or in `close`**: as after `publish`.
+
+A task may be tried twice, and may outlive the driver that sent it: `write` of a part can happen
+again, and at any time. So a part has to appear whole, a second try has to replace the first, and
+`publish` must not show what no receipt names.
+
+Each call says what it may raise. An exception of another type ends the run as well, but reaches the
+user without a remedy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from tidegate.batch import BatchId
-from tidegate.sink.part import PartWriter
-from tidegate.state.store import Store
+from tidegate.sink.receipt import Part, Receipt
+
+
+class Keep(Protocol):
+    """Durable bytes by batch and name, in the checkpoint: for a sink whose place cannot stage.
+
+    They are kept until the sink deletes them, and at a restart at least those of the newest
+    committed batch are there. Calls raise StateError where the checkpoint cannot be used. Names are
+    the sink's own; two outputs of a query do not share them.
+    """
+
+    def write(self, batch: BatchId, name: str, data: bytes) -> None:
+        """Keep bytes, whole or not at all; a second time replaces them."""
+
+    def read(self, batch: BatchId, name: str) -> bytes | None:
+        """What was kept, or None."""
+
+    def delete(self, batch: BatchId, name: str) -> None:
+        """Let go of what was kept, if it was."""
 
 
 @dataclass(frozen=True)
-class Output:
-    """One batch of results, in the output order, with its side outputs.
+class Opening:
+    """What a sink is told at the start of a run.
 
-    `late` has one table per stream: the stream's columns and why the tuple was late. `rejected`
-    has one row per tuple that had no readable time or could not be parsed. Where tasks have
-    written the rows already, `written` is how many they are, and `rows` only the last of them.
+    `output` is the name of the output it is for, None where the query has only one. `newest` is
+    the newest batch that this query has committed, None for a run that begins.
     """
 
-    rows: pa.Table
-    late: Mapping[str, pa.Table] = field(default_factory=dict)
-    rejected: pa.Table | None = None
-    written: int | None = None
-
-    @property
-    def count(self) -> int:
-        """How many rows the batch has."""
-        return self.rows.num_rows if self.written is None else self.written
+    schema: pa.Schema
+    output: str | None
+    newest: BatchId | None
+    keep: Keep
 
 
-class Sink(Protocol):
-    """Takes each batch in two steps, so that a crash at any point loses and repeats nothing.
+class PartWriter(Protocol):
+    """Writes the parts of one batch of one output.
 
-    `stage` makes the batch durable but invisible and comes before the commit. `publish` makes it
-    visible and comes after the commit; it is called again after a restart, for the newest
-    committed batch, and must then have the same effect as once.
+    That of a `parallel` sink is pickled into tasks, so it holds small plain values and opens what
+    it needs itself. It is used by one thread of a process at a time.
     """
 
-    def open(self, schema: pa.Schema, store: Store, fresh: bool, output: str | None = None) -> None:
-        """Check that results can be written; `fresh` says that no batch was committed before.
+    def write(self, part: Part, rows: pa.Table) -> Receipt:
+        """Write a part so that it is durable and invisible, replacing an earlier try of it.
 
-        `output` is which of several outputs of a query this is for.
+        The table is complete and in order, and may be empty. Raises SinkError: then the batch is
+        not committed, and the run ends.
         """
 
-    def stage(self, batch: BatchId, output: Output) -> None: ...
 
-    def parts(self, batch: BatchId) -> PartWriter | None:
-        """What tasks may write the rows of a batch with, before it is staged; None: they cannot."""
+@runtime_checkable
+class Sink(Protocol):
+    """A place for one output of a query. The module says in which order it is called."""
 
-    def publish(self, batch: BatchId) -> None: ...
+    parallel: bool
+    """Whether tasks may write parts: the writers can be pickled, and work on any host that runs
+    tasks. If not, all rows of a batch come to the driver, which writes them as part 0."""
 
-    def close(self) -> None: ...
+    side_outputs: bool
+    """Whether late and rejected tuples come here too; without it they are only counted. Of several
+    outputs the first one gets them."""
+
+    def open(self, opening: Opening) -> None:
+        """Check that results can be written, and go on from the newest committed batch.
+
+        Nothing of the run exists yet, so a refusal should leave everything as it is. Raises
+        OptionError for a place that cannot be used, or that has results of another run.
+        """
+
+    def begin(self, batch: BatchId) -> PartWriter:
+        """Make away with what was written for this batch or any later one, and give its writer.
+
+        Called also for batches without rows. Raises SinkError: the batch is not committed.
+        """
+
+    def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        """Make these parts visible, all that the batch has, rows first and in their order.
+
+        The batch is committed: it will not run again. Where parts were published before, nothing
+        changes. Where one is neither published nor where its receipt says, it is lost, and that
+        must be said. Raises SinkError: the run ends, and the next one begins with this call.
+        """
+
+    def close(self) -> None:
+        """Let go of what is held open. May come without `open`, and more than once."""

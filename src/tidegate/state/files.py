@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import io
-import itertools
 import os
-import secrets
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 
 from tidegate.errors import StateError
+from tidegate.whole_file import FileWriter, sync_folder, temporary, whole_file
 
 ATOMIC_ON_CLOSE = frozenset({"s3", "gcs", "abfs"})
 """File systems whose objects appear whole when the stream closes, and that have no rename."""
-
-_serial = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -29,35 +25,6 @@ class Entry:
 
     name: str
     bytes: int
-
-
-class FileWriter:
-    """What `Files.create` hands out: takes bytes, and counts and checksums them on the way."""
-
-    closed = False
-
-    def __init__(self, sink: IO[bytes]) -> None:
-        self._sink = sink
-        self.bytes = 0
-        self.checksum = 0
-
-    def write(self, data: bytes) -> int:
-        self._sink.write(data)
-        self.checksum = zlib.crc32(data, self.checksum)
-        self.bytes += len(data)
-        return len(data)
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self.bytes
-
-    def flush(self) -> None:
-        """Nothing: the file counts only when `create` ends, which flushes."""
-
-    def close(self) -> None:
-        """Nothing: `create` owns the file."""
 
 
 class Files(Protocol):
@@ -101,21 +68,6 @@ class Files(Protocol):
         """Remove the empty folders below a folder."""
 
 
-def temporary(name: str) -> str:
-    """A name beside `name` that no other writer uses, on this host or another."""
-    folder, _, base = name.rpartition("/")
-    # Two attempts of one task may write the same file at the same time; the token keeps them apart
-    # and is never seen in a file that counts.
-    token = f"{os.getpid()}-{next(_serial)}-{secrets.token_hex(4)}"
-    return f"{folder}/.{base}.{token}.tmp" if folder else f".{base}.{token}.tmp"
-
-
-def is_temporary(name: str) -> bool:
-    """Whether a name is one that `temporary` gives."""
-    base = name.rpartition("/")[2]
-    return base.startswith(".") and base.endswith(".tmp")
-
-
 def files_at(fs: FileSystem, path: str) -> Files:
     """The folder `path` of a file system; a subtree of a local one is local."""
     while isinstance(fs, SubTreeFileSystem):
@@ -139,28 +91,12 @@ class LocalFiles:
 
     @contextmanager
     def create(self, name: str) -> Iterator[FileWriter]:
-        path, temp = self.full(name), self.full(temporary(name))
+        path = self.full(name)
         try:
-            try:
-                with self._open(temp) as file:
-                    yield FileWriter(file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temp, path)
-            except Exception:
-                with suppress(OSError):  # the first error is the one to tell
-                    os.unlink(temp)
-                raise
-            _sync_folder(os.path.dirname(path))
+            with whole_file(path, sync="folder", parents=True) as file:
+                yield FileWriter(file)
         except OSError as error:
             raise _unwritten(path, error) from error
-
-    def _open(self, path: str) -> IO[bytes]:
-        try:
-            return open(path, "xb")
-        except FileNotFoundError:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            return open(path, "xb")
 
     def buffer(self, name: str) -> pa.Buffer:
         path = self.full(name)
@@ -193,7 +129,7 @@ class LocalFiles:
         path = self.full(folder)
         try:
             os.makedirs(path, exist_ok=True)
-            _sync_folder(os.path.dirname(path))
+            sync_folder(os.path.dirname(path))
         except OSError as error:
             raise _unwritten(path, error) from error
 
@@ -321,14 +257,6 @@ def _listing(fs: FileSystem, root: str, folder: str, recursive: bool) -> list[En
     skip = len(root) + 1 if root else 0
     entries = [Entry(i.path[skip:], i.size) for i in found if i.type == FileType.File]
     return sorted(entries, key=lambda entry: entry.name)
-
-
-def _sync_folder(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unwritten(where: str, error: OSError) -> StateError:

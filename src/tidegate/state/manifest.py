@@ -29,6 +29,8 @@ class Manifest:
     they hold ("join/left"). `sources`, `policy` and `epochs` are the loop's own, as JSON values
     (str, int, float, bool, None, lists, dicts with str keys). Of the history of mappings `epochs`
     has the newest; `epochs_logged` says how many were before them (`epoch_log`).
+    `outputs` has the receipts of what sinks were given of this batch, by output, "" for the only
+    one: what a restart publishes.
     `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
     """
@@ -44,6 +46,7 @@ class Manifest:
     epochs_logged: int = 0
     finished: bool = False
     files: tuple[str, ...] = ()
+    outputs: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     version: int = VERSION
 
     @property
@@ -100,8 +103,10 @@ class Manifest:
                 name: {**of, "owners": unpack_numbers(of["owners"])}
                 for name, of in body["mappings"].items()
             }
+            outputs = {name: tuple(receipts) for name, receipts in body["outputs"].items()}
             lists = {k: tuple(body[k]) for k in ("sources", "epochs", "files")}
-            return cls(**{**body, **lists, "operators": operators, "mappings": mappings})
+            dicts = {"operators": operators, "mappings": mappings, "outputs": outputs}
+            return cls(**{**body, **lists, **dicts})
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise damaged(where, f"a wrong member: {error}") from error
 

@@ -26,11 +26,11 @@ from tidegate.state.files import (
     RemoteFiles,
     files_at,
     guard,
-    is_temporary,
     reason,
 )
 from tidegate.state.manifest import VERSION, Manifest, check_version
 from tidegate.state.seal import REMEDY, seal, unseal
+from tidegate.whole_file import is_temporary
 
 META = "meta.json"
 FOLDERS = ("manifest", "segment", "gate", "staged", "epoch")

@@ -245,6 +245,122 @@ MISTAKES = {
             options=(*RIDES, "--out", "old", "--checkpoint", "state"),
         ),
     ),
+    "--out empty": Mistake(
+        message="--out: must say where results go; got ''. Give a folder, or console:.",
+        options=(*RIDES, "--out", ""),
+    ),
+    "--out in an object store": Mistake(
+        message=(
+            "--out: sinks of s3: are not available yet; got s3://bucket/x. Write to a folder, "
+            "and copy its batch=NNNNNNNN folders there. There are: file, console."
+        ),
+        options=(*RIDES, "--out", "s3://bucket/x"),
+    ),
+    "--out in Kafka": Mistake(
+        message=(
+            "--out: sinks of kafka: are not available yet; got kafka://host/topic. In a "
+            "program, tg.sink.call(function) hands over every committed batch. There are: file, "
+            "console."
+        ),
+        options=(*RIDES, "--out", "kafka://host/topic"),
+    ),
+    "--out of a misspelt scheme": Mistake(
+        message=(
+            "--out: must be a path or of a known scheme; got consol:. Did you mean console? "
+            "There are: file, console. A folder of this name is ./consol:."
+        ),
+        options=(*RIDES, "--out", "consol:"),
+    ),
+    "--out with a colon": Mistake(
+        message=(
+            "--out: must be a path or of a known scheme; got run:. There are: file, console. "
+            "A folder of this name is ./run:1."
+        ),
+        options=(*RIDES, "--out", "run:1"),
+    ),
+    "--out in memory": Mistake(
+        message=(
+            "--out: must be a place that outlives the command; got memory:. memory: is for "
+            "Python programs. Use a folder, or console:."
+        ),
+        options=(*RIDES, "--out", "memory:"),
+    ),
+    "--out as on Windows": Mistake(
+        message=(
+            "--out: must be a folder of this system, or a URI; got the Windows path C:\\out. "
+            "Write it as this system does, for example out or /data/out."
+        ),
+        options=(*RIDES, "--out", "C:\\out"),
+    ),
+    "--out on another host": Mistake(
+        message=(
+            "--out: a file URI must name a folder on this machine; got file://o/p. Write it as "
+            "file:///o/p, or as a plain path."
+        ),
+        options=(*RIDES, "--out", "file://o/p"),
+    ),
+    "--out as the URI of a file": Mistake(
+        message="rides.csv: the output must be a folder; got a file. Choose another --out.",
+        options=(*RIDES, "--out", "file:rides.csv?format=csv"),
+    ),
+    "--out with an unknown format": Mistake(
+        message="--out: must be a known format; got format=xml. There are: parquet, csv, json.",
+        options=(*RIDES, "--out", "o?format=xml"),
+    ),
+    "--out with an unknown parameter": Mistake(
+        message=(
+            "--out: parameters must be those of file:; got fromat=csv. Did you mean format? "
+            "There are: format."
+        ),
+        options=(*RIDES, "--out", "o?fromat=csv"),
+    ),
+    "--out with half a parameter": Mistake(
+        message=(
+            "--out: after the ? parameters must look like format=csv; got o?csv. In the name of "
+            "a folder write ? as %3F and the whole as file:///path."
+        ),
+        options=(*RIDES, "--out", "o?csv"),
+    ),
+    "--out console: with a parameter": Mistake(
+        message=(
+            "--out: parameters must be those of console:; got format=csv. It has none: leave it "
+            "out."
+        ),
+        options=(*RIDES, "--out", "console:?format=csv"),
+    ),
+    "--format beside another in --out": Mistake(
+        message=(
+            "--format: must be the format of --out, or left out; got json beside o?format=csv. "
+            "Keep one of json and csv."
+        ),
+        options=(*RIDES, "--out", "o?format=csv", "--format", "json"),
+    ),
+    "--format of console:": Mistake(
+        message=(
+            "--format: is for results in files; got json for console:. Give a folder as --out, "
+            "or leave --format out."
+        ),
+        options=(*RIDES, "--out", "console:", "--format", "json"),
+    ),
+    "--format without --out": Mistake(
+        message=(
+            "--format: is for results in files; got json for console:. Give a folder as --out, "
+            "or leave --format out."
+        ),
+        options=(*RIDES, "--format", "json"),
+    ),
+    "several outputs to console:": Mistake(
+        message=(
+            "--out: is needed by a script with several outputs; got a, b. Give a folder; each "
+            "output gets one of its name in it."
+        ),
+        sql=f"INSERT INTO a {COUNT}; INSERT INTO b SELECT route FROM rides",
+        options=(*RIDES, "--out", "console:"),
+    ),
+    "--checkpoint is --out as a URI": Mistake(
+        message="--checkpoint: must be another folder than --out; got o. Choose one of its own.",
+        options=(*RIDES, "--checkpoint", "o", "--out", "file:o?format=csv"),
+    ),
     "--checkpoint of another query": Mistake(
         message=(
             "{folder}/state: must be the checkpoint of this query; got one of another or of a "

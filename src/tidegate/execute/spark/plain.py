@@ -62,16 +62,16 @@ class PlainJobs:
 
         `path` is where the job was left.
         """
-        cuts = _parts_of(job, outcomes)
-        if not cuts:
+        if not is_large(job, outcomes):
             return outcomes
+        cuts = _parts_of(job, outcomes)
         work = leave(job, "merge", pickle.dumps((path, outcomes, cuts)))
         parts: list[Outcome] = self.each(job, len(cuts) + 1, merge_task, work)
         (port,) = job.subquery.ports
         nothing = Piece.of(port, port.schema.empty_table())
-        bare = [replace(o, pieces=(nothing,), written=0) for o in outcomes]
-        total = sum(p.written or 0 for p in parts)
-        return [replace(bare[0], pieces=parts[-1].pieces, written=total), *bare[1:]]
+        bare = [replace(o, pieces=(nothing,), receipts=()) for o in outcomes]
+        receipts = tuple(r for p in parts for r in p.receipts or ())
+        return [replace(bare[0], pieces=parts[-1].pieces, receipts=receipts), *bare[1:]]
 
 
 def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
@@ -80,16 +80,14 @@ def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
 
 
 def _parts_of(job: Job, outcomes: Sequence[Outcome]) -> list[int]:
-    """The event times at which a large output is divided into parts; none where it is small."""
-    if not is_large(job, outcomes):
-        return []
+    """The event times at which a large output is divided into parts; none where all have one."""
     total = sum(o.rows for o in outcomes)
     (port,) = job.subquery.ports
     times = [o.pieces[0].load().column(port.time).cast(pa.int64()).to_numpy() for o in outcomes]
     some = np.sort(np.concatenate([t[:: max(len(t) // 1000, 1)] for t in times]))
     count = max(job.mapping.instances, -(-total // PART_ROWS))
     cuts = some[np.arange(1, count) * len(some) // count]
-    return [int(c) for c in np.unique(cuts)]
+    return [int(c) for c in np.unique(cuts) if c > some[0]]
 
 
 def _tried(task: Task) -> Callable[[int, Iterable[int]], Iterator[Any]]:

@@ -1,0 +1,58 @@
+"""`--out` and `--format` of `tidegate run`, between their words and the sinks of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate.errors import OptionError
+from tidegate.sink.address import FILE, Address
+from tidegate.sink.files import check_format
+from tidegate.sink.nothing import NothingSink
+from tidegate.sink.protocol import Sink
+from tidegate.sink.registry import IN_PROGRAM, SINKS, at
+
+CONSOLE = "console"
+"""The scheme of where results go unless something else is said."""
+
+SCHEMES = tuple(scheme for scheme in SINKS if scheme not in IN_PROGRAM)
+
+
+def address_of(out: str | None, format: str | None) -> Address:
+    """Where results are to go; refuses what no sink can be made of, before anything starts."""
+    address = Address.parse(f"{CONSOLE}:" if out is None else out, "--out")
+    if address.scheme in IN_PROGRAM:
+        raise OptionError(
+            "--out",
+            "must be a place that outlives the command",
+            address.text,
+            f"{address.scheme}: is for Python programs. Use a folder, or {CONSOLE}:.",
+        )
+    if format is not None:
+        check_format(format)
+        if address.scheme != FILE:
+            raise OptionError(
+                "--format",
+                "is for results in files",
+                f"{format} for {address.text}",
+                "Give a folder as --out, or leave --format out.",
+            )
+        address = address.with_parameter("--format", "format", format)
+    at(address, None, SCHEMES)
+    return address
+
+
+def sinks_of(names: Sequence[str | None], address: Address) -> dict[str | None, Sink]:
+    """The sinks of a query's outputs by their names, None for the only one."""
+    if len(names) > 1 and address.scheme == CONSOLE:
+        raise OptionError(
+            "--out",
+            "is needed by a script with several outputs",
+            ", ".join(str(n) for n in names),
+            "Give a folder; each output gets one of its name in it.",
+        )
+    return {name: at(address, name) for name in names}
+
+
+def beside_view(sinks: dict[str | None, Sink], address: Address) -> dict[str | None, Sink]:
+    """The sinks of a run with a live view, which shows the rows instead of printing them."""
+    return dict.fromkeys(sinks, NothingSink()) if address.scheme == CONSOLE else sinks

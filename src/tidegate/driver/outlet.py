@@ -1,0 +1,120 @@
+"""The outputs of a query on their way out, between the outcomes of a batch and the sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tidegate.batch import BatchId
+from tidegate.driver.collected import collected, side_outputs
+from tidegate.execute.executor import Outcomes
+from tidegate.plan.physical import Plan, Target
+from tidegate.sink.batch_output import BatchOutput
+from tidegate.sink.protocol import Opening, PartWriter, Sink
+from tidegate.sink.receipt import Part, Receipt
+from tidegate.state.manifest import Manifest
+from tidegate.state.store import Store
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A batch that its sinks have, invisibly: what each output got, and the receipts.
+
+    `receipts` are as in a manifest: all parts of an output, side outputs after its rows.
+    """
+
+    outputs: tuple[BatchOutput, ...]
+    receipts: Mapping[str, tuple[Mapping[str, Any], ...]]
+
+
+class Outlets:
+    """The sinks of a query by output, and the part writers of the batch that is running."""
+
+    def __init__(self, plan: Plan, sinks: Mapping[str | None, Sink], store: Store) -> None:
+        self._plan = plan
+        self._sinks = {target.name: sinks[target.name] for target in plan.targets}
+        self._keep = StoreKeep(store)
+        self._writers: dict[str | None, PartWriter] = {}
+
+    def open(self, newest: int | None) -> None:
+        """Open every sink; `newest` is the newest committed batch, None before the first."""
+        committed = None if newest is None else BatchId(newest)
+        for target in self._plan.targets:
+            schema = self._plan.port(target.edge).schema
+            self._sinks[target.name].open(Opening(schema, target.name, committed, self._keep))
+
+    def begin(self, batch: int) -> None:
+        """Get a part writer of every sink for a batch."""
+        self._writers = {name: sink.begin(BatchId(batch)) for name, sink in self._sinks.items()}
+
+    def for_tasks(self, target: Target | None) -> PartWriter | None:
+        """What tasks may write the rows of an output with, in the batch that is running."""
+        if target is None or not self._sinks[target.name].parallel:
+            return None
+        return self._writers[target.name]
+
+    def stage(self, outcomes: Outcomes) -> Staged:
+        """Put the rows of every output in their order and write what tasks have not written.
+
+        The first output has the side outputs too.
+        """
+        late, rejected = side_outputs(outcomes)
+        outputs: list[BatchOutput] = []
+        receipts = {}
+        for target in self._plan.targets:
+            subquery = self._plan.subqueries[target.edge.subquery]
+            port = subquery.ports[target.edge.port]
+            found = outcomes[target.edge.subquery]
+            output = collected(subquery.operator.order, target.edge.port, port, found)
+            if not outputs:
+                output = replace(output, late=late, rejected=rejected)
+            outputs.append(output)
+            written = self._write(target.name, output)
+            receipts[target.name or ""] = tuple(receipt.to_dict() for receipt in written)
+        return Staged(tuple(outputs), receipts)
+
+    def publish(self, manifest: Manifest) -> None:
+        """Make the newest batch visible, or once more after a restart."""
+        for name, sink in self._sinks.items():
+            receipts = [Receipt.from_dict(r) for r in manifest.outputs.get(name or "", ())]
+            sink.publish(BatchId(manifest.batch), receipts)
+
+    def close(self) -> None:
+        for sink in self._sinks.values():
+            sink.close()
+
+    def _write(self, name: str | None, output: BatchOutput) -> list[Receipt]:
+        """The receipts of all parts of an output, after writing those that no task has written."""
+        writer = self._writers[name]
+        written = output.receipts
+        receipts = [writer.write(Part(), output.rows)] if written is None else list(written)
+        if self._sinks[name].side_outputs:
+            for stream, table in output.late.items():
+                receipts.append(writer.write(Part(side="late", stream=stream), table))
+            if output.rejected is not None:
+                receipts.append(writer.write(Part(side="rejected"), output.rejected))
+        return receipts
+
+
+class StoreKeep:
+    """What sinks keep in the checkpoint: files that `Store.clean` spares while their batch is the
+    newest, because their names begin with its number."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def write(self, batch: BatchId, name: str, data: bytes) -> None:
+        self._store.write(_staged(batch, name), data)
+
+    def read(self, batch: BatchId, name: str) -> bytes | None:
+        if not self._store.files.exists(_staged(batch, name)):
+            return None
+        return self._store.read(_staged(batch, name))
+
+    def delete(self, batch: BatchId, name: str) -> None:
+        self._store.delete(_staged(batch, name))
+
+
+def _staged(batch: int, name: str) -> str:
+    return f"staged/{batch:08d}-{name}"

@@ -1,0 +1,33 @@
+"""What a query gives to one output in one batch, between the instances and its sink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tidegate.sink.receipt import Receipt
+
+
+@dataclass(frozen=True)
+class BatchOutput:
+    """One batch of results, in the output order, with its side outputs.
+
+    `late` has one table per stream: the stream's columns and why the tuple was late. `rejected`
+    has one row per tuple that had no readable time or could not be parsed. Where tasks have
+    written the rows already, `receipts` are those of their parts, in the order of the parts, and
+    `rows` is only the last of them.
+    """
+
+    rows: pa.Table
+    late: Mapping[str, pa.Table] = field(default_factory=dict)
+    rejected: pa.Table | None = None
+    receipts: tuple[Receipt, ...] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many rows the batch has, without side outputs."""
+        if self.receipts is None:
+            return int(self.rows.num_rows)
+        return sum(receipt.rows for receipt in self.receipts)

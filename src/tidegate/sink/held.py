@@ -1,0 +1,24 @@
+"""Parts held in the driver's memory, for sinks that show or keep rows in this process."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tidegate.sink.batch_output import BatchOutput
+from tidegate.sink.receipt import Part, Receipt
+
+
+class HeldParts:
+    """A part writer that holds the tables of one batch; for sinks that are not `parallel`."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Part, pa.Table] = {}
+
+    def write(self, part: Part, rows: pa.Table) -> Receipt:
+        self._tables[part] = rows
+        return Receipt(part.side or "rows", rows.num_rows)
+
+    def output(self) -> BatchOutput:
+        """What was written, as one batch."""
+        late = {p.stream: table for p, table in self._tables.items() if p.side == "late"}
+        return BatchOutput(self._tables[Part()], late, self._tables.get(Part(side="rejected")))

@@ -1,0 +1,78 @@
+"""Which sinks there are: a line for each scheme, between a URI and the sink of its place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib import import_module
+
+from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.sink.address import Address
+from tidegate.sink.protocol import Sink
+
+SINKS: dict[str, str] = {
+    "file": "tidegate.sink.files:FileSink",
+    "console": "tidegate.sink.console:ConsoleSink",
+    "memory": "tidegate.sink.memory:MemorySink",
+}
+"""By scheme the class of its sinks. `at(address, output)` of the class makes one: for the output of
+a query by its name, None where the query has only one without a name. It refuses what the address
+says wrong and touches nothing: that is for `Sink.open`. Modules are imported when they are asked
+for, so a sink may need a library that others do without."""
+
+IN_PROGRAM = ("memory",)
+"""Schemes whose results only a program can look at, so that a command has no use for them."""
+
+_COPY = "Write to a folder, and copy its batch=NNNNNNNN folders there."
+_CALL = "In a program, tg.sink.call(function) hands over every committed batch."
+_LATER = {
+    **dict.fromkeys(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "hdfs"), _COPY),
+    **dict.fromkeys(("kafka", "postgres", "postgresql"), _CALL),
+}
+"""What to do instead, for schemes that people expect and that have no sink yet."""
+
+
+def of(uri: str, output: str | None = None) -> Sink:
+    """The sink that a URI or a plain path names: `out`, `file:///data/out?format=csv`, `console:`.
+
+    `output` is the name of the output it is for, if it has one; files are then in a folder of that
+    name. Raises OptionError for a URI that no sink can be made of; nothing is opened or made yet.
+    """
+    return at(Address.parse(uri, "sink"), output)
+
+
+def as_sink(given: Sink | str) -> Sink:
+    """A sink as a program gives it: itself, or by its URI."""
+    if isinstance(given, str):
+        return of(given)
+    if not isinstance(given, Sink):
+        raise OptionError(
+            "sink",
+            "must be a URI, or have what tidegate.sink.Sink has",
+            repr(given),
+            "Use tg.sink.of(uri), tg.sink.files(path) or a sink of your own.",
+        )
+    return given
+
+
+def at(address: Address, output: str | None = None, known: Collection[str] = SINKS) -> Sink:
+    """The sink of an address; `known` are the schemes that its place in a program allows."""
+    if address.scheme not in known:
+        raise _unknown(address, known)
+    module, _, name = SINKS[address.scheme].partition(":")
+    sink: Sink = getattr(import_module(module), name).at(address, output)
+    return sink
+
+
+def _unknown(address: Address, known: Collection[str]) -> OptionError | UnavailableError:
+    scheme = address.scheme
+    if scheme in _LATER:
+        return UnavailableError(
+            address.where,
+            f"sinks of {scheme}: are not available yet",
+            address.text,
+            f"{_LATER[scheme]} There are: {', '.join(known)}.",
+        )
+    remedy = near(scheme, known)
+    if not address.place.startswith("//"):
+        remedy += f" A folder of this name is ./{address.text}."
+    return OptionError(address.where, "must be a path or of a known scheme", f"{scheme}:", remedy)

@@ -1,0 +1,114 @@
+"""Files that appear whole or not at all, between everything that writes one and a local disk."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any, Literal
+
+_serial = itertools.count()
+
+
+@contextmanager
+def whole_file(
+    path: str | os.PathLike[str],
+    *,
+    sync: Literal["nothing", "file", "folder"] = "file",
+    parents: bool = False,
+) -> Iterator[IO[bytes]]:
+    """A file to write, which takes the name `path` when the block ends without an error.
+
+    Until then it has a name beside it that no other writer uses (`temporary`), so two that write
+    the same path do not mix: the later one replaces the earlier one whole. An error or an interrupt
+    removes what was written and leaves an older file of the name standing; a process that dies
+    leaves the temporary file. An OSError comes out as it is, for the caller to put into words.
+
+    `sync` is what must outlive a loss of power when this returns: the bytes, which costs an fsync,
+    or with `folder` also the name, which costs a second one. `parents` makes missing folders.
+    """
+    path = os.fspath(path)
+    aside = temporary(path)
+    try:
+        with _created(aside, parents) as file:
+            yield file
+            if sync != "nothing":
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(aside, path)
+    except (Exception, KeyboardInterrupt):
+        with suppress(OSError):  # the first error is the one to tell
+            os.unlink(aside)
+        raise
+    if sync == "folder":
+        sync_folder(os.path.dirname(path) or ".")
+
+
+class FileWriter:
+    """Takes the bytes of a file, and counts and checksums (CRC-32) them on the way.
+
+    Libraries that write into an open file take it for one; closing it is its owner's business.
+    """
+
+    closed = False
+
+    def __init__(self, sink: IO[bytes]) -> None:
+        self._sink = sink
+        self.bytes = 0
+        self.checksum = 0
+
+    def write(self, data: Any) -> int:
+        """Take bytes, or whatever else shows its memory as a buffer of them."""
+        self._sink.write(data)
+        self.checksum = zlib.crc32(data, self.checksum)
+        self.bytes += len(data)
+        return len(data)
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.bytes
+
+    def flush(self) -> None:
+        """Nothing: the file counts only when it is whole, and is flushed then."""
+
+    def close(self) -> None:
+        """Nothing: who opened the file closes it."""
+
+
+def temporary(name: str) -> str:
+    """A name beside `name` that no other writer uses, on this host or another."""
+    folder, _, base = name.rpartition("/")
+    # Two attempts of one task may write the same file at the same time; the token keeps them apart
+    # and is never seen in a file that counts.
+    token = f"{os.getpid()}-{next(_serial)}-{secrets.token_hex(4)}"
+    return f"{folder}/.{base}.{token}.tmp" if folder else f".{base}.{token}.tmp"
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a name is one that `temporary` gives."""
+    base = name.rpartition("/")[2]
+    return base.startswith(".") and base.endswith(".tmp")
+
+
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """Make the names in a folder outlive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _created(path: str, parents: bool) -> IO[bytes]:
+    try:
+        return open(path, "xb")
+    except FileNotFoundError:
+        if not parents:
+            raise
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return open(path, "xb")

@@ -1,0 +1,91 @@
+"""What the page on sinks shows runs as it stands, and loses nothing wherever the process dies."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tests.docs.block import ROOT, blocks
+from tidegate.sink.protocol import Opening
+from tidegate.sink.registry import SINKS
+from tidegate.testing import STEPS
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+class Died(BaseException):
+    """Instead of the end of a process."""
+
+
+def dies_at(step: str, batch: int) -> Callable[[str, int], None]:
+    def observe(reached: str, at: int) -> None:
+        if (reached, at) == (step, batch):
+            raise Died
+
+    return observe
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the first block defines, over a stream `rides`, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"rides": rides()}
+    exec(compile(blocks("docs/sinks.md", "python")[0], "docs/sinks.md", "exec"), names)
+    return names
+
+
+def rides() -> tg.Stream:
+    rows = [{"at": START + timedelta(seconds=7 * i), "route": "abc"[i % 3]} for i in range(120)]
+    source = tg.MemorySource(rows, time="at")
+    source.end()
+    return tg.Session(master="none").stream(source, time="at")
+
+
+def table(path: str = "rides.db") -> list[tuple[Any, ...]]:
+    with sqlite3.connect(path) as database:
+        return database.execute("SELECT * FROM counts ORDER BY rowid").fetchall()
+
+
+def test_the_program_runs_as_it_stands(page: dict[str, Any]) -> None:
+    exec(compile(blocks("docs/sinks.md", "python")[1], "docs/sinks.md", "exec"), page)
+    rows = table()
+    assert sum(row[-1] for row in rows) == 120
+    assert rows[0][1:] == ("2024-01-01 00:00:00.000000Z", "2024-01-01 00:01:00.000000Z", "a", 3)
+
+
+def test_the_sink_has_each_batch_once_wherever_the_process_dies(page: dict[str, Any]) -> None:
+    query = rides().window("1 minute").group_by("route").agg(n=tg.count())
+
+    def run(path: str, observer: Any = None) -> None:
+        sink = page["SqliteSink"](path, "counts")
+        query.start(sink=sink, checkpoint=f"{path}-state", batch_rows=25, observer=observer).wait()
+
+    run("steady.db")
+    whole = table("steady.db")
+    assert len({row[0] for row in whole}) > 3
+    for batch in (0, 2):
+        for step in STEPS[:5]:
+            with pytest.raises(Died):
+                run("rides.db", dies_at(step, batch))
+            assert table() == [row for row in whole if row[0] < batch]
+    with pytest.raises(Died):
+        run("rides.db", dies_at("after publish", 3))
+    assert table() == [row for row in whole if row[0] <= 3]
+    run("rides.db")
+    assert table() == whole
+    run("rides.db")
+    assert table() == whole, "a start after the end publishes the newest batch in its own place"
+
+
+def test_the_page_names_all_there_is() -> None:
+    text = (ROOT / "docs/sinks.md").read_text(encoding="utf-8")
+    calls = [n for n in vars(tg.sink.Sink) if not n.startswith("_")]
+    assert [n for n in calls if f"`{n}(" not in text] == []
+    assert [n for n in Opening.__dataclass_fields__ if n not in text] == []
+    assert [s for s in SINKS if f"`{s}:" not in text] == []

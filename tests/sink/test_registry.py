@@ -1,0 +1,172 @@
+"""Sinks by their URIs: what each form means, and what is said of those that mean nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tidegate as tg
+from tidegate.errors import OptionError, UnavailableError
+from tidegate.sink.address import Address
+from tidegate.sink.console import ConsoleSink
+from tidegate.sink.files import FileSink
+from tidegate.sink.memory import MemorySink
+from tidegate.sink.nothing import NothingSink
+from tidegate.sink.protocol import Sink
+from tidegate.sink.registry import IN_PROGRAM, SINKS, as_sink, at, of
+
+FOLDERS = {
+    "out": ("out", "parquet"),
+    "./run:1": ("./run:1", "parquet"),
+    "/data/a b#c": ("/data/a b#c", "parquet"),
+    "50%25": ("50%25", "parquet"),
+    "out?format=csv": ("out", "csv"),
+    "file:///data/out": ("/data/out", "parquet"),
+    "FILE:///data/out?format=json": ("/data/out", "json"),
+    "file://localhost/data/out": ("/data/out", "parquet"),
+    "file:out": ("out", "parquet"),
+    "file:///a%20b/c%3Fd#e": ("/a b/c?d#e", "parquet"),
+}
+
+
+@pytest.mark.parametrize("uri", FOLDERS)
+def test_folders(uri: str) -> None:
+    path, format_ = FOLDERS[uri]
+    sink = of(uri)
+    assert isinstance(sink, FileSink)
+    assert (sink.path, sink.sides, sink.format) == (Path(path), Path(path), format_)
+
+
+def test_an_output_with_a_name_has_a_folder_of_its_name() -> None:
+    sink = of("file:///data/out?format=csv", "busy")
+    assert isinstance(sink, FileSink)
+    places = (sink.path, sink.sides, sink.format)
+    assert places == (Path("/data/out/busy"), Path("/data/out"), "csv")
+
+
+def test_sinks_of_this_process() -> None:
+    assert isinstance(of("console:"), ConsoleSink)
+    assert isinstance(of("memory:"), MemorySink)
+    assert of("memory:") is not of("memory:")
+
+
+def test_making_a_sink_touches_nothing(tmp_path: Path) -> None:
+    for scheme in SINKS:
+        of(f"{scheme}:{tmp_path / 'out' if scheme == 'file' else ''}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        *(of(f"{scheme}:{'out' if scheme == 'file' else ''}") for scheme in SINKS),
+        tg.sink.call(print),
+        NothingSink(),
+    ],
+    ids=lambda sink: type(sink).__name__,
+)
+def test_every_sink_has_the_whole_protocol(sink: Sink) -> None:
+    assert isinstance(sink, Sink)
+    sink.close()  # also of one that was never opened
+
+
+def test_schemes_of_programs_are_known() -> None:
+    assert set(IN_PROGRAM) < set(SINKS)
+
+
+MISTAKES = {
+    "": "sink: must say where results go; got ''. Give a folder, or console:.",
+    "  ": "sink: must say where results go; got '  '. Give a folder, or console:.",
+    "flie:///out": (
+        "sink: must be a path or of a known scheme; got flie:. Did you mean file? There are: "
+        "file, console, memory."
+    ),
+    "results:2024": (
+        "sink: must be a path or of a known scheme; got results:. There are: file, console, "
+        "memory. A folder of this name is ./results:2024."
+    ),
+    "file:": (
+        "sink: a file URI must name a folder; got file:. Write it as file:///path/of/a/folder."
+    ),
+    "file:///": (
+        "sink: a file URI must name a folder; got file:///. Write it as file:///path/of/a/folder."
+    ),
+    "file://data/out": (
+        "sink: a file URI must name a folder on this machine; got file://data/out. Write it as "
+        "file:///data/out, or as a plain path."
+    ),
+    "console:x": (
+        "sink: console: stands alone; got console:x. Write console: and nothing after it."
+    ),
+    "console:?format=csv": (
+        "sink: parameters must be those of console:; got format=csv. It has none: leave it out."
+    ),
+    "memory://here": (
+        "sink: memory: stands alone; got memory://here. Write memory: and nothing after it."
+    ),
+    "out?form=csv": (
+        "sink: parameters must be those of file:; got form=csv. Did you mean format? There are: "
+        "format."
+    ),
+    "out?format=xml": (
+        "sink: must be a known format; got format=xml. There are: parquet, csv, json."
+    ),
+    "out?format=": "sink: must be a known format; got format=. There are: parquet, csv, json.",
+    "out?csv": (
+        "sink: after the ? parameters must look like format=csv; got out?csv. In the name of a "
+        "folder write ? as %3F and the whole as file:///path."
+    ),
+    "out?format=csv&format=json": (
+        "sink: a parameter can be given once; got format twice in out?format=csv&format=json. "
+        "Keep one format."
+    ),
+    r"C:\out": (
+        r"sink: must be a folder of this system, or a URI; got the Windows path C:\out. Write it "
+        "as this system does, for example out or /data/out."
+    ),
+    r"\\host\share": (
+        r"sink: must be a folder of this system, or a URI; got the Windows path \\host\share. "
+        "Write it as this system does, for example out or /data/out."
+    ),
+}
+
+
+@pytest.mark.parametrize("uri", MISTAKES)
+def test_uris_that_name_nothing(uri: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        of(uri)
+    assert str(caught.value) == MISTAKES[uri]
+
+
+@pytest.mark.parametrize(
+    ("uri", "instead"),
+    [
+        ("s3://bucket/x", "copy its batch=NNNNNNNN folders"),
+        ("postgresql://host/db", "tg.sink.call(function)"),
+    ],
+)
+def test_places_without_a_sink_yet(uri: str, instead: str) -> None:
+    with pytest.raises(
+        UnavailableError, match=r"are not available yet; got .*There are: file,"
+    ) as e:
+        at(Address.parse(uri, "--out"), None, ("file", "console"))
+    assert instead in str(e.value)
+    assert e.value.where == "--out"
+
+
+def test_an_option_beside_the_uri() -> None:
+    plain = Address.parse("out", "--out")
+    assert plain.with_parameter("--format", "format", "csv").parameters == {"format": "csv"}
+    there = Address.parse("out?format=csv", "--out")
+    assert there.with_parameter("--format", "format", "csv") == there
+    with pytest.raises(OptionError, match=r"--format: must be the format of --out, or left out"):
+        there.with_parameter("--format", "format", "json")
+
+
+def test_a_program_gives_a_sink_or_its_uri() -> None:
+    sink = tg.sink.memory()
+    assert as_sink(sink) is sink
+    assert isinstance(as_sink("out"), FileSink)
+    with pytest.raises(OptionError, match=r"sink: must be a URI, or have what .* has; got 7\."):
+        as_sink(7)  # type: ignore[arg-type]
