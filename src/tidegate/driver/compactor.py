@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 
+from tidegate.driver.beside import beside
 from tidegate.errors import StateError
 from tidegate.execute.retention import Horizon, Keeper
 from tidegate.state.compaction import choose, compact, replace, replace_any
@@ -17,7 +19,7 @@ Rewrite = tuple[tuple[Segment, ...], Segment | None]
 
 
 class Compactor:
-    """One thread that rewrites segments; the loop puts the result into the next manifest.
+    """Rewrites segments in a thread; the loop puts the result into the next manifest.
 
     Rows keep their order and no arithmetic happens, so results do not depend on when it runs.
     """
@@ -26,7 +28,6 @@ class Compactor:
         self._store = store
         self._keeper = keeper
         self._label = label
-        self._pool = ThreadPoolExecutor(1, "tidegate-compact")
         self._running: Future[list[Rewrite]] | None = None
         self._considered: tuple[Segment, ...] = ()
         self._placed: list[Segment | None] = []
@@ -50,9 +51,8 @@ class Compactor:
             return
         horizon = self._keeper.horizon(frontier_us, tuples, segments)
         self._considered = tuple(segments)
-        self._running = self._pool.submit(
-            self._rewrite, batch, self._considered, horizon, tuple(owners)
-        )
+        work = partial(self._rewrite, batch, self._considered, horizon, tuple(owners))
+        self._running = beside("tidegate-compact", work)
 
     def apply(self, segments: Sequence[Segment]) -> tuple[Segment, ...]:
         """The same state with finished rewrites in place; called before a batch is planned."""
@@ -87,7 +87,7 @@ class Compactor:
 
     def close(self) -> None:
         """Wait for the work under way and remove what no manifest will ever list."""
-        self._pool.shutdown(wait=True)
+        self.wait()
         running, self._running = self._running, None
         if running is not None and running.exception() is None:
             with suppress(StateError):  # an orphan then, and the next start removes it
