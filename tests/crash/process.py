@@ -25,6 +25,9 @@ ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
+# Short-lived JVMs: no optimising compiler, no collector threads.
+QUICK_JVM = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx512m"}
+
 
 class Nursery:
     """Starts drivers, one at a time; each is a process of its own, forked where that is quick."""

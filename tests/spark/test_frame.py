@@ -223,3 +223,28 @@ def test_the_settings_of_the_users_session_change_nothing(spark: SparkSession) -
 
 def test_the_schema_of_a_frame_is_that_of_files(spark: SparkSession) -> None:
     assert FrameConnector(bounded(spark, *ROWS), "s/0", "ts").schema == SCHEMA
+
+
+class FailsMeanwhile:
+    """A query of Spark that runs at the first question, and has failed at the second."""
+
+    asked = 0
+
+    @property
+    def isActive(self) -> bool:
+        self.asked += 1
+        return self.asked == 1
+
+    def exception(self) -> Exception | None:
+        self.asked += 1
+        return None if self.asked == 1 else ValueError("odd moon")
+
+
+def test_a_stream_that_fails_between_two_questions_has_not_ended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path / "in", "a", *ROWS)
+    connector = FrameConnector(streaming(spark, tmp_path / "in"), "s/0", "ts")
+    connector._query = FailsMeanwhile()
+    with pytest.raises(RunError, match="DataFrame s/0: its Spark query must run; got odd moon"):
+        connector.discover()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import BrokenExecutor, Future, wait
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 
+from tidegate.driver.beside import beside
 from tidegate.errors import StateError
 from tidegate.execute.executor import Executor
 from tidegate.memory import MEMORY
@@ -29,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Compactor:
-    """One thread that rewrites segments; the loop puts the result into the next manifest.
+    """Rewrites segments in a thread; the loop puts the result into the next manifest.
 
     Rows keep their order and no arithmetic happens, so results do not depend on when it runs, or
     where: large groups are rewritten by tasks. A task that dies leaves its group as it was, for a
@@ -47,7 +48,6 @@ class Compactor:
         self._keeper = keeper
         self._label = label
         self._memory_bytes = memory_bytes
-        self._pool = ThreadPoolExecutor(1, "tidegate-compact")
         self._running: Future[list[Rewrite]] | None = None
         self._considered: tuple[Segment, ...] = ()
         self._placed: list[Segment | None] = []
@@ -77,7 +77,8 @@ class Compactor:
         self._considered = tuple(segments)
         # What is needed is found by the thread as well: it costs a look at every segment.
         horizon = partial(self._keeper.horizon, frontier_us, tuples, self._considered)
-        self._running = self._pool.submit(self._rewrite, batch, horizon, owners, executor)
+        work = partial(self._rewrite, batch, horizon, owners, executor)
+        self._running = beside("tidegate-compact", work)
 
     def apply(self, segments: Sequence[Segment]) -> tuple[Segment, ...]:
         """The same state with finished rewrites in place; called before a batch is planned."""
@@ -114,16 +115,21 @@ class Compactor:
 
     def close(self) -> None:
         """Wait for the work under way and remove what no manifest will ever list."""
-        self._pool.shutdown(wait=True)
+        self.wait()
         running, self._running = self._running, None
         if running is not None and running.exception() is None:
             with suppress(StateError):  # an orphan then, and the next start removes it
                 self._remove(made for _, made in running.result())
 
     def _remove_later(self, segments: Sequence[Segment | None]) -> None:
-        """Let the thread delete files; the next `apply` tells where that fails."""
-        if segments:
-            self._removals.append(self._pool.submit(self._remove, segments))
+        """Let a thread delete files; the next `apply` tells where that fails."""
+        if not segments:
+            return
+        removal = beside("tidegate-remove", partial(self._remove, segments))
+        if removal is None:
+            self._remove(segments)
+        else:
+            self._removals.append(removal)
 
     def _remove(self, segments: Iterable[Segment | None]) -> None:
         for segment in segments:

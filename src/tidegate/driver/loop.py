@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, SystemClock
+from tidegate.driver.beside import beside
 from tidegate.driver.connection import Connection, Spooling
 from tidegate.driver.metrics import BatchReport, Summary, imbalance
 from tidegate.driver.options import RunOptions, one_number
@@ -241,12 +243,12 @@ class Loop:
             with self._gate, suppress(Exception):
                 self._intake.look_ahead(self.options.batch_rows)
 
-        thread = threading.Thread(target=look, name="tidegate-ahead")
-        thread.start()
+        looking = beside("tidegate-ahead", look)
         try:
             yield
         finally:
-            thread.join()
+            if looking is not None:
+                wait([looking])
 
     def _recover(self) -> Manifest:
         """The state to continue from, with the newest batch published (again)."""

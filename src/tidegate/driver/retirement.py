@@ -29,7 +29,11 @@ class Retirement:
         """After `current` was published: delete what neither manifest needs, soon."""
         while len(self._pending) >= MOST_PENDING:
             self._pending.popleft().result()
-        self._pending.append(self._pool.submit(self._store.retire, previous, current))
+        try:
+            self._pending.append(self._pool.submit(self._store.retire, previous, current))
+        except RuntimeError:  # Python is ending, and pools take no more: this is the last batch
+            self.wait()
+            self._store.retire(previous, current)
 
     def check(self) -> None:
         """Raise the StateError of a deletion that has failed; does not wait."""

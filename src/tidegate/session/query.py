@@ -10,6 +10,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.execute.ending import stop_at_end
 from tidegate.microsecond import read_us, time_us
 from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
@@ -22,17 +23,20 @@ class RunningQuery:
     """A started query; its batches run in a thread of their own.
 
     A failure ends the thread and is raised by the next call of `wait` or `stop`; what was committed
-    before stays, and starting again on the same checkpoint continues from there.
+    before stays, and starting again on the same checkpoint continues from there. A program that
+    ends while it runs stops it, and waits for the running batch.
     """
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._failure: BaseException | None = None
+        # A daemon, so that Ctrl-C ends a program which waits for a batch that takes too long.
         self._thread = threading.Thread(target=self._run, name="tidegate-query", daemon=True)
 
     def begin(self) -> RunningQuery:
         """Start the thread; called once, by whoever made the query."""
         self._thread.start()
+        stop_at_end(self._thread, self._loop.stop)
         return self
 
     def wait(self, timeout_s: float | None = None) -> Summary:

@@ -33,11 +33,12 @@ class Aside:
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         """As `Executor.submit` says; the function may be of a script or a notebook."""
         work = cloudpickle.dumps((function, arguments))
-        if not self._closed:
+        try:
             return self._pool.submit(self._run, work)
-        late: Future[T] = Future()
-        late.set_exception(_ended())
-        return late
+        except RuntimeError:  # closed, or Python is ending and pools take no more
+            late: Future[T] = Future()
+            late.set_exception(_ended())
+            return late
 
     def close(self) -> None:
         """Wait for the task that is running, which needs a core to end; the others are broken."""

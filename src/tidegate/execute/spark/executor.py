@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
@@ -11,11 +10,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -24,14 +23,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from tidegate.errors import OptionError, QueryError, likely
+from tidegate.execute.ending import clean_at_end
 from tidegate.execute.exchange import clear
 from tidegate.execute.executor import Draft, Executor, Outcomes, in_turn
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.spark.aside import Aside
-from tidegate.execute.spark.failure import first_line, spark_gone, without_stacks
+from tidegate.execute.spark.failure import answering, first_line, spark_gone
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
+from tidegate.execute.spark.thread import take_charge
 from tidegate.plan.physical import SPARK
 
 T = TypeVar("T")
@@ -74,7 +75,8 @@ def connect(master: str, name: str = "tidegate") -> SparkSession:
                 f"{master} ({first_line(error)})",
                 f"Use local[2], spark://host:port or none (without Spark); {log.name} has more.",
             ) from error
-    atexit.register(Path(log.name).unlink, missing_ok=True)
+    clean_at_end(Path(log.name).unlink, missing_ok=True)
+    take_charge(session.sparkContext)
     return session
 
 
@@ -131,6 +133,7 @@ class SparkExecutor(Executor):
     """
 
     def __init__(self, session: SparkSession, exchange: str = "auto") -> None:
+        take_charge(session.sparkContext)
         own = _sql_session(session)
         self._exchange = exchange
         self._one_host = bool(re.match(r"local(\[|$)", session.sparkContext.master))
@@ -141,12 +144,12 @@ class SparkExecutor(Executor):
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not all(self._shares(d.job) for d in drafts):
             return in_turn(drafts, self.run)
-        with _answering(drafts[0].job):
+        with answering(partial(spark_gone, drafts[0].job)):
             return self._shared.run_batch(drafts)
 
     def run(self, job: Job) -> list[Outcome]:
         shared = self._shares(job)
-        with _answering(job):
+        with answering(partial(spark_gone, job)):
             return (self._shared if shared else self._shuffle).run(job)
 
     def _shares(self, job: Job) -> bool:
@@ -174,16 +177,6 @@ class SparkExecutor(Executor):
         self._aside.close()
 
 
-@contextmanager
-def _answering(job: Job) -> Iterator[None]:
-    """Say in one line that Spark is gone, where it is."""
-    try:
-        with without_stacks():
-            yield
-    except (Py4JError, ConnectionError, EOFError) as error:
-        raise spark_gone(job, error) from error
-
-
 def _folder_settings() -> list[tuple[str, str]]:
     """Keep the warehouse out of the user's folder, and let workers be reached by Unix sockets.
 
@@ -191,7 +184,7 @@ def _folder_settings() -> list[tuple[str, str]]:
     folder for temporary files that has a long one.
     """
     folder = tempfile.mkdtemp(prefix="tidegate-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    clean_at_end(shutil.rmtree, folder, ignore_errors=True)
     warehouse = ("spark.sql.warehouse.dir", f"{folder}/warehouse")
     if len(folder) > _SOCKET_FOLDER_LENGTH:
         return [warehouse]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from tidegate.errors import RunError
 from tidegate.execute.job import Job
+
+LOST = (Py4JError, ConnectionError, EOFError)
+"""What a call of Spark raises when the JVM has ended, or the connection to it."""
 
 
 def tasks_failed(job: Job, error: BaseException) -> RunError:
@@ -39,6 +44,18 @@ def first_line(error: BaseException) -> str:
 
 
 @contextmanager
+def answering(gone: Callable[[BaseException], RunError]) -> Iterator[None]:
+    """Say in one line that Spark is gone where it is; `gone` makes the error."""
+    try:
+        with without_stacks():
+            yield
+    except LOST as error:
+        if not isinstance(error, Py4JJavaError):  # which only a JVM that is there can raise
+            hide_stacks()
+        raise gone(error) from error
+
+
+@contextmanager
 def without_stacks() -> Iterator[None]:
     """Keep Py4J from logging stacks of a lost connection: one line of ours says what happened.
 
@@ -53,8 +70,21 @@ def without_stacks() -> Iterator[None]:
         root.removeFilter(mine)
 
 
+def hide_stacks() -> None:
+    """Keep Py4J from logging stacks from now on; for when Spark is gone or the program ends.
+
+    Its threads go on for a while, and meet the same lost connection as the query did.
+    """
+    logging.getLogger().addFilter(_Quiet())
+    logging.getLogger("py4j").propagate = _shows_all()
+
+
 class _Quiet(logging.Filter):
     """Lets pass what is not of Py4J; an object for each use, so that each takes away its own."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return "py4j" not in record.pathname or logging.getLogger().isEnabledFor(logging.DEBUG)
+        return "py4j" not in record.pathname or _shows_all()
+
+
+def _shows_all() -> bool:
+    return logging.getLogger().isEnabledFor(logging.DEBUG)

@@ -12,6 +12,8 @@ import re
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +24,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.errors import RunError, SourceError
-from tidegate.execute.spark.failure import first_line
+from tidegate.execute.spark.failure import LOST, answering, first_line, without_stacks
+from tidegate.execute.spark.thread import take_charge
 from tidegate.schema import cast_table, check_time, normal_schema, to_us
 from tidegate.source.spool import SpooledFile, SpoolSource
 from tidegate.state.store import Store, StoreHandle
@@ -48,6 +51,8 @@ class FrameConnector:
         self._store: Store | None = None
         self._query: StreamingQuery | None = None
         self._live = bool(frame.isStreaming)
+        self._spooling = threading.Lock()
+        """Held while a micro-batch is spooled, in a thread of Py4J."""
         self._lock = threading.Lock()
         self._runs: dict[int, list[SpoolSource]] = {}
         self._newest = -1
@@ -59,6 +64,7 @@ class FrameConnector:
 
     def attach(self, store: Store, follow: bool) -> None:
         """Begin to spool into a checkpoint; micro-batches of an earlier run are found again."""
+        take_charge(self._frame.sparkSession.sparkContext)
         self._store = store
         self._find()
         if not self._frame.isStreaming:
@@ -72,14 +78,13 @@ class FrameConnector:
         self._query = (writer if follow else writer.trigger(availableNow=True)).start()
 
     def discover(self) -> Sequence[SpoolSource]:
-        if self._query is not None and (failure := self._query.exception()) is not None:
-            raise RunError(
-                f"DataFrame {self._name}",
-                "its Spark query must run",
-                first_line(failure),
-                "Run again to continue.",
-            )
-        self._live = self._query is not None and bool(self._query.isActive)
+        if self._query is not None:
+            with answering(partial(self._failed, "Spark must be there while it is read")):
+                # In this order: one that fails in between has not ended, it has failed.
+                self._live = bool(self._query.isActive)
+                failure = self._query.exception()
+            if failure is not None:
+                raise self._failed("its Spark query must run", failure)
         with self._lock:
             return [run for batch in sorted(self._runs) for run in self._runs[batch]]
 
@@ -99,8 +104,12 @@ class FrameConnector:
         self._drop_markers()
 
     def close(self) -> None:
+        """Stop reading; when it returns no micro-batch is being spooled any more."""
         if self._query is not None:
-            self._query.stop()
+            with suppress(*LOST), without_stacks():  # without Spark there is nothing to stop
+                self._query.stop()
+            with self._spooling:
+                self._query = None
 
     def _find(self) -> None:
         """Take up complete micro-batches of an earlier run, and remove what is not part of one."""
@@ -119,7 +128,7 @@ class FrameConnector:
     def _absorb_all(self) -> None:
         try:
             self._absorb(self._frame, 0)
-        except PySparkException as error:
+        except (PySparkException, *LOST) as error:
             raise RunError(
                 f"DataFrame {self._name}",
                 "it must be readable",
@@ -130,14 +139,15 @@ class FrameConnector:
     def _absorb(self, frame: DataFrame, batch: int) -> None:
         """Spool one micro-batch; a replay of one that is complete changes nothing."""
         assert self._store is not None
-        if batch <= self._newest:
-            return
-        prefix = f"{SPOOL}/{self._file}-{batch:08d}"
-        write = _write_run(self._store.handle(), prefix, self._time, self.schema)
-        written = frame.mapInArrow(write, "name string, rows long, checksum long").collect()
-        runs = sorted(tuple(row) for row in written)
-        self._store.write(self._marker(f"{batch:08d}"), json.dumps(runs).encode())
-        self._register(batch)
+        with self._spooling:
+            if batch <= self._newest:
+                return
+            prefix = f"{SPOOL}/{self._file}-{batch:08d}"
+            write = _write_run(self._store.handle(), prefix, self._time, self.schema)
+            written = frame.mapInArrow(write, "name string, rows long, checksum long").collect()
+            runs = sorted(tuple(row) for row in written)
+            self._store.write(self._marker(f"{batch:08d}"), json.dumps(runs).encode())
+            self._register(batch)
 
     def _register(self, batch: int) -> None:
         assert self._store is not None
@@ -150,6 +160,10 @@ class FrameConnector:
         with self._lock:
             self._runs[batch] = present
             self._newest = max(self._newest, batch)
+
+    def _failed(self, requirement: str, failure: BaseException) -> RunError:
+        where = f"DataFrame {self._name}"
+        return RunError(where, requirement, first_line(failure), "Run again to continue.")
 
     def _drop_markers(self) -> None:
         """Remove the markers of consumed micro-batches that Spark will not repeat."""

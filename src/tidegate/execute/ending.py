@@ -1,0 +1,60 @@
+"""The end of a program: queries stop first, then what they stand on is taken down, then Python is.
+
+Python ends daemon threads wherever they are once it takes itself down. One that is ended inside a
+write to standard output or standard error keeps the lock of that stream, and the interpreter then
+aborts because it cannot flush it. So nothing that may still write is left to run until then.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from threading import Thread
+from typing import Any
+from weakref import WeakKeyDictionary
+
+_threads: WeakKeyDictionary[Thread, Callable[[], None]] = WeakKeyDictionary()
+"""How threads are told to stop; grows with those that somebody still holds."""
+
+_cleanups = ExitStack()
+"""What is done after them; grows with Spark contexts, not with queries."""
+
+
+def stop_at_end(thread: Thread, stop: Callable[[], None]) -> None:
+    """Have a thread that was started told to stop, and waited for, if the program ends before it.
+
+    `stop` must return at once. The program has ended when its main thread and all others that are
+    not daemons have.
+    """
+    _threads[thread] = stop
+
+
+def clean_at_end(action: Callable[..., object], *arguments: Any, **options: Any) -> None:
+    """Have something done when no query runs any more; the newest is done first.
+
+    Unlike handlers of `atexit`, these may be added while the last batch of a query is waited for.
+    """
+    _cleanups.callback(action, *arguments, **options)
+
+
+@atexit.register
+def _end() -> None:
+    running = list(_threads.items())
+    try:
+        for _, stop in running:
+            stop()
+        for thread, _ in running:
+            thread.join()
+    finally:
+        _cleanups.close()
+
+
+def _leave_to_parent() -> None:
+    """In a process that was forked: what the parent made, the parent takes down."""
+    _threads.clear()
+    _cleanups.pop_all()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
