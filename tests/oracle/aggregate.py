@@ -76,17 +76,17 @@ def result(function: Function, rows: list[Row], users: Mapping[str, User]) -> An
 
 
 def _sum(values: list[Any], function: Function) -> Any:
-    if pa.types.is_floating(function.type):
+    if pa.types.is_floating(function.types[0]):
         return float_sum(values)
-    if pa.types.is_decimal(function.type):
+    if pa.types.is_decimal(function.types[0]):
         return _decimal(sum(map(Fraction, values)), function.result)
     return sum(values)
 
 
 def _mean(values: list[Any], function: Function) -> Any:
-    if pa.types.is_floating(function.type):
+    if pa.types.is_floating(function.types[0]):
         return float_sum(values) / len(values)
-    if pa.types.is_decimal(function.type):
+    if pa.types.is_decimal(function.types[0]):
         return _decimal(sum(map(Fraction, values)) / len(values), function.result)
     return float(sum(values)) / len(values)
 
@@ -133,7 +133,7 @@ def _deviation(values: list[Any], function: Function) -> float | None:
 
 def _quantile(values: list[Any], function: Function) -> float:
     numbers = sorted((float(v) + 0.0 for v in values), key=sort_key)
-    place = (len(numbers) - 1) * (function.fraction or 0.0)
+    place = (len(numbers) - 1) * function.parameters[0]
     low, high = math.floor(place), math.ceil(place)
     below, above = numbers[low], numbers[high]
     return below if below == above else (high - place) * below + (place - low) * above

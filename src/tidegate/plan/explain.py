@@ -25,7 +25,6 @@ from tidegate.plan.physical import (
     TuplePlan,
 )
 from tidegate.plan.strategy import Layout, Size, Weights, formula
-from tidegate.query.aggregate import HOLISTIC
 from tidegate.query.node import (
     Aggregate,
     Branch,
@@ -251,8 +250,8 @@ def _aggregate(plan: AggregatePlan, texts: Mapping[str, str]) -> list[str]:
     spec = plan.spec
     panes = spec.range_us // spec.pane_us
     lines = [f"  panes: {duration_text(spec.pane_us)}, {panes} per window"]
-    constant = [_function(f, texts) for f in spec.functions if f.kind not in HOLISTIC]
-    holistic = [_function(f, texts) for f in spec.functions if f.kind in HOLISTIC]
+    constant = [_function(f, texts) for f in spec.functions if not f.definition.holistic]
+    holistic = [_function(f, texts) for f in spec.functions if f.definition.holistic]
     if constant:
         lines.append(f"  pre-aggregated per pane on the map side: {', '.join(constant)}")
     if holistic:
@@ -264,11 +263,8 @@ def _aggregate(plan: AggregatePlan, texts: Mapping[str, str]) -> list[str]:
 def _function(function: Function, texts: Mapping[str, str]) -> str:
     """A function by its arguments as the query writes them."""
     given = [texts.get(a, a).replace("`", "") for a in function.arguments]
-    given += [str(function.fraction)] if function.fraction is not None else []
-    if not given and function.kind == "count":
-        given = ["*"]
-    kind = function.kind if function.user is None else function.user.name
-    return f"{kind}({', '.join(given)})"
+    star = ["*"] if not given and function.definition.star else []
+    return f"{function.title}({', '.join([*given, *star, *function.shown])})"
 
 
 def _join(plan: JoinPlan) -> list[str]:

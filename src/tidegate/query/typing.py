@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError, likely, near
+from tidegate.operate.aggregate.registry import find_sql
 from tidegate.operate.kernels.expression import Column, Expr, Literal
 from tidegate.query import operator
 from tidegate.query.coercion import (
@@ -340,7 +341,7 @@ class _Binder:
         return same[0] if same else None
 
     def _unknown(self, node: exp.Expr, name: str) -> QueryError:
-        if isinstance(node, exp.AggFunc):
+        if isinstance(node, exp.AggFunc) or find_sql(name) is not None:
             return QueryError(
                 self.where,
                 "an aggregate must stand in the select list of a windowed query or in HAVING",

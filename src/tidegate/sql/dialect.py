@@ -14,6 +14,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from tidegate.errors import QueryError
+from tidegate.operate.aggregate.registry import TABLE
 from tidegate.query.window import duration_us, unit_us
 from tidegate.sql.slip import STATEMENTS, refuse_slips
 from tidegate.sql.syntax import (
@@ -39,15 +40,28 @@ _PLAIN = {
 }
 
 
+def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """A call with its arguments in a plain list, however many there are."""
+    return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
+
+
 class TidegateParser(SparkParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
         **SparkParser.FUNCTIONS,
+        # sqlglot has a place for each argument of these and names none when one is missing
+        **{name: _call(name) for f in TABLE if len(f.arguments) > 1 for name in f.sql},
         "MEAN": exp.Avg.from_arg_list,
         "VAR": exp.Variance.from_arg_list,
         "STD": exp.Stddev.from_arg_list,
         "STDDEV_SAMP": exp.Stddev.from_arg_list,
+    }
+
+    NO_PAREN_FUNCTION_PARSERS = {  # ANY(p) is an aggregate in Spark
+        name: parser
+        for name, parser in SparkParser.NO_PAREN_FUNCTION_PARSERS.items()
+        if name != "ANY"
     }
 
     TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}

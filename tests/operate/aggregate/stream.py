@@ -74,16 +74,22 @@ def sum_of_products(arguments: list[tuple[Any, ...]]) -> int:
     return sum((x or 0) % 1000 * ((y or 0) % 1000) + 1 for x, y in arguments)
 
 
+def fraction_of(kind: str, fraction: float) -> tuple[float, ...]:
+    """The parameters of a function: a quantile has one."""
+    return (fraction,) if kind == "quantile" else ()
+
+
 @st.composite
 def functions(draw: st.DrawFn) -> tuple[Function, ...]:
     chosen = draw(st.lists(st.sampled_from(COMBINATIONS), min_size=1, max_size=6))
     fraction = draw(st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
     made = [
-        Function(f"a{i}", kind, (x,), POOLS[x][0], fraction if kind == "quantile" else None)
+        Function(f"a{i}", kind, (x,), (POOLS[x][0],), fraction_of(kind, fraction))
         for i, (kind, x) in enumerate(chosen)
     ]
-    made.append(Function("n", "count", (), None))
-    made.append(Function("u", "user", ("int", "small"), pa.int64(), user=SumOfProducts()))
+    made.append(Function("n", "count"))
+    types = (POOLS["int"][0], POOLS["small"][0])
+    made.append(Function("u", "user", ("int", "small"), types, (SumOfProducts(),)))
     return tuple(made)
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.operate.aggregate.stream import (
     NAN,
     POOLS,
+    fraction_of,
     functions,
     lines,
     rows_for,
@@ -31,7 +32,7 @@ from tidegate.route.bucket import bucket_of
 
 USERS = {"u": sum_of_products}
 BUCKETS = 4
-COUNT = (Function("n", "count", (), None),)
+COUNT = (Function("n", "count"),)
 FLOATS = ("sum", "mean", "var", "stddev")
 KINDS = (*FLOATS, "quantile", "distinct", "min", "max", "first", "last", "count")
 
@@ -212,7 +213,7 @@ def test_null_and_nan_are_groups_and_the_zeros_are_one() -> None:
 
 
 def test_tuples_of_one_time_count_in_the_order_of_source_and_sequence() -> None:
-    chosen = tuple(Function(f"a_{k}", k, ("int",), pa.int64()) for k in ("first", "last"))
+    chosen = tuple(Function(f"a_{k}", k, ("int",), (pa.int64(),)) for k in ("first", "last"))
     spec = spec_of(2, 2, (), chosen)
     places = [(1, 0), (0, 7), (0, 3), (1, -1)]
     rows = [{"ts": 5, "src": s, "seq": q, "int": i} for i, (s, q) in enumerate(places)]
@@ -231,7 +232,9 @@ def measured(rows: int, groups: int, seed: int) -> pa.Table:
 
 
 def measures(rows: int, slide: int, kinds: tuple[str, ...] = KINDS) -> TupleSpec:
-    chosen = tuple(Function(f"a_{k}", k, ("x",), pa.float64(), 0.3) for k in kinds)
+    chosen = tuple(
+        Function(f"a_{k}", k, ("x",), (pa.float64(),), fraction_of(k, 0.3)) for k in kinds
+    )
     return TupleSpec(rows, slide, (("k", pa.int64()),), (("x", pa.float64()),), chosen)
 
 
@@ -303,7 +306,7 @@ def climb(arguments: list[tuple[Any, ...]]) -> int:
     ("rows", "slide"), [(20, 10), (20, 7), (9000, 3000), (9000, 4500), (9000, 8999)]
 )
 def test_tuples_are_folded_and_merged_in_the_total_order(rows: int, slide: int) -> None:
-    chosen = (Function("u", "user", ("x",), pa.int64(), user=Climb()),)
+    chosen = (Function("u", "user", ("x",), (pa.int64(),), (Climb(),)),)
     spec = TupleSpec(rows, slide, (), (("x", pa.int64()),), chosen)
     size = 2 * rows
     values = np.random.default_rng(rows).integers(0, 1000, size)
