@@ -66,7 +66,7 @@ def uris_of(stream: str, sources: int) -> tuple[str, ...]:
 def _adds_floats(function: Function) -> bool:
     if function.kind in ("sum", "mean"):
         return function.types == (pa.float64(),)
-    return function.kind in ("var", "stddev")
+    return function.kind in ("var", "stddev", "corr", "covar_samp", "covar_pop")
 
 
 Call = tuple[str | float, ...]
@@ -88,6 +88,15 @@ CALLS: dict[str, Call] = {
     "COUNT(DISTINCT f)": ("distinct", "f"),
     "FIRST(i)": ("first", "i"),
     "LAST(k)": ("last", "k"),
+    "MIN_BY(k, i)": ("min_by", "k", "i"),
+    "MAX_BY(i, x)": ("max_by", "i", "x"),
+    "CORR(i, g)": ("corr", "i", "g"),
+    "COVAR_SAMP(x, i)": ("covar_samp", "x", "i"),
+    "COVAR_POP(g, i)": ("covar_pop", "g", "i"),
+    "BOOL_AND(b)": ("bool_and", "b"),
+    "ANY(b)": ("bool_or", "b"),
+    "COUNT_IF(b)": ("count_if", "b"),
+    "APPROX_COUNT_DISTINCT(f)": ("approx_count_distinct", "f"),
 }
 OTHER_TYPES: dict[str, Call] = {
     "SUM(d)": ("sum", "d"),
@@ -96,6 +105,8 @@ OTHER_TYPES: dict[str, Call] = {
     "MIN(b)": ("min", "b"),
     "COUNT(DISTINCT d)": ("distinct", "d"),
     "LAST(day)": ("last", "day"),
+    "MAX_BY(d, day)": ("max_by", "d", "day"),
+    "APPROX_COUNT_DISTINCT(d, 0.01)": ("approx_count_distinct", "d", 0.01),
 }
 FLOATS = ("COUNT(*)", "SUM(x)", "AVG(x)", "VAR(x)", "STDDEV(i)")
 EXACT = ("COUNT(*)", "SUM(i)", "FIRST(i)", "LAST(k)", "MEDIAN(x)")

@@ -23,6 +23,7 @@ from tests.operate.aggregate.stream import (
     lines,
     rows_for,
     run,
+    same,
     specs,
     sum_of_products,
     table,
@@ -41,17 +42,6 @@ from tidegate.operate.aggregate.pane import (
 )
 
 USERS = {"u": sum_of_products}
-
-
-def same(mine: Any, twin: Any, function: Function | None) -> bool:
-    """Equal to the bit, except sums of floats: to 1e-12, or the rounding of the largest term."""
-    if isinstance(mine, float) and isinstance(twin, float):
-        if math.isnan(mine) or math.isnan(twin):
-            return math.isnan(mine) and math.isnan(twin)
-        if function is not None and function.kind in ("sum", "mean", "var", "stddev"):
-            return math.isclose(mine, twin, rel_tol=1e-12, abs_tol=1e-8)
-        return mine == twin and math.copysign(1, mine) == math.copysign(1, twin)
-    return type(mine) is type(twin) and bool(mine == twin)
 
 
 def check(spec: AggregateSpec, mine: list[tuple[Any, ...]], twin: list[tuple[Any, ...]]) -> None:
@@ -138,13 +128,17 @@ def measured(rows: int, seed: int) -> tuple[AggregateSpec, pa.Table]:
     keys = np.minimum(chance.geometric(0.01, rows), 300)
     values = chance.normal(size=rows) * 10.0 ** chance.integers(-6, 6, rows)
     kinds = ("sum", "mean", "var", "stddev", "quantile", "distinct", "min", "last")
-    functions = tuple(
+    kinds += ("approx_count_distinct",)
+    functions = [
         Function(f"a{i}", kind, ("x",), (pa.float64(),), fraction_of(kind, 0.3))
         for i, kind in enumerate(kinds)
-    )
-    spec = AggregateSpec(6000, 2000, (("k", pa.int64()),), functions)
+    ]
+    for kind in ("corr", "covar_samp", "covar_pop", "min_by", "max_by"):
+        functions.append(Function(f"a_{kind}", kind, ("x", "y"), (pa.float64(),) * 2))
+    spec = AggregateSpec(6000, 2000, (("k", pa.int64()),), tuple(functions))
     ts = np.sort(chance.integers(0, 30000, rows))
     columns = {"ts": ts, "k": keys, "x": values, "src": np.zeros(rows, np.int64)}
+    columns["y"] = np.round(chance.normal(size=rows), 1)
     return spec, pa.table({**columns, "seq": np.arange(rows)})
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from tidegate.errors import QueryError, near
 from tidegate.operate.aggregate import user
 from tidegate.operate.aggregate.definition import AggregateFunction
-from tidegate.operate.aggregate.functions import count, edge, extreme, holistic, moment, total
+from tidegate.operate.aggregate.functions import (
+    approximate,
+    comoment,
+    count,
+    edge,
+    extreme,
+    extreme_by,
+    holistic,
+    moment,
+    total,
+)
 
 TABLE = (
     count.COUNT,
@@ -20,6 +30,15 @@ TABLE = (
     holistic.DISTINCT,
     edge.FIRST,
     edge.LAST,
+    extreme_by.MIN_BY,
+    extreme_by.MAX_BY,
+    comoment.CORR,
+    comoment.COVAR_SAMP,
+    comoment.COVAR_POP,
+    extreme.BOOL_AND,
+    extreme.BOOL_OR,
+    count.COUNT_IF,
+    approximate.APPROX_COUNT_DISTINCT,
     user.USER,
 )
 """A new function is a line here; messages list the names in this order."""

@@ -1,4 +1,4 @@
-"""COUNT: how many tuples there are, or how many in which the arguments are not NULL."""
+"""COUNT and COUNT_IF: how many tuples there are, or of a kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
+from tidegate.operate.aggregate.definition import ANYTHING, BOOLEAN, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Mask, valid
@@ -36,6 +36,14 @@ class Count:
         return states[0]
 
 
+class CountTrue(Count):
+    """The rows in which the column is true."""
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        mask: Mask = columns[0].fill_null(False).to_numpy(zero_copy_only=False)
+        return [pa.array(groups.where(mask).counts)]
+
+
 COUNT = AggregateFunction(
     name="count",
     python="count",
@@ -45,4 +53,12 @@ COUNT = AggregateFunction(
     least=0,
     distinct="distinct",
     family=lambda *_: Count(),
+)
+COUNT_IF = AggregateFunction(
+    name="count_if",
+    python="count_if",
+    sql=("COUNT_IF",),
+    doc="The number of tuples in which the condition holds.",
+    arguments=(BOOLEAN,),
+    family=lambda _: CountTrue(),
 )

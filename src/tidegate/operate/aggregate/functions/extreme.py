@@ -1,4 +1,4 @@
-"""MIN and MAX: the one value of each pane that matters."""
+"""MIN, MAX, BOOL_AND and BOOL_OR: the one value of each pane that matters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.operate.aggregate.definition import ORDERED, AggregateFunction
+from tidegate.operate.aggregate.definition import BOOLEAN, ORDERED, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import ordered, spread, valid
@@ -63,4 +63,22 @@ MAX = AggregateFunction(
     arguments=(ORDERED,),
     distinct="max",
     family=lambda type_: Extreme(type_, largest=True),
+)
+BOOL_AND = AggregateFunction(
+    name="bool_and",
+    python="bool_and",
+    sql=("BOOL_AND", "EVERY"),
+    doc="Whether the condition holds in all tuples in which it is not NULL.",
+    arguments=(BOOLEAN,),
+    distinct="bool_and",
+    family=MIN.family,
+)
+BOOL_OR = AggregateFunction(
+    name="bool_or",
+    python="bool_or",
+    sql=("BOOL_OR", "SOME", "ANY"),
+    doc="Whether the condition holds in some tuple.",
+    arguments=(BOOLEAN,),
+    distinct="bool_or",
+    family=MAX.family,
 )
