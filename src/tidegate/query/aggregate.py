@@ -97,7 +97,7 @@ def builder(name: str) -> Builder:
     definition = find_python(name)
     if definition is None:
         raise KeyError(name)
-    columns = ("of",) if len(definition.arguments) == 1 else ("x", "y")
+    columns = _column_names(len(definition.arguments))
     slots = (*columns, *(parameter.name for parameter in definition.parameters))
 
     def build(*of: object, **named: object) -> AggregateCall:
@@ -116,6 +116,10 @@ def builder(name: str) -> Builder:
     build.__name__ = build.__qualname__ = name
     build.__doc__ = definition.doc
     return build
+
+
+def _column_names(count: int) -> tuple[str, ...]:
+    return ("of",) if count == 1 else tuple("xyzuvw"[:count])
 
 
 def _signature(definition: AggregateFunction, columns: Sequence[str]) -> Signature:

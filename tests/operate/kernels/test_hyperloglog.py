@@ -125,3 +125,13 @@ def test_a_sketch_stays_small() -> None:
     for size, bytes_ in ((0, 0), (1, 4), (48, 192), (49, 512), (100_000, 512)):
         words = np.arange(size, dtype=np.uint64)
         assert len(one(sketches, words)[0].as_py()) == bytes_
+
+
+def test_nothing_in_gives_nothing_out() -> None:
+    sketches, none = Sketches(9), np.empty(0, np.int64)
+    empty = sketches.made(none, none.view(np.uint64), 0)
+    assert len(empty) == 0
+    for column in (empty, pa.array([], empty.type)):
+        assert sketches.merged(none, column, 0).equals(empty)
+        assert sketches.estimates(column).tolist() == []
+    assert sketches.merged(none, empty, 2).to_pylist() == [b"", b""]

@@ -87,7 +87,7 @@ class Parameter:
         return f"between {self.low:g} and {self.high:g}"
 
     def value(self, given: Any, where: str) -> float:
-        """What was given as a number, or the default for None; QueryError if it is no good."""
+        """What was given as a number, the default for None; QueryError if it cannot be used."""
         if given is None and self.default is not None:
             return self.default
         try:
@@ -162,7 +162,7 @@ class AggregateFunction:
         return f"takes {count} argument{'' if most == 1 else 's'}"
 
     def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
-        """The parameters with defaults for those left out; QueryError for one that is no good."""
+        """The parameters, with defaults for those left out; one out of bounds is an error."""
         if len(parameters) > len(self.parameters):
             raise QueryError(self.where, self.arity, f"{len(parameters)} parameters")
         return tuple(p.value(v, self.where) for p, v in zip_longest(self.parameters, parameters))

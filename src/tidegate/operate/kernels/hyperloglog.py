@@ -197,7 +197,10 @@ class Sketches:
 
 @cache
 def _of_coupons(lg_k: int, count: int) -> float:
-    """What the library estimates of so many coupons; which ones they are does not matter."""
+    """What the library estimates of so many coupons; which ones they are does not matter.
+
+    Kept, for at most `most_coupons` numbers of each size of sketches.
+    """
     from datasketches import hll_sketch
 
     if count == 0:
@@ -212,6 +215,8 @@ def _of_coupons(lg_k: int, count: int) -> float:
 
 def _bytes_of(column: pa.Array) -> tuple[Bytes, Ints]:
     """The bytes of a column of binaries without NULL, and the length of each."""
+    if len(column) == 0:
+        return np.empty(0, np.uint8), np.empty(0, np.int64)
     _, offsets, data = column.buffers()
     edges = np.frombuffer(offsets, np.int64)[column.offset :][: len(column) + 1]
     whole = np.frombuffer(data or b"", np.uint8)

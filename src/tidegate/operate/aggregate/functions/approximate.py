@@ -60,7 +60,10 @@ class ApproximateCount:
 
 
 def _words(column: pa.Array) -> Words:
-    """64 bits for every value, equal where values are: of texts hashed once for each of them."""
+    """64 bits for every value, equal where values are; of texts, each different one is hashed once.
+
+    The hash is part of what a checkpoint means: sketches in it were made with it.
+    """
     if len(column) == 0:
         return np.empty(0, np.uint64)
     if not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
