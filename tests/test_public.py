@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import tidegate
+from tidegate.operate.aggregate import registry
 from tidegate.query.aggregate import sum_
 from tidegate.session.session import Session
 
@@ -38,11 +39,20 @@ def test_the_names_are_these() -> None:
         *("Gate", "sink"),
         *("col", "lit", "call", "left", "right"),
         *("aggregate", "count", "count_distinct", "first", "last", "max", "mean", "median"),
-        *("min", "quantile", "stddev", "sum", "var"),
+        *("min", "quantile", "stddev", "sum", "var", "min_by", "max_by", "corr", "covar_samp"),
+        *("covar_pop", "bool_and", "bool_or", "count_if", "approx_count_distinct"),
         *("TidegateError", "UserError", "QueryError", "OptionError", "SourceError"),
         *("CheckpointError", "UnavailableError", "RunError", "StateError", "SinkError"),
         *("TaskError", "GateError", "__version__"),
     }
+
+
+def test_every_aggregate_function_is_public() -> None:
+    named = {f.python for f in registry.TABLE if f.python is not None}
+    assert named <= set(tidegate.__all__)
+    for name in named:
+        assert getattr(tidegate, name).__doc__
+        assert getattr(tidegate, name).__name__ == name
 
 
 def test_the_names_of_the_sinks() -> None:

@@ -7,6 +7,7 @@ on Spark.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +34,21 @@ if TYPE_CHECKING:
     from tidegate.operate.process.definition import Process
     from tidegate.query.aggregate import (
         aggregate,
+        approx_count_distinct,
+        bool_and,
+        bool_or,
+        corr,
         count,
         count_distinct,
+        count_if,
+        covar_pop,
+        covar_samp,
         first,
         last,
+        max_by,
         mean,
         median,
+        min_by,
         quantile,
         stddev,
         var,
@@ -74,18 +84,27 @@ __all__ = [
     "UserError",
     "__version__",
     "aggregate",
+    "approx_count_distinct",
+    "bool_and",
+    "bool_or",
     "call",
     "col",
+    "corr",
     "count",
     "count_distinct",
+    "count_if",
+    "covar_pop",
+    "covar_samp",
     "first",
     "last",
     "left",
     "lit",
     "max",
+    "max_by",
     "mean",
     "median",
     "min",
+    "min_by",
     "quantile",
     "right",
     "sink",
@@ -111,18 +130,6 @@ _HOMES = {
     "Process": ("tidegate.operate.process.definition", "Process"),
     "Aggregator": ("tidegate.operate.aggregate.user", "Aggregator"),
     "aggregate": ("tidegate.query.aggregate", "aggregate"),
-    "count": ("tidegate.query.aggregate", "count"),
-    "count_distinct": ("tidegate.query.aggregate", "count_distinct"),
-    "first": ("tidegate.query.aggregate", "first"),
-    "last": ("tidegate.query.aggregate", "last"),
-    "max": ("tidegate.query.aggregate", "max_"),
-    "mean": ("tidegate.query.aggregate", "mean"),
-    "median": ("tidegate.query.aggregate", "median"),
-    "min": ("tidegate.query.aggregate", "min_"),
-    "quantile": ("tidegate.query.aggregate", "quantile"),
-    "stddev": ("tidegate.query.aggregate", "stddev"),
-    "sum": ("tidegate.query.aggregate", "sum_"),
-    "var": ("tidegate.query.aggregate", "var"),
     "call": ("tidegate.query.expression", "call"),
     "col": ("tidegate.query.expression", "col"),
     "left": ("tidegate.query.expression", "left"),
@@ -137,14 +144,24 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from the module it lives in."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
+    """Load a public name from the module it lives in, or what calls an aggregate function."""
+    module, attribute = _HOMES.get(name, (None, None))
+    if module is None:
+        return _aggregate(name)
     loaded = import_module(module)
     found = loaded if attribute is None else getattr(loaded, attribute)
     globals()[name] = found
     return found
+
+
+def _aggregate(name: str) -> Any:
+    """What calls the aggregate function of this name: any that is in the registry."""
+    if not name.startswith("_"):
+        from tidegate.query.aggregate import builder
+
+        with suppress(KeyError):
+            return builder(name)
+    raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

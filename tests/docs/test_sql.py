@@ -12,6 +12,7 @@ import sqlglot
 
 from tests.docs.block import ROOT
 from tidegate.errors import QueryError, UnavailableError
+from tidegate.operate.aggregate.registry import sql_names
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.lower import lower
 from tidegate.query.definition import StreamDef
@@ -23,7 +24,6 @@ from tidegate.schema import TIME
 from tidegate.source.uri import open_uri
 from tidegate.sql.bind import bind as bind_script
 from tidegate.sql.dialect import Tidegate
-from tidegate.sql.function import NAMES
 from tidegate.sql.script import read_script
 
 PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
@@ -131,7 +131,7 @@ def test_the_fields_of_extract_are_those_there_are() -> None:
 
 def test_the_aggregates_are_those_there_are() -> None:
     listed = [re.split(r"\W", c)[0] for r in rows(section("Aggregates")) for c in code(r[0])]
-    assert sorted({*listed}) == sorted(NAMES)
+    assert sorted({*listed}) == sorted(sql_names())
 
 
 EXAMPLES = re.findall(r"`([^`]+)` → `([^`]+)`", PAGE)

@@ -110,7 +110,7 @@ def test_state_goes_when_its_windows_have_closed() -> None:
     assert {e.name for e in loop.store.files.list("segment")} == listed
 
 
-SPEC = AggregateSpec(4_000_000, 1_000_000, (), (Function("a0", "count", (), None),))
+SPEC = AggregateSpec(4_000_000, 1_000_000, (), (Function("a0", "count"),))
 """Windows of four panes of a second each."""
 
 

@@ -29,6 +29,7 @@ _UNITS_US = {
     "day": 86_400_000_000,
 }
 _SAME = {"VAR": "VAR_SAMP", "MEAN": "AVG", "STD": "STDDEV_SAMP"}
+_SAME |= {"EVERY": "BOOL_AND", "SOME": "BOOL_OR"}
 
 
 def load(
@@ -256,12 +257,31 @@ def _to_duckdb(node: exp.Expression) -> exp.Expression:
     if isinstance(node, exp.First | exp.Last):
         text = f"{node.key.upper()}({_sql(node.this.transform(_to_duckdb))} ORDER BY {_ORDER})"
         return sqlglot.parse_one(text, read="duckdb")
+    if isinstance(node, exp.ArgMin | exp.ArgMax):
+        return _first_by(node)
+    if isinstance(node, exp.Corr):  # NaN where a column does not vary; Spark says NULL
+        inside = ", ".join(_sql(e.transform(_to_duckdb)) for e in (node.this, node.expression))
+        return sqlglot.parse_one(f"NULLIF(CORR({inside}), 'NaN'::DOUBLE)", read="duckdb")
+    if isinstance(node, exp.CountIf):  # NULL where the condition always is; Spark says 0
+        holds = exp.If(this=node.this.transform(_to_duckdb), true=exp.Literal.number(1))
+        return exp.Count(this=exp.Case(ifs=[holds]))
+    if isinstance(node, exp.ApproxDistinct):  # as long as there are few values
+        return exp.Count(this=exp.Distinct(expressions=[node.this.transform(_to_duckdb)]))
     if isinstance(node, exp.Anonymous) and node.name.upper() in _SAME:
         inside = [e.transform(_to_duckdb) for e in node.expressions]
         return exp.Anonymous(this=_SAME[node.name.upper()], expressions=inside)
     if isinstance(node, exp.DataType) and node.this == exp.DataType.Type.TIMESTAMPTZ:
         return exp.DataType.build("TIMESTAMP", dialect="duckdb")
     return node
+
+
+def _first_by(node: exp.ArgMin | exp.ArgMax) -> exp.Expression:
+    """The value beside the first smallest or greatest key that is not NULL."""
+    value, key = (_sql(e.transform(_to_duckdb)) for e in (node.this, node.expression))
+    way = "DESC" if isinstance(node, exp.ArgMax) else "ASC"
+    order = f"({key}) IS NULL, {key} {way}, {_ORDER}"
+    text = f"FIRST(CASE WHEN ({key}) IS NOT NULL THEN {value} END ORDER BY {order})"
+    return sqlglot.parse_one(text, read="duckdb")
 
 
 def _quantile(of: exp.Expression, fraction: str) -> exp.Expression:

@@ -95,8 +95,11 @@ HAVINGS = (
     "SUM(i) IS NOT NULL",
     "AVG(f) > MIN(f) OR n = 1",
     "COUNT(DISTINCT s) = n",
+    "MAX_BY(k, i) > 1 AND NOT BOOL_OR(t)",
+    "COUNT_IF(t) > 1 OR COVAR_POP(f, i) > 0",
 )
 EXACT = ("n", "COUNT(i)", "SUM(i)", "MIN(f)", "MAX(s)", "AVG(f)", "MEDIAN(i)", "LAST(k)")
+EXACT += ("MIN_BY(s, f)", "COUNT_IF(i > 0)", "BOOL_AND(t)", "APPROX_COUNT_DISTINCT(s)")
 """What rows can be ordered by: equal to the last bit in both engines."""
 
 
@@ -140,6 +143,14 @@ def functions_of(argument: str, numeric: bool) -> list[str]:
     return [f.format(argument) for f in both + (numbers if numeric else [])]
 
 
+def functions_of_two(argument: str, numeric: bool) -> list[str]:
+    """Every function of two arguments that makes sense with this one, beside others."""
+    both = [f"{f}({argument}, {y})" for f in ("MIN_BY", "MAX_BY") for y in ("i", "f", "s", "at")]
+    both += [f"{f}(i, {argument})" for f in ("MIN_BY", "MAX_BY")]
+    numbers = [f"{f}({argument}, i)" for f in ("CORR", "COVAR_SAMP", "COVAR_POP")]
+    return both + (numbers if numeric else [])
+
+
 def query(draw: Generator, source: str = "s") -> str:
     """A windowed query: keys, aggregates, conditions and an order by chance."""
     keys = list(draw.choice(KEYS, draw.integers(0, 4), replace=False))
@@ -147,7 +158,8 @@ def query(draw: Generator, source: str = "s") -> str:
     for _ in range(draw.integers(1, 5)):
         numeric = draw.random() < 0.7
         argument = draw.choice(ARGUMENTS if numeric else OTHERS)
-        calls.append(draw.choice(functions_of(argument, numeric)))
+        of = functions_of if draw.random() < 0.7 else functions_of_two
+        calls.append(draw.choice(of(argument, numeric)))
     items = [f"{e} AS key{n}" for n, e in enumerate(keys)]
     items += ["COUNT(*) AS n", *(f"{c} AS a{n}" for n, c in enumerate(calls))]
     text = f"SELECT {', '.join(items)} FROM {source} {draw.choice(WINDOWS)}"

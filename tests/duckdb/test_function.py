@@ -50,6 +50,36 @@ def test_all_functions_of_other_values(column: str) -> None:
     assert got.schema.types[3:] == [pa.int64(), pa.int64(), own, own, own, own]
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("column", [*data.NUMBERS, *data.OTHERS])
+def test_all_functions_of_two_arguments(column: str, seed: int) -> None:
+    rows = data.rows(np.random.default_rng(seed + 10), 150)
+    calls = data.functions_of_two(column, column in data.NUMBERS)
+    items = ", ".join(f"{c} AS a{n}" for n, c in enumerate(calls))
+    window = "[RANGE 1 MINUTE SLIDE 25 SECONDS]" if seed == 1 else "[RANGE 5 MINUTES]"
+    text = f"SELECT k, {items} FROM s {window} GROUP BY k"
+    got = check(text, {"s": rows}, batch_rows=60, instances=2)
+    own, doubles = data.SCHEMA.field(column).type, [pa.float64()] * (len(calls) - 10)
+    assert got.num_rows > 10
+    assert got.schema.types[3:] == [*[own] * 8, pa.int64(), pa.int64(), *doubles]
+
+
+def test_conditions_and_about_how_many() -> None:
+    rows = data.rows(np.random.default_rng(7), 300)
+    conditions = ("t", "i > 0", "s LIKE 'a%'", "f IS NULL OR t")
+    names = ("BOOL_AND", "EVERY", "BOOL_OR", "SOME", "COUNT_IF")
+    items = [f"{f}({c}) AS {f.lower()}{n}" for n, c in enumerate(conditions) for f in names]
+    items += [f"APPROX_COUNT_DISTINCT({c}) AS about_{c}" for c in ("k", "s", "t", "day", "g")]
+    items += ["BOOL_OR(t) FILTER (WHERE i > 15) AS some", "COUNT_IF(t) FILTER (WHERE k = 1) AS n"]
+    items += ["APPROX_COUNT_DISTINCT(s, 0.01) FILTER (WHERE t) AS few"]
+    items += ["MIN_BY(s, f) FILTER (WHERE t) AS low", "MAX_BY(s, i + 1) FILTER (WHERE k > 2) AS hi"]
+    items += ["COVAR_POP(f, i) FILTER (WHERE t) AS c", "MAX(s) FILTER (WHERE i = 99) AS nothing"]
+    text = f"SELECT k, {', '.join(items)} FROM s [RANGE 1 MINUTE SLIDE 30 SECONDS] GROUP BY k"
+    text += " HAVING COUNT_IF(t) >= 0 ORDER BY MAX_BY(i, f) DESC, BOOL_AND(t), k LIMIT 4"
+    got = check(text, {"s": rows}, batch_rows=70, instances=2)
+    assert got.num_rows > 10
+
+
 @pytest.mark.parametrize("fraction", ["0", "0.01", "0.25", "0.5", "0.999", "1", "1.0"])
 def test_quantiles_interpolate(fraction: str) -> None:
     rows = data.rows(np.random.default_rng(4), 120)

@@ -118,9 +118,9 @@ def test_a_grouped_aggregate() -> None:
     assert (found.spec.range_us, found.spec.slide_us) == (900_000_000, 300_000_000)
     assert found.spec.keys == (("k0", pa.string()),)
     assert found.spec.functions == (
-        Function("a0", "mean", ("x0",), pa.float64()),
-        Function("a1", "sum", ("x0",), pa.float64()),
-        Function("a2", "count", (), None),
+        Function("a0", "mean", ("x0",), (pa.float64(),)),
+        Function("a1", "sum", ("x0",), (pa.float64(),)),
+        Function("a2", "count"),
     )
     assert found.key_names == ("route",)
     (port,) = only(made).ports

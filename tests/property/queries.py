@@ -65,37 +65,48 @@ def uris_of(stream: str, sources: int) -> tuple[str, ...]:
 
 def _adds_floats(function: Function) -> bool:
     if function.kind in ("sum", "mean"):
-        return function.type == pa.float64()
-    return function.kind in ("var", "stddev")
+        return function.types == (pa.float64(),)
+    return function.kind in ("var", "stddev", "corr", "covar_samp", "covar_pop")
 
 
-Call = tuple[str, str | None, float | None]
-"""The kind of a function, its argument, and the fraction of a quantile."""
+Call = tuple[str | float, ...]
+"""The kind of a function, its columns and its parameters."""
 
 CALLS: dict[str, Call] = {
-    "COUNT(*)": ("count", None, None),
-    "COUNT(x)": ("count", "x", None),
-    "SUM(i)": ("sum", "i", None),
-    "SUM(x)": ("sum", "x", None),
-    "AVG(i)": ("mean", "i", None),
-    "AVG(x)": ("mean", "x", None),
-    "MIN(x)": ("min", "x", None),
-    "MAX(k)": ("max", "k", None),
-    "VAR(x)": ("var", "x", None),
-    "STDDEV(i)": ("stddev", "i", None),
+    "COUNT(*)": ("count",),
+    "COUNT(x)": ("count", "x"),
+    "SUM(i)": ("sum", "i"),
+    "SUM(x)": ("sum", "x"),
+    "AVG(i)": ("mean", "i"),
+    "AVG(x)": ("mean", "x"),
+    "MIN(x)": ("min", "x"),
+    "MAX(k)": ("max", "k"),
+    "VAR(x)": ("var", "x"),
+    "STDDEV(i)": ("stddev", "i"),
     "MEDIAN(x)": ("quantile", "x", 0.5),
     "QUANTILE(i, 0.9)": ("quantile", "i", 0.9),
-    "COUNT(DISTINCT f)": ("distinct", "f", None),
-    "FIRST(i)": ("first", "i", None),
-    "LAST(k)": ("last", "k", None),
+    "COUNT(DISTINCT f)": ("distinct", "f"),
+    "FIRST(i)": ("first", "i"),
+    "LAST(k)": ("last", "k"),
+    "MIN_BY(k, i)": ("min_by", "k", "i"),
+    "MAX_BY(i, x)": ("max_by", "i", "x"),
+    "CORR(i, g)": ("corr", "i", "g"),
+    "COVAR_SAMP(x, i)": ("covar_samp", "x", "i"),
+    "COVAR_POP(g, i)": ("covar_pop", "g", "i"),
+    "BOOL_AND(b)": ("bool_and", "b"),
+    "ANY(b)": ("bool_or", "b"),
+    "COUNT_IF(b)": ("count_if", "b"),
+    "APPROX_COUNT_DISTINCT(f)": ("approx_count_distinct", "f"),
 }
 OTHER_TYPES: dict[str, Call] = {
-    "SUM(d)": ("sum", "d", None),
-    "AVG(d)": ("mean", "d", None),
-    "MAX(day)": ("max", "day", None),
-    "MIN(b)": ("min", "b", None),
-    "COUNT(DISTINCT d)": ("distinct", "d", None),
-    "LAST(day)": ("last", "day", None),
+    "SUM(d)": ("sum", "d"),
+    "AVG(d)": ("mean", "d"),
+    "MAX(day)": ("max", "day"),
+    "MIN(b)": ("min", "b"),
+    "COUNT(DISTINCT d)": ("distinct", "d"),
+    "LAST(day)": ("last", "day"),
+    "MAX_BY(d, day)": ("max_by", "d", "day"),
+    "APPROX_COUNT_DISTINCT(d, 0.01)": ("approx_count_distinct", "d", 0.01),
 }
 FLOATS = ("COUNT(*)", "SUM(x)", "AVG(x)", "VAR(x)", "STDDEV(i)")
 EXACT = ("COUNT(*)", "SUM(i)", "FIRST(i)", "LAST(k)", "MEDIAN(x)")
@@ -104,10 +115,11 @@ EXACT = ("COUNT(*)", "SUM(i)", "FIRST(i)", "LAST(k)", "MEDIAN(x)")
 def _spec(keys: Sequence[str], calls: Sequence[str], range_us: int, slide_us: int) -> AggregateSpec:
     functions = []
     for place, call in enumerate(calls):
-        kind, argument, fraction = (CALLS | OTHER_TYPES)[call]
-        arguments = () if argument is None else (argument,)
-        type_ = None if argument is None else SCHEMA.field(argument).type
-        functions.append(Function(f"a{place}", kind, arguments, type_, fraction))
+        kind, *arguments = (CALLS | OTHER_TYPES)[call]
+        columns = tuple(a for a in arguments if isinstance(a, str))
+        types = tuple(SCHEMA.field(column).type for column in columns)
+        parameters = tuple(a for a in arguments if isinstance(a, float))
+        functions.append(Function(f"a{place}", kind, columns, types, parameters))
     types = tuple((key, SCHEMA.field(key).type) for key in keys)
     return AggregateSpec(range_us, slide_us, types, tuple(functions))
 

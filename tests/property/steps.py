@@ -266,7 +266,7 @@ def sql(text: str) -> Expression:
 def call_of(call: Call) -> AggregateCall:
     kind, argument = call
     arguments: tuple[exp.Expression, ...] = () if argument is None else (sql(argument).node,)
-    return AggregateCall(kind, arguments, 0.5 if kind == "quantile" else None)
+    return AggregateCall(kind, arguments, (0.5,) if kind == "quantile" else ())
 
 
 def table_of(lines: Sequence[Line]) -> pa.Table:

@@ -54,8 +54,10 @@ def close(mine: Any, other: Any, function: Function, scenario: Scenario) -> bool
     if mine is None or other is None or math.isnan(mine) or math.isnan(other):
         return repr(mine) == repr(other)
     column = function.arguments[0]
-    slack = 1e-14 * scenario.magnitude(column)
-    if function.kind == "var":
+    slack = 1e-14 * math.prod(scenario.magnitude(c) for c in function.arguments)
+    if function.kind == "corr":
+        slack = 1e-9
+    elif function.kind == "var":
         mine, other = math.sqrt(mine), math.sqrt(other)
     elif function.kind in ("sum", "mean") and scenario.positive(column):
         slack = 0.0

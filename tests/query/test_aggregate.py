@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import ClassVar
 
 import pyarrow as pa
@@ -37,6 +38,17 @@ class Nothing(Aggregator):
         (agg.quantile("x", 0.9), "quantile(`x`, 0.9)"),
         (agg.first("x"), "first(`x`)"),
         (agg.last("x"), "last(`x`)"),
+        (agg.min_by("x", "y"), "min_by(`x`, `y`)"),
+        (agg.max_by(col("x") + 1, "y"), "max_by(`x` + 1, `y`)"),
+        (agg.corr("x", "y"), "corr(`x`, `y`)"),
+        (agg.covar_samp("x", y="y"), "covar_samp(`x`, `y`)"),
+        (agg.covar_pop(x="x", y="y"), "covar_pop(`x`, `y`)"),
+        (agg.bool_and("x"), "bool_and(`x`)"),
+        (agg.bool_or(col("x") > 1), "bool_or(`x` > 1)"),
+        (agg.count_if("x"), "count_if(`x`)"),
+        (agg.approx_count_distinct("x"), "approx_count_distinct(`x`, 0.05)"),
+        (agg.approx_count_distinct("x", 0.01), "approx_count_distinct(`x`, 0.01)"),
+        (agg.approx_count_distinct("x", rsd=0.1), "approx_count_distinct(`x`, 0.1)"),
     ],
 )
 def test_calls_say_themselves(call: agg.AggregateCall, text: str) -> None:
@@ -63,6 +75,18 @@ def test_what_cannot_be_called() -> None:
         agg.AggregateCall("mode")
     with pytest.raises(QueryError, match="sum: takes one argument; got 0"):
         agg.AggregateCall("sum")
+    with pytest.raises(QueryError, match="corr: takes two arguments; got 1"):
+        agg.corr("x")
+    with pytest.raises(QueryError, match="min_by: takes two arguments; got 3"):
+        agg.min_by("x", "y", "z")
+    with pytest.raises(QueryError, match="QUANTILE: the fraction must be a number between 0 and 1"):
+        agg.quantile("x")
+    with pytest.raises(QueryError, match="number between 0 and 1; got 'half'"):
+        agg.quantile("x", "half")
+    with pytest.raises(QueryError, match=r"the relative standard deviation must be between 0\.001"):
+        agg.approx_count_distinct("x", rsd=0)
+    with pytest.raises(TypeError, match=r"corr\(\) got an unexpected keyword argument 'z'"):
+        agg.corr("x", z="y")
     with pytest.raises(QueryError, match="a user aggregate needs its Aggregator"):
         agg.AggregateCall("user")
 
@@ -72,6 +96,28 @@ def test_text_is_read_as_numbers_where_numbers_are_wanted() -> None:
     assert argument.sql("spark") == "CAST(`x` AS DOUBLE)"
     assert agg.max_("x").coerced([pa.string()]) == agg.max_("x")
     assert agg.count("x").coerced([pa.list_(pa.int8())]) == agg.count("x")
+    casts = [
+        [a.sql("spark") for a in call.arguments]
+        for call in (
+            agg.corr("x", "y").coerced([pa.string(), pa.int8()]),
+            agg.min_by("x", "y").coerced([pa.null(), pa.null()]),
+            agg.bool_or("x").coerced([pa.string()]),
+            agg.count_if("x").coerced([pa.null()]),
+        )
+    ]
+    assert casts == [
+        ["CAST(`x` AS DOUBLE)", "`y`"],
+        ["CAST(`x` AS STRING)", "CAST(`y` AS STRING)"],
+        ["CAST(`x` AS BOOLEAN)"],
+        ["CAST(`x` AS BOOLEAN)"],
+    ]
+
+
+def test_what_calls_a_function_documents_itself() -> None:
+    assert str(signature(agg.corr)).startswith("(x: str |")
+    assert list(signature(agg.quantile).parameters) == ["of", "fraction"]
+    assert signature(agg.approx_count_distinct).parameters["rsd"].default == 0.05
+    assert agg.covar_pop.__doc__ == "The covariance of two columns of a population."
 
 
 @pytest.mark.parametrize(

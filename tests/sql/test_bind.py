@@ -103,9 +103,28 @@ def sql_filter(condition: str) -> exp.Expression:
         ("FIRST_VALUE(fare)", "first(fare)"),
         ("LAST(fare)", "last(fare)"),
         ("LAST_VALUE(fare)", "last(fare)"),
+        ("MIN_BY(route, fare)", "min_by(route, fare)"),
+        ("MAX_BY(DISTINCT route, fare)", "max_by(route, fare)"),
+        ("CORR(fare, tip)", "corr(fare, tip)"),
+        ("COVAR_SAMP(fare, tip)", "covar_samp(fare, tip)"),
+        ("covar_pop(fare, tip)", "covar_pop(fare, tip)"),
+        ("BOOL_AND(paid)", "bool_and(paid)"),
+        ("EVERY(DISTINCT paid)", "bool_and(paid)"),
+        ("BOOL_OR(paid)", "bool_or(paid)"),
+        ("SOME(fare > 1)", "bool_or(fare > 1)"),
+        ("ANY(paid)", "bool_or(paid)"),
+        ("COUNT_IF(fare > tip)", "count_if(fare > tip)"),
+        ("APPROX_COUNT_DISTINCT(route)", "approx_count_distinct(route, 0.05)"),
+        ("APPROX_COUNT_DISTINCT(DISTINCT fare)", "approx_count_distinct(fare, 0.05)"),
+        ("APPROX_COUNT_DISTINCT(route, 0.01)", "approx_count_distinct(route, 0.01)"),
         ("SUM(r.fare + tip * 2)", "sum(fare + tip * 2)"),
         ("SUM(fare) FILTER (WHERE tip > 0)", "sum(CASE WHEN tip > 0 THEN fare END)"),
         ("COUNT(*) FILTER (WHERE tip > 0)", "count(CASE WHEN tip > 0 THEN 1 END)"),
+        ("ANY(paid) FILTER (WHERE tip > 0)", "bool_or(CASE WHEN tip > 0 THEN paid END)"),
+        (
+            "MIN_BY(route, fare) FILTER (WHERE tip > 0)",
+            "min_by(CASE WHEN tip > 0 THEN route END, CASE WHEN tip > 0 THEN fare END)",
+        ),
     ],
 )
 def test_aggregate_functions(written: str, call: str) -> None:
@@ -115,6 +134,8 @@ def test_aggregate_functions(written: str, call: str) -> None:
 def test_aggregates_without_a_name_get_spark_s() -> None:
     names = sql(f"SELECT COUNT(*), AVG(fare), SUM(tip) / 2 FROM rides {HOUR}").names
     assert names == ("window_start", "window_end", "count(1)", "avg(fare)", "(sum(tip) / 2)")
+    names = sql(f"SELECT corr(fare, tip), EVERY(paid), Max_By(route, fare) FROM rides {HOUR}").names
+    assert names[2:] == ("corr(fare, tip)", "every(paid)", "max_by(route, fare)")
 
 
 def test_an_aggregate_that_is_written_twice_is_computed_once() -> None:

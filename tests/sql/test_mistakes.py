@@ -11,7 +11,7 @@ HOUR = "[RANGE 1 HOUR]"
 RIDES = "ts, dropoff_time, route, fare, tip, paid, stops"
 AGGREGATES = (
     "COUNT, SUM, AVG, MEAN, MIN, MAX, VAR, VARIANCE, VAR_SAMP, STDDEV, STDDEV_SAMP, STD, MEDIAN, "
-    "QUANTILE, PERCENTILE, FIRST, FIRST_VALUE, LAST, LAST_VALUE"
+    "QUANTILE, PERCENTILE, FIRST, FIRST_VALUE, LAST, LAST_VALUE, MIN_BY, ..."
 )
 MISTAKES = {
     "SELECT fare FROM ridez": "FROM: no stream has this name; got ridez. Did you mean rides? "
@@ -49,13 +49,42 @@ MISTAKES = {
     f"SELECT SUM(AVG(fare)) FROM rides {HOUR}": "SUM: an aggregate cannot be inside another; got "
     "AVG(fare). Aggregate in a subquery first.",
     f"SELECT MODE(fare) FROM rides {HOUR}": "SELECT: no aggregate has this name; got MODE. "
-    f"There are: {AGGREGATES}.",
+    f"There are: {AGGREGATES}",
     f"SELECT SUMM(fare) FROM rides {HOUR}": "SELECT: no aggregate has this name; got SUMM. "
-    f"Did you mean SUM? There are: {AGGREGATES}.",
+    f"Did you mean SUM? There are: {AGGREGATES}",
     f"SELECT route, AVGE(fare) FROM rides {HOUR} GROUP BY route": "SELECT: no aggregate has this "
-    f"name; got AVGE. Did you mean AVG? There are: {AGGREGATES}.",
-    f"SELECT APPROX_COUNT_DISTINCT(tip) FROM rides {HOUR}": "SELECT: no aggregate has this name; "
-    f"got APPROX_COUNT_DISTINCT. There are: {AGGREGATES}.",
+    f"name; got AVGE. Did you mean AVG? There are: {AGGREGATES}",
+    f"SELECT APROX_COUNT_DISTINCT(tip) FROM rides {HOUR}": "SELECT: no aggregate has this name; "
+    f"got APROX_COUNT_DISTINCT. Did you mean APPROX_COUNT_DISTINCT? There are: {AGGREGATES}",
+    f"SELECT CORREL(fare, tip) FROM rides {HOUR}": "SELECT: no aggregate has this name; got "
+    f"CORREL. Did you mean CORR? There are: {AGGREGATES}",
+    f"SELECT MAXBY(route, tip) FROM rides {HOUR}": "SELECT: no aggregate has this name; got MAXBY. "
+    f"Did you mean MAX_BY or MAX? There are: {AGGREGATES}",
+    f"SELECT CORR(fare) FROM rides {HOUR}": "CORR: takes two arguments; got 1.",
+    f"SELECT COVAR_POP(*) FROM rides {HOUR}": "COVAR_POP: takes two arguments; got 0.",
+    f"SELECT MAX_BY(route, fare, 3) FROM rides {HOUR}": "MAX_BY: takes two arguments; got 3.",
+    f"SELECT EVERY(paid, paid) FROM rides {HOUR}": "EVERY: takes one argument; got 2.",
+    f"SELECT ANY() FROM rides {HOUR}": "ANY: takes one argument; got 0.",
+    f"SELECT CORR(fare, paid) FROM rides {HOUR}": "corr(fare, paid): the argument must be a "
+    "number; got boolean for paid. CAST it to one, or use COUNT, MIN or MAX.",
+    f"SELECT MIN_BY(fare, stops) FROM rides {HOUR}": "min_by(fare, stops): the argument must have "
+    "an order; got list<item: string> for stops.",
+    f"SELECT SOME(fare) FROM rides {HOUR}": "bool_or(fare): the argument must be boolean; got "
+    "double. Compare it with something.",
+    f"SELECT COUNT_IF(fare) FROM rides {HOUR}": "count_if(fare): the argument must be boolean; got "
+    "double. Compare it with something.",
+    f"SELECT APPROX_COUNT_DISTINCT(fare, 2) FROM rides {HOUR}": "APPROX_COUNT_DISTINCT: the "
+    "relative standard deviation must be between 0.001 and 0.39; got 2.0.",
+    f"SELECT APPROX_COUNT_DISTINCT(fare, tip) FROM rides {HOUR}": "APPROX_COUNT_DISTINCT: the "
+    "relative standard deviation must be a number between 0.001 and 0.39; got tip.",
+    f"SELECT MIN_BY(SUM(fare), tip) FROM rides {HOUR}": "MIN_BY: an aggregate cannot be inside "
+    "another; got SUM(fare). Aggregate in a subquery first.",
+    "SELECT route FROM rides WHERE EVERY(paid)": "WHERE: an aggregate cannot stand here; got "
+    "EVERY. Write the condition in HAVING.",
+    "SELECT ANY(paid) FROM rides": "SELECT: an aggregate needs a window: write FROM rides "
+    "[RANGE ...].",
+    f"SELECT MIN_BY(route, far) FROM rides {HOUR}": "MIN_BY: no column has this name; got far. "
+    f"Did you mean fare? There are: {RIDES}.",
     f"SELECT COUNT(fare, tip) FROM rides {HOUR}": "COUNT: takes one argument; got 2.",
     f"SELECT COUNT(DISTINCT fare, tip) FROM rides {HOUR}": "COUNT: takes one argument; got 2.",
     f"SELECT QUANTILE(fare, 2) FROM rides {HOUR}": "QUANTILE: the fraction must be between 0 and "
@@ -146,6 +175,9 @@ NOT_YET = {
     f"SELECT COUNT(*) FROM rides {HOUR} WITH LATENCY 2 SECONDS": "WITH LATENCY 2 seconds: is not "
     "available yet. Leave the clause out.",
     f"SELECT SUM(DISTINCT fare) FROM rides {HOUR}": "SUM(DISTINCT): is not available yet.",
+    f"SELECT CORR(DISTINCT fare, tip) FROM rides {HOUR}": "CORR(DISTINCT): is not available yet.",
+    f"SELECT COUNT_IF(DISTINCT paid) FROM rides {HOUR}": "COUNT_IF(DISTINCT): is not available "
+    "yet.",
     f"SELECT FIRST(fare) IGNORE NULLS FROM rides {HOUR}": "FIRST: IGNORE NULLS is not available "
     "yet.",
     f"SELECT LAST(fare) FILTER (WHERE tip > 1) FROM rides {HOUR}": "LAST: FILTER is not available "

@@ -41,11 +41,10 @@ def input_lines(origin: StreamDef | None, prefix: Prefix) -> list[str]:
 
 def function_lines(functions: Iterable[Function]) -> list[str]:
     """What the functions of an aggregate mean."""
-    lines = []
-    for f in functions:
-        user = f.user.name if f.user is not None else None
-        lines.append(f"function {f.name} {f.kind} {f.arguments} {f.type} {f.fraction} {user}")
-    return lines
+    return [
+        f"function {f.name} {f.title} {f.arguments} {list(map(str, f.types))} {f.shown}"
+        for f in functions
+    ]
 
 
 def meaning(text: str) -> str:

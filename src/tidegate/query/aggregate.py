@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from inspect import Parameter as Slot
+from inspect import Signature
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.aggregate.pane import Function
+from tidegate.operate.aggregate.definition import AggregateFunction, Rule
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.registry import find, find_python
 from tidegate.operate.aggregate.user import Aggregator
 from tidegate.query.expression import Expression, to_node
 from tidegate.schema import type_name
@@ -17,151 +23,144 @@ from tidegate.schema import type_name
 Argument = str | Expression
 """What is aggregated: the name of a column, or an expression."""
 
-_ARITY = {"count": (0, 1), "user": (0, 64)}
-KINDS = "count sum mean min max var stddev quantile distinct first last user".split()
-HOLISTIC = ("quantile", "distinct")
-"""Kinds whose state grows with the values: exact, but not reduced to a constant size per pane."""
-
-_NUMERIC = ("sum", "mean", "var", "stddev", "quantile")
-_ORDERED = ("min", "max", "distinct")
-
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """One aggregate over a window: what it computes, of which expressions."""
+    """One aggregate over a window: a row of the registry, of which expressions.
+
+    `parameters` are the constants of the call; what is left out is filled in. A function that is
+    another word for one becomes that one.
+    """
 
     kind: str
     arguments: tuple[exp.Expression, ...] = ()
-    fraction: float | None = None
-    user: Aggregator | None = None
+    parameters: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        low, high = _ARITY.get(self.kind, (1, 1))
-        if self.kind not in KINDS:
-            raise QueryError("aggregate", "the kind must be known", self.kind, ", ".join(KINDS))
-        if not low <= len(self.arguments) <= high:
-            raise QueryError(
-                self.kind,
-                "takes one argument" if low else "takes at most one argument",
-                str(len(self.arguments)),
-            )
-        if self.kind == "quantile" and not (self.fraction is not None and 0 <= self.fraction <= 1):
-            raise QueryError("QUANTILE", "the fraction must be between 0 and 1", str(self.fraction))
-        if (self.kind == "user") != (self.user is not None):
-            raise QueryError("aggregate", "a user aggregate needs its Aggregator", self.kind)
+        definition = self.definition
+        if not definition.takes(len(self.arguments)):
+            raise QueryError(self.kind, definition.arity, str(len(self.arguments)))
+        kind, fixed = definition.means or (self.kind, ())
+        parameters = find(kind).completed((*self.parameters, *fixed))
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "parameters", parameters)
+
+    @property
+    def definition(self) -> AggregateFunction:
+        """The row of the registry."""
+        return find(self.kind)
 
     def __str__(self) -> str:
-        texts = (a.sql(dialect="spark", normalize_functions="lower") for a in self.arguments)
-        inside = ", ".join(texts)
-        if self.kind == "distinct":
-            return f"count(DISTINCT {inside})"
-        if self.kind == "quantile":
-            return f"quantile({inside}, {self.fraction!r})"
-        if self.user is not None:
-            return f"{self.user.name}({inside})"
-        return f"{self.kind}({inside or '*'})"
+        texts = [a.sql(dialect="spark", normalize_functions="lower") for a in self.arguments]
+        return self.definition.written(texts, self.parameters)
+
+    def over(self, arguments: Sequence[exp.Expression]) -> AggregateCall:
+        """The same of other expressions."""
+        return replace(self, arguments=tuple(arguments))
 
     def coerced(self, types: Sequence[pa.DataType]) -> AggregateCall:
         """The call with Spark's implicit casts of its arguments; illegal types are refused."""
-        arguments = tuple(
-            self._coerced_argument(a, t) for a, t in zip(self.arguments, types, strict=True)
-        )
-        return AggregateCall(self.kind, arguments, self.fraction, self.user)
+        given = zip(self.arguments, types, self.definition.arguments, strict=False)
+        return self.over([self._coerced_argument(*argument) for argument in given])
 
     def function(
         self, name: str, columns: tuple[str, ...], types: Sequence[pa.DataType]
     ) -> Function:
         """What the operator computes, over columns that hold the coerced arguments."""
-        first = types[0] if types else None
-        return Function(name, self.kind, columns, first, self.fraction, self.user)
+        return Function(name, self.kind, columns, tuple(types), self.parameters)
 
-    def _coerced_argument(self, argument: exp.Expression, type_: pa.DataType) -> exp.Expression:
-        if self.kind in _NUMERIC:
-            if pa.types.is_string(type_) or pa.types.is_null(type_):
-                return exp.cast(argument, "DOUBLE", dialect="spark")
-            if not (
-                pa.types.is_integer(type_)
-                or pa.types.is_floating(type_)
-                or pa.types.is_decimal(type_)
-            ):
-                raise QueryError(
-                    str(self),
-                    "the argument must be a number",
-                    type_name(type_),
-                    "CAST it to one, or use COUNT, MIN or MAX.",
-                )
-        if self.kind in _ORDERED and pa.types.is_nested(type_):
-            raise QueryError(str(self), "the argument must have an order", type_name(type_))
-        if pa.types.is_null(type_):
-            return exp.cast(argument, "STRING", dialect="spark")
-        return argument
+    def _coerced_argument(
+        self, argument: exp.Expression, type_: pa.DataType, rule: Rule
+    ) -> exp.Expression:
+        target = rule.target(type_)
+        if target is None:
+            raise QueryError(str(self), rule.requirement, self._got(argument, type_), rule.remedy)
+        if target == type_:
+            return argument
+        return exp.cast(argument, type_name(target), dialect="spark")
+
+    def _got(self, argument: exp.Expression, type_: pa.DataType) -> str:
+        """The type of a wrong argument; of several, also which one it is."""
+        name = type_name(type_)
+        if len(self.arguments) == 1:
+            return name
+        return f"{name} for {argument.sql(dialect='spark', normalize_functions='lower')}"
 
 
-def count(of: Argument | None = None) -> AggregateCall:
-    """The number of tuples, or of those in which the argument is not NULL."""
-    return AggregateCall("count", () if of is None else (to_node(of),))
+Builder = Callable[..., AggregateCall]
+"""What makes calls of one function: its columns first, then its parameters."""
 
 
-def count_distinct(of: Argument) -> AggregateCall:
-    """The number of different values that are not NULL; exact."""
-    return AggregateCall("distinct", (to_node(of),))
+@cache
+def builder(name: str) -> Builder:
+    """The function of Python that calls an aggregate of the registry: what `tidegate.name` is."""
+    definition = find_python(name)
+    if definition is None:
+        raise KeyError(name)
+    columns = _column_names(len(definition.arguments))
+    slots = (*columns, *(parameter.name for parameter in definition.parameters))
+
+    def build(*of: object, **named: object) -> AggregateCall:
+        given = dict(zip(slots, of, strict=False))
+        unknown = [key for key in named if key in given or key not in slots]
+        if unknown:
+            raise TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
+        if len(of) > len(slots):
+            raise QueryError(name, definition.arity, str(len(of)))
+        given |= named
+        arguments = tuple(to_node(given[c]) for c in columns if given.get(c) is not None)
+        parameters = tuple(given.get(p.name) for p in definition.parameters)
+        return AggregateCall(definition.name, arguments, parameters)
+
+    build.__signature__ = _signature(definition, columns)  # type: ignore[attr-defined]
+    build.__name__ = build.__qualname__ = name
+    build.__doc__ = definition.doc
+    return build
 
 
-def sum_(of: Argument) -> AggregateCall:
-    """The sum; of integers a bigint that fails on overflow, as in Spark."""
-    return AggregateCall("sum", (to_node(of),))
+def _column_names(count: int) -> tuple[str, ...]:
+    return ("of",) if count == 1 else tuple("xyzuvw"[:count])
 
 
-def mean(of: Argument) -> AggregateCall:
-    """The arithmetic mean."""
-    return AggregateCall("mean", (to_node(of),))
+def _signature(definition: AggregateFunction, columns: Sequence[str]) -> Signature:
+    """What `help` shows: the columns, then the parameters with their defaults."""
+    needed = None if definition.star else Slot.empty
+    slots = [_slot(name, Argument, needed) for name in columns]
+    for parameter in definition.parameters:
+        default = Slot.empty if parameter.default is None else parameter.default
+        slots.append(_slot(parameter.name, float, default))
+    return Signature(slots, return_annotation=AggregateCall)
 
 
-def min_(of: Argument) -> AggregateCall:
-    """The smallest value."""
-    return AggregateCall("min", (to_node(of),))
-
-
-def max_(of: Argument) -> AggregateCall:
-    """The greatest value; NaN is greater than any number, as in Spark."""
-    return AggregateCall("max", (to_node(of),))
-
-
-def var(of: Argument) -> AggregateCall:
-    """The sample variance; NULL for a single value."""
-    return AggregateCall("var", (to_node(of),))
-
-
-def stddev(of: Argument) -> AggregateCall:
-    """The sample standard deviation; NULL for a single value."""
-    return AggregateCall("stddev", (to_node(of),))
-
-
-def quantile(of: Argument, fraction: float) -> AggregateCall:
-    """The value below which this share lies, interpolated as Spark's `percentile` does; exact."""
-    return AggregateCall("quantile", (to_node(of),), float(fraction))
-
-
-def median(of: Argument) -> AggregateCall:
-    """The quantile at one half."""
-    return quantile(of, 0.5)
-
-
-def first(of: Argument) -> AggregateCall:
-    """The value of the first tuple in the total order, NULL included."""
-    return AggregateCall("first", (to_node(of),))
-
-
-def last(of: Argument) -> AggregateCall:
-    """The value of the last tuple in the total order, NULL included."""
-    return AggregateCall("last", (to_node(of),))
+def _slot(name: str, annotation: object, default: object) -> Slot:
+    return Slot(name, Slot.POSITIONAL_OR_KEYWORD, annotation=annotation, default=default)
 
 
 def aggregate(function: Aggregator, *of: Argument) -> AggregateCall:
     """The user's own aggregate over these arguments."""
     if not isinstance(function, Aggregator):
         raise QueryError("aggregate", "the function must be an Aggregator", repr(function))
-    return AggregateCall("user", tuple(to_node(a) for a in of), user=function)
+    return AggregateCall("user", tuple(to_node(a) for a in of), (function,))
 
 
-avg = mean
+approx_count_distinct = builder("approx_count_distinct")
+bool_and = builder("bool_and")
+bool_or = builder("bool_or")
+corr = builder("corr")
+count = builder("count")
+count_distinct = builder("count_distinct")
+count_if = builder("count_if")
+covar_pop = builder("covar_pop")
+covar_samp = builder("covar_samp")
+first = builder("first")
+last = builder("last")
+max_ = builder("max")
+max_by = builder("max_by")
+mean = avg = builder("mean")
+median = builder("median")
+min_ = builder("min")
+min_by = builder("min_by")
+quantile = builder("quantile")
+stddev = builder("stddev")
+sum_ = builder("sum")
+var = builder("var")

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError, likely, near
 from tidegate.expression.tree import Column, Expr, Literal
+from tidegate.operate.aggregate.registry import find_sql
 from tidegate.query import operator
 from tidegate.query.coercion import (
     BOOL,
@@ -316,7 +317,7 @@ class _Binder:
         return same[0] if same else None
 
     def _unknown(self, node: exp.Expr, name: str) -> QueryError:
-        if isinstance(node, exp.AggFunc):
+        if isinstance(node, exp.AggFunc) or find_sql(name) is not None:
             return QueryError(
                 self.where,
                 "an aggregate must stand in the select list of a windowed query or in HAVING",

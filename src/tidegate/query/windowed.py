@@ -165,5 +165,4 @@ def aggregate_of(node: Node) -> Aggregate:
 
 
 def _canonical_call(call: AggregateCall, names: tuple[str, ...]) -> AggregateCall:
-    arguments = tuple(canonical(a, names, str(call)) for a in call.arguments)
-    return AggregateCall(call.kind, arguments, call.fraction, call.user)
+    return call.over([canonical(a, names, str(call)) for a in call.arguments])

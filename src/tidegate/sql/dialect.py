@@ -14,6 +14,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from tidegate.errors import QueryError
+from tidegate.operate.aggregate.registry import TABLE
 from tidegate.query.window import duration_us, unit_us
 from tidegate.sql.slip import STATEMENTS, refuse_slips
 from tidegate.sql.syntax import (
@@ -39,15 +40,38 @@ _PLAIN = {
 }
 
 
+_OF_SEVERAL = tuple(name for f in TABLE if len(f.arguments) > 1 for name in f.sql)
+"""Aggregates of several columns. sqlglot has a place for each of them, and where one is missing or
+too many are there it says so without naming the function; here they are calls like others."""
+
+
+def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """A call with its arguments in a plain list, however many there are."""
+    return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
+
+
 class TidegateParser(SparkParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
         **SparkParser.FUNCTIONS,
+        **{name: _call(name) for name in _OF_SEVERAL},
         "MEAN": exp.Avg.from_arg_list,
         "VAR": exp.Variance.from_arg_list,
         "STD": exp.Stddev.from_arg_list,
         "STDDEV_SAMP": exp.Stddev.from_arg_list,
+    }
+
+    FUNCTION_PARSERS = {
+        name: parser
+        for name, parser in SparkParser.FUNCTION_PARSERS.items()
+        if name not in _OF_SEVERAL
+    }
+
+    NO_PAREN_FUNCTION_PARSERS = {  # ANY(p) is an aggregate in Spark
+        name: parser
+        for name, parser in SparkParser.NO_PAREN_FUNCTION_PARSERS.items()
+        if name != "ANY"
     }
 
     TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.operate.aggregate.definition import AggregateFunction, Parameter
+from tidegate.operate.aggregate.registry import find_sql, sql_names
 from tidegate.query.aggregate import AggregateCall
 
-_KINDS: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "mean",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Variance: "var",
-    exp.Stddev: "stddev",
-    exp.StddevSamp: "stddev",
-    exp.Median: "quantile",
-    exp.Quantile: "quantile",
-    exp.First: "first",
-    exp.FirstValue: "first",
-    exp.Last: "last",
-    exp.LastValue: "last",
-}
-NAMES = (
-    "COUNT SUM AVG MEAN MIN MAX VAR VARIANCE VAR_SAMP STDDEV STDDEV_SAMP STD MEDIAN QUANTILE "
-    "PERCENTILE FIRST FIRST_VALUE LAST LAST_VALUE"
-).split()
-
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
-AGGREGATES = (exp.AggFunc, *_WRAPPERS)
 
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate call, with whatever is written around it."""
-    return isinstance(node, AGGREGATES)
+    return isinstance(node, (exp.AggFunc, *_WRAPPERS)) or _definition(node) is not None
 
 
 def has_aggregate(node: exp.Expr) -> bool:
     """Whether an aggregate call is somewhere in an expression."""
-    return node.find(*AGGREGATES) is not None
+    return any(is_aggregate(part) for part in node.walk())
+
+
+def inside_aggregate(node: exp.Expr) -> bool:
+    """Whether a part of an expression stands in an aggregate call."""
+    above = node.parent
+    while above is not None and not is_aggregate(above):
+        above = above.parent
+    return above is not None
 
 
 def aggregate_name(node: exp.Expr) -> str:
@@ -59,12 +49,11 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
         node = node.this
     if isinstance(node, exp.IgnoreNulls):
         raise UnavailableError(name, "IGNORE NULLS is not available yet")
-    kind = _KINDS.get(type(node))
-    if kind is None:
+    function = _definition(node)
+    if function is None:
         raise unknown_aggregate(name, "SELECT")
-    distinct = isinstance(node.this, exp.Distinct)
-    arguments = tuple(node.this.expressions) if distinct else _arguments(node)
-    for inner in (*arguments, *([condition] if condition is not None else [])):
+    given, distinct = _given(node)
+    for inner in (*given, *([condition] if condition is not None else [])):
         if has_aggregate(inner):
             raise QueryError(
                 name,
@@ -72,27 +61,51 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
                 inner.sql(dialect="spark"),
                 "Aggregate in a subquery first.",
             )
-    if len(arguments) > 1:
-        raise QueryError(name, "takes one argument", str(len(arguments)))
-    if distinct and kind not in ("count", "min", "max"):
+    arguments = given[: len(function.arguments)]
+    constants = given[len(function.arguments) :]
+    if not function.takes(len(arguments)) or len(constants) > len(function.parameters):
+        raise QueryError(name, function.arity, str(len(given)))
+    if distinct and function.distinct is None:
         raise UnavailableError(f"{name}(DISTINCT)", "is not available yet")
-    if distinct and kind == "count":
-        kind = "distinct"
-    if kind == "count" and arguments and _never_null(arguments[0]):
+    if function.star and not distinct and all(map(_never_null, arguments)):
         arguments = ()
     if condition is not None:
-        arguments = _filtered(kind, name, arguments, condition)
-    return AggregateCall(kind, arguments, _fraction(node) if kind == "quantile" else None)
+        arguments = _filtered(function, name, arguments, condition)
+    kind = function.distinct if distinct and function.distinct else function.name
+    pairs = zip(function.parameters, constants, strict=False)
+    parameters = tuple(_constant(function, parameter, node) for parameter, node in pairs)
+    return AggregateCall(kind, arguments, parameters)
 
 
 def unknown_aggregate(name: str, where: str) -> QueryError:
     """What to say of an aggregate that is not there."""
-    return QueryError(where, "no aggregate has this name", name, near(name, NAMES))
+    return QueryError(where, "no aggregate has this name", name, near(name, sql_names()))
 
 
-def _arguments(node: exp.Expression) -> tuple[exp.Expression, ...]:
-    first = [] if isinstance(node.this, exp.Star) or node.this is None else [node.this]
-    return (*first, *(node.args.get("expressions") or ()))
+def _definition(node: exp.Expr) -> AggregateFunction | None:
+    """The row of the registry for a call, under any name that sqlglot has for it."""
+    names: Sequence[str] = ()
+    if isinstance(node, exp.Anonymous):
+        names = (node.name,)
+    elif isinstance(node, exp.AggFunc):
+        names = node.sql_names()
+    return next((found for name in names if (found := find_sql(name))), None)
+
+
+def _given(node: exp.Expr) -> tuple[tuple[exp.Expression, ...], bool]:
+    """What stands between the parentheses in its order, but for a star; whether it is DISTINCT."""
+    slots = ("expressions",) if isinstance(node, exp.Anonymous) else tuple(node.arg_types)
+    found: list[exp.Expression] = []
+    distinct = False
+    for slot in slots:
+        value = node.args.get(slot)
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, exp.Distinct):
+                distinct = True
+                found += part.expressions
+            elif isinstance(part, exp.Expression) and not isinstance(part, exp.Star):
+                found.append(part)
+    return tuple(found), distinct
 
 
 def _never_null(node: exp.Expression) -> bool:
@@ -100,23 +113,22 @@ def _never_null(node: exp.Expression) -> bool:
 
 
 def _filtered(
-    kind: str, name: str, arguments: tuple[exp.Expression, ...], condition: exp.Expression
+    function: AggregateFunction,
+    name: str,
+    arguments: tuple[exp.Expression, ...],
+    condition: exp.Expression,
 ) -> tuple[exp.Expression, ...]:
-    """FILTER (WHERE c) as an argument that is NULL where c is not true."""
-    if kind in ("first", "last"):
+    """FILTER (WHERE c) as arguments that are NULL where c is not true."""
+    if not function.skips_null:
         raise UnavailableError(name, "FILTER is not available yet")
-    value = arguments[0] if arguments else exp.Literal.number(1)
-    return (exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())]),)
+    return tuple(
+        exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
+        for value in arguments or (exp.Literal.number(1),)
+    )
 
 
-def _fraction(node: exp.Expression) -> float:
-    if isinstance(node, exp.Median):
-        return 0.5
-    fraction = node.args.get("quantile")
-    if not isinstance(fraction, exp.Literal) or fraction.is_string:
-        raise QueryError(
-            "QUANTILE",
-            "the fraction must be a number between 0 and 1",
-            "nothing" if fraction is None else fraction.sql(dialect="spark"),
-        )
-    return float(fraction.name)
+def _constant(function: AggregateFunction, parameter: Parameter, node: exp.Expression) -> float:
+    """A parameter as a number; it must be written as one."""
+    if not isinstance(node, exp.Literal) or node.is_string:
+        raise QueryError(function.where, parameter.kind, node.sql(dialect="spark"))
+    return float(node.name)

@@ -11,9 +11,9 @@ from tidegate.errors import QueryError, near
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.name import WINDOW, NamedExpr, canonical, column, find_name, spark_name
 from tidegate.sql.function import (
-    AGGREGATES,
     aggregate_name,
     has_aggregate,
+    inside_aggregate,
     is_aggregate,
     read_aggregate,
     unknown_aggregate,
@@ -79,7 +79,7 @@ class Grouping:
         aliases = [n for n, _ in self.items]
         root = exp.Paren(this=expression.copy())
         for node in list(root.find_all(exp.Column)):
-            if node.find_ancestor(*AGGREGATES):
+            if inside_aggregate(node):
                 continue
             if columns_first and any(k == node for _, k in self.keys):
                 continue
@@ -121,8 +121,7 @@ class Grouping:
 
     def _call(self, node: exp.Expression) -> str:
         call = read_aggregate(node)
-        arguments = tuple(canonical(a, self.names, aggregate_name(node)) for a in call.arguments)
-        call = AggregateCall(call.kind, arguments, call.fraction, call.user)
+        call = call.over([canonical(a, self.names, aggregate_name(node)) for a in call.arguments])
         for name, known in self.calls:
             if known == call:
                 return name
@@ -153,7 +152,7 @@ class Grouping:
         """A function nobody knows over a column that is not grouped is a misspelt aggregate."""
         grouped = [k for _, k in self.keys]
         for inner in node.find_all(exp.Column):
-            if inner not in grouped and not inner.find_ancestor(*AGGREGATES):
+            if inner not in grouped and not inside_aggregate(inner):
                 raise unknown_aggregate(node.name.upper(), where)
 
     def _item_name(self, expression: exp.Expression) -> str | None:

@@ -235,9 +235,53 @@ MISTAKES = {
         message=(
             "SELECT: no aggregate has this name; got AVERAGE. Did you mean AVG? There are: "
             "COUNT, SUM, AVG, MEAN, MIN, MAX, VAR, VARIANCE, VAR_SAMP, STDDEV, STDDEV_SAMP, "
-            "STD, MEDIAN, QUANTILE, PERCENTILE, FIRST, FIRST_VALUE, LAST, LAST_VALUE."
+            "STD, MEDIAN, QUANTILE, PERCENTILE, FIRST, FIRST_VALUE, LAST, LAST_VALUE, MIN_BY, ..."
         ),
         sql="SELECT AVERAGE(fare) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "aggregate of two arguments misspelt": Mistake(
+        message=(
+            "SELECT: no aggregate has this name; got COVAR_SAMPLE. Did you mean COVAR_SAMP or "
+            "VAR_SAMP or COVAR_POP? There are: COUNT, SUM, AVG, MEAN, MIN, MAX, VAR, VARIANCE, "
+            "VAR_SAMP, STDDEV, STDDEV_SAMP, STD, MEDIAN, QUANTILE, PERCENTILE, FIRST, "
+            "FIRST_VALUE, LAST, LAST_VALUE, MIN_BY, ..."
+        ),
+        sql="SELECT COVAR_SAMPLE(fare, fare) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "aggregate with an argument too few": Mistake(
+        message="CORR: takes two arguments; got 1.",
+        sql="SELECT CORR(fare) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "aggregate with an argument too many": Mistake(
+        message="MAX_BY: takes two arguments; got 3.",
+        sql="SELECT MAX_BY(route, fare, 2) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "aggregate of two arguments over dates": Mistake(
+        message=(
+            "covar_pop(ts, fare): the argument must be a number; got timestamp for ts. CAST it to "
+            "one, or use COUNT, MIN or MAX."
+        ),
+        sql="SELECT COVAR_POP(ts, fare) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "aggregate of a condition over a number": Mistake(
+        message=(
+            "count_if(fare): the argument must be boolean; got double. Compare it with something."
+        ),
+        sql="SELECT COUNT_IF(fare) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "relative standard deviation out of bounds": Mistake(
+        message=(
+            "APPROX_COUNT_DISTINCT: the relative standard deviation must be between 0.001 and "
+            "0.39; got 0.5."
+        ),
+        sql="SELECT APPROX_COUNT_DISTINCT(route, 0.5) AS n FROM rides [RANGE 10 SECONDS]",
+    ),
+    "relative standard deviation that is a column": Mistake(
+        message=(
+            "APPROX_COUNT_DISTINCT: the relative standard deviation must be a number between "
+            "0.001 and 0.39; got fare."
+        ),
+        sql="SELECT APPROX_COUNT_DISTINCT(route, fare) AS n FROM rides [RANGE 10 SECONDS]",
     ),
     "function misspelt": Mistake(
         message=(

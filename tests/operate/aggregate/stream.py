@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from tests.oracle.function import About
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.pane import AggregateSpec, Function, close, fold, merge, needed_from
 from tidegate.operate.aggregate.user import Aggregator, State
@@ -39,11 +40,16 @@ POOLS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "price": (DECIMAL, [None, *map(Decimal, ("0.000", "1.005", "-3.250", "999999999.999"))]),
 }
 
-ANY = ("min", "max", "first", "last", "distinct", "count")
+ANY = ("min", "max", "first", "last", "distinct", "count", "approx_count_distinct")
 NUMERIC = ("sum", "mean", "var", "stddev", "quantile")
 NUMBERS = ("int", "small", "float", "single", "wild", "price")
-COMBINATIONS = [(kind, x) for x in POOLS for kind in ANY]
+COMBINATIONS: list[tuple[str, ...]] = [(kind, x) for x in POOLS for kind in ANY]
 COMBINATIONS += [(kind, x) for x in NUMBERS for kind in NUMERIC]
+COMBINATIONS += [(kind, "flag") for kind in ("bool_and", "bool_or", "count_if")]
+PAIRS = [(kind, x, y) for kind in ("min_by", "max_by") for x in POOLS for y in POOLS]
+PAIRS += [
+    (kind, x, y) for kind in ("corr", "covar_samp", "covar_pop") for x in NUMBERS for y in NUMBERS
+]
 
 
 def by_hash(buckets: int) -> Router:
@@ -82,16 +88,23 @@ def sum_of_products(arguments: list[tuple[Any, ...]]) -> int:
     return sum((x or 0) % 1000 * ((y or 0) % 1000) + 1 for x, y in arguments)
 
 
+def fraction_of(kind: str, fraction: float) -> tuple[float, ...]:
+    """The parameters of a function: a quantile has one."""
+    return (fraction,) if kind == "quantile" else ()
+
+
 @st.composite
 def functions(draw: st.DrawFn) -> tuple[Function, ...]:
-    chosen = draw(st.lists(st.sampled_from(COMBINATIONS), min_size=1, max_size=6))
+    which = st.sampled_from(COMBINATIONS) | st.sampled_from(PAIRS)
+    chosen = draw(st.lists(which, min_size=1, max_size=6))
     fraction = draw(st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
-    made = [
-        Function(f"a{i}", kind, (x,), POOLS[x][0], fraction if kind == "quantile" else None)
-        for i, (kind, x) in enumerate(chosen)
-    ]
-    made.append(Function("n", "count", (), None))
-    made.append(Function("u", "user", ("int", "small"), pa.int64(), user=SumOfProducts()))
+    made = []
+    for i, (kind, *columns) in enumerate(chosen):
+        types = tuple(POOLS[x][0] for x in columns)
+        made.append(Function(f"a{i}", kind, tuple(columns), types, fraction_of(kind, fraction)))
+    made.append(Function("n", "count"))
+    types = (POOLS["int"][0], POOLS["small"][0])
+    made.append(Function("u", "user", ("int", "small"), types, (SumOfProducts(),)))
     return tuple(made)
 
 
@@ -127,6 +140,19 @@ def table(spec: AggregateSpec, rows: list[dict[str, Any]]) -> pa.Table:
     fields = [(n, pa.int64()) for n in ("ts", "src", "seq")]
     schema = pa.schema([*fields, *spec.keys, *((x, POOLS[x][0]) for x in used)])
     return pa.Table.from_pylist(rows, schema=schema)
+
+
+def same(mine: Any, twin: Any, function: Function | None) -> bool:
+    """Equal to the bit, except sums of floats: to 1e-12, or the rounding of the largest term."""
+    if isinstance(mine, float) and isinstance(twin, float):
+        if math.isnan(mine) or math.isnan(twin):
+            return math.isnan(mine) and math.isnan(twin)
+        if isinstance(twin, About):
+            return abs(mine - twin) <= twin.within
+        if function is not None and function.kind in ("sum", "mean", "var", "stddev"):
+            return math.isclose(mine, twin, rel_tol=1e-12, abs_tol=1e-8)
+        return mine == twin and math.copysign(1, mine) == math.copysign(1, twin)
+    return type(mine) is type(twin) and bool(mine == twin)
 
 
 def lines(closed: pa.Table) -> list[tuple[Any, ...]]:

@@ -20,9 +20,11 @@ from tests.operate.aggregate.stream import (
     Course,
     by_hash,
     courses,
+    fraction_of,
     lines,
     rows_for,
     run,
+    same,
     specs,
     sum_of_products,
     table,
@@ -41,17 +43,6 @@ from tidegate.operate.aggregate.pane import (
 )
 
 USERS = {"u": sum_of_products}
-
-
-def same(mine: Any, twin: Any, function: Function | None) -> bool:
-    """Equal to the bit, except sums of floats: to 1e-12, or the rounding of the largest term."""
-    if isinstance(mine, float) and isinstance(twin, float):
-        if math.isnan(mine) or math.isnan(twin):
-            return math.isnan(mine) and math.isnan(twin)
-        if function is not None and function.kind in ("sum", "mean", "var", "stddev"):
-            return math.isclose(mine, twin, rel_tol=1e-12, abs_tol=1e-8)
-        return mine == twin and math.copysign(1, mine) == math.copysign(1, twin)
-    return type(mine) is type(twin) and bool(mine == twin)
 
 
 def check(spec: AggregateSpec, mine: list[tuple[Any, ...]], twin: list[tuple[Any, ...]]) -> None:
@@ -112,7 +103,7 @@ def test_partials_have_the_declared_schema_order_and_places(data: st.DataObject)
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(-200, 200))
 def test_the_pane_numbers_of_a_frontier(a: int, b: int, frontier: int) -> None:
-    spec = AggregateSpec(max(a, b), min(a, b), (), (Function("n", "count", (), None),))
+    spec = AggregateSpec(max(a, b), min(a, b), (), (Function("n", "count"),))
     w = spec.pane_us
     assert sealed_before(spec, frontier) == min(
         p for p in range(-300, 300) if (p + 1) * w > frontier
@@ -126,7 +117,7 @@ def test_the_pane_numbers_of_a_frontier(a: int, b: int, frontier: int) -> None:
 
 
 def test_the_infinite_frontiers_seal_and_need_nothing_or_everything() -> None:
-    spec = AggregateSpec(10, 3, (), (Function("n", "count", (), None),))
+    spec = AggregateSpec(10, 3, (), (Function("n", "count"),))
     for function in (sealed_before, needed_from):
         assert function(spec, MIN_US) == MIN_US
         assert function(spec, MAX_US) == MAX_US
@@ -138,12 +129,17 @@ def measured(rows: int, seed: int) -> tuple[AggregateSpec, pa.Table]:
     keys = np.minimum(chance.geometric(0.01, rows), 300)
     values = chance.normal(size=rows) * 10.0 ** chance.integers(-6, 6, rows)
     kinds = ("sum", "mean", "var", "stddev", "quantile", "distinct", "min", "last")
-    functions = tuple(
-        Function(f"a{i}", kind, ("x",), pa.float64(), 0.3) for i, kind in enumerate(kinds)
-    )
-    spec = AggregateSpec(6000, 2000, (("k", pa.int64()),), functions)
+    kinds += ("approx_count_distinct",)
+    functions = [
+        Function(f"a{i}", kind, ("x",), (pa.float64(),), fraction_of(kind, 0.3))
+        for i, kind in enumerate(kinds)
+    ]
+    for kind in ("corr", "covar_samp", "covar_pop", "min_by", "max_by"):
+        functions.append(Function(f"a_{kind}", kind, ("x", "y"), (pa.float64(),) * 2))
+    spec = AggregateSpec(6000, 2000, (("k", pa.int64()),), tuple(functions))
     ts = np.sort(chance.integers(0, 30000, rows))
     columns = {"ts": ts, "k": keys, "x": values, "src": np.zeros(rows, np.int64)}
+    columns["y"] = np.round(chance.normal(size=rows), 1)
     return spec, pa.table({**columns, "seq": np.arange(rows)})
 
 
@@ -178,7 +174,7 @@ def test_windows_closed_one_by_one_have_the_same_bits_as_closed_at_once() -> Non
 
 
 def test_panes_are_added_in_time_order_however_they_are_stored() -> None:
-    spec = AggregateSpec(9, 8, (), (Function("a", "sum", ("x",), pa.float64()),))
+    spec = AggregateSpec(9, 8, (), (Function("a", "sum", ("x",), (pa.float64(),)),))
     values = [1.0, 1e16, -1e16, 3.0, 0.1, 1e15, 7.0, -1e15]
     panes = fold(spec, pa.table({"ts": np.arange(8), "x": values}), by_hash(4))
     expected = 0.0
@@ -190,7 +186,9 @@ def test_panes_are_added_in_time_order_however_they_are_stored() -> None:
 
 
 def test_windows_of_thousands_of_panes_do_not_feel_their_neighbours() -> None:
-    functions = tuple(Function(f"a_{k}", k, ("x",), pa.float64()) for k in ("sum", "mean", "var"))
+    functions = tuple(
+        Function(f"a_{k}", k, ("x",), (pa.float64(),)) for k in ("sum", "mean", "var")
+    )
     spec = AggregateSpec(6000, 5999, (("k", pa.int64()),), functions)
     chance = np.random.default_rng(8)
     ts, keys = np.repeat(np.arange(6000), 5), np.tile(np.arange(5), 6000)
@@ -215,7 +213,8 @@ def test_many_windows_are_expanded_in_steps(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def one_group(kind: str, values: list[Any] | np.ndarray[Any, Any], type_: pa.DataType) -> Any:
-    spec = AggregateSpec(10, 10, (), (Function("a", kind, ("x",), type_, 0.5),))
+    function = Function("a", kind, ("x",), (type_,), fraction_of(kind, 0.5))
+    spec = AggregateSpec(10, 10, (), (function,))
     column = pa.array(values, type_)
     zeros = np.zeros(len(column), np.int64)
     rows = pa.table({"ts": zeros, "src": zeros, "seq": np.arange(len(column)), "x": column})
@@ -233,7 +232,7 @@ def test_the_variance_of_large_close_numbers_keeps_its_digits() -> None:
     values = 1e9 + np.tile([4.0, 7.0, 13.0, 16.0], 5000)
     expected = 22.5 * 20_000 / 19_999
     assert math.isclose(one_group("var", values, pa.float64()), expected, rel_tol=1e-9)
-    spec = AggregateSpec(10, 10, (), (Function("a", "var", ("x",), pa.float64()),))
+    spec = AggregateSpec(10, 10, (), (Function("a", "var", ("x",), (pa.float64(),)),))
     zeros = np.zeros(len(values), np.int64)
     rows = pa.table({"ts": zeros, "x": values})
     parts = [fold(spec, rows.slice(i, 1000), by_hash(1)) for i in range(0, len(values), 1000)]
@@ -304,21 +303,23 @@ def test_a_spec_pickles_and_compares_by_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "type_", "fraction", "message"),
+    ("kind", "types", "parameters", "message"),
     [
-        ("summ", pa.int64(), None, "Did you mean sum"),
-        ("sum", pa.string(), None, "SUM: a numeric argument is required; got string"),
-        ("stddev", pa.bool_(), None, "STDDEV: a numeric argument is required; got boolean"),
-        ("quantile", pa.int64(), 1.5, "QUANTILE: the fraction must lie from 0 to 1; got 1.5"),
-        ("min", pa.list_(pa.int64()), None, "MIN: a type that can be compared is required"),
-        ("mean", None, None, "exactly one argument with a type is required"),
+        ("summ", (pa.int64(),), (), "Did you mean sum"),
+        ("sum", (pa.string(),), (), "SUM: the argument must be a number; got string"),
+        ("stddev", (pa.bool_(),), (), "STDDEV: the argument must be a number; got boolean"),
+        ("quantile", (pa.int64(),), (1.5,), "QUANTILE: the fraction must be between 0 and 1; got"),
+        ("quantile", (pa.int64(),), (), "the fraction must be a number between 0 and 1; got nothi"),
+        ("min", (pa.list_(pa.int64()),), (), "MIN: the argument must have an order; got list"),
+        ("mean", (), (), "AVG: every argument must have a type; got 1 arguments and 0 types"),
+        ("mean", (pa.int64(),), (0.5,), "AVG: takes one argument; got 1 parameters"),
     ],
 )
 def test_what_cannot_be_computed_cannot_be_made(
-    kind: str, type_: pa.DataType | None, fraction: float | None, message: str
+    kind: str, types: tuple[pa.DataType, ...], parameters: tuple[float, ...], message: str
 ) -> None:
     with pytest.raises(QueryError, match=message.replace(".", r"\.")):
-        Function("a", kind, ("x",), type_, fraction)
+        Function("a", kind, ("x",), types, parameters)
 
 
 def test_a_window_must_slide_and_keys_must_compare() -> None:
@@ -330,7 +331,7 @@ def test_a_window_must_slide_and_keys_must_compare() -> None:
 
 def test_every_pool_can_be_a_key_alone() -> None:
     for type_, pool in POOLS.values():
-        spec = AggregateSpec(4, 2, (("k", type_),), (Function("n", "count", (), None),))
+        spec = AggregateSpec(4, 2, (("k", type_),), (Function("n", "count"),))
         rows = [{"ts": i % 5, "src": 0, "seq": i, "k": v} for i, v in enumerate(pool * 2)]
         fields = [(n, pa.int64()) for n in ("ts", "src", "seq")]
         made = pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("k", type_)]))
@@ -339,7 +340,7 @@ def test_every_pool_can_be_a_key_alone() -> None:
 
 
 def test_a_course_without_cuts_is_the_plain_run() -> None:
-    spec = AggregateSpec(4, 4, (), (Function("n", "count", (), None),))
+    spec = AggregateSpec(4, 4, (), (Function("n", "count"),))
     rows = [{"ts": i, "src": 0, "seq": i} for i in range(9)]
     tables = run(spec, rows, Course([], 0, [0], []))
     assert [lines(t) for t in tables] == [[(0, 4, 4), (4, 8, 4), (8, 12, 1)]]

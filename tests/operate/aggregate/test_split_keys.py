@@ -112,12 +112,12 @@ SPEC = AggregateSpec(
     5,
     (("k", pa.string()),),
     (
-        Function("s", "sum", ("x",), pa.int64()),
-        Function("n", "count", (), None),
-        Function("m", "max", ("x",), pa.int64()),
-        Function("d", "distinct", ("x",), pa.int64()),
-        Function("q", "quantile", ("x",), pa.int64(), 0.5),
-        Function("f", "first", ("x",), pa.int64()),
+        Function("s", "sum", ("x",), (pa.int64(),)),
+        Function("n", "count"),
+        Function("m", "max", ("x",), (pa.int64(),)),
+        Function("d", "distinct", ("x",), (pa.int64(),)),
+        Function("q", "quantile", ("x",), (pa.int64(),), (0.5,)),
+        Function("f", "first", ("x",), (pa.int64(),)),
     ),
 )
 tuples = st.tuples(st.integers(-20, 40), st.sampled_from(["a", "b", None]), st.integers(0, 5))

@@ -40,7 +40,7 @@ class Longest(Aggregator):
 
 
 def spec_of(user: Aggregator, arguments: tuple[str, ...] = ("x",)) -> AggregateSpec:
-    function = Function("a", "user", arguments, pa.string(), user=user)
+    function = Function("a", "user", arguments, (pa.string(),) * len(arguments), (user,))
     return AggregateSpec(4, 2, (("k", pa.int64()),), (function,))
 
 
@@ -131,6 +131,6 @@ def test_a_class_without_state_is_refused_when_the_query_is_made() -> None:
         result = pa.int64()
 
     with pytest.raises(QueryError, match="Stateless: the class must say its state"):
-        Function("a", "user", (), None, user=Stateless())
-    with pytest.raises(QueryError, match="an Aggregator is required"):
-        Function("a", "user", (), None)
+        Function("a", "user", parameters=(Stateless(),))
+    with pytest.raises(QueryError, match="a user aggregate needs its Aggregator"):
+        Function("a", "user")

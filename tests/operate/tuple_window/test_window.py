@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from tests.operate.aggregate.stream import (
     NAN,
     POOLS,
+    fraction_of,
     functions,
     lines,
     rows_for,
+    same,
     sum_of_products,
 )
 from tests.oracle.tuple_window import tuple_windows
@@ -31,9 +33,11 @@ from tidegate.route.bucket import bucket_of
 
 USERS = {"u": sum_of_products}
 BUCKETS = 4
-COUNT = (Function("n", "count", (), None),)
+COUNT = (Function("n", "count"),)
 FLOATS = ("sum", "mean", "var", "stddev")
-KINDS = (*FLOATS, "quantile", "distinct", "min", "max", "first", "last", "count")
+PAIRS = ("corr", "covar_samp", "covar_pop", "min_by", "max_by")
+KINDS = (*FLOATS, *PAIRS, "quantile", "distinct", "min", "max", "first", "last", "count")
+KINDS += ("approx_count_distinct",)
 
 
 @st.composite
@@ -71,17 +75,6 @@ def in_order(results: pa.Table) -> pa.Table:
 
 def triggers(results: pa.Table) -> list[tuple[Any, ...]]:
     return [line[-3:] for line in lines(results)]
-
-
-def same(mine: Any, twin: Any, function: Function | None) -> bool:
-    """Equal to the bit, except sums of floats: to 1e-12, or the rounding of the largest term."""
-    if isinstance(mine, float) and isinstance(twin, float):
-        if math.isnan(mine) or math.isnan(twin):
-            return math.isnan(mine) and math.isnan(twin)
-        if function is not None and function.kind in FLOATS:
-            return math.isclose(mine, twin, rel_tol=1e-12, abs_tol=1e-8)
-        return mine == twin and math.copysign(1, mine) == math.copysign(1, twin)
-    return type(mine) is type(twin) and bool(mine == twin)
 
 
 def check(spec: TupleSpec, mine: list[tuple[Any, ...]], twin: list[tuple[Any, ...]]) -> None:
@@ -212,7 +205,7 @@ def test_null_and_nan_are_groups_and_the_zeros_are_one() -> None:
 
 
 def test_tuples_of_one_time_count_in_the_order_of_source_and_sequence() -> None:
-    chosen = tuple(Function(f"a_{k}", k, ("int",), pa.int64()) for k in ("first", "last"))
+    chosen = tuple(Function(f"a_{k}", k, ("int",), (pa.int64(),)) for k in ("first", "last"))
     spec = spec_of(2, 2, (), chosen)
     places = [(1, 0), (0, 7), (0, 3), (1, -1)]
     rows = [{"ts": 5, "src": s, "seq": q, "int": i} for i, (s, q) in enumerate(places)]
@@ -227,12 +220,19 @@ def measured(rows: int, groups: int, seed: int) -> pa.Table:
     zeros = np.zeros(rows, np.int64)
     columns = {"bucket": zeros.astype(np.int32), "ts": np.sort(chance.integers(0, rows, rows))}
     columns |= {"src": zeros, "seq": np.arange(rows), "k": chance.integers(0, groups, rows)}
-    return pa.table(columns).append_column("x", pa.array(values, mask=chance.random(rows) < 0.02))
+    made = pa.table(columns).append_column("x", pa.array(values, mask=chance.random(rows) < 0.02))
+    other = np.round(chance.normal(size=rows), 1)
+    return made.append_column("y", pa.array(other, mask=chance.random(rows) < 0.02))
 
 
 def measures(rows: int, slide: int, kinds: tuple[str, ...] = KINDS) -> TupleSpec:
-    chosen = tuple(Function(f"a_{k}", k, ("x",), pa.float64(), 0.3) for k in kinds)
-    return TupleSpec(rows, slide, (("k", pa.int64()),), (("x", pa.float64()),), chosen)
+    chosen = []
+    for k in kinds:
+        columns = ("x", "y") if k in PAIRS else ("x",)
+        types = (pa.float64(),) * len(columns)
+        chosen.append(Function(f"a_{k}", k, columns, types, fraction_of(k, 0.3)))
+    arguments = (("x", pa.float64()), ("y", pa.float64()))
+    return TupleSpec(rows, slide, (("k", pa.int64()),), arguments, tuple(chosen))
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def climb(arguments: list[tuple[Any, ...]]) -> int:
     ("rows", "slide"), [(20, 10), (20, 7), (9000, 3000), (9000, 4500), (9000, 8999)]
 )
 def test_tuples_are_folded_and_merged_in_the_total_order(rows: int, slide: int) -> None:
-    chosen = (Function("u", "user", ("x",), pa.int64(), user=Climb()),)
+    chosen = (Function("u", "user", ("x",), (pa.int64(),), (Climb(),)),)
     spec = TupleSpec(rows, slide, (), (("x", pa.int64()),), chosen)
     size = 2 * rows
     values = np.random.default_rng(rows).integers(0, 1000, size)

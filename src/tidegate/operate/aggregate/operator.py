@@ -110,8 +110,8 @@ class WindowAggregate(Operator):
         spec = self.spec
         panes = spec.range_us // spec.pane_us
         lines = [f"panes: {duration_text(spec.pane_us)}, {panes} per window"]
-        constant = [_call(f, texts) for f in spec.functions if not _keeps_values(f)]
-        holistic = [_call(f, texts) for f in spec.functions if _keeps_values(f)]
+        constant = [_call(f, texts) for f in spec.functions if not f.definition.holistic]
+        holistic = [_call(f, texts) for f in spec.functions if f.definition.holistic]
         if constant:
             lines.append(f"pre-aggregated per pane on the map side: {', '.join(constant)}")
         if holistic:
@@ -182,16 +182,8 @@ def _window(spec: AggregateSpec) -> str:
     return window_text(spec.range_us, spec.slide_us)
 
 
-def _keeps_values(function: Function) -> bool:
-    """Whether its state grows with the values: exact, but of no constant size per pane."""
-    return any(pa.types.is_list(type_) for _, type_ in function.state)
-
-
 def _call(function: Function, texts: Mapping[str, str]) -> str:
     """A function by its arguments as the query writes them."""
     given = [texts.get(a, a).replace("`", "") for a in function.arguments]
-    given += [str(function.fraction)] if function.fraction is not None else []
-    if not given and function.kind == "count":
-        given = ["*"]
-    kind = function.kind if function.user is None else function.user.name
-    return f"{kind}({', '.join(given)})"
+    star = ["*"] if not given and function.definition.star else []
+    return f"{function.title}({', '.join([*given, *star, *function.shown])})"

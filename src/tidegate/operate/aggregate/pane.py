@@ -105,9 +105,9 @@ class AggregateSpec:
 def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     """Partials of rows in any order, sorted by (bucket, pane, keys NULL first).
 
-    `rows` has `ts` (int64 microseconds), the key and argument columns, and for FIRST and LAST
-    also `src` and `seq`. What is routed is a key, or, where keys are split, a partial weighted by
-    its tuples. Costs O(rows) unless a function keeps lists, which are sorted.
+    `rows` has `ts` (int64 microseconds), the key and argument columns, and for functions of the
+    total order also `src` and `seq`. What is routed is a key, or, where keys are split, a partial
+    weighted by its tuples. Costs O(rows) unless a function keeps lists, which are sorted.
     """
     if rows.num_rows == 0:
         return spec.partial_schema.empty_table()
@@ -247,9 +247,14 @@ def _take(columns: Sequence[pa.Array], rows: Ints) -> list[pa.Array]:
 
 
 def _weights(states: Sequence[Sequence[pa.Array]], rows: int) -> Ints:
-    """What copying each pane row into one window costs: itself and the values in its lists."""
+    """What copying each pane row into one window costs: itself, the values in its lists, sketches.
+
+    The unit is about eight bytes.
+    """
     weights = np.ones(rows, np.int64)
     for column in (column for columns in states for column in columns):
         if pa.types.is_list(column.type):
             weights += pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+        elif pa.types.is_large_binary(column.type):
+            weights += pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False) // 8
     return weights

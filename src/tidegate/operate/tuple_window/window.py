@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import ORDER, TS
+from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.errors import QueryError, StateError
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.family import States
@@ -30,9 +30,6 @@ _EXPANSION_LIMIT = 4_000_000
 _BLOCK_ROWS = 4096
 """How many tuples are folded at once. `Groups.blocks` cuts no group that is not longer, so the bits
 of a float sum depend on the tuples of the window alone, not on what else is in the batch."""
-
-_EDGES = ("first", "last")
-"""Functions whose value is that of one tuple, which is known without a fold."""
 
 _PANE_ROWS = 4
 _PANES = 1024
@@ -206,12 +203,13 @@ def _results(spec: TupleSpec, held: pa.Table, state: pa.Table, runs: _Runs) -> p
     types = [state.schema.field(name) for name in names]
     both = pa.concat_tables([held.select(names).cast(pa.schema(types)), state.select(names)])
     rows = {name: flat(both.column(name)).take(pa.array(runs.rows)) for name in names}
+    rows |= _order_columns(len(runs.rows))
     oldest, newest = runs.starts, runs.starts + spec.rows - 1
     triggers = state.take(pa.array(runs.rows[newest] - held.num_rows))
     results = _folded(spec, rows, runs.starts)
     for function in spec.functions:
-        if function.kind in _EDGES:
-            at = pa.array(oldest if function.kind == "first" else newest)
+        if function.definition.edge is not None:
+            at = pa.array(newest if function.definition.edge else oldest)
             results[function.name] = rows[function.arguments[0]].take(at)
     columns = [rows[TS].take(pa.array(oldest)).view(TIME), flat(triggers.column(TS)).view(TIME)]
     columns += [triggers.column(name) for name, _ in spec.keys]
@@ -220,11 +218,16 @@ def _results(spec: TupleSpec, held: pa.Table, state: pa.Table, runs: _Runs) -> p
     return pa.Table.from_arrays(columns, schema=spec.result_schema)
 
 
+def _order_columns(rows: int) -> dict[str, pa.Array]:
+    """What stands for source and position: within equal times, tuples of a run are in order."""
+    return {SRC: pa.array(np.zeros(rows, np.int64)), SEQ: pa.array(np.arange(rows))}
+
+
 def _folded(
     spec: TupleSpec, rows: Mapping[str, pa.Array], starts: Ints
 ) -> dict[str, pa.Array | pa.ChunkedArray]:
-    """The results of all functions but FIRST and LAST, a bounded number of windows at a time."""
-    functions = [function for function in spec.functions if function.kind not in _EDGES]
+    """The results of functions of more than one tuple, a bounded number of windows at a time."""
+    functions = [f for f in spec.functions if f.definition.edge is None]
     states = (_over_panes if spec.pane_rows else _over_tuples)(spec, functions, rows)
     step = max(1, _EXPANSION_LIMIT // spec.rows)
     parts: list[list[pa.Array]] = [[] for _ in functions]
@@ -239,7 +242,7 @@ def _over_tuples(
     spec: TupleSpec, functions: Sequence[Function], rows: Mapping[str, pa.Array]
 ) -> Callable[[Ints], list[States]]:
     """States of windows, each folded from its own tuples."""
-    names = sorted({name for function in functions for name in function.arguments})
+    names = sorted({name for function in functions for name in function.inputs})
 
     def states(starts: Ints) -> list[States]:
         index = _expanded(starts, spec.rows)
@@ -269,7 +272,7 @@ def _over_panes(
 
 def _fold(function: Function, rows: Mapping[str, pa.Array], n: int, length: int) -> States:
     """States of n groups of so many rows each, one group after the other."""
-    family, inputs = function.family, [rows[name] for name in function.arguments]
+    family, inputs = function.family, [rows[name] for name in function.inputs]
     if length <= _BLOCK_ROWS:
         return family.fold(_even(n, length), inputs)
     blocks = -(-length // _BLOCK_ROWS)

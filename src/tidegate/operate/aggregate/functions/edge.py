@@ -1,4 +1,4 @@
-"""MIN, MAX, FIRST and LAST, between rows and the one value of each pane that matters."""
+"""FIRST and LAST: the value of one tuple, chosen by its place in the total order."""
 
 from __future__ import annotations
 
@@ -8,41 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Ints, ordered, spread, valid
-
-_INT = np.iinfo(np.int64)
-
-
-@dataclass(frozen=True)
-class Extreme:
-    """The smallest or largest value that is not NULL; NaN is greatest, -0.0 below 0.0."""
-
-    type: pa.DataType
-    largest: bool
-
-    @property
-    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
-        return (("v", self.type),)
-
-    @property
-    def result(self) -> pa.DataType:
-        return self.type
-
-    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
-        groups = groups.where(valid(columns[0]))
-        values = ordered(columns[0].drop_null())
-        best = np.full(groups.n, _INT.min if self.largest else _INT.max, np.int64)
-        (np.maximum if self.largest else np.minimum).at(best, groups.codes, values.keys)
-        has = groups.counts > 0
-        return [spread(values.decode(best[has]), has)]
-
-    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        return self.fold(groups, states)
-
-    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        return states[0]
+from tidegate.operate.kernels.order import Ints
 
 
 @dataclass(frozen=True)
@@ -65,7 +34,7 @@ class Edge:
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         ts, src, seq = (column.to_numpy() for column in columns[1:])
-        rows = _in_order(ts, src, seq)
+        rows = rows_in_order(ts, src, seq)
         rows = rows if self.last else rows[::-1]
         chosen = np.empty(groups.n, np.int64)
         chosen[groups.codes[rows]] = rows
@@ -79,10 +48,34 @@ class Edge:
         return states[0]
 
 
-def _in_order(ts: Ints, src: Ints, seq: Ints) -> Ints:
+def rows_in_order(ts: Ints, src: Ints, seq: Ints) -> Ints:
     """The rows by (ts, src, seq); one pass when they come that way."""
     same = ts[1:] == ts[:-1]
     later = (src[1:] > src[:-1]) | ((src[1:] == src[:-1]) & (seq[1:] >= seq[:-1]))
     if bool(np.all((ts[1:] > ts[:-1]) | (same & later))):
         return np.arange(len(ts))
     return np.lexsort((seq, src, ts))
+
+
+FIRST = AggregateFunction(
+    name="first",
+    python="first",
+    sql=("FIRST", "FIRST_VALUE"),
+    doc="The value of the first tuple in the total order, NULL included.",
+    arguments=(ANYTHING,),
+    skips_null=False,
+    in_order=True,
+    edge=0,
+    family=lambda type_: Edge(type_, last=False),
+)
+LAST = AggregateFunction(
+    name="last",
+    python="last",
+    sql=("LAST", "LAST_VALUE"),
+    doc="The value of the last tuple in the total order, NULL included.",
+    arguments=(ANYTHING,),
+    skips_null=False,
+    in_order=True,
+    edge=-1,
+    family=lambda type_: Edge(type_, last=True),
+)

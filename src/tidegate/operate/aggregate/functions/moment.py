@@ -1,4 +1,4 @@
-"""VAR and STDDEV, between rows and the (count, mean, squared deviations) that panes keep."""
+"""VAR and STDDEV, from the (count, mean, squared deviations) that panes keep."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import floats, valid
@@ -59,3 +60,21 @@ class Moment:
         counts = states[0].to_numpy()
         variance = floats(states[2]) / np.maximum(counts - 1, 1)
         return pa.array(np.sqrt(variance) if self.root else variance, mask=counts < 2)
+
+
+VAR = AggregateFunction(
+    name="var",
+    python="var",
+    sql=("VAR", "VARIANCE", "VAR_SAMP"),
+    doc="The sample variance; NULL for a single value.",
+    arguments=(NUMBER,),
+    family=lambda _: Moment(root=False),
+)
+STDDEV = AggregateFunction(
+    name="stddev",
+    python="stddev",
+    sql=("STDDEV", "STDDEV_SAMP", "STD"),
+    doc="The sample standard deviation; NULL for a single value.",
+    arguments=(NUMBER,),
+    family=lambda _: Moment(root=True),
+)

@@ -1,4 +1,4 @@
-"""COUNT, SUM and AVG, between rows and totals that can be added in any order of panes."""
+"""SUM and AVG: totals that can be added in any order of panes, exact for integers and decimals."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.operate.kernels.family import States
+from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
+from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Ints, Mask, floats, valid
+from tidegate.operate.kernels.order import Ints, floats, valid
 from tidegate.operate.kernels.total import (
     add_floats,
     add_limbs,
@@ -27,28 +28,6 @@ from tidegate.operate.kernels.total import (
 def _numbers(column: pa.Array) -> Ints:
     values: Ints = column.to_numpy()
     return values
-
-
-@dataclass(frozen=True)
-class Count:
-    """COUNT(*) without columns; with columns, the rows in which none of them is NULL."""
-
-    state = (("n", pa.int64()),)
-    result = pa.int64()
-
-    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
-        mask: Mask | None = None
-        for column in columns:
-            present = valid(column)
-            if present is not None:
-                mask = present if mask is None else mask & present
-        return [pa.array(groups.where(mask).counts)]
-
-    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        return [pa.array(sum_integers(groups, _numbers(states[0])))]
-
-    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        return states[0]
 
 
 @dataclass(frozen=True)
@@ -122,3 +101,25 @@ class ExactTotal:
         if self.mean:
             return pa.array(limb_floats(limbs) / np.maximum(counts, 1), mask=counts == 0)
         return pa.array(limb_integers(limbs, where), mask=counts == 0)
+
+
+def _total(type_: pa.DataType, mean: bool) -> Family:
+    return FloatTotal(mean) if pa.types.is_floating(type_) else ExactTotal(type_, mean)
+
+
+SUM = AggregateFunction(
+    name="sum",
+    python="sum",
+    sql=("SUM",),
+    doc="The sum; of integers a bigint that fails on overflow, as in Spark.",
+    arguments=(NUMBER,),
+    family=lambda type_: _total(type_, mean=False),
+)
+MEAN = AggregateFunction(
+    name="mean",
+    python="mean",
+    sql=("AVG", "MEAN"),
+    doc="The arithmetic mean.",
+    arguments=(NUMBER,),
+    family=lambda type_: _total(type_, mean=True),
+)

@@ -1,4 +1,4 @@
-"""QUANTILE and COUNT(DISTINCT), between rows and the sorted lists of values that panes keep."""
+"""QUANTILE, MEDIAN and COUNT(DISTINCT): exact, over the sorted lists of values that panes keep."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.operate.aggregate.definition import (
+    NUMBER,
+    ORDERED,
+    AggregateFunction,
+    Parameter,
+)
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups, stable_order
 from tidegate.operate.kernels.order import (
@@ -108,3 +114,34 @@ def _distinct_lists(groups: Groups, column: pa.Array) -> pa.Array:
     new[1:] = (codes[1:] != codes[:-1]) | (keys[1:] != keys[:-1])
     counts = np.bincount(codes[new], minlength=groups.n)
     return pa.ListArray.from_arrays(_offsets(counts), values.decode(keys[new]))
+
+
+QUANTILE = AggregateFunction(
+    name="quantile",
+    python="quantile",
+    sql=("QUANTILE", "PERCENTILE"),
+    doc="The value below which this share lies, interpolated as Spark's `percentile` does; exact.",
+    arguments=(NUMBER,),
+    parameters=(Parameter("fraction", "fraction", 0, 1),),
+    holistic=True,
+    family=lambda _, fraction: Quantile(fraction),
+)
+MEDIAN = AggregateFunction(
+    name="median",
+    python="median",
+    sql=("MEDIAN",),
+    doc="The quantile at one half.",
+    arguments=(NUMBER,),
+    means=("quantile", (0.5,)),
+    holistic=True,
+    family=lambda _: Quantile(0.5),
+)
+DISTINCT = AggregateFunction(
+    name="distinct",
+    python="count_distinct",
+    doc="The number of different values that are not NULL; exact.",
+    arguments=(ORDERED,),
+    holistic=True,
+    form="count(DISTINCT {inside})",
+    family=Distinct,
+)

@@ -1,0 +1,191 @@
+"""What one aggregate function is to the whole engine: a row of the registry.
+
+`sql`, `query`, `plan` and `operate` read these rows and ask of no function by its name, so that a
+new function is one row and the kernels it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.errors import QueryError
+from tidegate.operate.kernels.family import Family
+from tidegate.operate.kernels.order import is_ordered
+from tidegate.schema import type_name
+
+_WORDS = ("no", "one", "two", "three", "four")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which types an argument may have. Text is read as the type `text`, a bare NULL as `null`."""
+
+    requirement: str
+    accepts: Callable[[pa.DataType], bool]
+    null: pa.DataType
+    text: pa.DataType
+    remedy: str | None = None
+
+    def target(self, type_: pa.DataType) -> pa.DataType | None:
+        """The type that an argument of this type is cast to, often its own; None is illegal."""
+        if pa.types.is_null(type_):
+            return self.null
+        if pa.types.is_string(type_):
+            return self.text
+        return type_ if self.accepts(type_) else None
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    kinds = pa.types
+    return bool(kinds.is_integer(type_) or kinds.is_floating(type_) or kinds.is_decimal(type_))
+
+
+ANYTHING = Rule("the argument must be there", lambda _: True, null=pa.string(), text=pa.string())
+NUMBER = Rule(
+    "the argument must be a number",
+    _is_number,
+    null=pa.float64(),
+    text=pa.float64(),
+    remedy="CAST it to one, or use COUNT, MIN or MAX.",
+)
+ORDERED = Rule("the argument must have an order", is_ordered, null=pa.string(), text=pa.string())
+BOOLEAN = Rule(
+    "the argument must be boolean",
+    lambda type_: bool(pa.types.is_boolean(type_)),
+    null=pa.bool_(),
+    text=pa.bool_(),
+    remedy="Compare it with something.",
+)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A constant that a call gives after its columns: a number from `low` to `high`.
+
+    `name` is its keyword in Python, `meaning` its name in messages. Without a default it must be
+    given.
+    """
+
+    name: str
+    meaning: str
+    low: float
+    high: float
+    default: float | None = None
+
+    @property
+    def kind(self) -> str:
+        """What must be given in its place."""
+        return f"the {self.meaning} must be a number {self._bounds}"
+
+    @property
+    def _bounds(self) -> str:
+        return f"between {self.low:g} and {self.high:g}"
+
+    def value(self, given: Any, where: str) -> float:
+        """What was given as a number, the default for None; QueryError if it cannot be used."""
+        if given is None and self.default is not None:
+            return self.default
+        try:
+            value = float(given)
+        except (TypeError, ValueError):
+            got = "nothing" if given is None else repr(given)
+            raise QueryError(where, self.kind, got) from None
+        if not self.low <= value <= self.high:
+            raise QueryError(where, f"the {self.meaning} must be {self._bounds}", str(value))
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateFunction:
+    """One aggregate function: a row of `registry.TABLE`.
+
+    - `name` is its name in plans and checkpoints, `python` that of `tg.name` (None: it has none),
+      `sql` those that SQL knows it by, all upper case, the usual one first; none where it is only
+      reached through another function, as COUNT(DISTINCT x) is through COUNT. `doc` is one line
+      for its users.
+    - `arguments` are the rules of its columns, of which the first `least` must be given, all
+      unless it says otherwise; with 0 a star may be written for none. `parameters` are constants
+      that follow the columns.
+    - `family` makes its kernels, called with the types of the columns and then the parameters.
+    - `means` names the function and the parameters that it is another word for.
+    - `distinct` names the function that f(DISTINCT x) is: itself where repetitions change nothing,
+      None where there is none.
+    - `skips_null`: a tuple whose last argument is NULL does not count. FILTER (WHERE c) is then
+      arguments that are NULL where c does not hold; else FILTER is not available.
+    - `in_order`: its kernels also get the columns of the total order, after its own.
+    - `edge`: its value is that of the first (0) or the last (-1) tuple, whatever the others are.
+    - `holistic`: exact, but its state grows with the number of values.
+    - `form` is how a call is written in messages, with `{inside}` for the arguments.
+    """
+
+    name: str
+    python: str | None
+    doc: str
+    family: Callable[..., Family]
+    sql: tuple[str, ...] = ()
+    arguments: tuple[Rule, ...] = ()
+    least: int | None = None
+    parameters: tuple[Parameter, ...] = ()
+    means: tuple[str, tuple[float, ...]] | None = None
+    distinct: str | None = None
+    skips_null: bool = True
+    in_order: bool = False
+    edge: int | None = None
+    holistic: bool = False
+    form: str | None = None
+
+    @property
+    def where(self) -> str:
+        """Where messages about a parameter point."""
+        return self.sql[0] if self.sql else self.name.upper()
+
+    @property
+    def star(self) -> bool:
+        """Whether a call may have no argument, which stands for whole tuples."""
+        return self.least == 0
+
+    def takes(self, count: int) -> bool:
+        """Whether a call may have so many columns."""
+        least = len(self.arguments) if self.least is None else self.least
+        return least <= count <= len(self.arguments)
+
+    @property
+    def arity(self) -> str:
+        """The most arguments, columns and parameters, in words."""
+        most = len(self.arguments) + len(self.parameters)
+        count = _WORDS[most] if most < len(_WORDS) else str(most)
+        return f"takes {count} argument{'' if most == 1 else 's'}"
+
+    def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
+        """The parameters, with defaults for those left out; one out of bounds is an error."""
+        if len(parameters) > len(self.parameters):
+            raise QueryError(self.where, self.arity, f"{len(parameters)} parameters")
+        return tuple(p.value(v, self.where) for p, v in zip_longest(self.parameters, parameters))
+
+    def check(self, types: Sequence[pa.DataType]) -> None:
+        """Refuse columns that the kernels cannot take; implicit casts must be done already."""
+        if not self.takes(len(types)):
+            raise QueryError(self.where, self.arity, str(len(types)))
+        for rule, type_ in zip(self.arguments, types, strict=False):
+            if rule.target(type_) != type_:
+                raise QueryError(self.where, rule.requirement, type_name(type_), rule.remedy)
+
+    def title(self, parameters: Sequence[Any]) -> str:
+        """What a plan calls it."""
+        return self.name
+
+    def shown(self, parameters: Sequence[Any]) -> list[str]:
+        """The parameters as a plan shows them."""
+        return [repr(value) for value in parameters]
+
+    def written(self, columns: Sequence[str], parameters: Sequence[Any]) -> str:
+        """A call as messages write it."""
+        inside = ", ".join([*columns, *self.shown(parameters)]) or ("*" if self.star else "")
+        if self.form is not None:
+            return self.form.format(inside=inside)
+        return f"{self.title(parameters)}({inside})"
