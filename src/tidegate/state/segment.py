@@ -41,8 +41,8 @@ class Segment:
     """What a manifest says of one segment file: enough to find it, to check it and to skip it.
 
     `buckets` are those it has rows of; `low` and `high` are the least and the greatest value of the
-    order column (0 and -1 when there are no rows). `tag` is a number that the operator gives when it
-    writes the segment, and that it alone reads: what it means, the keeper of its state says.
+    order column (0 and -1 when there are no rows). `tag` is a number that the operator gives when
+    it writes the segment, and that it alone reads: the keeper of its state says what it means.
     """
 
     name: str
