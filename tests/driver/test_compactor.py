@@ -259,7 +259,8 @@ def test_a_task_that_died_leaves_its_group_as_it_was(
     compactor.consider(3, segments, 0, executor=Tasks(broken=True))
     compactor.wait()
     assert compactor.apply(segments) == tuple(segments)
-    assert "4 segments stay as they are: worker 7 is gone" in caplog.text
+    said = "00000003-compact-00: its segments stay as they are: worker 7 is gone"
+    assert said in caplog.text
     compactor.consider(4, segments, 0, executor=Tasks())
     compactor.wait()
     (made,) = compactor.apply(segments)

@@ -147,6 +147,12 @@ class TestCreate:
         with pytest.raises(StateError, match=r"meta\.json: must be as it was written"):
             store.meta()
 
+    def test_a_checkpoint_of_the_version_before_is_refused_by_name(self, store: Store) -> None:
+        before = b'{"checksum":"870d6a16","layout":2,"meta":{"buckets":8,"fingerprint":"f00d"}}\n'
+        store.write("meta.json", before)
+        with pytest.raises(CheckpointError, match="must be of version 3; got version 2"):
+            store.meta()
+
     def test_a_file_in_place_of_the_folder(self, tmp_path: Path) -> None:
         (tmp_path / "x").write_text("")
         with pytest.raises(CheckpointError, match="got Not a directory"):

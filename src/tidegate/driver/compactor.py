@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, wait
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -27,6 +28,37 @@ Group = tuple[Segment, ...]
 Rewrite = tuple[Group, Segment | None]
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One group to be rewritten as the segment `name`, by a thread of the driver or by a task."""
+
+    store: StoreHandle
+    keeper: Keeper
+    horizon: Horizon
+    group: Group
+    name: str
+    memory_bytes: int | None
+
+    @property
+    def is_large(self) -> bool:
+        rows, size = sum(s.rows for s in self.group), sum(s.bytes for s in self.group)
+        return rows >= TASK_ROWS or size >= TASK_BYTES
+
+    def run(self) -> Segment | None:
+        """The segment of the group's live rows, written by this process; None without any."""
+        MEMORY.resize(self.memory_bytes)
+        return compact(
+            self.store.open(),
+            self.group,
+            self.name,
+            self.horizon.live,
+            order=self.keeper.order,
+            tag=self.horizon.tag,
+            arrange=self.keeper.arrange,
+            grouped=self.keeper.grouped,
+        )
 
 
 class Compactor:
@@ -144,32 +176,31 @@ class Compactor:
         executor: Executor | None,
     ) -> list[Rewrite]:
         horizon = horizon_of()
-        groups = list(self._groups(self._considered, horizon, owners))
         works = [
-            partial(
-                rewritten,
-                self._store.handle(),
-                self._keeper,
-                horizon,
-                group,
-                f"{batch:08d}-{self._label}-{number:02d}",
-                self._memory_bytes,
+            Work(
+                store=self._store.handle(),
+                keeper=self._keeper,
+                horizon=horizon,
+                group=group,
+                name=f"{batch:08d}-{self._label}-{number:02d}",
+                memory_bytes=self._memory_bytes,
             )
-            for number, group in enumerate(groups)
+            for number, group in enumerate(self._groups(self._considered, horizon, owners))
         ]
         # Tasks are started first: they run while this thread does the rest.
         tasks = {
-            number: executor.submit(works[number])
-            for number, group in enumerate(groups)
-            if executor is not None and _is_large(group)
+            work.name: executor.submit(work.run)
+            for work in works
+            if executor is not None and work.is_large
         }
         done: list[Rewrite] = []
         failures: list[Exception] = []
-        for number, group in enumerate(groups):
+        for work in works:
             try:
-                done.append((group, tasks[number].result() if number in tasks else works[number]()))
+                made = tasks[work.name].result() if work.name in tasks else work.run()
+                done.append((work.group, made))
             except BrokenExecutor as error:
-                _log.warning("%s: %d segments stay as they are: %s", self._label, len(group), error)
+                _log.warning("%s: its segments stay as they are: %s", work.name, error)
             except Exception as error:
                 failures.append(error)
         if failures:
@@ -200,33 +231,6 @@ class Compactor:
         columns = list(dict.fromkeys(("bucket", self._keeper.order)))
         rows = read_segment(self._store, segment, columns=columns)
         return int(horizon.live(rows, segment).sum())
-
-
-def rewritten(
-    handle: StoreHandle,
-    keeper: Keeper,
-    horizon: Horizon,
-    group: Group,
-    name: str,
-    memory_bytes: int | None,
-) -> Segment | None:
-    """One group as one segment of its live rows, in this process; None where there are none."""
-    MEMORY.resize(memory_bytes)
-    return compact(
-        handle.open(),
-        group,
-        name,
-        horizon.live,
-        keeper.order,
-        horizon.tag,
-        keeper.arrange,
-        keeper.grouped,
-    )
-
-
-def _is_large(group: Group) -> bool:
-    rows, size = sum(s.rows for s in group), sum(s.bytes for s in group)
-    return rows >= TASK_ROWS or size >= TASK_BYTES
 
 
 def _in_sequence(group: Sequence[Segment]) -> bool:

@@ -113,4 +113,4 @@ class Executor(Protocol):
         """Let go of what the jobs of a batch left for each other; pieces are loaded by then."""
 
     def close(self) -> None:
-        """Let go of everything; comes before who waits for what was submitted is told to end."""
+        """Let go of everything; what was submitted and has not begun is broken."""

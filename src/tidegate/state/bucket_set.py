@@ -60,8 +60,10 @@ class BucketSet:
 
     @property
     def text(self) -> str:
-        """A short form for JSON: some thirty characters where the buckets follow a pattern, and
-        never more than a sixth of one for each bucket."""
+        """A short form for JSON: some thirty characters where the buckets follow a pattern.
+
+        Never more than a sixth of a character for each bucket up to the last.
+        """
         if self._text is None:
             self._text = pack(self._bytes())
         return self._text

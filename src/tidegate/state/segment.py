@@ -42,7 +42,7 @@ class Segment:
 
     `buckets` are those it has rows of; `low` and `high` are the least and the greatest value of the
     order column (0 and -1 when there are no rows). `tag` is a number that the operator gives when
-    it writes the segment, and that it alone reads: what it means, the keeper of its state says.
+    it writes the segment, and that it alone reads: the keeper of its state says what it means.
     """
 
     name: str
