@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tidegate.batch import BatchId
@@ -51,6 +51,7 @@ class FileSink:
         return FileSink(Path(address.place) / output, format, sides=address.place)
 
     def open(self, opening: Opening) -> None:
+        self._begun = None
         if self.path.exists() and not self.path.is_dir():
             raise OptionError(
                 str(self.path), "the output must be a folder", "a file", "Choose another --out."
@@ -82,12 +83,12 @@ class FileSink:
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         """Move the side outputs into place, then the batch itself: a crash leaves the rest aside.
 
-        The last move is the one that counts. So a batch that is in place stays as it is, and what
-        is aside once more was left by a task that outlived its driver.
+        The last move is the one that counts. So a batch that is in place, and was not begun since,
+        stays as it is; what is aside then was left by a task that outlived its driver.
         """
         aside, place = self.path / _STAGING / _folder(batch), self.path / _folder(batch)
         try:
-            if place.exists() and (batch != self._begun or not aside.exists()):
+            if place.exists() and batch != self._begun:
                 self._discard(self.path / _STAGING)
                 return
             self._check_staged(batch, receipts)
@@ -96,6 +97,7 @@ class FileSink:
                 if (aside / side).exists():
                     self._move(aside / side, self.sides / side / _folder(batch))
             self._move(aside, place)
+            self._begun = None
             sync_folder(self.path)
             self._drop_empty_staging()
         except OSError as error:
@@ -167,9 +169,11 @@ class FileSink:
 
     def _discard_unnamed(self, aside: Path, receipts: Sequence[Receipt]) -> None:
         """Remove what tasks left that were tried twice, or are of an earlier try of the batch."""
-        named = {aside / receipt.name for receipt in receipts}
-        for path in [p for p in _files(aside) if p not in named]:
-            path.unlink(missing_ok=True)
+        named = {os.path.join(aside, receipt.name) for receipt in receipts}
+        for folder, _, files in os.walk(aside):
+            for path in (os.path.join(folder, file) for file in files):
+                if path not in named:
+                    Path(path).unlink(missing_ok=True)
 
     def _move(self, source: Path, target: Path) -> None:
         target.parent.mkdir(exist_ok=True)
@@ -196,7 +200,3 @@ def check_format(format: str, where: str = "--format", said: str | None = None) 
 
 def _folder(batch: int) -> str:
     return f"batch={batch:08d}"
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if not path.is_dir())
