@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from tidegate.driver.loop import Loop
 from tidegate.driver.retirement import MOST_PENDING, Retirement
 from tidegate.errors import StateError
 from tidegate.sink.memory import MemorySink
+from tidegate.sink.receipt import Receipt
 from tidegate.source.memory import MemorySource
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
@@ -48,10 +49,10 @@ class Watching(MemorySink):
         self.store: Store | None = None
         self.seen: dict[int, list[int]] = {}
 
-    def publish(self, batch: BatchId) -> None:
+    def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         assert self.store is not None
         self.seen[batch] = self.store.batches()
-        super().publish(batch)
+        super().publish(batch, receipts)
 
 
 def test_a_batch_is_published_before_anything_is_deleted_for_it() -> None:
@@ -177,7 +178,7 @@ def test_the_first_error_is_the_one_that_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken(MemorySink):
-        def publish(self, batch: BatchId) -> None:
+        def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
             if batch == 3:
                 held.go.set()  # a deletion fails as well, and is met when all is let go
                 raise ConnectionError("the database is away")
