@@ -254,7 +254,7 @@ class Loop:
             return Manifest(-1, {s.name: recorded(mapping) for s in self._stages}, MIN_US)
         for sink in self.sinks.values():
             sink.publish(BatchId(manifest.batch))
-        self._intake.restore(manifest.frontier_us, manifest.sources)
+        self._intake.restore(manifest.frontier_us, manifest.sources, self.store)
         self._count(manifest)
         return manifest
 
@@ -312,6 +312,7 @@ class Loop:
         outputs: Sequence[Output],
     ) -> Manifest:
         with self._gate:
+            names = self._intake.write_names(self.store, self._manifest.batch + 1)
             sources = self._intake.saved()
         counters = self._counters(cut, outcomes, outputs)
         operators: dict[str, tuple[Segment, ...]] = {}
@@ -323,6 +324,7 @@ class Loop:
             mappings={j.subquery.name: recorded(j.mapping) for j in jobs},
             frontier_us=cut.frontier_us,
             sources=sources,
+            files=names,
             operators=operators,
             counters=counters,
             epochs=tuple(epochs),
