@@ -21,10 +21,11 @@ def files(draw: st.DrawFn) -> File:
     """Times around a start of their own: in order or not, with and without gaps and NULLs."""
     start = draw(st.integers(0, 60))
     step = st.integers(draw(st.sampled_from([0, -3])), 6)
+    nulls = draw(st.sampled_from([0, 0, 0, 3]))
     value = start
     values: list[int | None] = []
     for _ in range(draw(st.integers(0, 9))):
-        values.append(None if draw(st.integers(0, 5)) == 0 else value)
+        values.append(None if draw(st.integers(0, 5)) == 0 or len(values) < nulls else value)
         value += draw(step)
     pieces: list[int] = []
     while sum(pieces) < len(values):
@@ -96,6 +97,7 @@ class Twins:
         return found is None or found.exhausted
 
 
+@settings(max_examples=max(150, settings().max_examples))
 @given(st.data(), st.booleans(), st.sampled_from([0, 4]))
 def test_a_folder_is_cut_as_if_all_of_it_were_open(
     data: st.DataObject, hold: bool, disorder_us: int
@@ -113,6 +115,7 @@ def test_a_folder_is_cut_as_if_all_of_it_were_open(
     assert not any(folder.kept for folder in twins.folders), "all files are consumed"
 
 
+@settings(max_examples=max(150, settings().max_examples))
 @given(st.data(), st.booleans())
 def test_restarts_and_files_that_come_later_change_nothing(data: st.DataObject, hold: bool) -> None:
     """Also where names do not sort as files arrive, and where consumed files are gone."""

@@ -48,9 +48,10 @@ def cut(
         return [(t, min(len(t.look_ahead(limit_rows)), limit_rows)) for t in tracks]
     merge = _Merge(tracks, limit_rows, reserves)
     merge.look()
+    rows = merge.first_rows()
     for track in merge.tracks:
         track.speak()  # a source that has said nothing yet holds the frontier back
-    return merge.first_rows()
+    return rows
 
 
 class _Merge:

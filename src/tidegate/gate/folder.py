@@ -159,18 +159,20 @@ class Folder:
         entry = next((e for e in self._unread if e.id == id_), None)
         if entry is None:
             return None
+        track = self._look(entry)
         self._unread = sorted(e for e in self._unread if e is not entry)
-        return self._look(entry)
+        return track
 
     def reach(self) -> Track | None:
         """Open the first unread source; None where it turns out to begin after the next one.
 
-        It is put back then, at its exact time.
+        It is put back then, at its exact time. One that cannot be read stays where it is.
         """
-        entry = heappop(self._unread)
+        entry = self._unread[0]
         track = self._look(entry)
         keys = track.look_ahead(1)
         begins_us = int(keys[0]) if len(keys) else MIN_US
+        heappop(self._unread)
         later = bool(self._unread) and (begins_us, entry.order) > self._unread[0][:2]
         if later and not entry.exact:
             self._put_back(track, begins_us)
@@ -185,14 +187,15 @@ class Folder:
         """
         passed, silent = [], []
         while self._unread and lowered(self._unread[0].low_us, disorder_us) < below_us:
-            entry = heappop(self._unread)
+            entry = self._unread[0]
             if entry.exact:
                 reach_us = max(self.promised_us(entry.order), lowered(entry.low_us, disorder_us))
                 below_us = min(below_us, reach_us)
-                passed.append(entry)
+                passed.append(heappop(self._unread))
                 continue
             track = self._look(entry)
             keys = track.look_ahead(1)
+            heappop(self._unread)
             if len(keys) and keys[0] > MIN_US:
                 self._put_back(track, int(keys[0]))
             else:

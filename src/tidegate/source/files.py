@@ -108,8 +108,8 @@ class FilesConnector:
     def arrivals(self) -> list[Listed]:
         """The files that were not listed before, in order; costs what the new ones cost."""
         self._look_again()
+        lows_us = self._lows_us(self._arrived)
         arrived, self._arrived = self._arrived, []
-        lows_us = self._lows_us(arrived)
         return [
             Listed(a.path, low_us, a.facts.extent, grows=self._is_growing(a.path))
             for a, low_us in zip(arrived, lows_us, strict=True)
@@ -181,8 +181,9 @@ class FilesConnector:
     def _look_again(self) -> None:
         if self._watch is None:
             return
-        fresh = [p for p in self._watch.look() if is_of_format(p, self._format)]
-        self._unseen |= dict.fromkeys(fresh)
+        for path in self._watch.look():
+            if path not in self._files and is_of_format(path, self._format):
+                self._unseen[path] = None
         arrived = []
         for path in sorted(self._unseen, key=name_order):
             probe = self._probe_unseen(path)
@@ -211,10 +212,11 @@ class FilesConnector:
 
     def _finish(self) -> None:
         """Let the file that grows end as it is now."""
-        source, self._growing = self._growing, None
+        source = self._growing
         if source is None:
             return
         source.finish()
+        self._growing = None
         self._finished.append((source.path, source.size_bytes))
         facts = self._files[source.path]
         if isinstance(facts, TextFacts) and os.path.exists(source.path):

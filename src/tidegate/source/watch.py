@@ -12,11 +12,15 @@ from tidegate.clock import Clock, SystemClock
 from tidegate.source.listing import counts, paths_of
 
 _COARSE_NS = 1_000_000
-"""A time of change that is a whole number of these comes from a file system with coarse clocks."""
+"""A folder's time of change that is a whole number of these is not from a local file system with a
+fine clock; it may not even change, and is not believed."""
 
-_TICK_S, _COARSE_TICK_S = 0.1, 3.0
-"""Longer than a tick of the clock of a file system: what appears in a folder within the tick in
-which it was listed leaves it with the same time of change."""
+_TICK_S = 0.1
+"""Longer than a tick of a fine clock. What appears in a folder within the tick in which it was
+listed leaves it with the same time of change."""
+
+_BELIEVED_S = 30.0
+"""How long a folder is not listed at most, whatever its time of change says."""
 
 
 @dataclass
@@ -29,11 +33,14 @@ class _Folder:
     files: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
 
-    def may_differ(self, changed_ns: int) -> bool:
+    def may_differ(self, changed_ns: int, now: float) -> bool:
         """Whether something may be there now that was not when it was listed."""
-        coarse = changed_ns % _COARSE_NS == 0
-        tick_s = _COARSE_TICK_S if coarse else _TICK_S
-        return changed_ns != self.changed_ns or self.listed_at - self.first_at < tick_s
+        told = changed_ns == self.changed_ns and changed_ns % _COARSE_NS != 0
+        return not told or now - self.listed_at > _BELIEVED_S or self.just_changed()
+
+    def just_changed(self) -> bool:
+        """Whether it was last listed when its time of change was news, or nearly so."""
+        return self.listed_at - self.first_at < _TICK_S
 
 
 class Watch:
@@ -77,8 +84,9 @@ class Watch:
             self._forget(folder)
             return
         seen = self._folders.setdefault(folder, _Folder())
-        if seen.may_differ(changed_ns):
-            seen.listed_at = self._clock.now()
+        now = self._clock.now()
+        if seen.may_differ(changed_ns, now):
+            seen.listed_at = now
             if changed_ns != seen.changed_ns:
                 seen.changed_ns, seen.first_at = changed_ns, seen.listed_at
             yield from self._list(folder, seen, pattern)
