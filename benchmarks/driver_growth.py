@@ -4,8 +4,8 @@
 
 Each case runs in a process of its own, without Spark, and is asked for the time that the driver
 spends per batch at its start and at its end (medians over a tenth of the batches), the bytes of the
-manifest at both, and what it had to do. `gate_cpu_ms` is processor time, which other programs do not
-disturb. Results go to benchmarks/results/driver_growth.json.
+manifest at both, and what it had to do. `gate_cpu_ms` is processor time, which other programs do
+not disturb. Results go to benchmarks/results/driver_growth.json.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.gate.listing import File, MemoryFolder, PiecedSource
 from tests.oracle.intake import PlainInlet, PlainIntake
+from tidegate.gate import cut as cut_module
 from tidegate.gate.intake import Cut, Intake
 
 
@@ -201,6 +202,22 @@ def test_one_time_for_all_rows_costs_no_more_than_the_batch() -> None:
     assert cut is not None
     assert [p.track.source.id for p in cut.parts] == ["a"]
     assert len(intake.inlets[0].tracks["a"].keys) < 3000
+
+
+@given(st.lists(st.lists(st.integers(-9, 9)), min_size=1, max_size=5), st.data())
+def test_the_first_rows_of_sorted_runs(runs: list[list[int]], data: st.DataObject) -> None:
+    """By searching and by partition, as by sorting all."""
+    rows = sorted((key, run) for run, keys in enumerate(runs) for key in keys)
+    keys = [np.array(sorted(run), np.int64) for run in runs]
+    if not rows:
+        return
+    limit_rows = data.draw(st.integers(1, len(rows)))
+    first = rows[:limit_rows]
+    wanted = [sum(of == run for _, of in first) for run in range(len(runs))]
+    for searched_rows in (0, 8192):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cut_module, "_SEARCHED_ROWS", searched_rows)
+            assert cut_module._first_rows(keys, limit_rows) == (wanted, first[-1])
 
 
 @settings(max_examples=settings().max_examples // 2)

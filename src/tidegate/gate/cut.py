@@ -12,8 +12,15 @@ from tidegate.gate.lateness import Int64s
 from tidegate.gate.track import Rank, Track
 
 _LEAST_LOOK_ROWS = 128
-_STALE_SHARE = 64
-"""The place of the limit is found anew when this share of the rows known has been added."""
+_ROW_COST, _SOURCE_COST = 4, 200
+"""What looking at a row costs, and what a source adds to finding the place of the last row; both in
+what it takes to find that place among one row more."""
+
+_OPENING_COST = 20_000
+"""What opening a source costs."""
+
+_SEARCHED_ROWS = 8192
+"""How many rows of each run are partitioned in the time of a search in it."""
 
 Place = tuple[int, Rank]
 """A place in the merge: a key, and the rank of the source; positions of a source follow."""
@@ -68,7 +75,7 @@ class _Merge:
         self._limit_rows = limit_rows
         self._reserves = reserves
         self._known_rows = 0
-        self._rows_at_last = 0
+        self._spent = 0
         self._last: Place | None = None
         self._open: list[tuple[int, Rank, Track]] = []
         for track in tracks:
@@ -81,7 +88,9 @@ class _Merge:
             reserve = next((r for r in self._reserves if r.first_place() == place), None)
             if reserve is None:
                 self._look_further()
-            elif (track := reserve.open_first()) is not None:
+                continue
+            self._spent += _OPENING_COST
+            if (track := reserve.open_first()) is not None:
                 self._add(track)
 
     def first_rows(self) -> list[tuple[Track, int]]:
@@ -109,14 +118,15 @@ class _Merge:
     def _may_count(self, place: Place) -> bool:
         """Whether a row at this place may be among the first ones.
 
-        The more rows are known, the earlier is the place of the last one wanted. So one that is a
-        little out of date lies too late, and at worst more is looked at than had to be.
+        The more rows are known, the earlier is the place of the last one wanted. So one that is
+        out of date lies too late, and at worst more is looked at than had to be; it is found anew
+        when as much was spent on looking as that costs.
         """
         if self._known_rows < self._limit_rows:
             return True
-        added = self._known_rows - self._rows_at_last
-        if self._last is None or added * _STALE_SHARE >= self._known_rows:
-            self._last, self._rows_at_last = self._last_place(), self._known_rows
+        finding_cost = self._known_rows + _SOURCE_COST * len(self.tracks)
+        if self._last is None or self._spent >= finding_cost:
+            self._last, self._spent = self._last_place(), 0
         return place < self._last
 
     def _last_place(self) -> Place:
@@ -130,7 +140,9 @@ class _Merge:
         known = len(track.keys)
         share = self._limit_rows // len(self.tracks)
         wanted = max(known, min(share, self._limit_rows), _LEAST_LOOK_ROWS)
-        self._known_rows += len(track.look_further(wanted)) - known
+        more = len(track.look_further(wanted)) - known
+        self._known_rows += more
+        self._spent += _ROW_COST * more
         if not track.complete():
             heappush(self._open, (track.next_low_us(), track.rank, track))
 
@@ -141,8 +153,7 @@ def _first_rows(keys: Sequence[Int64s], limit_rows: int) -> tuple[list[int], tup
     Rows with equal keys count in the order of the runs. And where the last of them is: its key,
     and the number of its run.
     """
-    candidates = np.concatenate([k[:limit_rows] for k in keys])
-    last_key = int(np.partition(candidates, limit_rows - 1)[limit_rows - 1])
+    last_key = _last_key([k[:limit_rows] for k in keys], limit_rows)
     counts = [int(np.searchsorted(k, last_key, "left")) for k in keys]
     left = limit_rows - sum(counts)
     last_run = 0
@@ -153,3 +164,22 @@ def _first_rows(keys: Sequence[Int64s], limit_rows: int) -> tuple[list[int], tup
             left -= ties
             last_run = run
     return counts, (last_key, last_run)
+
+
+def _last_key(keys: Sequence[Int64s], limit_rows: int) -> int:
+    """The key of the last of the first `limit_rows` rows of sorted runs.
+
+    A search by halves takes some fifty steps into each run, whatever its length; a partition of
+    all rows is faster where the runs are short.
+    """
+    if len(keys) * _SEARCHED_ROWS > sum(len(k) for k in keys):
+        return int(np.partition(np.concatenate(keys), limit_rows - 1)[limit_rows - 1])
+    low = min(int(k[0]) for k in keys if len(k))
+    high = max(int(k[-1]) for k in keys if len(k))
+    while low < high:
+        middle = (low + high) // 2
+        if sum(int(np.searchsorted(k, middle, "right")) for k in keys) >= limit_rows:
+            high = middle
+        else:
+            low = middle + 1
+    return low

@@ -260,7 +260,7 @@ class Intake:
     def _cut(self, limit_rows: int) -> dict[Track, int]:
         """The rows of the next batch by their tracks; opens what it reaches."""
         tracks = [t for i in self.inlets for t in i.tracks.values() if not t.exhausted()]
-        return dict(cut(tracks, limit_rows, self.inlets))
+        return dict(cut(tracks, limit_rows, [i for i in self.inlets if i.unread()]))
 
     def _feeds(self, now: float) -> list[Feed]:
         """What every inlet says of the frontier.
