@@ -86,3 +86,48 @@ def write_keyed(folder: Path, rows: int, file_rows: int, keys: int) -> None:
             )
             pq.write_table(table, folder / name / f"part-{number:05d}.parquet")
     done.touch()
+
+
+def write_many_files(folder: Path, files: int, rows: int) -> Path:
+    """Files of equal size that follow each other in time, ten rows a second; the folder of them.
+
+    Small on disk: their times differ by one step, and the value is always the same.
+    """
+    target = folder / f"files-{files}x{rows}"
+    done = folder / f"files-{files}x{rows}.done"
+    if done.exists():
+        return target
+    target.mkdir(parents=True, exist_ok=True)
+    values = pa.array(np.ones(rows, np.int64))
+    for number in range(files):
+        times = START_US + (number * rows + np.arange(rows)) * 100_000
+        table = pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC")), "v": values})
+        pq.write_table(
+            table,
+            target / f"part-{number:06d}.parquet",
+            use_dictionary=["v"],
+            column_encoding={"ts": "DELTA_BINARY_PACKED"},
+            store_schema=False,
+        )
+    done.touch()
+    return target
+
+
+def write_text(folder: Path, format_: str, rows: int) -> Path:
+    """One file of events in time order, ten a second, as CSV or as lines of JSON."""
+    target = folder / f"events-{rows}.{format_}"
+    if target.exists():
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    times = pa.array(START_US + np.arange(rows) * 100_000, pa.timestamp("us"))
+    texts = times.cast(pa.string()).to_pylist()
+    partial = target.with_suffix(".partial")
+    with partial.open("w") as file:
+        if format_ == "csv":
+            file.write("ts,v,name\n")
+        for number, text in enumerate(texts):
+            row = f"{text},{number % 7},event {number % 100}"
+            line = f'{{"ts":"{text}","v":{number % 7},"name":"event {number % 100}"}}'
+            file.write(f"{row if format_ == 'csv' else line}\n")
+    partial.rename(target)
+    return target

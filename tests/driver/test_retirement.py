@@ -182,7 +182,7 @@ def test_the_first_error_is_the_one_that_is_told(
             if batch == 3:
                 held.go.set()  # a deletion fails as well, and is met when all is let go
                 raise ConnectionError("the database is away")
-            super().publish(batch)
+            super().publish(batch, receipts)
 
     loop, source = loop_and_source(Broken(), str(tmp_path))
     held = Held(loop.store, monkeypatch)

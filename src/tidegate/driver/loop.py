@@ -257,7 +257,7 @@ class Loop:
             mapping = even(self.options.buckets, self.options.first_instances)
             return Manifest(-1, {s.name: recorded(mapping) for s in self._subqueries}, MIN_US)
         self._outlets.publish(manifest)
-        self._intake.restore(manifest.frontier_us, manifest.sources)
+        self._intake.restore(manifest.frontier_us, manifest.sources, self.store)
         self._count(manifest)
         return manifest
 
@@ -316,6 +316,7 @@ class Loop:
         staged: Staged,
     ) -> Manifest:
         with self._gate:
+            names = self._intake.write_names(self.store, self._manifest.batch + 1)
             sources = self._intake.saved()
         counters = self._counters(cut, outcomes, staged)
         operators: dict[str, tuple[Segment, ...]] = {}
@@ -327,6 +328,7 @@ class Loop:
             mappings={j.subquery.name: recorded(j.mapping) for j in jobs},
             frontier_us=cut.frontier_us,
             sources=sources,
+            files=names,
             operators=operators,
             counters=counters,
             epochs=tuple(epochs),

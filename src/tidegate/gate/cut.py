@@ -3,57 +3,177 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from typing import Protocol
 
 import numpy as np
 
-from tidegate.batch import MAX_US
 from tidegate.gate.lateness import Int64s
-from tidegate.gate.track import Track
+from tidegate.gate.track import Rank, Track
 
-_LOOK_ROWS = 8192
-_GROWTH = 8
+_LEAST_LOOK_ROWS = 128
+_ROW_COST, _SOURCE_COST = 4, 200
+"""What looking at a row costs, and what a source adds to finding the place of the last row; both in
+what it takes to find that place among one row more."""
+
+_OPENING_COST = 20_000
+"""What opening a source costs."""
+
+_SEARCHED_ROWS = 8192
+"""How many rows of each run are partitioned in the time of a search in it."""
+
+Place = tuple[int, Rank]
+"""A place in the merge: a key, and the rank of the source; positions of a source follow."""
 
 
-def cut(tracks: Sequence[Track], limit_rows: int) -> list[int]:
-    """How many rows to take of each track, `limit_rows` in all where that many are there now.
+class Reserve(Protocol):
+    """Sources that are not open yet, of which the one that can begin earliest is known."""
 
-    The rows taken are the first ones in the order (key, place of the track, position). Costs the
-    event times of about the rows taken; a single source is cut without any search.
+    def unread(self) -> int:
+        """How many there are."""
+
+    def first_place(self) -> Place | None:
+        """A place in the merge that none of them begins before."""
+
+    def open_first(self) -> Track | None:
+        """Open the one that can begin earliest; None where it turned out to begin later."""
+
+
+def cut(
+    tracks: Sequence[Track], limit_rows: int, reserves: Sequence[Reserve] = ()
+) -> list[tuple[Track, int]]:
+    """How many rows to take of which source, `limit_rows` in all where that many are there now.
+
+    The rows taken are the first ones in the order (key, rank of the track, position). Sources of
+    the reserves are opened as far as their rows may be among them. Costs the event times of about
+    the rows taken; a single source is cut without any search.
     """
     tracks = list(tracks)
-    if len(tracks) == 1:
-        return [min(len(tracks[0].look_ahead(limit_rows)), limit_rows)]
-    look = {
-        id(t): min(limit_rows, max(_LOOK_ROWS, limit_rows // max(len(tracks), 1))) for t in tracks
-    }
-    while True:
-        keys = [t.look_ahead(look[id(t)]) for t in tracks]
-        horizon, blocking = _horizon(tracks, keys)
-        safe = (
-            [int(np.searchsorted(k, horizon, "left")) for k in keys]
-            if blocking
-            else [len(k) for k in keys]
-        )
-        if sum(safe) >= limit_rows or not blocking:
-            return _first_rows([k[:n] for k, n in zip(keys, safe, strict=True)], limit_rows)
-        for track in blocking:
-            look[id(track)] *= _GROWTH
+    unread = sum(r.unread() for r in reserves)
+    if len(tracks) + unread == 1:
+        tracks += [t for r in reserves if r.unread() and (t := r.open_first()) is not None]
+        return [(t, min(len(t.look_ahead(limit_rows)), limit_rows)) for t in tracks]
+    merge = _Merge(tracks, limit_rows, reserves)
+    merge.look()
+    rows = merge.first_rows()
+    for track in merge.tracks:
+        track.speak()  # a source that has said nothing yet holds the frontier back
+    return rows
 
 
-def _horizon(tracks: Sequence[Track], keys: Sequence[Int64s]) -> tuple[int, list[Track]]:
-    """The key below which all rows are known, and the tracks that must be looked into further."""
-    open_ends = [
-        (int(k[-1]), t) for t, k in zip(tracks, keys, strict=True) if not t.complete() and len(k)
-    ]
-    horizon = min((key for key, _ in open_ends), default=MAX_US)
-    return horizon, [t for key, t in open_ends if key == horizon]
+class _Merge:
+    """The rows known so far of sources that are merged, and where more of them may come in.
+
+    What was not looked at of a source lies at or after its `next_low_us`. So when that is not
+    before the place of the last row wanted, for all sources, the first rows are known.
+    """
+
+    def __init__(
+        self, tracks: Sequence[Track], limit_rows: int, reserves: Sequence[Reserve]
+    ) -> None:
+        self.tracks: list[Track] = []
+        self._limit_rows = limit_rows
+        self._reserves = reserves
+        self._known_rows = 0
+        self._spent = 0
+        self._last: Place | None = None
+        self._open: list[tuple[int, Rank, Track]] = []
+        for track in tracks:
+            self._add(track)
+        heapify(self._open)
+
+    def look(self) -> None:
+        """Look ahead, first where the earliest rows are missing, until the first rows are known."""
+        while (place := self._next_place()) is not None and self._may_count(place):
+            reserve = next((r for r in self._reserves if r.first_place() == place), None)
+            if reserve is None:
+                self._look_further()
+                continue
+            self._spent += _OPENING_COST
+            if (track := reserve.open_first()) is not None:
+                self._add(track)
+
+    def first_rows(self) -> list[tuple[Track, int]]:
+        """Of each source, how many of its rows are among the first ones."""
+        self.tracks.sort(key=lambda t: t.rank)
+        keys = [t.keys for t in self.tracks]
+        if self._known_rows <= self._limit_rows:
+            return [(t, len(k)) for t, k in zip(self.tracks, keys, strict=True)]
+        counts, _ = _first_rows(keys, self._limit_rows)
+        return list(zip(self.tracks, counts, strict=True))
+
+    def _add(self, track: Track) -> None:
+        self.tracks.append(track)
+        self._known_rows += len(track.keys)
+        if not track.complete():
+            heappush(self._open, (track.next_low_us(), track.rank, track))
+
+    def _next_place(self) -> Place | None:
+        """The earliest place where a row may come in that is not known."""
+        places = [p for r in self._reserves if (p := r.first_place()) is not None]
+        if self._open:
+            places.append(self._open[0][:2])
+        return min(places, default=None)
+
+    def _may_count(self, place: Place) -> bool:
+        """Whether a row at this place may be among the first ones.
+
+        The more rows are known, the earlier is the place of the last one wanted. So one that is
+        out of date lies too late, and at worst more is looked at than had to be; it is found anew
+        when as much was spent on looking as that costs.
+        """
+        if self._known_rows < self._limit_rows:
+            return True
+        finding_cost = self._known_rows + _SOURCE_COST * len(self.tracks)
+        if self._last is None or self._spent >= finding_cost:
+            self._last, self._spent = self._last_place(), 0
+        return place < self._last
+
+    def _last_place(self) -> Place:
+        self.tracks.sort(key=lambda t: t.rank)
+        _, (key, number) = _first_rows([t.keys for t in self.tracks], self._limit_rows)
+        return key, self.tracks[number].rank
+
+    def _look_further(self) -> None:
+        """Look at more rows of the source that holds the others up: twice as many each time."""
+        _, _, track = heappop(self._open)
+        known = len(track.keys)
+        share = self._limit_rows // len(self.tracks)
+        wanted = max(known, min(share, self._limit_rows), _LEAST_LOOK_ROWS)
+        more = len(track.look_further(wanted)) - known
+        self._known_rows += more
+        self._spent += _ROW_COST * more
+        if not track.complete():
+            heappush(self._open, (track.next_low_us(), track.rank, track))
 
 
-def _first_rows(keys: Sequence[Int64s], limit_rows: int) -> list[int]:
-    """Of sorted key runs, how many of each are among the first `limit_rows` of their merge."""
-    total = sum(len(k) for k in keys)
-    if total <= limit_rows:
-        return [len(k) for k in keys]
+def _first_rows(keys: Sequence[Int64s], limit_rows: int) -> tuple[list[int], tuple[int, int]]:
+    """Of sorted key runs with more rows together, how many of each are among the first ones.
+
+    Rows with equal keys count in the order of the runs. And where the last of them is: its key,
+    and the number of its run.
+    """
+    last_key = _last_key([k[:limit_rows] for k in keys], limit_rows)
+    counts = [int(np.searchsorted(k, last_key, "left")) for k in keys]
+    left = limit_rows - sum(counts)
+    last_run = 0
+    for run, k in enumerate(keys):
+        ties = min(int(np.searchsorted(k, last_key, "right")) - counts[run], left)
+        if ties > 0:
+            counts[run] += ties
+            left -= ties
+            last_run = run
+    return counts, (last_key, last_run)
+
+
+def _last_key(keys: Sequence[Int64s], limit_rows: int) -> int:
+    """The key of the last of the first `limit_rows` rows of sorted runs.
+
+    A search by halves takes some fifty steps into each run, whatever its length; a partition of
+    all rows is faster where the runs are short.
+    """
+    if len(keys) * _SEARCHED_ROWS > sum(len(k) for k in keys):
+        return int(np.partition(np.concatenate(keys), limit_rows - 1)[limit_rows - 1])
     low = min(int(k[0]) for k in keys if len(k))
     high = max(int(k[-1]) for k in keys if len(k))
     while low < high:
@@ -62,11 +182,4 @@ def _first_rows(keys: Sequence[Int64s], limit_rows: int) -> list[int]:
             high = middle
         else:
             low = middle + 1
-    below = [int(np.searchsorted(k, low, "left")) for k in keys]
-    left = limit_rows - sum(below)
-    taken = []
-    for run, count in zip(keys, below, strict=True):
-        ties = min(int(np.searchsorted(run, low, "right")) - count, left)
-        left -= ties
-        taken.append(count + ties)
-    return taken
+    return low

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from tidegate.batch import MIN_US
-from tidegate.errors import SourceError
-from tidegate.gate.track import Timed, Track
+from tidegate.gate.folder import Folder
+from tidegate.gate.frontier import Feed, Progress
+from tidegate.gate.track import Rank, Timed, Track
 
 
 class Joining(Protocol):
@@ -28,10 +29,11 @@ class Forgetting(Protocol):
 
 @dataclass
 class Inlet:
-    """One URI of one stream: its connector and the tracks of its sources, in order.
+    """One URI of one stream: its connector and the tracks of its sources that are open.
 
     Places count from 0 for those a query starts with, and from -1 downwards for those that joined
-    later; together with a source's id they name it in manifests.
+    later; together with a source's id they name it in manifests. Of a folder, a source has a track
+    from when the merge reaches it until it is consumed; `folder` has the others.
     """
 
     place: int
@@ -41,6 +43,7 @@ class Inlet:
     idle_us: int | None
     uri: str | None = None
     tracks: dict[str, Track] = field(default_factory=dict)
+    folder: Folder | None = None
     spoke_at: float = 0.0
     forgotten_us: int = MIN_US
     """The newest event time of sources that have left no other trace (see `Intake.forget`)."""
@@ -48,7 +51,74 @@ class Inlet:
     @property
     def removed(self) -> bool:
         """Whether all its sources have left."""
-        return bool(self.tracks) and all(t.removed for t in self.tracks.values())
+        left = bool(self.tracks) and all(t.removed for t in self.tracks.values())
+        return left and (self.folder is None or self.folder.is_empty())
+
+    def rank(self, order: int) -> Rank:
+        """Where a source of it stands among all: those that joined later come later."""
+        return int(self.place < 0), abs(self.place), order
+
+    def open(self, track: Track) -> None:
+        self.tracks[track.source.id] = track
+
+    def unread(self) -> int:
+        """How many sources are not open yet."""
+        return len(self.folder) if self.folder is not None else 0
+
+    def first_place(self) -> tuple[int, Rank] | None:
+        """A place in the merge that no unread source begins before."""
+        first = self.folder.first() if self.folder is not None else None
+        return None if first is None else (first.low_us, self.rank(first.order))
+
+    def open_first(self) -> Track | None:
+        """Open the unread source that can begin earliest; None where it begins later than that."""
+        assert self.folder is not None, "only folders have unread sources"
+        track = self.folder.reach()
+        if track is not None:
+            self.open(track)
+        return track
+
+    def has_rows(self) -> bool:
+        """Whether there is something to read now."""
+        return self.unread() > 0 or any(t.has_rows() for t in self.tracks.values() if not t.removed)
+
+    def open_reach_us(self) -> int:
+        """How far the frontier may go for the sake of the sources that are open, or were."""
+        live = self.unread() == 0 and self._is_live()
+        return Feed(self._open_members(), self.disorder_us, live).reach()
+
+    def feed(self, idle: bool, below_us: int) -> Feed:
+        """What counts for the frontier: exact where it is below `below_us`, else not below it.
+
+        Unread sources count by what they promise, and are looked into only where that decides.
+        """
+        unread: tuple[Progress, ...] = ()
+        if self.folder is not None and len(self.folder):
+            promise_us, silent = self.folder.promise(below_us, self.disorder_us)
+            for track in silent:
+                track.speak()
+                self.open(track)
+            if len(self.folder):
+                unread = (Progress(promise_us=promise_us),)
+        members = (*self._open_members(), *unread)
+        return Feed(members, self.disorder_us, self._is_live(), idle)
+
+    def fold(self) -> None:
+        """Let go of the sources of a folder of which nothing is needed any more."""
+        if self.folder is None:
+            return
+        for track in in_order(self):
+            if not track.removed and track.consumed():
+                self.folder.consume(track)
+                del self.tracks[track.source.id]
+
+    def _open_members(self) -> tuple[Progress, ...]:
+        consumed_us = self.forgotten_us if self.folder is None else self.folder.newest_us
+        consumed = (Progress(consumed_us, ended=True),) if consumed_us > MIN_US else ()
+        return (*(t.progress() for t in self.tracks.values()), *consumed)
+
+    def _is_live(self) -> bool:
+        return self.connector.live() and not self.removed
 
 
 @dataclass
@@ -67,25 +137,3 @@ class Absent:
 def in_order(inlet: Inlet) -> list[Track]:
     """The tracks of an inlet by their order, so that a restart makes the same cut."""
     return sorted(inlet.tracks.values(), key=lambda t: t.order)
-
-
-def waits(saved: Mapping[str, Any]) -> bool:
-    """Whether tuples of a source wait in the gate and will be read once more."""
-    return bool(saved.get("waiting_from", 0) < saved.get("position", 0))
-
-
-def is_needed(saved: Mapping[str, Any]) -> bool:
-    """Whether a source of a manifest has more to give: rows to read, or tuples that wait."""
-    return waits(saved) or not (saved["ended"] or saved["removed"])
-
-
-def check_whole(source: Timed, saved: Mapping[str, Any], live: bool) -> None:
-    """Refuse a source that has fewer rows than were read of it; a live one may still get them."""
-    needed = waits(saved) or not (live or saved["ended"] or saved["removed"])
-    if needed and (there := source.extend(saved["position"])) < saved["position"]:
-        raise SourceError(
-            source.id,
-            f"was read up to row {saved['position']} by this checkpoint and must have as many",
-            f"{there} rows",
-            "Put it back as it was, or start from an empty checkpoint.",
-        )

@@ -7,23 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.errors import GateError, SourceError, near
+from tidegate.errors import GateError, near
+from tidegate.gate.arrivals import Arrivals
 from tidegate.gate.cut import cut
-from tidegate.gate.frontier import Feed, Progress, check_promise, frontier
-from tidegate.gate.inlet import (
-    Absent,
-    Forgetting,
-    Inlet,
-    Joining,
-    check_whole,
-    in_order,
-    is_needed,
-    waits,
-)
+from tidegate.gate.entry import CONSUMED
+from tidegate.gate.frontier import Feed, check_promise, frontier
+from tidegate.gate.inlet import Absent, Forgetting, Inlet, Joining, in_order
 from tidegate.gate.track import Slice, Track
-
-_FORGOTTEN = "(consumed)"
-"""The id under which a manifest keeps what is known of sources that were forgotten."""
+from tidegate.state.store import Store
 
 
 @dataclass(frozen=True)
@@ -49,17 +40,17 @@ class Cut:
 class Intake:
     """All sources of one query; linear in the rows taken, and owned by the driver's loop.
 
-    `hold` is true for operators that need ready tuples in the total order; aggregates that do not
-    depend on the order fold tuples as they arrive and leave only their windows waiting.
+    Grows with the sources that are being read and, by a few numbers each, with the files of folders
+    that are unread; not with what was consumed. `hold` is true for operators that need ready tuples
+    in the total order; aggregates that do not depend on the order fold tuples as they arrive and
+    leave only their windows waiting.
     """
 
     def __init__(self, hold: bool) -> None:
         self.hold = hold
         self.frontier_us = MIN_US
         self.inlets: list[Inlet] = []
-        self._saved: dict[tuple[int, str], Mapping[str, Any]] = {}
-        """By place of the inlet and id of the source."""
-        self._next_order: dict[int, int] = {}
+        self._arrivals = Arrivals(hold)
 
     def add(
         self,
@@ -82,8 +73,8 @@ class Intake:
         first = [i.place for i in self.inlets if i.place >= 0]
         inlet = Inlet(len(first), stream, connector, disorder_us, idle_us, uri, spoke_at=now)
         self.inlets.insert(len(first), inlet)
-        self._join(inlet, promised_us)
-        self._drop_forgotten(inlet)
+        self._arrivals.let_in(inlet, promised_us)
+        self._arrivals.drop_forgotten(inlet)
         return inlet
 
     def join(
@@ -113,34 +104,24 @@ class Intake:
             return there
         promise = self.frontier_us if promised_us is None else promised_us
         if there is None:
-            ids = ", ".join(s.id for s in connector.discover())
-            self._check_promise(uri or ids, promise)
+            self._check_promise(uri or ", ".join(s.id for s in connector.discover()), promise)
             place = min((i.place for i in self.inlets), default=0)
             there = Inlet(min(place, 0) - 1, stream, connector, disorder_us, idle_us, uri)
             self.inlets.append(there)
         there.connector, there.spoke_at = connector, now
         there.disorder_us, there.idle_us = disorder_us, idle_us
-        self._join(there, promise)
+        self._arrivals.let_in(there, promise)
         return there
 
-    def restore(self, frontier_us: int, saved: Sequence[Mapping[str, Any]]) -> None:
-        """Continue from a manifest; call before `add`.
+    def restore(
+        self, frontier_us: int, saved: Sequence[Mapping[str, Any]], store: Store | None = None
+    ) -> None:
+        """Continue from a manifest of a store; call before `add`.
 
         What had joined holds the frontier until it is here again, see `joined_before`.
         """
         self.frontier_us = frontier_us
-        self._saved = {(s["inlet"], s["id"]): s for s in saved}
-        joined: dict[int, Inlet] = {}
-        for entry in self._saved.values():
-            following = max(self._next_order.get(entry["stream"], 0), entry["order"] + 1)
-            self._next_order[entry["stream"]] = following
-            if entry["inlet"] < 0:
-                absent = Inlet(entry["inlet"], entry["stream"], Absent(False), 0, None)
-                inlet = joined.setdefault(absent.place, absent)
-                inlet.uri = entry["uri"]
-        self.inlets = [joined[place] for place in sorted(joined, reverse=True)]
-        for inlet in self.inlets:
-            inlet.connector = Absent(self._is_missed(inlet))
+        self.inlets = self._arrivals.restore(saved, store)
 
     def joined_before(self) -> list[Inlet]:
         """What joined an earlier run and is not here again: to be opened by its URI, or awaited."""
@@ -149,70 +130,92 @@ class Intake:
     def discover(self, now: float) -> None:
         """Let new sources of followed folders join."""
         for inlet in self.inlets:
-            if inlet.connector.live() and self._join(inlet):
+            if inlet.connector.live() and self._arrivals.let_in(inlet):
                 inlet.spoke_at = now
 
     def remove(self, source_id: str) -> None:
         """Let a source leave; what it has brought so far is flushed, nothing more is read."""
-        known = {s: None for inlet in self.inlets for s in self._ids(inlet)}
+        known = {s: None for inlet in self.inlets for s in self._arrivals.ids(inlet)}
         if source_id not in known:
             raise GateError(
                 f"source {source_id}", "must be known", "no such source", near(source_id, known)
             )
         for inlet in self.inlets:
+            if inlet.folder is not None and (unread := inlet.folder.take(source_id)) is not None:
+                inlet.open(unread)
             if source_id in inlet.tracks:
                 inlet.tracks[source_id].removed = True
-            elif isinstance(inlet.connector, Absent) and source_id in self._ids(inlet):
-                self._remove_absent(inlet, source_id)
+            elif isinstance(inlet.connector, Absent) and source_id in self._arrivals.ids(inlet):
+                self._arrivals.remove_absent(inlet, source_id)
 
     def look_ahead(self, limit_rows: int) -> None:
         """Read the event times that the next cut will want; changes no position."""
-        tracks = [t for i in self.inlets for t in in_order(i) if not t.exhausted()]
-        if tracks:
-            cut(tracks, limit_rows)
+        self._cut(limit_rows)
 
     def next_cut(self, limit_rows: int, now: float) -> Cut | None:
         """The next batch of at most `limit_rows` new tuples; None where nothing would change."""
-        entries = [(i, t) for i in self.inlets for t in in_order(i) if not t.exhausted()]
-        counts = cut([t for _, t in entries], limit_rows) if entries else []
-        parts = []
-        for (inlet, track), rows in zip(entries, counts, strict=True):
-            if rows or len(track.look_ahead(1)):
+        for inlet in self.inlets:
+            if inlet.has_rows():
                 inlet.spoke_at = now  # with tuples that wait for their turn it is not silent
-            if rows or (self.hold and track.waiting_from < track.position):
-                parts.append(Taken(inlet.stream, track, track.take(rows, self.frontier_us)))
-        if self.hold:
-            parts += self._still_waiting({id(t) for _, t in entries})
+        counts = self._cut(limit_rows)
+        parts = []
+        for inlet in self.inlets:
+            for track in in_order(inlet):
+                rows = counts.get(track, 0)
+                if rows or (self.hold and track.waiting_from < track.position):
+                    parts.append(Taken(inlet.stream, track, track.take(rows, self.frontier_us)))
         previous, reached = self.frontier_us, frontier(self.frontier_us, self._feeds(now))
-        rows_taken = sum(counts)
+        rows_taken = sum(counts.values())
         exhausted = reached == MAX_US
         if not rows_taken and reached == previous and not exhausted:
             return None
         self.frontier_us = reached
         for part in parts:
             part.track.release(part.slice, reached)
+        for inlet in self.inlets:
+            inlet.fold()
         parts.sort(key=lambda p: (p.stream, p.track.order))
         return Cut(tuple(parts), rows_taken, previous, reached, exhausted)
 
     def saved(self) -> tuple[Mapping[str, Any], ...]:
-        """What the manifest keeps of all sources, also of those whose files are gone."""
-        entries = dict(self._saved)
+        """What the manifest keeps of all sources, also of those whose files are gone.
+
+        Of a folder: what is being read, and one entry for all the rest.
+        """
+        entries = self._arrivals.entries()
         for inlet in self.inlets:
-            if inlet.forgotten_us > MIN_US:
-                entries[inlet.place, _FORGOTTEN] = {
-                    "inlet": inlet.place,
-                    "stream": inlet.stream,
-                    "id": _FORGOTTEN,
-                    "order": self._next_order.get(inlet.stream, 0) - 1,
+            of: dict[str, Any] = {"inlet": inlet.place, "stream": inlet.stream}
+            if inlet.place < 0:
+                of["uri"] = inlet.uri
+            tracks = in_order(inlet)
+            if inlet.folder is not None:
+                tracks = [t for t in tracks if t.position or t.removed]
+                unread = inlet.unread() + len(inlet.tracks) - len(tracks)
+                entries[inlet.place, CONSUMED] = {**of, **inlet.folder.saved(unread)}
+            elif inlet.forgotten_us > MIN_US:
+                entries[inlet.place, CONSUMED] = {
+                    **of,
+                    "id": CONSUMED,
+                    "order": self._arrivals.next_order(inlet.stream) - 1,
                     "floor_us": inlet.forgotten_us,
                     "ended": True,
+                    "removed": False,
                 }
-            for track in inlet.tracks.values():
-                entry = {"inlet": inlet.place, "stream": inlet.stream, **track.saved()}
-                if inlet.place < 0:
-                    entry["uri"] = inlet.uri
-                entries[inlet.place, track.source.id] = entry
+            for track in tracks:
+                entries[inlet.place, track.source.id] = {**of, **track.saved()}
         return tuple(entries.values())
+
+    def write_names(self, store: Store, batch: int) -> tuple[str, ...]:
+        """Move the names of many files out of the manifest of a batch; the files they are in.
+
+        Call it before `saved`. Writes nothing for most batches.
+        """
+        files = []
+        for inlet in self.inlets:
+            if inlet.folder is not None:
+                inlet.folder.write_names(store, f"gate/names-{inlet.place}-{batch:08d}.arrow")
+                files += inlet.folder.names.files
+        return tuple(files)
 
     def forget(self) -> None:
         """Let go of consumed sources that will never be met again; call after a commit.
@@ -223,13 +226,11 @@ class Intake:
         for inlet in self.inlets:
             if not isinstance(inlet.connector, Forgetting):
                 continue
-            done = [
-                t for t in inlet.tracks.values() if t.exhausted() and t.waiting_from == t.position
-            ]
+            done = [t for t in inlet.tracks.values() if t.consumed()]
             for track in done:
                 inlet.forgotten_us = max(inlet.forgotten_us, track.floor_us)
                 del inlet.tracks[track.source.id]
-                self._saved.pop((inlet.place, track.source.id), None)
+                self._arrivals.forget(inlet, track.source.id)
             if done:
                 inlet.connector.forget([t.source.id for t in done])
 
@@ -238,16 +239,7 @@ class Intake:
 
         That is one that was not read to its end, or whose tuples wait in the gate.
         """
-        present = {(i.place, s) for i in self.inlets for s in i.tracks}
-        awaited = {i.place for i in self.joined_before()}
-        for key, entry in self._saved.items():
-            if key not in present and key[0] not in awaited and is_needed(entry):
-                raise SourceError(
-                    key[1],
-                    f"was read up to row {entry['position']} by this checkpoint and must be there",
-                    "no such source",
-                    "Put it back, or start from an empty checkpoint.",
-                )
+        self._arrivals.check_complete(self.inlets)
 
     def _check_promise(self, where: str, promised_us: int) -> None:
         if promised_us != MIN_US:
@@ -263,76 +255,28 @@ class Intake:
             return None
         ids = [s.id for s in connector.discover()]
         awaited = [i for i in here if isinstance(i.connector, Absent) and i.uri is None]
-        return next((i for i in awaited if any(n in self._ids(i) for n in ids)), None)
+        return next((i for i in awaited if any(n in self._arrivals.ids(i) for n in ids)), None)
 
-    def _ids(self, inlet: Inlet) -> list[str]:
-        """The sources of an inlet, also of one that is not back yet."""
-        if isinstance(inlet.connector, Absent):
-            return [id_ for place, id_ in self._saved if place == inlet.place]
-        return list(inlet.tracks)
-
-    def _is_missed(self, inlet: Inlet) -> bool:
-        return any(is_needed(self._saved[inlet.place, s]) for s in self._ids(inlet))
-
-    def _remove_absent(self, inlet: Inlet, source_id: str) -> None:
-        entry = self._saved[inlet.place, source_id]
-        if waits(entry):
-            raise GateError(
-                source_id,
-                "tuples of it wait in the gate and must be flushed",
-                "a source that is not here",
-                "Announce it again, then remove it.",
-            )
-        self._saved[inlet.place, source_id] = {**entry, "removed": True}
-        inlet.connector = Absent(self._is_missed(inlet))
-
-    def _drop_forgotten(self, inlet: Inlet) -> None:
-        """Keep just the newest event time of sources that were consumed and dropped at the end."""
-        if not isinstance(inlet.connector, Forgetting):
-            return
-        for key, entry in list(self._saved.items()):
-            gone = key[0] == inlet.place and key[1] not in (*inlet.tracks, _FORGOTTEN)
-            if gone and not is_needed(entry):
-                inlet.forgotten_us = max(inlet.forgotten_us, entry["floor_us"])
-                del self._saved[key]
-
-    def _still_waiting(self, read: set[int]) -> list[Taken]:
-        """Sources with nothing left to read but with tuples that still wait in the gate."""
-        waiting = []
-        for inlet in self.inlets:
-            for track in inlet.tracks.values():
-                if id(track) not in read and track.waiting_from < track.position:
-                    taken = track.take(0, self.frontier_us)
-                    waiting.append(Taken(inlet.stream, track, taken))
-        return waiting
-
-    def _join(self, inlet: Inlet, promised_us: int = MIN_US) -> bool:
-        joined = False
-        if (inlet.place, _FORGOTTEN) in self._saved:
-            inlet.forgotten_us = self._saved[inlet.place, _FORGOTTEN]["floor_us"]
-        for source in inlet.connector.discover():
-            if source.id in inlet.tracks:
-                continue
-            order = self._next_order.get(inlet.stream, 0)
-            track = Track(source, order, inlet.disorder_us, self.hold, promised_us)
-            saved = self._saved.get((inlet.place, source.id))
-            if saved is not None:
-                check_whole(source, saved, inlet.connector.live())
-                track.restore(saved)
-            else:
-                self._next_order[inlet.stream] = order + 1
-            inlet.tracks[source.id] = track
-            joined = True
-        return joined
+    def _cut(self, limit_rows: int) -> dict[Track, int]:
+        """The rows of the next batch by their tracks; opens what it reaches."""
+        tracks = [t for i in self.inlets for t in i.tracks.values() if not t.exhausted()]
+        return dict(cut(tracks, limit_rows, [i for i in self.inlets if i.unread()]))
 
     def _feeds(self, now: float) -> list[Feed]:
-        feeds = []
-        for inlet in self.inlets:
-            members = tuple(t.progress() for t in inlet.tracks.values())
-            if inlet.forgotten_us > MIN_US:
-                members = (*members, Progress(inlet.forgotten_us, ended=True))
-            silent_us = (now - inlet.spoke_at) * 1e6
-            idle = inlet.idle_us is not None and silent_us >= inlet.idle_us
-            live = inlet.connector.live() and not inlet.removed
-            feeds.append(Feed(members, inlet.disorder_us, live, idle))
-        return feeds
+        """What every inlet says of the frontier.
+
+        Where open sources hold it, unread ones need not be looked into that begin later.
+        """
+        idle = [self._is_idle(inlet, now) for inlet in self.inlets]
+        holding = [i for i, is_idle in zip(self.inlets, idle, strict=True) if not is_idle]
+        below_us = min((i.open_reach_us() for i in holding), default=MAX_US)
+        if below_us <= self.frontier_us:
+            below_us = MIN_US
+        return [
+            inlet.feed(is_idle, MAX_US if is_idle else below_us)
+            for inlet, is_idle in zip(self.inlets, idle, strict=True)
+        ]
+
+    def _is_idle(self, inlet: Inlet, now: float) -> bool:
+        silent_us = (now - inlet.spoke_at) * 1e6
+        return inlet.idle_us is not None and silent_us >= inlet.idle_us

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.gate.frontier import Progress, lowered
-from tidegate.gate.lateness import Bools, Int64s, late_mask, running_newest
+from tidegate.gate.lateness import Bools, Int64s, late_mask
+from tidegate.gate.times import Times
+
+_LOOK_ROWS = 8192
+
+Rank = tuple[int, int, int]
+"""Where a track stands among all: the inlet's kind and number, and the order of its source."""
 
 
 class Timed(Protocol):
@@ -24,6 +30,20 @@ class Timed(Protocol):
     def ended(self) -> bool: ...
 
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]: ...
+
+
+@runtime_checkable
+class Pieced(Protocol):
+    """A source that decodes event times piece by piece: row groups, or blocks of text."""
+
+    def piece_end(self, position: int) -> int:
+        """Where the piece ends that holds a known position."""
+
+    def low_us(self, position: int) -> int:
+        """A time that nothing from a known position to the end of its piece is below.
+
+        MIN_US where that is not known, or where some of it has no time.
+        """
 
 
 @dataclass(frozen=True)
@@ -48,15 +68,23 @@ class Track:
     """The reading position in one source, with the event times before and ahead of it.
 
     Owned by the driver and changed only between batches. `order` is the source's place among the
-    sources of its stream. With `hold`, tuples that are not ready wait: `waiting_from` is the
-    oldest position not consumed yet, and its event times are kept (or read again at a restart).
+    sources of its stream, `rank` its place among all tracks. With `hold`, tuples that are not ready
+    wait: `waiting_from` is the oldest position not consumed yet, and its event times are kept (or
+    read again at a restart). Grows with what was looked at and with what waits.
     """
 
     def __init__(
-        self, source: Timed, order: int, disorder_us: int, hold: bool, promised_us: int = MIN_US
+        self,
+        source: Timed,
+        order: int,
+        disorder_us: int,
+        hold: bool,
+        promised_us: int = MIN_US,
+        rank: Rank = (0, 0, 0),
     ) -> None:
         self.source = source
         self.order = order
+        self.rank = rank
         self.disorder_us = disorder_us
         self.hold = hold
         self.promised_us = promised_us
@@ -65,34 +93,68 @@ class Track:
         self.waiting_from = 0
         self.waiting_floor_us = MIN_US
         self.removed = False
-        self._ahead = _Times.empty()
-        self._held = _Times.empty()
+        self._ahead = Times.empty()
+        self._held = Times.empty()
         self._known = 0
+        self._pieced = source if isinstance(source, Pieced) else None
+
+    @property
+    def keys(self) -> Int64s:
+        """The merge keys of the positions that were looked at and not taken."""
+        return self._ahead.keys
 
     def look_ahead(self, rows: int) -> Int64s:
-        """The merge keys of the next positions, at least `rows` of them where they exist now.
-
-        A position's key is the newest event time up to it, so keys never decrease and a source
-        that is out of order keeps its own sequence in the merge.
-        """
+        """The merge keys of the next positions, at least `rows` of them where they exist now."""
         have = len(self._ahead.keys)
         if have < rows and not self.removed:
             self._known = self.source.extend(self.position + rows)
             start, stop = self.position + have, min(self._known, self.position + rows)
             if stop > start:
                 floor = int(self._ahead.keys[-1]) if have else self.floor_us
-                self._ahead = self._ahead.joined(_Times.read(self.source, start, stop, floor))
+                self._ahead = self._ahead.joined(Times.read(self.source, start, stop, floor))
         return self._ahead.keys
 
+    def look_further(self, rows: int) -> Int64s:
+        """The merge keys of up to `rows` more positions than before, within one piece.
+
+        At the end of a piece `next_low_us` may say that the next one need not be decoded.
+        """
+        end = self.position + len(self._ahead.keys)
+        if self._pieced is not None and not self.complete():
+            rows = min(rows, self._pieced.piece_end(end) - end)
+        return self.look_ahead(end - self.position + rows)
+
+    def speak(self) -> None:
+        """Look ahead to the first event time, where nothing with a time has been seen yet."""
+        while self._is_silent() and not self.complete():
+            self.look_further(max(_LOOK_ROWS, len(self._ahead.keys)))
+
+    def next_low_us(self) -> int:
+        """A key that nothing beyond what was looked at is below; costs no decoding.
+
+        Keys never decrease, so it is at least the last one. Where statistics have a least time for
+        all of the piece that comes next, it is at least that: the first of its rows has a time.
+        """
+        keys, end = self._ahead.keys, self.position + len(self._ahead.keys)
+        low = int(keys[-1]) if len(keys) else self.floor_us
+        if self._pieced is not None and not self.complete():
+            low = max(low, self._pieced.low_us(end))
+        return low
+
     def complete(self) -> bool:
-        """Whether nothing lies beyond what `look_ahead` has returned, now."""
-        return self.removed or self.position + len(self._ahead.keys) >= self._known
+        """Whether nothing lies beyond what was looked at, now."""
+        end = self.position + len(self._ahead.keys)
+        if not self.removed and end >= self._known:
+            self._known = self.source.extend(end + 1)
+        return self.removed or end >= self._known
 
     def exhausted(self) -> bool:
-        """Whether every position has been read and no other will come."""
-        if self.removed:
-            return True
-        return len(self.look_ahead(1)) == 0 and self.source.ended()
+        """Whether every position has been taken and no other will come; costs no decoding."""
+        return self.removed or (not self.has_rows() and self.source.ended())
+
+    def has_rows(self) -> bool:
+        """Whether there is something to take now."""
+        return len(self._ahead.keys) > 0 or not self.complete()
 
     def progress(self) -> Progress:
         """The facts for the frontier; a source not yet read promises its first event time."""
@@ -149,6 +211,10 @@ class Track:
             self.waiting_from += consumed
             _, self._held = self._held.split(consumed)
 
+    def consumed(self) -> bool:
+        """Whether nothing of this source will ever be needed again."""
+        return self.exhausted() and self.waiting_from == self.position
+
     def saved(self) -> dict[str, Any]:
         """What the manifest keeps of this source."""
         return {
@@ -174,37 +240,18 @@ class Track:
         self.removed = saved["removed"]
         if self.hold and self.waiting_from < self.position:
             self.source.extend(self.position)
-            self._held = _Times.read(
+            self._held = Times.read(
                 self.source, self.waiting_from, self.position, self.waiting_floor_us
             )
 
+    def resume(self, position: int) -> None:
+        """Continue after tuples that were all consumed; their times are read for the newest."""
+        self.source.extend(position)
+        before = Times.read(self.source, 0, position, MIN_US)
+        self.position = self.waiting_from = position
+        self.floor_us = int(before.keys[-1]) if position else MIN_US
+        self.waiting_floor_us = self.floor_us
 
-@dataclass(frozen=True)
-class _Times:
-    """Event times of consecutive positions, with their merge keys."""
-
-    times: Int64s
-    valid: Bools
-    keys: Int64s
-
-    @staticmethod
-    def empty() -> _Times:
-        return _Times(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0, np.int64))
-
-    @staticmethod
-    def read(source: Timed, start: int, stop: int, floor_us: int) -> _Times:
-        times, valid = source.times(start, stop)
-        return _Times(times, valid, running_newest(times, valid, floor_us))
-
-    def joined(self, other: _Times) -> _Times:
-        if not len(self.keys):
-            return other
-        return _Times(
-            np.concatenate([self.times, other.times]),
-            np.concatenate([self.valid, other.valid]),
-            np.concatenate([self.keys, other.keys]),
-        )
-
-    def split(self, rows: int) -> tuple[_Times, _Times]:
-        head = _Times(self.times[:rows], self.valid[:rows], self.keys[:rows])
-        return head, _Times(self.times[rows:], self.valid[rows:], self.keys[rows:])
+    def _is_silent(self) -> bool:
+        keys = self._ahead.keys
+        return self.floor_us == MIN_US and (not len(keys) or int(keys[-1]) == MIN_US)

@@ -45,8 +45,7 @@ def _read(
         connector = connector or open_uri(uri, stream.name, stream.time, False)
         if isinstance(connector, Spooling):
             return None
-        sources += connector.discover()
-    sources = sources[:PREVIEW_SOURCES]
+        sources += connector.discover()[: PREVIEW_SOURCES - len(sources)]
     share = PREVIEW_ROWS // max(len(sources), 1)
     parts = []
     for source in sources:

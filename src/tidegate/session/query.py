@@ -108,7 +108,10 @@ class RunningQuery:
                 name: {"epoch": of["epoch"], "instances": of["instances"]}
                 for name, of in self._loop.manifest.mappings.items()
             },
-            "sources": [dict(s) for s in self._loop.manifest.sources],
+            "sources": [
+                {name: value for name, value in source.items() if name != "log"}
+                for source in self._loop.manifest.sources
+            ],
             "newest_batch_ms": round(newest.seconds * 1e3, 3) if newest else None,
             **self._loop.summary.as_dict(),
         }

@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from tidegate.errors import SourceError
 from tidegate.source.protocol import Int64s
 
-BLOCK_BYTES = 8 * 2**20
+BLOCK_BYTES = 2 * 2**20
+"""The size of blocks from some way into a file on. What a batch costs the driver at most: larger
+ones are parsed no faster."""
+
+FIRST_BLOCK_BYTES = 64 * 2**10
+"""The size of the first block of a file; each is twice as large as the one before it. So a look at
+the beginning of a file costs little, and where blocks lie depends on the file alone."""
+
 RECORD_BYTES = 16 * 2**20
 """A quote that stays open for longer than this was never meant to be closed."""
 
@@ -142,7 +149,10 @@ class Block:
 
 
 class BlockIndex:
-    """The blocks of one text file, found in order and only as far as asked; owned by the driver."""
+    """The blocks of one text file, found in order and only as far as asked; owned by the driver.
+
+    Grows with the bytes of the file, by five numbers per block.
+    """
 
     def __init__(self, path: str, origin: int, split: Split, block_bytes: int) -> None:
         self.path = path
@@ -151,17 +161,19 @@ class BlockIndex:
         self.blocks: list[Block] = []
         self._firsts: list[int] = []
         self._split = split
-        self._block_bytes = block_bytes
+        self._most_bytes = block_bytes
+        self._next_bytes = min(FIRST_BLOCK_BYTES, block_bytes)
 
     def grow(self, size: int, final: bool) -> bool:
         """Find one more block in the first `size` bytes; False where no record is complete."""
-        want = self._block_bytes
+        want = self._next_bytes
         while self.offset < size:
             data = read_bytes(self.path, self.offset, min(want, size - self.offset))
             at_end = self.offset + len(data) >= size
             records = self._split(data, final and at_end)
             if records.used:
                 self._add(records)
+                self._next_bytes = min(2 * self._next_bytes, self._most_bytes)
                 return True
             if at_end:
                 return False

@@ -197,7 +197,8 @@ def read_head(data: bytes, whole: bool, final: bool, time: str | None, where: st
     format_ = CsvFormat(_names(data[start:stop], where))
     line_feed = data.find(b"\n", stop)
     origin = line_feed + 1 if line_feed >= 0 else len(data)
-    return Head(format_, origin, format_.infer(data[origin : records.used], time))
+    first = data[records.starts[1] : records.stops[1]] if len(records) > 1 else b""
+    return Head(format_, origin, format_.infer(data[origin : records.used], time), first)
 
 
 def _names(header: bytes, where: str) -> tuple[str, ...]:

@@ -4,37 +4,50 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple
 
-import pyarrow as pa
-
+from tidegate.batch import MIN_US
+from tidegate.clock import Clock
 from tidegate.errors import SourceError
 from tidegate.schema import check_time
 from tidegate.source import csv, json
 from tidegate.source.block import BLOCK_BYTES
-from tidegate.source.listing import Found, list_files, list_more
-from tidegate.source.parquet import probe_parquet
-from tidegate.source.protocol import Source
+from tidegate.source.head import TextFacts, TextProbe, first_times, probe_text
+from tidegate.source.listing import Found, is_of_format, list_files, name_order, paths_of
+from tidegate.source.opening import Opening
+from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, probe_parquet
+from tidegate.source.protocol import Listed, Source
 from tidegate.source.shape import Shape
-from tidegate.source.text import TextSource, probe_text
+from tidegate.source.text import TextSource, check_not_grown
+from tidegate.source.watch import Watch
+
+HEAD_BYTES = 8 * 2**20
+"""How much of the first text file of a folder is looked at for the types of its columns."""
 
 SAMPLE_BYTES = 2**20
-"""How much of each further text file of a folder is looked at; of the first, a whole block."""
+"""How much of each further one."""
+
+FINISHED_FILES = 64
+"""Of the text files that no longer count as growing, how many are checked at each look."""
 
 _log = logging.getLogger(__name__)
 
+Facts = ParquetFacts | TextFacts
 
-class Probe(Protocol):
-    """A file that was looked at: its columns, and how to open it."""
 
-    @property
-    def path(self) -> str: ...
+class _Arrived(NamedTuple):
+    """A file that was looked at and not listed yet; `first` is the text of its first row."""
 
-    @property
-    def schema(self) -> pa.Schema: ...
+    path: str
+    facts: Facts
+    first: bytes = b""
 
-    def open(self, id: str, schema: pa.Schema, time: str | None, grows: bool) -> Source: ...
+    @staticmethod
+    def of(probe: ParquetProbe | TextProbe) -> _Arrived:
+        first = probe.head.first if isinstance(probe, TextProbe) else b""
+        return _Arrived(probe.path, probe.facts(), first)
 
 
 class FilesConnector:
@@ -42,6 +55,10 @@ class FilesConnector:
 
     Followed, new files become sources at the end, in the order of their names; a text file may
     grow until a later file appears. Files that cannot be read yet (being written) are waited for.
+
+    Who reads many files takes them from `arrivals`, opens each with `open` when its turn has come
+    and lets go of it with `let_go`. What is kept are a few numbers per file that was not let go,
+    and of a followed folder the names in it; not what was read before.
     """
 
     def __init__(
@@ -50,39 +67,101 @@ class FilesConnector:
         where: str,
         time: str | None,
         follow: bool = False,
-        block_bytes: int = BLOCK_BYTES,
+        block_bytes: int | None = None,
+        clock: Clock | None = None,
     ) -> None:
+        self.several = not os.path.isfile(path)
         self._path = path
         self._where = where
         self._time = time
         self._follow = follow
-        self._block_bytes = block_bytes
-        self._sources: dict[str, Source] = {}
-        self._waiting: dict[str, tuple[int, int]] = {}
-        found = list_files(path, where, follow)
+        self._block_bytes = block_bytes or BLOCK_BYTES
+        self._head_bytes = block_bytes or HEAD_BYTES
+        self._files: dict[str, Facts] = {}
+        self._arrived: list[_Arrived] = []
+        self._growing: TextSource | None = None
+        self._grown: set[str] = set()
+        self._finished: deque[tuple[str, int]] = deque(maxlen=FINISHED_FILES)
+        self._unseen: dict[str, tuple[int, int] | None] = {}
+        """Files that are no sources yet, with their size and time of change when last tried."""
+        self._watch = Watch(path, clock) if follow and self.several else None
+        look = (lambda: paths_of(path)) if self._watch is None else self._watch.look
+        found = list_files(path, where, follow, look)
         self._format = found[0].format
-        self._shape, probes = self._agree(found)
+        self._shape, arrived = self._agree(found)
         self.schema = self._shape.settled()
         if time is not None:
             check_time(self.schema, time, where)
-        self._open(probes)
+        self._add(arrived)
+        self._single = None if self.several else self._opened(path)
 
     def discover(self) -> Sequence[Source]:
-        if self._follow and not os.path.isfile(self._path):
-            self._look_again()
-        return list(self._sources.values())
+        """The files that were not let go, in order; each is opened when it is taken from here."""
+        if self._single is not None:
+            return [self._single]
+        self._look_again()
+        return Opening(self.open, list(self._files))
 
     def live(self) -> bool:
         return self._follow
 
-    def _agree(self, found: Sequence[Found]) -> tuple[Shape, list[Probe]]:
+    def arrivals(self) -> list[Listed]:
+        """The files that were not listed before, in order; costs what the new ones cost."""
+        self._look_again()
+        lows_us = self._lows_us(self._arrived)
+        arrived, self._arrived = self._arrived, []
+        return [
+            Listed(a.path, low_us, a.facts.extent, grows=self._is_growing(a.path))
+            for a, low_us in zip(arrived, lows_us, strict=True)
+        ]
+
+    def open(self, id: str) -> Source:
+        """A file that was listed, as it was then."""
+        return self._opened(id)
+
+    def open_beyond(self, id: str, extent: int) -> tuple[Source, int]:
+        """A file that has more than it had, and the position of its first row beyond that."""
+        source = self._opened(id)
+        return source, source.rows_within(extent) if isinstance(source, TextSource) else extent
+
+    def let_go(self, id: str) -> int | None:
+        """Forget a file that was read; its extent where it is not the one it was listed with."""
+        facts = self._files.pop(id)
+        if id not in self._grown:
+            return None
+        self._grown.discard(id)
+        return facts.extent
+
+    def has(self, id: str) -> bool:
+        """Whether a file was there at the last look; always so where nobody looks again."""
+        return self._watch is None or self._watch.has(id)
+
+    def _opened(self, path: str) -> ParquetSource | TextSource:
+        if self._growing is not None and self._is_growing(path):
+            return self._growing
+        return self._files[path].open(path, self.schema, self._time)
+
+    def _is_growing(self, path: str) -> bool:
+        return self._growing is not None and self._growing.path == path
+
+    def _lows_us(self, arrived: Sequence[_Arrived]) -> list[int]:
+        if self._time is None or not arrived:
+            return [MIN_US] * len(arrived)
+        texts = [(a.facts.format, a.first) for a in arrived if isinstance(a.facts, TextFacts)]
+        if texts:
+            return first_times(texts, self.schema.field(self._time))
+        return [a.facts.low_us for a in arrived if isinstance(a.facts, ParquetFacts)]
+
+    def _agree(self, found: Sequence[Found]) -> tuple[Shape, list[_Arrived]]:
         """The shape of all files there are at the start; empty text files have no say."""
-        shape, probes = None, []
+        shape: Shape | None = None
+        arrived = []
         for file in found:
-            probe = self._probe(file.path, self._block_bytes if shape is None else SAMPLE_BYTES)
+            probe = self._probe(file.path, self._head_bytes if shape is None else SAMPLE_BYTES)
             if probe is None:
+                self._unseen[file.path] = None
                 continue
-            probes.append(probe)
+            arrived.append(_Arrived.of(probe))
             if shape is None:
                 loose, widens = self._format == "json", self._format != "parquet"
                 shape = Shape(probe.schema, file.path, loose, widens)
@@ -97,59 +176,80 @@ class FilesConnector:
                 f"an empty file {found[0].path}" if len(found) == 1 else "empty files only",
                 "Write a first row, then start.",
             )
-        return shape, probes
+        return shape, arrived
 
     def _look_again(self) -> None:
-        fresh: list[Probe] = []
-        for file in list_more(self._path, self._format):
-            if file.path in self._sources or not self._changed(file.path):
-                continue
-            probe = self._probe_waiting(file.path)
-            if probe is not None:
-                self._shape.check(probe.schema, file.path, self._where)
-                fresh.append(probe)
-        for source in self._sources.values():
-            if isinstance(source, TextSource):
-                source.check_finished()
-        self._open(fresh)
-
-    def _open(self, probes: Sequence[Probe]) -> None:
-        if not probes:
+        if self._watch is None:
             return
-        for source in self._sources.values():
-            if isinstance(source, TextSource):
-                source.finish()
-        for probe in probes:
-            grows = self._follow and probe is probes[-1]
-            self._sources[probe.path] = probe.open(probe.path, self.schema, self._time, grows)
-            self._waiting.pop(probe.path, None)
+        for path in self._watch.look():
+            if path not in self._files and is_of_format(path, self._format):
+                self._unseen[path] = None
+        arrived = []
+        for path in sorted(self._unseen, key=name_order):
+            probe = self._probe_unseen(path)
+            if probe is not None:
+                self._shape.check(probe.schema, path, self._where)
+                arrived.append(_Arrived.of(probe))
+        for path, size_bytes in self._finished:
+            check_not_grown(path, size_bytes)
+        self._add(arrived)
 
-    def _probe(self, path: str, sample_bytes: int) -> Probe | None:
+    def _add(self, arrived: Sequence[_Arrived]) -> None:
+        """Make files sources; of text files the last one may grow, those before it no longer."""
+        if not arrived:
+            return
+        self._finish()
+        for path, facts, _ in arrived:
+            self._files[path] = facts
+            self._unseen.pop(path, None)
+        self._arrived += arrived
+        if not self._follow:
+            return
+        texts = [(a.path, a.facts) for a in arrived if isinstance(a.facts, TextFacts)]
+        self._finished.extend((path, facts.size_bytes) for path, facts in texts[:-1])
+        for path, facts in texts[-1:]:
+            self._growing = facts.open_growing(path, self.schema, self._time)
+
+    def _finish(self) -> None:
+        """Let the file that grows end as it is now."""
+        source = self._growing
+        if source is None:
+            return
+        source.finish()
+        self._growing = None
+        self._finished.append((source.path, source.size_bytes))
+        facts = self._files[source.path]
+        if isinstance(facts, TextFacts) and os.path.exists(source.path):
+            modified_ns = os.stat(source.path).st_mtime_ns
+            self._files[source.path] = facts._replace(
+                size_bytes=source.size_bytes, modified_ns=modified_ns
+            )
+            self._grown.add(source.path)
+
+    def _probe(self, path: str, sample_bytes: int) -> ParquetProbe | TextProbe | None:
         where = self._where if path == self._path else f"{self._where}, file {path}"
         if self._format == "parquet":
-            return probe_parquet(path, where)
+            return probe_parquet(path, where, self._time)
         read_head = csv.read_head if self._format == "csv" else json.read_head
         return probe_text(
             path, read_head, self._time, self._follow, where, self._block_bytes, sample_bytes
         )
 
-    def _probe_waiting(self, path: str) -> Probe | None:
+    def _probe_unseen(self, path: str) -> ParquetProbe | TextProbe | None:
         """Look at a new file of a followed folder; None while it is still being written."""
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            self._unseen.pop(path)
+            return None
+        tried = status.st_size, status.st_mtime_ns
+        if self._unseen[path] == tried:
+            return None
         try:
             probe = self._probe(path, SAMPLE_BYTES)
         except SourceError as error:
             probe = None
             _log.warning("waiting for %s: %s", path, error)
-        if probe is None and os.path.exists(path):
-            status = os.stat(path)
-            self._waiting[path] = status.st_size, status.st_mtime_ns
+        if probe is None:
+            self._unseen[path] = tried
         return probe
-
-    def _changed(self, path: str) -> bool:
-        """Whether a file that could not be read is another one now."""
-        if path not in self._waiting:
-            return True
-        if not os.path.exists(path):
-            return False
-        status = os.stat(path)
-        return self._waiting[path] != (status.st_size, status.st_mtime_ns)

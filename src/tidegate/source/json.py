@@ -69,7 +69,7 @@ def read_head(data: bytes, whole: bool, final: bool, time: str | None, where: st
             "a JSON array" if array else repr(lines[0][:80].decode("utf-8", "replace")),
             "Write one object per line, for an array with: jq -c '.[]' FILE.",
         )
-    return Head(JsonFormat(), origin, schema)
+    return Head(JsonFormat(), origin, schema, lines[0])
 
 
 def _regular(data: bytes, records: Records) -> bool:

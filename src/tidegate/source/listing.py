@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import PurePath
 from urllib.parse import unquote, urlparse
 
 from tidegate.errors import SourceError, likely
@@ -43,22 +43,24 @@ def local_path(uri: str, where: str) -> str:
     return unquote(parsed.path)
 
 
-def list_files(path: str, where: str, follow: bool) -> list[Found]:
-    """The files there are now, sorted by name; at least one, all of one format.
+def list_files(
+    path: str, where: str, follow: bool, look: Callable[[], Iterable[str]]
+) -> list[Found]:
+    """The files of a path as sources, sorted by name; at least one, all of one format.
 
-    A path that exists is meant as it stands, also where it has characters of a glob in it.
+    `look` gives the files there are now below a folder or for a glob. A path that exists is meant
+    as it stands, also where it has characters of a glob in it.
     """
     if os.path.isfile(path):
         return [Found(path, format_of(path, where))]
     if os.path.isdir(path):
-        paths = _walk(path)
         kind, verb = "folder", "hold"
     elif glob.has_magic(path):
-        paths = _match(path)
         kind, verb = "glob", "match"
     else:
         got = f"nothing at {path}"
         raise SourceError(where, "the file or folder must be there", got, _neighbours(path))
+    paths = sorted(look(), key=name_order)
     if not paths:
         raise SourceError(
             where,
@@ -69,10 +71,14 @@ def list_files(path: str, where: str, follow: bool) -> list[Found]:
     return _of_one_format(paths, where, follow)
 
 
-def list_more(path: str, format_: str) -> list[Found]:
-    """The files of a followed path as of now; those of other formats are passed over."""
-    paths = _walk(path) if os.path.isdir(path) else _match(path)
-    return [Found(p, format_) for p in paths if FORMATS.get(_extension(p)) == format_]
+def is_of_format(path: str, format_: str) -> bool:
+    """Whether a file that came later is of the format of the first ones."""
+    return FORMATS.get(_extension(path)) == format_
+
+
+def name_order(path: str) -> str:
+    """A key that sorts paths folder by folder: what is in `a/` comes before what is in `a-b/`."""
+    return path.replace(os.sep, "\0")
 
 
 def format_of(path: str, where: str) -> str:
@@ -105,13 +111,18 @@ def _of_one_format(paths: list[str], where: str, follow: bool) -> list[Found]:
     return found
 
 
+def paths_of(path: str) -> list[str]:
+    """The files below a folder or for a glob, in no order."""
+    return _walk(path) if os.path.isdir(path) else _match(path)
+
+
 def _walk(folder: str) -> list[str]:
     """The files below a folder, nested ones too, without hidden ones and those with a leading _."""
     found = []
     for parent, folders, files in os.walk(folder):
-        folders[:] = [f for f in folders if _counts(f)]
-        found += [os.path.join(parent, f) for f in files if _counts(f)]
-    return sorted(found, key=lambda p: PurePath(p).parts)
+        folders[:] = [f for f in folders if counts(f)]
+        found += [os.path.join(parent, f) for f in files if counts(f)]
+    return found
 
 
 def _match(pattern: str) -> list[str]:
@@ -119,12 +130,13 @@ def _match(pattern: str) -> list[str]:
     for path in glob.glob(pattern, recursive=True):
         if os.path.isdir(path):
             found.update(_walk(path))
-        elif _counts(os.path.basename(path)):
+        elif counts(os.path.basename(path)):
             found.add(path)
-    return sorted(found, key=lambda p: PurePath(p).parts)
+    return list(found)
 
 
-def _counts(name: str) -> bool:
+def counts(name: str) -> bool:
+    """Whether a file or folder of this name is input: not hidden, and no side output."""
     return not name.startswith((".", "_"))
 
 
@@ -138,7 +150,7 @@ def _neighbours(path: str) -> str:
     if not os.path.isdir(parent):
         return f"There is no folder {parent}."
     folder = "The current folder" if parent == "." else f"The folder {parent}"
-    names = sorted(n for n in os.listdir(parent) if _counts(n))
+    names = sorted(n for n in os.listdir(parent) if counts(n))
     if not names:
         return f"{folder} is empty."
     listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else ".")

@@ -6,15 +6,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, SourceError
 from tidegate.schema import cast_table, normal_type, to_us
 from tidegate.source.cache import PIECES
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
+from tidegate.source.statistics import least_times
 
 Version = tuple[int, int]
 
@@ -57,7 +60,11 @@ class ParquetReader:
 
 
 class ParquetSource:
-    """A Parquet file on the driver: all positions are known from its footer."""
+    """A Parquet file on the driver: all positions are known from its footer.
+
+    `lows_us` has, by row group, a time that none of its rows is below; MIN_US where that is not
+    known. Kept of the rows are the times of the row group that was decoded last.
+    """
 
     def __init__(
         self,
@@ -65,6 +72,7 @@ class ParquetSource:
         path: str,
         version: Version,
         groups: tuple[Group, ...],
+        lows_us: Sequence[int],
         schema: pa.Schema,
         time: str | None,
     ) -> None:
@@ -73,6 +81,7 @@ class ParquetSource:
         self.schema = schema
         self._version = version
         self._groups = groups
+        self._lows_us = dict(zip((g.number for g in groups), lows_us, strict=True))
         self._firsts = np.array([g.first for g in groups], np.int64)
         self._rows = sum(g.rows for g in groups)
         self._time = time
@@ -104,6 +113,16 @@ class ParquetSource:
     def breaks(self, start: int, stop: int) -> list[int]:
         return [g.first for g in self._within(start, stop) if g.first > start]
 
+    def piece_end(self, position: int) -> int:
+        """Where the row group ends that holds a position."""
+        (group,) = self._within(position, position + 1)
+        return group.first + group.rows
+
+    def low_us(self, position: int) -> int:
+        """A time that no row of the row group at a position is below; MIN_US where not known."""
+        (group,) = self._within(position, position + 1)
+        return self._lows_us[group.number]
+
     def _within(self, start: int, stop: int) -> tuple[Group, ...]:
         if start >= stop:
             return ()
@@ -117,8 +136,49 @@ class ParquetSource:
             assert self._time is not None, f"{self.id} was opened without a time column"
             asked = pa.schema([self.schema.field(self._time)])
             table = decode_group(self.path, self._version, group.number, asked)
-            self._decoded = group.number, to_us(table.column(0))
+            times = to_us(table.column(0))
+            self._check_low(group, times[0])
+            self._decoded = group.number, times
         return self._decoded[1]
+
+    def _check_low(self, group: Group, times_us: Int64s) -> None:
+        """Refuse wrong statistics: the rows of other files may have been taken because of them."""
+        low_us = self._lows_us[group.number]
+        if low_us != MIN_US and (found := int(times_us.min())) < low_us:
+            raise SourceError(
+                self.path,
+                f"no time in row group {group.number} must be below its statistics' {low_us} us",
+                f"{found} us",
+                "Write it again, with statistics that are true or with none.",
+            )
+
+
+class ParquetFacts(NamedTuple):
+    """What is kept of a file that is not open: a few numbers, whatever it holds.
+
+    `group` is the number of its only row group with rows; -1 where there are none or several.
+    """
+
+    size_bytes: int
+    modified_ns: int
+    rows: int
+    group: int
+    low_us: int
+
+    @property
+    def extent(self) -> int:
+        return self.rows
+
+    def open(self, path: str, schema: pa.Schema, time: str | None) -> ParquetSource:
+        """The file as it was when it was looked at; one that has changed since is refused."""
+        version = self.size_bytes, self.modified_ns
+        if self.group >= 0:
+            only = Group(self.group, 0, self.rows)
+            return ParquetSource(path, path, version, (only,), (self.low_us,), schema, time)
+        probe = probe_parquet(path, path, time)
+        if probe.version != version:
+            raise _changed(path)
+        return ParquetSource(path, path, version, probe.groups, probe.lows_us, schema, time)
 
 
 @dataclass(frozen=True)
@@ -128,15 +188,17 @@ class ParquetProbe:
     path: str
     version: Version
     groups: tuple[Group, ...]
+    lows_us: tuple[int, ...]
     schema: pa.Schema
 
-    def open(self, id: str, schema: pa.Schema, time: str | None, grows: bool) -> ParquetSource:
-        """A source of the file; Parquet files do not grow, whatever is followed."""
-        return ParquetSource(id, self.path, self.version, self.groups, schema, time)
+    def facts(self) -> ParquetFacts:
+        rows = sum(g.rows for g in self.groups)
+        group = self.groups[0].number if len(self.groups) == 1 else -1
+        return ParquetFacts(*self.version, rows, group, self.lows_us[0] if rows else MAX_US)
 
 
-def probe_parquet(path: str, where: str) -> ParquetProbe:
-    """Read the footer of a file: its columns and the sizes of its row groups."""
+def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
+    """Read the footer of a file: its columns, the sizes of its row groups, their least times."""
     try:
         status = os.stat(path)
         with pq.ParquetFile(path) as file:
@@ -151,15 +213,17 @@ def probe_parquet(path: str, where: str) -> ParquetProbe:
             f"{', '.join(twice)} more than once",
             "Rename the columns.",
         )
-    groups, first = [], 0
-    for number in range(metadata.num_row_groups):
+    groups, lows_us, first = [], [], 0
+    for number, low_us in enumerate(least_times(metadata, time)):
         rows = metadata.row_group(number).num_rows
         if rows:
             groups.append(Group(number, first, rows))
+            lows_us.append(low_us)
         first += rows
     types = [f.type if pa.types.is_null(f.type) else normal_type(f.type) for f in raw]
     schema = pa.schema(list(zip(raw.names, types, strict=True)))
-    return ParquetProbe(path, (status.st_size, status.st_mtime_ns), tuple(groups), schema)
+    version = status.st_size, status.st_mtime_ns
+    return ParquetProbe(path, version, tuple(groups), tuple(lows_us), schema)
 
 
 def decode_group(path: str, version: Version, number: int, asked: pa.Schema) -> pa.Table:
@@ -167,17 +231,21 @@ def decode_group(path: str, version: Version, number: int, asked: pa.Schema) -> 
     try:
         status = os.stat(path)
         if version != (status.st_size, status.st_mtime_ns):
-            raise GateError(
-                path,
-                "a file must not change while it is read",
-                "a newer version of it",
-                "Put the file back as it was, or start again from an empty checkpoint.",
-            )
+            raise _changed(path)
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
             table = file.read_row_group(number, columns=asked.names, use_threads=False)
         return cast_table(table, asked)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from error
+
+
+def _changed(path: str) -> GateError:
+    return GateError(
+        path,
+        "a file must not change while it is read",
+        "a newer version of it",
+        "Put the file back as it was, or start again from an empty checkpoint.",
+    )
 
 
 def unreadable(where: str, error: Exception) -> SourceError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -96,6 +96,21 @@ class Source(Protocol):
 
         None where that is any position.
         """
+
+
+class Listed(NamedTuple):
+    """A source that was found and is not open: what is known of it without reading its rows.
+
+    `low_us` is a time that its first row is not below: MIN_US where that is not known or the row
+    has no time, MAX_US where there are no rows. `extent` is how much there is of it, in a unit of
+    its own: a source with more than it had when it was read has more to give. One that `grows` may
+    get more rows while it is read.
+    """
+
+    id: str
+    low_us: int
+    extent: int
+    grows: bool = False
 
 
 class Connector(Protocol):

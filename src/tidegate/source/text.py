@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from tidegate.batch import MIN_US
 from tidegate.errors import GateError
 from tidegate.schema import TIME, to_us
 from tidegate.source.block import Block, BlockIndex, Records, read_bytes
@@ -55,63 +56,18 @@ class TextFormat(Protocol):
 class Head:
     """What the first bytes of a file say: its format, where its rows begin, its columns.
 
-    Types are normalised, and null where no value was seen.
+    Types are normalised, and null where no value was seen. `first` is the text of the first row,
+    empty where there is none.
     """
 
     format: TextFormat
     origin: int
     schema: pa.Schema
+    first: bytes
 
 
 ReadHead = Callable[[bytes, bool, bool, str | None, str], Head | None]
 """A format's look at the first bytes: (bytes, whole file?, final?, time column, where)."""
-
-
-@dataclass(frozen=True)
-class TextProbe:
-    """A text file that was looked at, not opened yet."""
-
-    path: str
-    head: Head
-    block_bytes: int
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.head.schema
-
-    def open(self, id: str, schema: pa.Schema, time: str | None, grows: bool) -> TextSource:
-        return TextSource(
-            id,
-            self.path,
-            schema,
-            self.head.format,
-            time,
-            self.head.origin,
-            grows,
-            self.block_bytes,
-        )
-
-
-def probe_text(
-    path: str,
-    read_head: ReadHead,
-    time: str | None,
-    grows: bool,
-    where: str,
-    block_bytes: int,
-    sample_bytes: int,
-) -> TextProbe | None:
-    """Look at the first bytes of a file, as many as it takes; None where it has no rows to show."""
-    want = sample_bytes
-    while True:
-        data = read_bytes(path, 0, want)
-        whole = len(data) < want
-        head = read_head(data, whole, whole and not grows, time, where)
-        if head is not None:
-            return TextProbe(path, head, block_bytes)
-        if whole:
-            return None
-        want *= 2
 
 
 @dataclass(frozen=True)
@@ -169,31 +125,35 @@ class TextReader:
 class TextSource:
     """A text file on the driver: its blocks are found as far as rows are asked for.
 
-    With `grows` the file may get longer and only complete records count, until `finish`.
+    Without a `version` it grows: the file may get longer and only complete records count, until
+    `finish`. Kept are where its blocks lie and the times of the last two that were parsed.
     """
 
     def __init__(
         self,
-        id: str,
         path: str,
         schema: pa.Schema,
         format: TextFormat,
         time: str | None,
         origin: int,
-        grows: bool,
+        version: Version | None,
         block_bytes: int,
     ) -> None:
-        self.id = id
+        self.id = path
         self.path = path
         self.schema = schema
-        self.grows = grows
+        self.grows = version is None
         self._format = format
         self._time = time
-        status = os.stat(path)
-        self._size = status.st_size
-        self._version = None if grows else (status.st_size, status.st_mtime_ns)
+        self._size = version[0] if version is not None else os.stat(path).st_size
+        self._version = version
         self._index = BlockIndex(path, origin, format.split, block_bytes)
         self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of the file counts; of one that grows, as of the last look."""
+        return self._size
 
     def extend(self, rows: int) -> int:
         if self.grows and self._index.rows < rows:
@@ -211,18 +171,11 @@ class TextSource:
             self._size = self._grown_size()
             self.grows = False
 
-    def check_finished(self) -> None:
-        """Refuse a file that got longer after it was finished; its new rows would be lost."""
-        if not self.grows and os.path.exists(self.path):
-            size = os.stat(self.path).st_size
-            if size > self._size:
-                raise GateError(
-                    self.path,
-                    "a followed file must not grow after a later file has appeared",
-                    f"{size - self._size} more bytes",
-                    "Follow files that grow side by side as sources of their own, "
-                    "each by its path; a restart reads on.",
-                )
+    def rows_within(self, size_bytes: int) -> int:
+        """How many rows the first bytes held when they were all there was of the file."""
+        while self._index.offset < size_bytes and self._index.grow(size_bytes, True):
+            pass
+        return self._index.rows
 
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         parts = []
@@ -244,13 +197,22 @@ class TextSource:
     def breaks(self, start: int, stop: int) -> list[int]:
         return [b.first for b in self._index.within(start, stop) if b.first > start]
 
+    def piece_end(self, position: int) -> int:
+        """Where the block ends that holds a known position."""
+        (block,) = self._index.within(position, position + 1)
+        return block.first + block.rows
+
+    def low_us(self, position: int) -> int:
+        """Not known: text has no statistics."""
+        return MIN_US
+
     def _block_times(self, block: Block) -> tuple[Int64s, Bools]:
         if block.offset not in self._times:
             assert self._time is not None, f"{self.id} was opened without a time column"
             data = read_block(self.path, block, self._version)
             only_time = pa.schema([self.schema.field(self._time)])
             parsed = self._format.parse(data, block.rows, only_time)
-            self._times[block.offset] = _spread(parsed, block.rows)
+            self._times[block.offset] = spread(parsed, block.rows)
             while len(self._times) > 2:
                 self._times.popitem(last=False)
         return self._times[block.offset]
@@ -265,6 +227,19 @@ class TextSource:
                 "Append to it; write to a new file of a followed folder to start anew.",
             )
         return size
+
+
+def check_not_grown(path: str, size_bytes: int) -> None:
+    """Refuse a file that got longer after it was finished; its new rows would be lost."""
+    size = os.stat(path).st_size if os.path.exists(path) else 0
+    if size > size_bytes:
+        raise GateError(
+            path,
+            "a followed file must not grow after a later file has appeared",
+            f"{size - size_bytes} more bytes",
+            "Follow files that grow side by side as sources of their own, "
+            "each by its path; a restart reads on.",
+        )
 
 
 def read_block(path: str, block: Block, version: Version | None) -> bytes:
@@ -296,7 +271,7 @@ def with_times(table: pa.Table, schema: pa.Schema) -> pa.Table | None:
     return pa.table(columns, schema=schema)
 
 
-def _spread(parsed: Parsed, rows: int) -> tuple[Int64s, Bools]:
+def spread(parsed: Parsed, rows: int) -> tuple[Int64s, Bools]:
     """Times of all places of a block, invalid where the row was rejected."""
     numbers, valid = to_us(parsed.table.column(0))
     if parsed.places is None:

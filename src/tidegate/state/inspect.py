@@ -178,8 +178,12 @@ def _verified_lines(verified: Mapping[str, Any]) -> list[str]:
 
 
 def _line(values: Mapping[str, Any], first: str) -> str:
-    """Members in one line, in the order of the file but for the one that says which it is."""
-    names = sorted(values, key=lambda name: name != first)
+    """Members in one line, in the order of the file but for the one that says which it is.
+
+    Members that have members of their own are left out; the data has them.
+    """
+    plain = [name for name, value in values.items() if not isinstance(value, dict)]
+    names = sorted(plain, key=lambda name: name != first)
     return "  " + ", ".join(_member(name, values[name]) for name in names)
 
 

@@ -1,0 +1,190 @@
+"""Sources on their way into the gate: new ones, and those that an earlier run has read of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tidegate.batch import MIN_US
+from tidegate.errors import GateError
+from tidegate.gate.entry import CONSUMED, Entry, check_whole, gone, is_needed, waits
+from tidegate.gate.folder import Arrival, Folder, Listing
+from tidegate.gate.inlet import Absent, Forgetting, Inlet
+from tidegate.gate.names import Known, NameLog
+from tidegate.gate.orders import Orders
+from tidegate.gate.track import Timed, Track
+from tidegate.state.store import Store
+
+
+class Arrivals:
+    """Gives sources their orders and tracks; what a manifest knows of them goes on where it was.
+
+    Holds the entries of a manifest that belong to no open source: of sources that are not here
+    (again), and of single ones. Grows with those, not with files that were consumed.
+    """
+
+    def __init__(self, hold: bool) -> None:
+        self._hold = hold
+        self._saved: dict[tuple[int, str], Entry] = {}
+        """By place of the inlet and id of the source."""
+        self._next_order: dict[int, int] = {}
+        self._missing: list[str] = []
+        """Files of folders that an earlier run has listed, not read, and that are gone."""
+        self._store: Store | None = None
+
+    def restore(self, saved: Sequence[Entry], store: Store | None) -> list[Inlet]:
+        """Continue from a manifest of a store; what had joined is given back as absent inlets."""
+        self._store = store
+        self._saved = {(s["inlet"], s["id"]): s for s in saved}
+        joined: dict[int, Inlet] = {}
+        for entry in self._saved.values():
+            following = max(self.next_order(entry["stream"]), entry["order"] + 1)
+            self._next_order[entry["stream"]] = following
+            if entry["inlet"] < 0:
+                absent = Inlet(entry["inlet"], entry["stream"], Absent(False), 0, None)
+                joined.setdefault(absent.place, absent).uri = entry["uri"]
+        for inlet in joined.values():
+            inlet.connector = Absent(self._is_missed(inlet))
+        return [joined[place] for place in sorted(joined, reverse=True)]
+
+    def next_order(self, stream: int) -> int:
+        """The order of the next new source of a stream."""
+        return self._next_order.get(stream, 0)
+
+    def entries(self) -> dict[tuple[int, str], Entry]:
+        """What the next manifest has to repeat, but for what open sources say themselves."""
+        return dict(self._saved)
+
+    def ids(self, inlet: Inlet) -> list[str]:
+        """The sources of an inlet, also of one that is not back yet."""
+        if isinstance(inlet.connector, Absent):
+            return [id_ for place, id_ in self._saved if place == inlet.place]
+        return [*inlet.tracks, *(inlet.folder.ids() if inlet.folder is not None else ())]
+
+    def let_in(self, inlet: Inlet, promised_us: int = MIN_US) -> bool:
+        """Take in what the connector of an inlet has now; whether there was anything new."""
+        if isinstance(inlet.connector, Listing) and inlet.connector.several:
+            return self._list(inlet, inlet.connector, promised_us)
+        joined = False
+        if (inlet.place, CONSUMED) in self._saved:
+            inlet.forgotten_us = self._saved[inlet.place, CONSUMED]["floor_us"]
+        for source in inlet.connector.discover():
+            if source.id in inlet.tracks:
+                continue
+            saved = self._saved.get((inlet.place, source.id))
+            if saved is not None:
+                self._resume(inlet, source, saved)
+            else:
+                order = self._new_order(inlet.stream)
+                inlet.open(self._track(inlet, source, order, promised_us))
+            joined = True
+        return joined
+
+    def drop_forgotten(self, inlet: Inlet) -> None:
+        """Keep just the newest event time of sources that were consumed and dropped at the end."""
+        if not isinstance(inlet.connector, Forgetting):
+            return
+        for key, entry in list(self._saved.items()):
+            absent = key[0] == inlet.place and key[1] not in (*inlet.tracks, CONSUMED)
+            if absent and not is_needed(entry):
+                inlet.forgotten_us = max(inlet.forgotten_us, entry["floor_us"])
+                del self._saved[key]
+
+    def forget(self, inlet: Inlet, source_id: str) -> None:
+        """Let go of the entry of a source that will never be met again."""
+        self._saved.pop((inlet.place, source_id), None)
+
+    def remove_absent(self, inlet: Inlet, source_id: str) -> None:
+        """Let a source leave that is not here again; its tuples must not wait in the gate."""
+        entry = self._saved[inlet.place, source_id]
+        if waits(entry):
+            raise GateError(
+                source_id,
+                "tuples of it wait in the gate and must be flushed",
+                "a source that is not here",
+                "Announce it again, then remove it.",
+            )
+        self._saved[inlet.place, source_id] = {**entry, "removed": True}
+        inlet.connector = Absent(self._is_missed(inlet))
+
+    def check_complete(self, inlets: Sequence[Inlet]) -> None:
+        """Refuse to go on where a source is not there that was not read to its end.
+
+        Or one whose tuples wait in the gate. What joined and is not here yet is awaited.
+        """
+        here = {(i.place, s) for i in inlets for s in i.tracks}
+        awaited = {i.place for i in inlets if isinstance(i.connector, Absent)}
+        for key, entry in self._saved.items():
+            if key not in here and key[0] not in awaited and is_needed(entry):
+                raise gone(self._unread_name(entry), entry.get("position", 0))
+        for name in self._missing:
+            raise gone(name, 0)
+
+    def _unread_name(self, entry: Entry) -> str:
+        """The source of an entry, of a whole folder the first that is unread."""
+        if entry["id"] != CONSUMED:
+            return str(entry["id"])
+        consumed = Orders(entry["log"]["orders"])
+        known = NameLog(entry["log"]["names"]).read(self._store).values()
+        return min(k for k in known if k.order not in consumed).name
+
+    def _is_missed(self, inlet: Inlet) -> bool:
+        return any(is_needed(self._saved[inlet.place, s]) for s in self.ids(inlet))
+
+    def _list(self, inlet: Inlet, listing: Listing, promised_us: int) -> bool:
+        """Take in the files of a folder that were not listed before; few of them are opened."""
+        known: dict[str, Known] = {}
+        if inlet.folder is None:
+            inlet.folder = self._folder(inlet, listing)
+            known = inlet.folder.names.read(self._store)
+        arrivals = listing.arrivals()
+        for found in arrivals:
+            self._let_in(inlet, inlet.folder, found, known.pop(found.id, None), promised_us)
+        if known:
+            self._drop_gone(inlet, inlet.folder, known.values())
+        return bool(arrivals)
+
+    def _let_in(
+        self, inlet: Inlet, folder: Folder, found: Arrival, known: Known | None, promised_us: int
+    ) -> None:
+        saved = self._saved.pop((inlet.place, found.id), None)
+        if saved is not None:
+            self._resume(inlet, folder.listing.open(found.id), saved)
+            return
+        if known is not None:
+            track = folder.enter_again(found, known)
+        else:
+            order = self._new_order(inlet.stream)
+            folder.note(found, order, promised_us)
+            track = folder.enter(found, order)
+        if track is not None:
+            inlet.open(track)
+
+    def _folder(self, inlet: Inlet, listing: Listing) -> Folder:
+        def opened(source: Timed, order: int, promised_us: int) -> Track:
+            return self._track(inlet, source, order, promised_us)
+
+        return Folder(listing, opened, self._saved.pop((inlet.place, CONSUMED), None))
+
+    def _drop_gone(self, inlet: Inlet, folder: Folder, known: Iterable[Known]) -> None:
+        """Of files that are not there any more, keep only those that are needed, to tell of it."""
+        for file in known:
+            entry = self._saved.get((inlet.place, file.name))
+            if entry is None and not folder.is_consumed(file.order):
+                self._missing.append(file.name)
+            elif entry is not None and not is_needed(entry):
+                del self._saved[inlet.place, file.name]
+
+    def _resume(self, inlet: Inlet, source: Timed, saved: Entry) -> None:
+        track = self._track(inlet, source, saved["order"], saved["promised_us"])
+        check_whole(source, saved, inlet.connector.live())
+        track.restore(saved)
+        inlet.open(track)
+
+    def _track(self, inlet: Inlet, source: Timed, order: int, promised_us: int) -> Track:
+        rank = inlet.rank(order)
+        return Track(source, order, inlet.disorder_us, self._hold, promised_us, rank)
+
+    def _new_order(self, stream: int) -> int:
+        order = self.next_order(stream)
+        self._next_order[stream] = order + 1
+        return order

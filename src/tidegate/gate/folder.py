@@ -1,0 +1,261 @@
+"""The sources of one folder that are not being read: those still unread, and those consumed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.gate.entry import CONSUMED, Entry
+from tidegate.gate.frontier import lowered
+from tidegate.gate.names import Known, NameLog
+from tidegate.gate.orders import Orders
+from tidegate.gate.track import Timed, Track
+from tidegate.state.store import Store
+
+_LOOKED_INTO = 8
+"""How many sources stay open that were looked into before their turn."""
+
+
+class Arrival(Protocol):
+    """A source that is there and not open; see `Listed` of the sources."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def low_us(self) -> int: ...
+
+    @property
+    def extent(self) -> int: ...
+
+    @property
+    def grows(self) -> bool: ...
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """A connector that may stand for many sources and opens them one by one."""
+
+    @property
+    def several(self) -> bool:
+        """Whether it does stand for many: a folder or a glob, not a single file."""
+
+    def arrivals(self) -> Sequence[Arrival]:
+        """The sources that were not listed before, in order."""
+
+    def open(self, id: str) -> Timed: ...
+
+    def open_beyond(self, id: str, extent: int) -> tuple[Timed, int]:
+        """A source with more than it had, and the position of its first tuple beyond that."""
+
+    def let_go(self, id: str) -> int | None:
+        """Forget a consumed source; its extent where that changed since it was listed."""
+
+    def has(self, id: str) -> bool:
+        """Whether a source is still there."""
+
+
+class Unread(NamedTuple):
+    """A source that nothing was taken of; `exact` says that its first key is `low_us`."""
+
+    low_us: int
+    order: int
+    id: str
+    exact: bool = False
+
+
+class Folder:
+    """Sources by the least time they can begin with, and the orders of those consumed.
+
+    A source is opened when the merge reaches that time. Grows with the sources unread, by a few
+    numbers each, and with the gaps in the order of those consumed; not with their number.
+    """
+
+    def __init__(
+        self,
+        listing: Listing,
+        opened: Callable[[Timed, int, int], Track],
+        saved: Entry | None = None,
+    ) -> None:
+        """`opened` makes a track of a source, its order and what it promises."""
+        log = saved["log"] if saved else {"orders": [], "promises": [], "names": None}
+        self.listing = listing
+        self.newest_us: int = saved["floor_us"] if saved else MIN_US
+        self.names = NameLog(log["names"])
+        self._count: int = saved["consumed"] if saved else 0
+        self._last: str = saved["last"] if saved else ""
+        self._next: int = saved["order"] + 1 if saved else 0
+        self._consumed = Orders(log["orders"])
+        self._promises = [(order, promised_us) for order, promised_us in log["promises"]]
+        self._opened = opened
+        self._unread: list[Unread] = []
+        self._looked: OrderedDict[str, Track] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many sources are unread."""
+        return len(self._unread)
+
+    def is_empty(self) -> bool:
+        """Whether all its sources are open: none is unread, none was consumed."""
+        return not self._unread and not self._count
+
+    def ids(self) -> list[str]:
+        """The unread sources, in no order."""
+        return [entry.id for entry in self._unread]
+
+    def note(self, found: Arrival, order: int, promised_us: int) -> None:
+        """Keep a new source with its order, which is above those of all before it."""
+        if order > self._next:  # those between are of other folders of the stream
+            self._consumed.add(self._next, order - 1)
+        self._next = order + 1
+        if promised_us != self.promised_us(order):
+            self._promises.append((order, promised_us))
+        self.names.note(order, found.id, found.extent)
+
+    def enter(self, found: Arrival, order: int) -> Track | None:
+        """Take in a source that nothing was read of; its track where it is to be read at once."""
+        if found.grows:
+            return self._open(found.id, order)
+        if found.low_us == MAX_US:
+            self._let_go(found.id, order, MIN_US)
+        else:
+            heappush(self._unread, Unread(found.low_us, order, found.id))
+        return None
+
+    def enter_again(self, found: Arrival, known: Known) -> Track | None:
+        """Take in a source that an earlier run listed and that was not being read.
+
+        Of one that was consumed and has more now, the rest is read, as of a file that grew.
+        """
+        if known.order not in self._consumed:
+            return self.enter(found, known.order)
+        if not found.grows and found.extent <= known.extent:
+            self.listing.let_go(found.id)
+            return None
+        source, position = self.listing.open_beyond(found.id, known.extent)
+        track = self._opened(source, known.order, self.promised_us(known.order))
+        track.resume(position)
+        self.names.note(known.order, found.id, found.extent)
+        return track
+
+    def is_consumed(self, order: int) -> bool:
+        return order in self._consumed
+
+    def promised_us(self, order: int) -> int:
+        """What the source of an order has promised when it joined."""
+        at = bisect_right(self._promises, (order, MAX_US)) - 1
+        return self._promises[at][1] if at >= 0 else MIN_US
+
+    def first(self) -> Unread | None:
+        """The unread source that can begin earliest."""
+        return self._unread[0] if self._unread else None
+
+    def take(self, id_: str) -> Track | None:
+        """Open an unread source before its turn; None where there is none of this id."""
+        entry = next((e for e in self._unread if e.id == id_), None)
+        if entry is None:
+            return None
+        track = self._look(entry)
+        self._unread = sorted(e for e in self._unread if e is not entry)
+        return track
+
+    def reach(self) -> Track | None:
+        """Open the first unread source; None where it turns out to begin after the next one.
+
+        It is put back then, at its exact time. One that cannot be read stays where it is.
+        """
+        entry = self._unread[0]
+        track = self._look(entry)
+        keys = track.look_ahead(1)
+        begins_us = int(keys[0]) if len(keys) else MIN_US
+        heappop(self._unread)
+        later = bool(self._unread) and (begins_us, entry.order) > self._unread[0][:2]
+        if later and not entry.exact:
+            self._put_back(track, begins_us)
+            return None
+        return track
+
+    def promise(self, below_us: int, disorder_us: int) -> tuple[int, list[Track]]:
+        """The least time that unread sources promise: exact below `below_us`, else that.
+
+        And the sources among them that begin with tuples without a time: they are open now. No
+        source is looked into that cannot promise less than what is known already.
+        """
+        passed, silent = [], []
+        while self._unread and lowered(self._unread[0].low_us, disorder_us) < below_us:
+            entry = self._unread[0]
+            if entry.exact:
+                reach_us = max(self.promised_us(entry.order), lowered(entry.low_us, disorder_us))
+                below_us = min(below_us, reach_us)
+                passed.append(heappop(self._unread))
+                continue
+            track = self._look(entry)
+            keys = track.look_ahead(1)
+            heappop(self._unread)
+            if len(keys) and keys[0] > MIN_US:
+                self._put_back(track, int(keys[0]))
+            else:
+                silent.append(track)
+        for entry in passed:
+            heappush(self._unread, entry)
+        return below_us, silent
+
+    def consume(self, track: Track) -> None:
+        """Fold a source of which nothing is needed any more into what is known of all of them."""
+        self._let_go(track.source.id, track.order, track.floor_us)
+
+    def write_names(self, store: Store, file: str) -> None:
+        """Move names out of the manifest where they are many; call before `saved`."""
+        self.names.write(
+            store, file, lambda k: k.order not in self._consumed or self.listing.has(k.name)
+        )
+
+    def saved(self, unread: int) -> dict[str, Any]:
+        """What the manifest keeps of all sources that have no entry of their own."""
+        return {
+            "id": CONSUMED,
+            "order": self._next - 1,
+            "floor_us": self.newest_us,
+            "ended": unread == 0,
+            "removed": False,
+            "consumed": self._count,
+            "unread": unread,
+            "last": self._last,
+            "log": {
+                "orders": self._consumed.ranges(),
+                "promises": [list(p) for p in self._promises_needed()],
+                "names": self.names.saved(),
+            },
+        }
+
+    def _promises_needed(self) -> list[tuple[int, int]]:
+        """Without those that only sources below the watermark have given."""
+        ahead = [order for order, _ in self._promises if order <= self._consumed.watermark]
+        return self._promises[max(len(ahead) - 1, 0) :]
+
+    def _open(self, id_: str, order: int) -> Track:
+        return self._opened(self.listing.open(id_), order, self.promised_us(order))
+
+    def _look(self, entry: Unread) -> Track:
+        looked = self._looked.pop(entry.id, None)
+        return looked if looked is not None else self._open(entry.id, entry.order)
+
+    def _put_back(self, track: Track, begins_us: int) -> None:
+        heappush(self._unread, Unread(begins_us, track.order, track.source.id, exact=True))
+        self._looked[track.source.id] = track
+        if len(self._looked) > _LOOKED_INTO:
+            self._looked.popitem(last=False)
+
+    def _let_go(self, id_: str, order: int, newest_us: int) -> None:
+        extent = self.listing.let_go(id_)
+        if extent is not None:
+            self.names.note(order, id_, extent)
+        if order not in self._consumed:  # else a source that grew after it was consumed
+            self._consumed.add(order, order)
+            self._count += 1
+        self._last = id_
+        self.newest_us = max(self.newest_us, newest_us)
