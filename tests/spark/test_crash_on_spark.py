@@ -88,7 +88,7 @@ class Cluster:
         assert after["verified"]["problems"] == []
         assert after["state"]["counters"] == golden.facts["state"]["counters"]
         assert {p.name for p in Path(request["checkpoint"]).iterdir()} <= {
-            *("meta.json", "lock", "manifest", "segment", "gate", "staged")
+            *("meta.json", "lock", "manifest", "segment", "gate", "staged", "epoch")
         }
 
     def processes(self) -> list[int]:
