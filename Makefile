@@ -1,7 +1,8 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo newcomer test test-fast test-long lint types layers docs check format bench lock \
+.PHONY: help setup demo newcomer test test-inner test-fast test-long lint types layers rooms docs check \
+        format bench lock \
         clean clean-venv
 
 BIN := .venv/bin
@@ -27,6 +28,9 @@ newcomer: ## make demo from a fresh clone of the commit, in an empty home
 test: setup ## all tests, with and without Spark (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
 
+test-inner: setup ## the tests of single parts: under a minute, for every change
+	$(BIN)/python -m pytest -m "not whole" $(WORKERS) $(PYTEST_ARGS)
+
 test-fast: setup ## the tests that need no JVM
 	$(BIN)/python -m pytest -m "not spark" $(WORKERS) $(PYTEST_ARGS)
 
@@ -43,7 +47,11 @@ types: setup ## mypy, strict for the package
 layers: setup ## import-linter: who may import whom
 	$(BIN)/lint-imports --no-logo
 
+rooms: setup ## draw who imports whom into docs/
+	$(BIN)/python tools/import_graph.py
+
 docs: setup ## build the documentation into site/, strictly
+	$(BIN)/python tools/import_graph.py --check
 	$(BIN)/mkdocs build --strict --quiet
 
 check: lint types layers docs test ## everything CI checks

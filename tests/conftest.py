@@ -12,6 +12,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 NEEDS_JVM = ("spark", "cluster")
+WHOLE = "cases cli crash docs driver duckdb examples property session testing".split()
+"""Folders whose tests run whole queries, or processes; the others test one thing at a time."""
 
 # The same examples on every machine and every run, so that a red build is red for its change.
 settings.register_profile(
@@ -29,9 +31,12 @@ settings.load_profile("long" if LONG else "ci")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what needs a JVM."""
-    if item.path.relative_to(Path(__file__).parent).parts[0] in NEEDS_JVM:
+    """Mark what needs a JVM, and what runs whole queries; single tests may be marked as well."""
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    if folder in NEEDS_JVM:
         item.add_marker(pytest.mark.spark)
+    if folder in (*NEEDS_JVM, *WHOLE):
+        item.add_marker(pytest.mark.whole)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -61,6 +61,7 @@ def test_the_names_of_the_sinks() -> None:
     assert {"files", "memory", "console", "call"} <= set(tidegate.sink.__all__)
 
 
+@pytest.mark.whole
 def test_a_query_without_spark_does_not_import_pyspark() -> None:
     program = """
 import sys, datetime, tidegate as tg

@@ -15,8 +15,10 @@ import pytest
 
 import tidegate as tg
 from tests.docs.block import ROOT
+from tidegate.cli.main import invoke
 from tidegate.operate.aggregate import registry
 from tidegate.operate.aggregate.definition import AggregateFunction
+from tidegate.route import registry as partitioners
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 FARES = [("a", 2.0), ("b", 5.0), ("a", 8.0), ("a", None), ("b", -1.0), ("a", 32.0), ("c", 99.0)]
@@ -114,3 +116,56 @@ def test_mistakes_with_it_are_told_like_others(row: AggregateFunction) -> None:
     }.items():
         with pytest.raises(tg.QueryError, match=re.escape(message)):
             session.sql(f"SELECT {call} FROM rides [RANGE 1 HOUR]", rides=stream)
+
+
+PARTITIONER = section("A new partitioner")
+
+
+@pytest.fixture
+def partitioner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of the partitioner of the example, in the registry for one test."""
+    line = block(PARTITIONER, "text").strip().removesuffix(",")
+    module = load("shuffle", block(PARTITIONER, "python"), tmp_path)
+    ((name, made),) = eval(f"{{{line}}}", vars(module)).items()
+    monkeypatch.setitem(partitioners.PARTITIONERS, name, made)
+    yield name
+    del sys.modules["shuffle"]
+
+
+GROUPED = (
+    "CREATE STREAM r FROM 'generator:taxi?rows=3000&rate=50' TIME dropoff_time; "
+    "SELECT route, COUNT(*) AS n, MAX(fare) AS most FROM r [RANGE 20 SECONDS SLIDE 10 SECONDS] "
+    "GROUP BY route HAVING COUNT(*) > 1 ORDER BY n DESC LIMIT 3"
+)
+
+
+def test_the_partitioner_of_the_page_gives_the_same_rows(
+    partitioner: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query = tmp_path / "q.sql"
+    query.write_text(GROUPED)
+    found = {}
+    for name, batch_rows in (("hash", "100000"), (partitioner, "100000"), (partitioner, "170")):
+        out = tmp_path / f"{name}-{batch_rows}"
+        options = ["--partitioner", name, "--batch-rows", batch_rows, "--instances", "3"]
+        options += ["--switch", "2=2", "--format", "csv", "--out", str(out)]
+        assert invoke(["run", str(query), "--master", "none", *options]) == 0
+        parts = sorted(out.glob("batch=*/part-*.csv"))
+        found[name, batch_rows] = [
+            line for part in parts for line in part.read_text().splitlines()[1:]
+        ]
+    first, *others = found.values()
+    assert len(first) > 15
+    assert others == [first, first]
+    capsys.readouterr()
+    assert invoke(["explain", str(query), "--master", "none", "--partitioner", partitioner]) == 0
+    said = capsys.readouterr().out
+    assert "1 aggregate: aggregate in part over" in said
+    assert "2 merge: merge windows by route" in said
+
+
+def test_a_partitioner_that_is_not_there_yet_is_refused() -> None:
+    with pytest.raises(tg.UnavailableError, match="only hash can be used; got shuffle"):
+        partitioners.partitioner_of("shuffle")
+    with pytest.raises(tg.OptionError, match="must be one of hash, shuffle, pk"):
+        partitioners.partitioner_of("hahs")

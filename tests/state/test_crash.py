@@ -258,6 +258,7 @@ for number in itertools.count(latest.batch + 1 if latest else 0):
 """
 
 
+@pytest.mark.whole
 def test_a_process_that_is_killed(tmp_path: Path) -> None:
     reached = -1
     for pause_s in (0.003, 0.011, 0.02):

@@ -32,6 +32,7 @@ def counts(spec: AggregateSpec, parts: list[pa.Table]) -> pa.Table:
     )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("rsd", "size"), [(0.39, 2000), (0.05, 100), (0.05, 1200), (0.05, 3000), (0.02, 10_000)]
 )

@@ -81,6 +81,7 @@ def run(
     return rows_of(sink)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("sql", QUERIES)
 def test_split_keys_give_the_same_sequence(sql: str, tmp_path: Path) -> None:
     node = node_of(sql)

@@ -260,6 +260,7 @@ def test_the_bits_do_not_depend_on_the_cut_or_on_other_groups(rows: int, slide: 
         assert alone.equals(whole.filter(whole["k"].to_numpy() == group).combine_chunks())
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("rows", "slide"), [(100, 10), (100, 7), (5000, 1250), (5000, 4999)])
 def test_long_windows_are_what_the_twin_says(rows: int, slide: int) -> None:
     spec = measures(rows, slide)
