@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from tidegate.batch import MIN_US
+from tidegate.state.manifest import Manifest
 
 KEPT_REPORTS = 4_096
 KEPT_BYTES = 8 * 2**20
@@ -117,6 +118,16 @@ class Summary:
     batches: int = 0
     rows: int = 0
     seconds: float = 0.0
+
+    def count(self, manifest: Manifest) -> None:
+        """Say what a manifest says."""
+        segments = manifest.segments()
+        self.counters = dict(manifest.counters)
+        self.epochs = manifest.epochs
+        self.epochs_logged = manifest.epochs_logged
+        self.finished = manifest.finished
+        self.state_rows = sum(s.rows for s in segments)
+        self.state_bytes = sum(s.bytes for s in segments)
 
     def add(self, report: BatchReport) -> None:
         """Count a batch of this run."""

@@ -75,7 +75,7 @@ def hide_stacks() -> None:
 
     Its threads go on for a while, and meet the same lost connection as the query did.
     """
-    logging.getLogger().addFilter(_Quiet())
+    logging.getLogger().addFilter(_FOR_GOOD)
     logging.getLogger("py4j").propagate = _shows_all()
 
 
@@ -84,6 +84,10 @@ class _Quiet(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         return "py4j" not in record.pathname or _shows_all()
+
+
+_FOR_GOOD = _Quiet("py4j")
+"""The one that is never taken away; adding it again changes nothing."""
 
 
 def _shows_all() -> bool:

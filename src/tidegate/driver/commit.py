@@ -1,0 +1,76 @@
+"""What a batch leaves in the manifest, between its outcomes and the commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tidegate.driver.outlet import Staged
+from tidegate.driver.subquery import RunningSubquery
+from tidegate.execute.executor import Outcomes
+from tidegate.execute.job import Job
+from tidegate.gate.intake import Cut
+from tidegate.route.mapping import recorded
+from tidegate.state.manifest import Manifest
+from tidegate.state.segment import Segment
+
+
+@dataclass(frozen=True)
+class BatchWork:
+    """One batch that was run and staged, and is not committed yet."""
+
+    cut: Cut
+    jobs: Sequence[Job]
+    outcomes: Outcomes
+    staged: Staged
+    epochs: Sequence[Mapping[str, Any]]
+
+
+def next_manifest(
+    previous: Manifest,
+    work: BatchWork,
+    subqueries: Sequence[RunningSubquery],
+    sources: tuple[Mapping[str, Any], ...],
+    files: tuple[str, ...],
+) -> Manifest:
+    """The state after a batch."""
+    cut = work.cut
+    counters = _counters(previous, work, subqueries)
+    operators: dict[str, tuple[Segment, ...]] = {}
+    for subquery, found in zip(subqueries, work.outcomes, strict=True):
+        operators |= subquery.operators(found, cut.frontier_us, counters)
+    return replace(
+        previous,
+        batch=previous.batch + 1,
+        mappings={job.subquery.name: recorded(job.mapping) for job in work.jobs},
+        frontier_us=cut.frontier_us,
+        sources=sources,
+        files=files,
+        operators=operators,
+        counters=counters,
+        epochs=tuple(work.epochs),
+        finished=cut.exhausted,
+        outputs=work.staged.receipts,
+    )
+
+
+def _counters(
+    previous: Manifest, work: BatchWork, subqueries: Sequence[RunningSubquery]
+) -> dict[str, int]:
+    """The sums over all batches, with those of this one."""
+    first, *_ = outputs = work.staged.outputs
+    counters = Counter(previous.counters)
+    counters.update(
+        {
+            "rows_in": work.cut.rows,
+            "rows_out": sum(o.count for o in outputs),
+            "rows_late": sum(t.num_rows for t in first.late.values()),
+            "rows_rejected": first.rejected.num_rows if first.rejected is not None else 0,
+            "batches": 1,
+        }
+    )
+    for subquery, found in zip(subqueries, work.outcomes, strict=True):
+        counters.update(subquery.counted(found))
+    return dict(counters)

@@ -1,0 +1,121 @@
+"""What a query reads, between its connections and the cut of each batch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from tidegate.clock import Clock
+from tidegate.driver.beside import beside
+from tidegate.driver.connection import Connection, Spooling
+from tidegate.gate.intake import Cut, Intake
+from tidegate.plan.physical import Plan
+from tidegate.source.uri import open_uri
+from tidegate.state.manifest import Manifest
+from tidegate.state.store import Store
+
+
+class Inputs:
+    """The gate of a query with its connections; calls may come from several threads.
+
+    The loop calls it between batches, programs when sources join and leave, and a thread of its own
+    reads ahead.
+    """
+
+    def __init__(self, plan: Plan, store: Store, clock: Clock, follow: bool) -> None:
+        self._plan = plan
+        self._store = store
+        self._clock = clock
+        self._follow = follow
+        self._intake = Intake(plan.hold)
+        self._lock = threading.Lock()
+        self._closing: list[Callable[[], None]] = []
+
+    def restore(self, manifest: Manifest) -> None:
+        """Go on where a manifest says; before `let_in`."""
+        self._intake.restore(manifest.frontier_us, manifest.sources, self._store)
+
+    def let_in(self, connections: Sequence[Connection]) -> None:
+        """Open what the query starts with, and what joined an earlier run under a URI."""
+        for connection in connections:
+            if isinstance(connection.connector, Spooling):
+                self._closing.append(connection.connector.close)
+                connection.connector.attach(self._store, self._follow)
+            stream = self._plan.streams[connection.stream]
+            self._intake.add(
+                connection.stream,
+                connection.connector,
+                stream.disorder_us,
+                stream.idle_us,
+                now=self._clock.now(),
+                uri=connection.uri,
+            )
+        for joined in self._intake.joined_before():
+            stream = self._plan.streams[joined.stream]
+            if joined.uri is None:
+                joined.idle_us, joined.spoke_at = stream.idle_us, self._clock.now()
+            else:
+                connector = open_uri(joined.uri, stream.name, stream.time, self._follow)
+                self.join(Connection(joined.stream, connector, joined.uri))
+        self._intake.check_complete()
+
+    def join(self, connection: Connection, promised_us: int | None = None) -> None:
+        """Let a source join at the next batch."""
+        stream = self._plan.streams[connection.stream]
+        with self._lock:
+            self._intake.join(
+                connection.stream,
+                connection.connector,
+                stream.disorder_us,
+                stream.idle_us,
+                promised_us,
+                self._clock.now(),
+                connection.uri,
+            )
+
+    def remove(self, source_id: str) -> None:
+        """Let a source leave at the next batch."""
+        with self._lock:
+            self._intake.remove(source_id)
+
+    def cut(self, limit_rows: int, now: float) -> Cut | None:
+        """The next batch; None where nothing would change."""
+        with self._lock:
+            self._intake.discover(now)
+            return self._intake.next_cut(limit_rows, now)
+
+    @contextmanager
+    def read_ahead(self, limit_rows: int) -> Iterator[None]:
+        """Read the next batch's event times while the tasks of this one run.
+
+        What fails here fails again, and is told, when the next batch is cut.
+        """
+
+        def look() -> None:
+            with self._lock, suppress(Exception):
+                self._intake.look_ahead(limit_rows)
+
+        looking = beside("tidegate-ahead", look)
+        try:
+            yield
+        finally:
+            if looking is not None:
+                wait([looking])
+
+    def saved(self, batch: int) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
+        """What the manifest of a batch keeps of all sources, and the files that it needs for it."""
+        with self._lock:
+            names = self._intake.write_names(self._store, batch)
+            return self._intake.saved(), names
+
+    def forget(self) -> None:
+        """Let go of what is consumed; after a commit."""
+        with self._lock:
+            self._intake.forget()
+
+    def close(self) -> None:
+        for action in self._closing:
+            action()
