@@ -195,6 +195,55 @@ def _pages(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "c" / "gate").glob("names-*.arrow"))
 
 
+class Stopped(Exception):
+    """The end of a process."""
+
+
+def test_a_crash_around_a_commit_loses_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names are in a page before the manifest is there, or in no manifest at all."""
+    monkeypatch.setattr(names, "FEW_NAMES", 2)
+    arriving = [(f"{number * 7 % 10}", 10 * number, 10 * number + 5) for number in range(10)]
+
+    def run(place: Path, crash: tuple[str, int] | None) -> tuple[list[Any], list[Any]]:
+        def observe(step: str, batch: int) -> None:
+            if (step, batch) == crash and not crashed:
+                crashed.append(batch)
+                raise Stopped
+
+        sink, plan, folder = MemorySink(), plan_of(COUNTS), place / "in"
+        crashed: list[int] = []
+        place.mkdir()
+        parquet_file(folder, *arriving[0])
+        loop = loop_of(plan, [opened(str(folder))], place / "c", sink, observer=observe)
+        for file in arriving[1:]:
+            parquet_file(folder, *file)
+            try:
+                drain(loop)
+            except Stopped:
+                loop.close()
+                loop = loop_of(plan, [opened(str(folder))], place / "c", sink, observer=observe)
+                drain(loop)
+        loop.close()
+        assert bool(crashed) == (crash is not None)
+        assert [f"gate/{p.name}" for p in _pages(place)] == sorted(loop.manifest.files)
+        entry = folded(loop)
+        pages = [page[:2] for page in entry["log"]["names"]["pages"]]
+        recent = [[order, Path(n).name, e] for order, n, e in entry["log"]["names"]["recent"]]
+        return rows_of(sink), [entry["log"]["orders"], entry["consumed"], pages, recent]
+
+    wanted = run(tmp_path / "whole", None)
+    assert wanted[1][0] == [[0, 9]]
+    tried = 0
+    for step in ("before commit", "after commit", "after publish"):
+        for batch in range(1, 9):
+            found = run(tmp_path / f"{step}-{batch}", (step, batch))
+            assert found == wanted
+            tried += 1
+    assert tried == 24
+
+
 def test_what_is_shown_of_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     for number in range(4):

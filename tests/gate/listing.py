@@ -79,8 +79,11 @@ class MemoryFolder:
     def live(self) -> bool:
         return self.more
 
+    def unlisted(self) -> list[str]:
+        return [name for name in self.files if name not in self._listed]
+
     def arrivals(self) -> list[Listed]:
-        fresh = [name for name in self.files if name not in self._listed]
+        fresh = self.unlisted()
         self._listed.update(fresh)
         self.kept.update(fresh)
         return [Listed(n, self._low_us(self.files[n]), len(self.files[n].values)) for n in fresh]

@@ -50,3 +50,10 @@ def test_an_idle_feed_does_not_hold_the_others_back():
 
 def test_when_all_are_idle_the_newest_of_them_is_the_limit():
     assert frontier(MIN_US, [feed(Progress(3), idle=True), feed(Progress(9), idle=True)]) == 9
+
+
+def test_an_idle_feed_that_has_ended_does_not_end_the_others():
+    """It is silent for good; what the other one brings next is not lost."""
+    ended, silent = feed(Progress(9, ended=True), idle=True), feed(Progress(3), idle=True)
+    assert frontier(MIN_US, [ended, silent]) == 3
+    assert frontier(MIN_US, [ended]) == MAX_US

@@ -50,7 +50,12 @@ class PlainInlet:
     stream: int
     disorder_us: int
     live: bool = False
+    idle_us: int | None = None
+    spoke_at: float = 0.0
     tracks: list[Track] = field(default_factory=list)
+
+    def is_idle(self, now: float) -> bool:
+        return self.idle_us is not None and (now - self.spoke_at) * 1e6 >= self.idle_us
 
 
 class PlainIntake:
@@ -62,14 +67,17 @@ class PlainIntake:
         self.inlets: list[PlainInlet] = []
         self._orders: dict[int, int] = {}
 
-    def add(self, inlet: PlainInlet, source: Timed) -> None:
+    def add(self, inlet: PlainInlet, source: Timed, promised_us: int = MIN_US) -> None:
         order = self._orders.get(inlet.stream, 0)
         self._orders[inlet.stream] = order + 1
-        inlet.tracks.append(Track(source, order, inlet.disorder_us, self.hold))
+        inlet.tracks.append(Track(source, order, inlet.disorder_us, self.hold, promised_us))
 
-    def next_cut(self, limit_rows: int) -> Cut | None:
+    def next_cut(self, limit_rows: int, now: float = 0.0) -> Cut | None:
         every = [(i, t) for i in self.inlets for t in i.tracks]
         entries = [(i, t) for i, t in every if not t.exhausted()]
+        for inlet, track in entries:
+            if len(track.look_ahead(1)):
+                inlet.spoke_at = now
         counts = plain_cut([t for _, t in entries], limit_rows) if entries else []
         rows = {id(t): n for (_, t), n in zip(entries, counts, strict=True)}
         parts = []
@@ -78,7 +86,8 @@ class PlainIntake:
             if taken or (self.hold and track.waiting_from < track.position):
                 parts.append(Taken(inlet.stream, track, track.take(taken, self.frontier_us)))
         feeds = [
-            Feed(tuple(t.progress() for t in i.tracks), i.disorder_us, i.live) for i in self.inlets
+            Feed(tuple(t.progress() for t in i.tracks), i.disorder_us, i.live, i.is_idle(now))
+            for i in self.inlets
         ]
         previous, reached = self.frontier_us, frontier(self.frontier_us, feeds)
         if not sum(counts) and reached == previous and reached != MAX_US:

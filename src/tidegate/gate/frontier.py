@@ -68,8 +68,9 @@ def frontier(previous_us: int, feeds: Iterable[Feed]) -> int:
     for feed in feeds:
         (idle if feed.idle else holding).append(feed.reach())
     lowest = min(holding, default=MAX_US)
-    if lowest == MAX_US and idle:
-        lowest = max(idle)
+    unfinished = [reach for reach in idle if reach < MAX_US]
+    if lowest == MAX_US and unfinished:
+        lowest = max(unfinished)
     return max(previous_us, lowest)
 
 

@@ -30,8 +30,9 @@ class _Folder:
     changed_ns: int = -1
     first_at: float = 0.0
     listed_at: float = 0.0
-    files: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
+    """Those of the names that are folders and are looked into."""
 
     def may_differ(self, changed_ns: int, now: float) -> bool:
         """Whether something may be there now that was not when it was listed."""
@@ -73,7 +74,7 @@ class Watch:
         """Whether a file was there at the last look."""
         folder, name = os.path.split(path)
         return path in self._matched or (
-            folder in self._folders and name in self._folders[folder].files
+            folder in self._folders and name in self._folders[folder].names
         )
 
     def _look_into(self, folder: str, pattern: str) -> Iterator[str]:
@@ -96,13 +97,13 @@ class Watch:
     def _list(self, folder: str, seen: _Folder, pattern: str) -> Iterator[str]:
         try:
             names = set(os.listdir(folder or "."))
-        except FileNotFoundError:  # gone since it was looked at; the next look forgets it
+        except (FileNotFoundError, NotADirectoryError):  # gone since it was looked at
             return
+        fresh = names - seen.names
+        seen.names = names
         for gone in seen.folders - names:
             self._forget(os.path.join(folder, gone))
         seen.folders &= names
-        fresh = names - seen.files - seen.folders
-        seen.files = names - seen.folders
         for name in fresh:
             path = os.path.join(folder, name)
             if pattern and not _matches(name, pattern):
@@ -112,7 +113,6 @@ class Watch:
                     seen.folders.add(name)
             elif counts(name):
                 yield path
-        seen.files -= seen.folders
 
     def _forget(self, folder: str) -> None:
         gone = self._folders.pop(folder, None)
