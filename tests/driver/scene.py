@@ -107,7 +107,7 @@ def compacted(loop: Loop) -> None:
 
     The next one takes in what was rewritten.
     """
-    loop._retirement.wait()
+    loop._checkpoint.retirement.wait()
     for subquery in loop._subqueries:
         for compactor in subquery._compactors.values():
             compactor.wait()

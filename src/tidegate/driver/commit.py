@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ class BatchWork:
 def next_manifest(
     previous: Manifest,
     work: BatchWork,
-    subqueries: Sequence[RunningSubquery],
+    subqueries: Iterable[RunningSubquery],
     sources: tuple[Mapping[str, Any], ...],
     files: tuple[str, ...],
 ) -> Manifest:
@@ -57,7 +57,7 @@ def next_manifest(
 
 
 def _counters(
-    previous: Manifest, work: BatchWork, subqueries: Sequence[RunningSubquery]
+    previous: Manifest, work: BatchWork, subqueries: Iterable[RunningSubquery]
 ) -> dict[str, int]:
     """The sums over all batches, with those of this one."""
     first, *_ = outputs = work.staged.outputs

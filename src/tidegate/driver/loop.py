@@ -6,34 +6,24 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 import pyarrow as pa
 
-from tidegate.batch import MIN_US
 from tidegate.clock import Clock, SystemClock
+from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.metrics import BatchReport, Summary
-from tidegate.driver.options import RunOptions, one_number
+from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
-from tidegate.driver.recovery import enter
 from tidegate.driver.report import report_of
-from tidegate.driver.retirement import Retirement
-from tidegate.driver.subquery import RunningSubquery
-from tidegate.errors import OptionError, StateError, near
-from tidegate.execute.executor import Executor, Outcomes
-from tidegate.execute.job import Job
-from tidegate.execute.splits import telling_inputs
-from tidegate.gate.intake import Cut
-from tidegate.memory import MEMORY
-from tidegate.plan.physical import QUERY_CLOUD, Plan
-from tidegate.route.mapping import even, recorded, switched
+from tidegate.driver.subqueries import Subqueries
+from tidegate.errors import OptionError, StateError
+from tidegate.execute.executor import Executor
+from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
-from tidegate.state.epoch_log import shortened
-from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -78,19 +68,12 @@ class Loop:
         self._on_rows = on_rows or (lambda output, rows: None)
         self._stop = threading.Event()
         self._closing: list[Callable[[], None]] = []
-        self._lock = Lock(store)
-        self._retirement = Retirement(store)
+        self._checkpoint = Checkpoint(store)
         self._outlets = Outlets(plan, sinks, store)
         self._inputs = Inputs(plan, store, self._clock, options.follow)
-        self._subqueries = [
-            RunningSubquery(plan, number, store, telling, options.memory_bytes)
-            for number, telling in enumerate(telling_inputs(plan))
-        ]
-        MEMORY.resize(options.memory_bytes)
+        self._subqueries = Subqueries(plan, store, options)
         try:
-            options.check_subqueries(
-                [s.name for s in plan.subqueries], shared=plan.strategy == QUERY_CLOUD
-            )
+            self._subqueries.check_options()
             self._manifest = self._recover()
             self._inputs.let_in(connections)
         except BaseException:
@@ -116,19 +99,18 @@ class Loop:
         Raises the StateError of a deletion that failed after the last batch, when all is let go.
         """
         try:
-            self._retirement.close()
+            self._checkpoint.close()
         finally:
             self._let_go()
 
     def _let_go(self) -> None:
         self.executor.close()  # first: subqueries wait for what it still has of theirs
-        for subquery in self._subqueries:
-            subquery.close()
+        self._subqueries.close()
         self._outlets.close()
         self._inputs.close()
         for action in self._closing:
             action()
-        self._lock.release()
+        self._checkpoint.release()
 
     def on_close(self, action: Callable[[], None]) -> None:
         """Something to do when the loop is closed."""
@@ -140,17 +122,7 @@ class Loop:
 
     def scale(self, instances: int, subquery: str | None = None) -> None:
         """Ask for another number of instances from the next batch on, for one subquery or all."""
-        names = [s.name for s in self._subqueries]
-        if subquery is not None and subquery not in names:
-            raise OptionError(
-                "scale", "must name a subquery of the query", subquery, near(subquery, names)
-            )
-        if subquery is not None and self.plan.strategy == QUERY_CLOUD and len(names) > 1:
-            raise one_number("scale", subquery)
-        for running in self._subqueries:
-            if subquery in (None, running.name):
-                switched(running.mapping(self._manifest), instances)
-                running.asked = instances
+        self._subqueries.scale(self._manifest, instances, subquery)
 
     def announce(self, connection: Connection, promised_us: int | None = None) -> None:
         """Let a source join at the next batch; it promises event times from `promised_us` on.
@@ -176,7 +148,7 @@ class Loop:
         """One batch; None when there is nothing to do now, or ever again."""
         if self._manifest.finished:
             return None
-        self._retirement.check()
+        self._checkpoint.check()
         batch = self._manifest.batch + 1
         started = self._clock.now()
         spans = Spans(self._clock)
@@ -186,19 +158,21 @@ class Loop:
             return None
         spans.mark("gate")
         self._observe("after gate", batch)
-        epochs: list[Mapping[str, Any]] = list(self._manifest.epochs)
+        self._outlets.begin(batch)
+        drafts, epochs = self._subqueries.drafts(self._manifest, cut, self._outlets, self._clock)
         with self._inputs.read_ahead(self.options.batch_rows):
-            jobs, outcomes = self._operate(cut, epochs)
+            jobs, outcomes = self.executor.run_batch(drafts)
         self._observe("after operate", batch)
         spans.mark("operate")
         staged = self._outlets.stage(outcomes)
         self.executor.release(jobs)
         spans.mark("collect")
         work = BatchWork(cut, jobs, outcomes, staged, epochs)
-        manifest = next_manifest(self._manifest, work, self._subqueries, *self._inputs.saved(batch))
-        manifest = shortened(self.store, manifest)
+        manifest = self._checkpoint.shortened(
+            next_manifest(self._manifest, work, self._subqueries, *self._inputs.saved(batch))
+        )
         self._observe("before commit", batch)
-        self.store.publish(manifest)
+        self._checkpoint.commit(manifest)
         self._observe("after commit", batch)
         spans.mark("commit")
         self._outlets.publish(manifest)
@@ -208,31 +182,17 @@ class Loop:
         self._inputs.forget()
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
-        self._retirement.retire(previous, manifest)
-        for subquery in self._subqueries:
-            subquery.compact(manifest, self.executor)
-        names = [s.name for s in self._subqueries]
+        self._checkpoint.retire(previous, manifest)
+        self._subqueries.compact(manifest, self.executor)
+        names = self._subqueries.names
         seconds = self._clock.now() - started
         return self._told(report_of(previous, manifest, names, outcomes, seconds, spans))
 
-    def _operate(self, cut: Cut, epochs: list[Mapping[str, Any]]) -> tuple[list[Job], Outcomes]:
-        """Run every subquery over the batch, each after those whose rows it takes."""
-        batch, drafts = self._manifest.batch + 1, []
-        self._outlets.begin(batch)
-        for subquery in self._subqueries:
-            mapping, epoch = subquery.switched(self._manifest, batch, self.options, self._clock)
-            if epoch is not None:
-                epochs.append(epoch)
-            parts = self._outlets.for_tasks(subquery.target)
-            drafts.append(subquery.draft(self._manifest, cut, mapping, parts))
-        return self.executor.run_batch(drafts)
-
     def _recover(self) -> Manifest:
         """The state to continue from, with the newest batch published (again)."""
-        manifest = enter(self.store, self._lock, self._outlets, self.plan, self.options.buckets)
+        manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets)
         if manifest is None:
-            mapping = even(self.options.buckets, self.options.first_instances)
-            return Manifest(-1, {s.name: recorded(mapping) for s in self._subqueries}, MIN_US)
+            return self._subqueries.first_manifest()
         self._outlets.publish(manifest)
         self._inputs.restore(manifest)
         self.summary.count(manifest)

@@ -1,0 +1,49 @@
+"""A checkpoint in use: entered by one process, committed to batch by batch, then let go."""
+
+from __future__ import annotations
+
+from tidegate.driver.outlet import Outlets
+from tidegate.driver.recovery import enter
+from tidegate.driver.retirement import Retirement
+from tidegate.plan.physical import Plan
+from tidegate.state.epoch_log import shortened
+from tidegate.state.lock import Lock
+from tidegate.state.manifest import Manifest
+from tidegate.state.store import Store
+
+
+class Checkpoint:
+    """The store of a query with its lock, and the deletions that follow commits."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = Lock(store)
+        self.retirement = Retirement(store)
+
+    def enter(self, outlets: Outlets, plan: Plan, buckets: int) -> Manifest | None:
+        """The newest manifest, None where there is none yet; see `recovery.enter`."""
+        return enter(self._store, self._lock, outlets, plan, buckets)
+
+    def shortened(self, manifest: Manifest) -> Manifest:
+        """A manifest with its oldest epochs in a file, where they are many."""
+        return shortened(self._store, manifest)
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make a batch count."""
+        self._store.publish(manifest)
+
+    def retire(self, previous: Manifest, current: Manifest) -> None:
+        """After a commit: delete what is superfluous, soon."""
+        self.retirement.retire(previous, current)
+
+    def check(self) -> None:
+        """Raise the StateError of a deletion that has failed."""
+        self.retirement.check()
+
+    def close(self) -> None:
+        """Wait for deletions; raises where one has failed."""
+        self.retirement.close()
+
+    def release(self) -> None:
+        """Let another process have it."""
+        self._lock.release()
