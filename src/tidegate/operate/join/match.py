@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from tidegate.batch import ORDER, TS, ints
 from tidegate.operate.join.bound import bounds_of, index_bounds, key_of, tests, value_of
 from tidegate.operate.join.predicate import asked
-from tidegate.operate.join.run_index import Searched, bisect, known
+from tidegate.operate.join.run_index import Searched, known
 from tidegate.operate.join.spec import HASH, LEFT, RIGHT, SCAN, JoinSpec
+from tidegate.operate.kernels.bisect import bisect
 from tidegate.operate.kernels.expression import columns_of, evaluate
 from tidegate.operate.kernels.pair import find
 
