@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +37,36 @@ class Latest(Process):
             yield {"k": key, "total": sum(kept)}
 
 
-def of_process() -> Plan:
+class Visits(Process):
+    """Tells when every third tuple of a key comes, and forgets the key: entries come and go."""
+
+    output: Mapping[str, str] = {"k": "string", "total": "bigint"}
+
+    def __init__(self) -> None:
+        self.visits: dict[str, int] = {}
+        self.values: dict[tuple[str, int], int] = {}
+
+    def on_tuple(self, tuple: Any, keys: Sequence[str]) -> Any:
+        for key in keys:
+            number = self.visits.pop(key, 0)
+            self.values[key, number] = tuple.v
+            if number < 2:
+                self.visits[key] = number + 1
+            else:
+                total = sum(self.values.pop((key, i)) for i in range(3))
+                yield {"k": key, "total": total}
+
+
+class Shown(Latest):
+    """Hands its mapping on, so that it is read as a whole."""
+
+    def shown(self) -> str:
+        return json.dumps(self.values)
+
+
+def of_process(kind: type[Process]) -> Plan:
     stream = StreamDef("s", (), "ts", 0, None, SCHEMA)
-    return lower(process(Input(stream), Latest, "k"))
+    return lower(process(Input(stream), kind, "k"))
 
 
 def of_windows(window: str) -> Plan:
@@ -47,7 +76,9 @@ def of_windows(window: str) -> Plan:
 PLANS = {
     "tumbling": lambda: of_windows("ROWS 10"),
     "sliding": lambda: of_windows("ROWS 10 SLIDE 3"),
-    "process": of_process,
+    "process": lambda: of_process(Latest),
+    "process that removes": lambda: of_process(Visits),
+    "process that reads all": lambda: of_process(Shown),
 }
 
 
@@ -77,8 +108,27 @@ def test_state_does_not_grow(name: str, tmp_path: Path) -> None:
     late = [max(s[i] for s in sizes[45:]) for i in range(3)]
     assert all(b <= 1.3 * a for a, b in zip(early, late, strict=True)), (early, late)
     assert late[0] <= 80
-    if name != "process":
-        assert late[1] <= 4 * GROUPS * 10 + 2 * 1_024
+    assert late[1] <= 4 * GROUPS * 10 + 2 * 1_024
+
+
+@pytest.mark.parametrize("keys", [100, 4_000])
+@pytest.mark.parametrize("name", [n for n in PLANS if n != "process that reads all"])
+def test_a_batch_costs_by_the_keys_it_touches(name: str, keys: int, tmp_path: Path) -> None:
+    """However many there are in the state: so many rows are written for a batch of ten."""
+    often = [(i / 1000, f"g{i % keys}", i % 97) for i in range(5 * keys)]
+    seldom = [(10 * keys + i, f"g{i * 7 % keys}", i) for i in range(10)]
+    source = memory(*often, *seldom, (20 * keys, "g0", 0), end=True)
+    loop = loop_of(PLANS[name](), [source], tmp_path, batch_rows=5 * keys, buckets=4, instances=2)
+    loop.step()
+    loop.options = replace(loop.options, batch_rows=10)
+    before = {s.name for s in loop.manifest.segments()}
+    report = loop.step()
+    assert report is not None
+    assert report.rows_in == 10
+    written = [s for s in loop.manifest.segments() if s.name not in before]
+    assert sum(s.rows for s in loop.manifest.segments() if s.name in before) >= keys
+    assert 10 <= sum(s.rows for s in written) <= 4 + 4 * 10, "heads of buckets, entries or tuples"
+    loop.close()
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -16,7 +16,7 @@ from tests.oracle.gate import PlainSource
 from tests.oracle.join import LEFT, RIGHT, Joined, Newest, Within, pairs
 from tests.oracle.process import process
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
-from tidegate.operate.process.definition import TURN
+from tidegate.operate.process.definition import CALLS
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, WINDOW, SideName
 from tidegate.query.node import (
@@ -157,7 +157,7 @@ class _Graph:
         rows = [{**t.cells, "ts": t.ts, "src": 0, "seq": i} for i, t in enumerate(below)]
         keys, bucket = _routed(node, self.buckets)
         names = [name for name, _ in node.output]
-        made = process(node.factory, names, rows, keys, bucket, self.buckets, TURN)
+        made = process(node.factory, names, rows, keys, bucket, self.buckets, CALLS)
         return _numbered((line[0], dict(zip(node.names, line, strict=True))) for line in made)
 
     def top(self, node: Top) -> Edge:

@@ -15,7 +15,7 @@ import tidegate as tg
 from tests.operate.process.stream import Dealt, Seen, SeenByBatch, Silence, TimedByBatch
 from tests.oracle.process import process as plain
 from tidegate.errors import CheckpointError, TaskError
-from tidegate.operate.process.definition import TURN
+from tidegate.operate.process.definition import CALLS
 from tidegate.route.bucket import bucket_of
 from tidegate.schema import TIME
 from tidegate.testing import Watched, disorder, visits
@@ -65,7 +65,7 @@ def expected(factory: Any, sources: list[Source], keyed: bool = True) -> list[tu
         for seq, (ts, k, v) in enumerate(source)
     ]
     keys = (lambda r: list(dict.fromkeys(r["k"] or ()))) if keyed else None
-    return plain(factory, list(factory().output), rows, keys, bucket, BUCKETS, TURN)
+    return plain(factory, list(factory().output), rows, keys, bucket, BUCKETS, CALLS)
 
 
 def bucket(key: Any) -> int:

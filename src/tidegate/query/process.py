@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from tidegate.errors import QueryError
+from tidegate.operate.process.attribute_use import read_whole
 from tidegate.operate.process.definition import (
     ROW,
     FilterFunction,
@@ -126,10 +127,22 @@ class Process:
             types = {field.name: field.type for field in self.child.schema}
         columns = tuple((name, types[name]) for name in self.columns)
         spec = ProcessSpec(
-            self.factory, columns, self.keys, self.output, self.filter, self.class_name, self.order
+            self.factory,
+            columns,
+            self.keys,
+            self.output,
+            self.filter,
+            self.class_name,
+            self.order,
+            self._whole,
         )
         _check_keys(spec, f"{self._where} keys")
         return spec
+
+    @cached_property
+    def _whole(self) -> frozenset[str] | None:
+        """The attributes of the objects whose mappings are read as a whole; None for all."""
+        return read_whole(type(self.factory()))
 
     @property
     def _where(self) -> str:

@@ -22,6 +22,9 @@ FANIN = 4
 DEAD_SHARE = 0.2
 """A segment with a greater share of dead rows is rewritten by itself."""
 
+FOREVER = 2**63
+"""The cell of rows that do not die with time: all are in it."""
+
 Live = Callable[[pa.Table, Segment], npt.NDArray[np.bool_] | pa.Array]
 """Given rows of a segment and the segment: a boolean per row, true where the row is needed."""
 
@@ -46,7 +49,7 @@ def choose(
     `most_segments` and no such run, the four neighbours with the fewest rows are merged. Single
     segments with more than `dead_share` of dead rows follow, the worst first. All groups of a call
     together read at most `most_rows` rows; a group that does not fit waits until its segments are
-    dead.
+    dead. Where the cell is FOREVER they never are, so that such a group is taken alone.
     """
     if len(segments) != len(live_rows):
         raise ValueError(f"{len(segments)} segments but {len(live_rows)} counts of live rows")
@@ -57,7 +60,8 @@ def choose(
         nonlocal budget
         rows = sum(segment.rows for segment in segments[start:stop])
         free = all(stop <= a or b <= start for a, b in taken)
-        if rows <= budget and free and len(taken) < most_groups:
+        fits = rows <= budget or (cell == FOREVER and not taken)
+        if fits and free and len(taken) < most_groups:
             budget -= rows
             taken.append((start, stop))
 

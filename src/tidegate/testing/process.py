@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidegate.operate.process.definition import TURN, Process
+from tidegate.operate.process.definition import CALLS, Process
 
 _METHODS = ("on_tuple", "process", "on_frontier")
 
@@ -83,13 +83,13 @@ def disorder(seen: dict[int, list[Visit]]) -> list[tuple[Visit, Visit]]:
 
 def _recorded(method: str, folder: str) -> Callable[..., Any]:
     def call(self: Process, *arguments: Any) -> Any:
-        turn = vars(self)[TURN]
+        calls = vars(self)[CALLS]
         Path(folder).mkdir(parents=True, exist_ok=True)
-        path = Path(folder) / f"bucket-{turn.bucket:05d}.jsonl"
+        path = Path(folder) / f"bucket-{calls.bucket:05d}.jsonl"
         with path.open("a", encoding="utf-8") as file:
             alone = _locked(file.fileno())
-            ts, src, seq = turn.trigger
-            who = (turn.bucket, os.getpid(), threading.get_ident())
+            ts, src, seq = calls.trigger
+            who = (calls.bucket, os.getpid(), threading.get_ident())
             file.write(json.dumps(vars(Visit(*who, method, ts, src, seq, alone))) + "\n")
             file.flush()
             made = getattr(super(type(self), self), method)(*arguments)

@@ -12,9 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign, pending
+from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign
+from tidegate.operate.process.attribute_use import read_whole
+from tidegate.operate.process.attributes import Attributes
 from tidegate.operate.process.definition import TRIGGER
+from tidegate.operate.process.entry import STATE, newest
 from tidegate.operate.process.operator import UserProcess
+from tidegate.operate.process.plain import encode
+from tidegate.operate.process.snapshot import read
+from tidegate.operate.process.stored import StoredState
 from tidegate.route.mapping import even
 from tidegate.route.partitioner import Router
 
@@ -125,12 +131,14 @@ class TimedByBatch(SeenByBatch):
         return pa.table({"key": ["later"], "n": pa.array(self.total)})
 
 
-def spec_of(factory: Any, keys: Any = ("k",), filter: Any = None) -> ProcessSpec:
+def spec_of(factory: Any, keys: Any = ("k",), filter: Any = None, lazy: bool = True) -> ProcessSpec:
+    """A process; `lazy` lets mappings read their entries when they are asked for."""
     output = {"string": pa.string(), "bigint": pa.int64(), "int": pa.int32()}
     output["timestamp"] = pa.timestamp("us", tz="UTC")
     made = factory()
     types = tuple((name, output[type_]) for name, type_ in made.output.items())
-    return ProcessSpec(factory, COLUMNS, keys, types, filter, type(made).__name__)
+    whole = read_whole(type(made)) if lazy else None
+    return ProcessSpec(factory, COLUMNS, keys, types, filter, type(made).__name__, whole=whole)
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
@@ -151,14 +159,15 @@ def run(
     instances: Sequence[int] = (1,),
     total: int = 5,
     seed: int = 0,
-    state: dict[int, bytes] | None = None,
+    state: list[pa.Table] | None = None,
 ) -> list[tuple[Any, ...]]:
     """The output over batches that end at the frontiers, each row with its time first.
 
-    Batch i runs on `instances[i % len]` instances, and its rows come to them in any order.
+    Batch i runs on `instances[i % len]` instances, and its rows come to them in any order. What
+    is written is added to `state`, and sometimes neighbours in it are merged.
     """
     chance = np.random.default_rng(seed)
-    state = {} if state is None else state
+    state = [] if state is None else state
     output: list[tuple[Any, ...]] = []
     bounds = [MIN_US, *sorted(set(frontiers)), MAX_US]
     for batch, (previous, frontier) in enumerate(itertools.pairwise(bounds)):
@@ -167,18 +176,23 @@ def run(
         news = news.take(pa.array(chance.permutation(news.num_rows)))
         count = instances[batch % len(instances)]
         owners = chance.integers(0, count, total)
-        parts = []
+        parts, written = [], []
         for instance in range(count):
             mine = np.flatnonzero(owners == instance).tolist()
             owned = news if spec.keys is None else _of(news, mine)
-            touched = {b: state[b] for b in mine if b in state}
+            stored = StoredState(state, mine)
             made, changed = advance(
-                spec, mine, touched, owned, previous, frontier, "test", total=total
+                spec, mine, stored, owned, previous, frontier, "test", total=total
             )
             assert made.schema == spec.result
-            assert set(changed) <= set(mine)
-            state |= changed
+            assert changed.schema == STATE
+            assert set(changed["bucket"].to_pylist()) <= set(mine)
+            written.append(changed)
             parts.append(made)
+        state += [rows for rows in written if rows.num_rows]
+        if len(state) > 2 and chance.integers(0, 2):
+            first = int(chance.integers(0, len(state) - 1))
+            state[first : first + 2] = [newest(pa.concat_tables(state[first : first + 2]))]
         table = pa.concat_tables(parts)
         for part in parts:
             assert part.equals(part.sort_by([(c, "ascending") for c in TRIGGER]))
@@ -186,8 +200,19 @@ def run(
         names = [name for name, _ in spec.output]
         columns = [table["trigger_ts"], *(table[n] for n in names)]
         output += list(zip(*(c.to_pylist() for c in columns)))
-        assert all((p := pending(s)) is None or p >= frontier for s in state.values())
+        assert StoredState(state, range(total)).due(frontier) == []
     return output
+
+
+def objects_in(state: Sequence[pa.Table], total: int = 5) -> dict[int, Any]:
+    """Timers and attributes of all buckets that have an object, as the bytes of plain values."""
+    stored, found = StoredState(state, range(total)), {}
+    for number in range(total):
+        bucket = stored.bucket(number, 0)
+        if bucket is not None:
+            kept = read(bucket.head, False, "test")
+            found[number] = (kept.timers, encode(Attributes(bucket).restored(kept.state, None), ""))
+    return found
 
 
 def router_of(spec: ProcessSpec, total: int) -> Router:

@@ -23,6 +23,7 @@ from tests.operate.process.stream import (
     SeenByBatch,
     Silence,
     TimedByBatch,
+    objects_in,
     router_of,
     run,
     spec_of,
@@ -31,8 +32,10 @@ from tests.operate.process.stream import (
 from tests.oracle.process import process as plain
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import StateError, TaskError
-from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign, pending
-from tidegate.operate.process.definition import TURN
+from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign
+from tidegate.operate.process.definition import CALLS
+from tidegate.operate.process.entry import HEAD
+from tidegate.operate.process.stored import StoredState
 from tidegate.route.bucket import bucket_of
 from tidegate.route.partitioner import EVERY_BUCKET
 
@@ -64,7 +67,7 @@ def distinct(row: Row) -> list[Any]:
 
 
 def expected(factory: Any, rows: list[Row], keys: Any = distinct) -> list[tuple[Any, ...]]:
-    return plain(factory, list(factory().output), rows, keys, bucket, TOTAL, TURN)
+    return plain(factory, list(factory().output), rows, keys, bucket, TOTAL, CALLS)
 
 
 @given(TUPLES, CUTS, INSTANCES, st.integers(0, 99))
@@ -100,11 +103,11 @@ def test_by_batch_the_rows_are_those_of_one_call(
 def test_equal_states_are_equal_bytes(made: Any, cuts: list[int]) -> None:
     rows = rows_of(made)
     for factory in (Seen, Silence):
-        one: dict[int, bytes] = {}
-        two: dict[int, bytes] = {}
+        one: list[pa.Table] = []
+        two: list[pa.Table] = []
         run(spec_of(factory), rows, cuts, (3,), TOTAL, 1, one)
         run(spec_of(factory), rows, (), (1,), TOTAL, 2, two)
-        assert one == two
+        assert objects_in(one) == objects_in(two)
 
 
 def at(ts: int, k: list[str] | None = None, v: int | None = None, seq: int = 0) -> Row:
@@ -132,19 +135,29 @@ def test_timers_fire_after_the_tuples_of_their_time_and_before_later_ones() -> N
         assert run(spec_of(Order), rows, cuts) == told
 
 
+def nothing() -> StoredState:
+    return StoredState([], range(TOTAL))
+
+
+def heads(state: pa.Table) -> list[tuple[int, int]]:
+    """The buckets whose heads are among these rows, and their earliest timers."""
+    columns = [state[name].to_pylist() for name in ("bucket", "pending_us", "entry")]
+    return [(number, pending) for number, pending, entry in zip(*columns) if entry == HEAD]
+
+
 def test_a_timer_that_is_due_touches_a_bucket_without_tuples() -> None:
     spec = spec_of(Silence)
     news = assign(spec, table_of([at(10)]), router_of(spec, TOTAL))
-    made, state = advance(spec, range(TOTAL), {}, news, MIN_US, 11, "w", total=TOTAL)
-    ((number, snapshot),) = state.items()
+    made, first = advance(spec, range(TOTAL), nothing(), news, MIN_US, 11, "w", total=TOTAL)
+    state = StoredState([first], range(TOTAL))
     assert made.num_rows == 0
-    assert pending(snapshot) == 13
+    assert heads(first) == [(bucket("a"), 13)]
     made, after = advance(spec, range(TOTAL), state, None, 11, 13, "w", total=TOTAL)
-    assert (made.num_rows, after) == (0, {}), "not yet, and so nothing is written"
+    assert (made.num_rows, after.num_rows) == (0, 0), "not yet, and so nothing is written"
     made, after = advance(spec, range(TOTAL), state, None, 13, 14, "w", total=TOTAL)
     assert made["trigger_ts"].to_pylist() == [13]
     assert made["trigger_src"].to_pylist() == [MAX_US]
-    assert pending(after[number]) == 15
+    assert heads(after) == [(bucket("a"), 15)]
 
 
 def test_a_snapshot_that_stays_the_same_is_not_given_again() -> None:
@@ -156,10 +169,11 @@ def test_a_snapshot_that_stays_the_same_is_not_given_again() -> None:
 
     spec = spec_of(Deaf)
     news = assign(spec, table_of([at(1)]), router_of(spec, TOTAL))
-    _, state = advance(spec, range(TOTAL), {}, news, MIN_US, 2, "w", total=TOTAL)
-    assert list(state) == [bucket("a")]
+    _, first = advance(spec, range(TOTAL), nothing(), news, MIN_US, 2, "w", total=TOTAL)
+    assert heads(first) == [(bucket("a"), MAX_US)]
+    state = StoredState([first], range(TOTAL))
     news = assign(spec, table_of([at(2)]), router_of(spec, TOTAL))
-    assert advance(spec, range(TOTAL), state, news, 2, 3, "w", total=TOTAL)[1] == {}
+    assert advance(spec, range(TOTAL), state, news, 2, 3, "w", total=TOTAL)[1].num_rows == 0
 
 
 def test_keys_of_one_tuple_come_together_each_once_in_their_order() -> None:
@@ -184,7 +198,7 @@ def test_assign_names_one_bucket_per_key() -> None:
     assert routed.schema == spec.routed
     assert routed["~key"].to_pylist() == ["a", "b", "b"]
     assert routed["bucket"].to_pylist() == [bucket("a"), bucket("b"), bucket("b")]
-    assert routed["~place"].to_pylist() == [0, 1, 0]
+    assert routed["~position"].to_pylist() == [0, 1, 0]
     everyone = assign(
         spec_of(Dealt, None), table_of([at(1)]), router_of(spec_of(Dealt, None), TOTAL)
     )
@@ -230,9 +244,9 @@ def test_a_filter_spares_a_bucket_what_it_does_not_need() -> None:
 
     few = [r for r in rows if r["v"] < 2]
     assert run(spec_of(Seen, filter=small), rows, (5,)) == expected(Seen, few)
-    state: dict[int, bytes] = {}
+    state: list[pa.Table] = []
     run(spec_of(Seen, filter=lambda b, t: np.zeros(t.num_rows, bool)), rows, state=state)
-    assert state == {}, "a bucket that sees nothing has no object"
+    assert state == [], "a bucket that sees nothing has no object"
 
 
 def test_rows_that_change_later_are_as_they_were_when_given() -> None:
@@ -309,7 +323,8 @@ def test_own_snapshots_and_pickles() -> None:
     with pytest.raises(TaskError, match=r"self\.steps, which is of the type builtins\.range"):
         run(spec_of(NotPickled), rows)
     news = assign(spec_of(Pickled), table_of(rows), router_of(spec_of(Pickled), TOTAL))
-    _, state = advance(spec_of(Pickled), range(5), {}, news, MIN_US, 9, "w", total=TOTAL)
+    _, rows_ = advance(spec_of(Pickled), range(5), nothing(), news, MIN_US, 9, "w", total=TOTAL)
+    state = StoredState([rows_], range(5))
     late = assign(spec_of(Pickled), table_of([at(20)]), router_of(spec_of(Pickled), TOTAL))
     with pytest.raises(StateError, match="the class must keep its state as it did"):
         advance(spec_of(NotPickled), range(5), state, late, 9, MAX_US, "w", total=TOTAL)
@@ -532,6 +547,6 @@ def test_tuples_of_buckets_that_are_not_here_are_refused() -> None:
     spec = spec_of(Seen)
     news = assign(spec, table_of([at(5)]), router_of(spec, TOTAL))
     with pytest.raises(ValueError, match="which are not owned here"):
-        advance(spec, [(bucket("a") + 1) % TOTAL], {}, news, MIN_US, 9, "w", total=TOTAL)
+        advance(spec, [(bucket("a") + 1) % TOTAL], nothing(), news, MIN_US, 9, "w", total=TOTAL)
     with pytest.raises(ValueError, match=r"tuples outside \[0, 5\)"):
-        advance(spec, range(TOTAL), {}, news, 0, 5, "w", total=TOTAL)
+        advance(spec, range(TOTAL), nothing(), news, 0, 5, "w", total=TOTAL)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from tidegate.batch import MAX_US
 from tidegate.errors import StateError
 from tidegate.operate.process.plain import NotPlain, decode, encode
-from tidegate.operate.process.snapshot import Kept, pending, read, write
+from tidegate.operate.process.snapshot import Kept, pending, read, write, write_attributes
 from tidegate.operate.process.tuple import Tuple
 
 TUPLE = Tuple({"a": 0, "tags": 1}, 5, (1, ["x", "y"]))
@@ -206,12 +206,12 @@ def test_a_state_that_is_too_deep_is_refused() -> None:
         deep = deep[0]
 
 
-def test_the_earliest_timer_is_read_from_the_head() -> None:
-    assert pending(write(Kept({}, ()), False)) is None
-    snapshot = write(Kept({"a": 1}, (7, 3, 5)), False)
-    assert pending(snapshot) == 3
-    assert read(snapshot, False, "w") == Kept({"a": 1}, (3, 5, 7))
-    assert pending(write(Kept(None, (-(2**62), MAX_US - 1)), True)) == -(2**62)
+def test_a_head_has_the_timers_in_their_order() -> None:
+    assert read(write(Kept({"a": 1}, (7, 3, 5)), False), False, "w") == Kept({"a": 1}, (3, 5, 7))
+    kept = read(write_attributes('[["a",0,1]]', [], [4]), False, "w")
+    assert kept == Kept([["a", 0, 1]], (4,), by_attribute=True)
+    assert pending(()) == MAX_US
+    assert pending((7, -(2**62))) == -(2**62)
 
 
 def test_a_pickle_is_opened_only_where_the_class_says_so() -> None:

@@ -20,8 +20,9 @@ from tidegate.batch import ORDER, TS, ints
 from tidegate.expression.tree import columns_of
 from tidegate.operate.join.bound import bounds_of, index_bounds, key_of, tests, value_of
 from tidegate.operate.join.predicate import asked
-from tidegate.operate.join.run_index import Searched, bisect, known
+from tidegate.operate.join.run_index import Searched, known
 from tidegate.operate.join.spec import HASH, LEFT, RIGHT, SCAN, JoinSpec
+from tidegate.operate.kernels.bisect import bisect
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.kernels.pair import find
 

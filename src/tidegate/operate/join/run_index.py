@@ -63,19 +63,6 @@ class Searched:
         return self._in_order
 
 
-def bisect(values: Ints, wanted: Ints, first: Ints, last: Ints) -> Ints:
-    """For each range [first, last) of ascending values: where the first is that is >= wanted."""
-    low, high = first.copy(), last.copy()
-    rest = np.flatnonzero(low < high)
-    while len(rest):
-        middle = (low[rest] + high[rest]) >> 1
-        less = values[middle] < wanted[rest]
-        low[rest[less]] = middle[less] + 1
-        high[rest[~less]] = middle[~less]
-        rest = rest[low[rest] < high[rest]]
-    return low
-
-
 def _single(values: Floats, base: float) -> Singles:
     with np.errstate(over="ignore", invalid="ignore"):
         return (values - base).astype(np.float32)

@@ -1,13 +1,12 @@
 """The user's own stateful operator, between tuples routed to buckets and the rows it puts out.
 
 `assign` says, on the map side, which buckets a tuple goes to; `advance` lets the objects of an
-instance's buckets see their tuples and timers up to the frontier; `pending` says which bucket has
-a timer to wait for.
+instance's buckets see their tuples and timers up to the frontier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,20 +16,21 @@ from tidegate.batch import SEQ, SRC, TS
 from tidegate.errors import TaskError
 from tidegate.operate.kernels.group import rank
 from tidegate.operate.kernels.order import flat
-from tidegate.operate.process.calls import Turn
+from tidegate.operate.process.calls import ObjectCalls
 from tidegate.operate.process.definition import (
     BUCKET,
-    PLACE,
+    KEY_POSITION,
     TRIGGER,
     KeyFunction,
     Process,
     ProcessSpec,
     is_list,
 )
-from tidegate.operate.process.snapshot import pending
+from tidegate.operate.process.entry import StateRow, table_of
+from tidegate.operate.process.stored import StoredState
 from tidegate.route.partitioner import EVERY_BUCKET, Router
 
-__all__ = ["Process", "ProcessSpec", "advance", "assign", "pending"]
+__all__ = ["Process", "ProcessSpec", "advance", "assign"]
 
 
 def assign(spec: ProcessSpec, tuples: pa.Table, router: Router) -> pa.Table:
@@ -105,38 +105,36 @@ def _called(
 def advance(
     spec: ProcessSpec,
     buckets: Sequence[int],
-    state: Mapping[int, bytes],
+    state: StoredState,
     news: pa.Table | None,
     previous_us: int,
     frontier_us: int,
     where: str,
     *,
     total: int,
-) -> tuple[pa.Table, dict[int, bytes]]:
+) -> tuple[pa.Table, pa.Table]:
     """Let the objects of these buckets see all tuples and timers in [previous, frontier).
 
     `news` are rows of `spec.routed` in any order, for these buckets or for EVERY_BUCKET. `state`
-    has the snapshots of those that have one and are concerned, `total` is the query's number of
-    buckets. Gives the rows of `spec.result` in their order, and the snapshots that changed. Objects
-    live for this call only: a bucket that is touched costs reading and writing its whole state.
+    is that of these buckets, `total` is the query's number of buckets. Gives the rows of
+    `spec.result` in their order, and the rows of the state that changed. Objects live for this call
+    only: one that is touched costs reading its head, and the entries of mappings that it uses.
     """
     shares = _shares(buckets, news, previous_us, frontier_us)
+    due = set(state.due(frontier_us))
     outputs: list[pa.Table] = []
-    snapshots: dict[int, bytes] = {}
-    for bucket in sorted(buckets):
-        held = state.get(bucket)
-        turn = Turn(spec, bucket, total, where)
-        rows = turn.chosen(shares[bucket]) if bucket in shares else None
-        timer = None if held is None else pending(held)
-        if rows is None and (timer is None or timer >= frontier_us):
+    changes: list[tuple[int, list[StateRow]]] = []
+    for bucket in sorted(due.union(shares)):
+        calls = ObjectCalls(spec, bucket, total, where)
+        rows = calls.chosen(shares[bucket]) if bucket in shares else None
+        if rows is None and bucket not in due:
             continue
-        outputs.append(turn.run(held, rows, frontier_us))
-        snapshot = turn.snapshot()
-        if snapshot != held:
-            snapshots[bucket] = snapshot
+        stored = state.bucket(bucket, 0 if rows is None else rows.num_rows)
+        outputs.append(calls.run(stored, rows, frontier_us))
+        changes.append((bucket, calls.changes()))
     made = pa.concat_tables(outputs) if outputs else spec.result.empty_table()
     keys = [made.column(name).to_numpy() for name in reversed(TRIGGER)]
-    return made.take(pa.array(np.lexsort(keys))), snapshots
+    return made.take(pa.array(np.lexsort(keys))), table_of(changes)
 
 
 def _shares(
@@ -149,8 +147,8 @@ def _shares(
     if int(ts.min()) < previous_us or int(ts.max()) >= frontier_us:
         raise ValueError(f"tuples outside [{previous_us}, {frontier_us})")
     keys = [seq, src, ts, number]
-    if PLACE in news.column_names:
-        keys.insert(0, news.column(PLACE).to_numpy())
+    if KEY_POSITION in news.column_names:
+        keys.insert(0, news.column(KEY_POSITION).to_numpy())
     order = np.lexsort(keys)
     news = news.take(pa.array(order)).combine_chunks()
     number = number[order]

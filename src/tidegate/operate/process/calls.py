@@ -1,4 +1,4 @@
-"""One bucket's turn in a batch, between its tuples and timers and the calls of the user's object.
+"""The calls of one bucket's object in a batch, between tuples and timers and the user's code.
 
 The object is made or restored, called in the total order with timers in their place, and asked for
 its state. Whatever goes wrong in the user's code is told with its class, bucket and time.
@@ -19,10 +19,12 @@ from tidegate.batch import MAX_US, ORDER, TS
 from tidegate.errors import TaskError
 from tidegate.microsecond import moment, time_text, time_us
 from tidegate.operate.kernels.order import flat
-from tidegate.operate.process.definition import KEY, TURN, Process, ProcessSpec
-from tidegate.operate.process.made_rows import Harvest, Mistake
+from tidegate.operate.process.definition import CALLS, KEY_COLUMN, Process, ProcessSpec
+from tidegate.operate.process.entry import StateRow
+from tidegate.operate.process.made_rows import Mistake, OutputRows
+from tidegate.operate.process.object_state import ObjectState
 from tidegate.operate.process.plain import NotPlain
-from tidegate.operate.process.snapshot import Kept, read, write
+from tidegate.operate.process.stored import StoredBucket
 from tidegate.operate.process.tuple import Tuple
 
 Ints = npt.NDArray[np.int64]
@@ -44,7 +46,7 @@ _PLAIN = (
 )
 
 
-class Turn:
+class ObjectCalls:
     """The object of one bucket at work; what it may ask of the engine goes through here."""
 
     def __init__(self, spec: ProcessSpec, bucket: int, total: int, where: str) -> None:
@@ -59,8 +61,9 @@ class Turn:
         self._asked: set[int] = set()
         self._chained: set[int] = set()
         self._chain = 0
-        self._harvest = Harvest(spec, bucket)
+        self._output = OutputRows(spec, bucket)
         self._object: Process | None = None
+        self._state = ObjectState(None)
 
     def chosen(self, rows: pa.Table) -> pa.Table | None:
         """The rows that the user's filter lets through; None where there are none."""
@@ -79,33 +82,32 @@ class Turn:
         kept = rows.filter(booleans)
         return kept if kept.num_rows else None
 
-    def run(self, held: bytes | None, rows: pa.Table | None, frontier_us: int) -> pa.Table:
+    def run(self, stored: StoredBucket | None, rows: pa.Table | None, frontier_us: int) -> pa.Table:
         """Call the object for these tuples and all timers below the frontier; gives its rows."""
-        object_ = self._begin(held)
+        object_ = self._begin(stored)
         try:
             if rows is not None and hasattr(object_, "on_tuple"):
                 self._one_by_one(rows)
             elif rows is not None:
                 self._by_batch(rows, timed=hasattr(object_, "on_frontier"))
             self._fire(frontier_us, ended=frontier_us == MAX_US)
-            return self._harvest.table()
+            return self._output.table()
         except Mistake as mistake:
             if mistake.trigger is not None:
                 self._at(*mistake.trigger)
             raise self._failure(mistake.requirement, mistake.got, _MEND) from mistake
 
-    def snapshot(self) -> bytes:
-        """The object's state and timers after its turn."""
+    def changes(self) -> list[StateRow]:
+        """What changed in the object's state and timers by its calls."""
         object_ = self._object
         assert object_ is not None
-        vars(object_).pop(TURN, None)
+        vars(object_).pop(CALLS, None)
         state = self._call("snapshot", object_.snapshot)
         try:
-            return write(Kept(state, tuple(self._timers)), object_.pickle)
+            return self._state.changes(object_, state, self._timers)
         except NotPlain as error:
             requirement = f"the state of {self._spec.name} must be made of plain values"
-            path = error.path.replace("the state['", "self.", 1).replace("']", "", 1)
-            got = f"{path}, which {error.problem}"
+            got = f"{error.path}, which {error.problem}"
             raise self._failure(requirement, got, _PLAIN) from error
         except Exception as error:
             requirement = f"the state of {self._spec.name} must be one that can be written"
@@ -132,16 +134,17 @@ class Turn:
             if in_timer:
                 self._chained.add(ts_us)
 
-    def _begin(self, held: bytes | None) -> Process:
+    def _begin(self, stored: StoredBucket | None) -> Process:
         object_: Process = self._call("__init__", self._spec.factory)
-        vars(object_)[TURN] = self
-        self._object = object_
-        if held is not None:
-            kept = read(held, object_.pickle, f"{self._where}, bucket {self.bucket}")
+        vars(object_)[CALLS] = self
+        self._object, self._state = object_, ObjectState(stored)
+        where = f"{self._where}, bucket {self.bucket}"
+        kept = self._state.restored(object_, self._spec.whole, where)
+        if kept is not None:
             self._timers = list(kept.timers)
             self._asked = set(kept.timers)
             self._call("restore", object_.restore, kept.state)
-            vars(object_)[TURN] = self
+            vars(object_)[CALLS] = self
         return object_
 
     def _one_by_one(self, rows: pa.Table) -> None:
@@ -149,7 +152,7 @@ class Turn:
             if self._timers and self._timers[0] < trigger[0]:
                 self._fire(trigger[0])
             self._at(*trigger)
-            self._harvest.add("on_tuple", trigger, self._made("on_tuple", tuple_, keys))
+            self._output.add("on_tuple", trigger, self._made("on_tuple", tuple_, keys))
 
     def _by_batch(self, rows: pa.Table, timed: bool) -> None:
         ts = _ints(rows, TS)
@@ -160,7 +163,7 @@ class Turn:
             self._at(int(ts[end - 1]), 0, 0)
             self._span = part
             made = self._made("process", self._batch(part))
-            self._harvest.add_batch(made, [_ints(part, name) for name in ORDER])
+            self._output.add_batch(made, [_ints(part, name) for name in ORDER])
 
     def _fire(self, before_us: int, ended: bool = False) -> None:
         """Call the timers below a time, each in its place."""
@@ -170,7 +173,7 @@ class Turn:
             trigger = (ts, TIMER_SRC, 0)
             self._at(*trigger)
             self._count(ts, ended)
-            self._harvest.add("on_frontier", trigger, self._made("on_frontier", moment(ts)))
+            self._output.add("on_frontier", trigger, self._made("on_frontier", moment(ts)))
 
     def _count(self, ts: int, ended: bool) -> None:
         """Stop a class whose timers ask for the next one for ever, now that nothing follows."""
@@ -213,7 +216,7 @@ class Turn:
             return ([] for _ in starts)
         if spec.key is not None:
             low, high = int(starts[0]), int(ends[len(starts) - 1])
-            listed = _values(rows.column(KEY).slice(low, high - low))
+            listed = _values(rows.column(KEY_COLUMN).slice(low, high - low))
             bounds = zip((starts - low).tolist(), (ends - low).tolist())
             return (listed[a:b] for a, b in bounds)
         assert not callable(spec.keys)
@@ -226,7 +229,9 @@ class Turn:
         """Rows under the user's names: ts, the input columns and, where there are several, key."""
         count = len(self._spec.columns)
         seen = self._spec.seen(rows.column(TS), rows.columns[4 : 4 + count])
-        return seen if self._spec.key is None else seen.append_column("key", rows.column(KEY))
+        if self._spec.key is None:
+            return seen
+        return seen.append_column("key", rows.column(KEY_COLUMN))
 
     def _made(self, method: str, *arguments: Any) -> Any:
         """What a method of the object returns; a generator works while it is read, so it is."""

@@ -17,11 +17,11 @@ from tidegate.batch import ORDER, TS
 from tidegate.schema import TIME
 
 if TYPE_CHECKING:
-    from tidegate.operate.process.calls import Turn
+    from tidegate.operate.process.calls import ObjectCalls
 
 BUCKET = "bucket"
-KEY, PLACE = "~key", "~place"
-"""The key for which a tuple is in a bucket, and its place among the keys of the tuple."""
+KEY_COLUMN, KEY_POSITION = "~key", "~position"
+"""The key for which a tuple is in a bucket, and its position among the keys of the tuple."""
 
 ROW = "row"
 """The column by which a result of `process` says which row of the batch it is made for."""
@@ -30,7 +30,7 @@ TRIGGER = tuple(f"trigger_{n}" for n in ("ts", "src", "seq", "order", "bucket", 
 """What rows are in the order of: the tuple or timer that made them, the user's own order, bucket,
 and count."""
 
-TURN = "_tidegate_turn"
+CALLS = "_tidegate_calls"
 """Where an object at work finds its bucket and its timers; no part of its state."""
 
 KeyFunction = Callable[[pa.Table], Any]
@@ -66,7 +66,8 @@ class Process:
     distinct event time.
 
     Between batches only the state exists: what `snapshot` returns, by default all attributes, if
-    they are plain values, Arrow data or numpy arrays.
+    they are plain values, Arrow data or numpy arrays. Of attributes that are mappings a batch reads
+    and writes the entries that it uses; everything else that is kept it reads and writes whole.
     """
 
     output: ClassVar[Mapping[str, str | pa.DataType] | pa.Schema]
@@ -78,16 +79,16 @@ class Process:
     @property
     def bucket(self) -> int:
         """The number of this object's bucket, from 0 on; not known yet in `__init__`."""
-        return self._turn("bucket").bucket
+        return self._at_work("bucket").bucket
 
     @property
     def buckets(self) -> int:
         """How many buckets there are; it stays the same for the life of a query."""
-        return self._turn("buckets").total
+        return self._at_work("buckets").total
 
     def wake(self, ts: datetime | int) -> None:
         """Ask for `on_frontier(ts)`; not before the tuple, and after the timer, that is at work."""
-        self._turn("wake").wake(ts)
+        self._at_work("wake").wake(ts)
 
     def snapshot(self) -> Any:
         """The state to keep; called after each batch in which the object was at work."""
@@ -98,11 +99,11 @@ class Process:
         vars(self).clear()
         vars(self).update(state)
 
-    def _turn(self, asked: str) -> Turn:
-        turn: Turn | None = vars(self).get(TURN)
-        if turn is None:
+    def _at_work(self, asked: str) -> ObjectCalls:
+        calls: ObjectCalls | None = vars(self).get(CALLS)
+        if calls is None:
             raise RuntimeError(f"{asked} can be used when the object is at work, not in __init__")
-        return turn
+        return calls
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ class ProcessSpec:
 
     `columns` are the input columns by the names that the user sees, without the event time; tables
     that the engine hands in and over hold them by position, under names of its own. `keys` are the
-    columns whose values are the key, a function of the tuples, or None for all buckets.
+    columns whose values are the key, a function of the tuples, or None for all buckets. `whole`
+    are the attributes whose mappings are read as a whole, None for all (`attribute_use`).
     """
 
     factory: Callable[[], Process]
@@ -121,6 +123,7 @@ class ProcessSpec:
     filter: FilterFunction | None
     name: str
     order: str | None = None
+    whole: frozenset[str] | None = None
 
     @cached_property
     def key(self) -> pa.DataType | None:
@@ -145,7 +148,7 @@ class ProcessSpec:
         fields = [pa.field(BUCKET, pa.int32()), *(pa.field(name, pa.int64()) for name in ORDER)]
         fields += [pa.field(f"c{i}", type_) for i, (_, type_) in enumerate(self.columns)]
         if self.key is not None:
-            fields += [pa.field(KEY, self.key), pa.field(PLACE, pa.int32())]
+            fields += [pa.field(KEY_COLUMN, self.key), pa.field(KEY_POSITION, pa.int32())]
         return pa.schema(fields)
 
     @property

@@ -1,7 +1,7 @@
 """The rows that the user's own operator gives, between its calls and a table in the output order.
 
-Rows are checked when they are given and become columns at the end of a turn, with the tuple or
-timer that made each beside them.
+Rows are checked when they are given and become columns at the end of a bucket's calls, with the
+tuple or timer that made each beside them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Mistake(Exception):
         super().__init__(requirement, got, trigger)
 
 
-class Harvest:
-    """Collects the rows of one bucket's turn."""
+class OutputRows:
+    """Collects what the calls of one bucket's object give in a batch."""
 
     def __init__(self, spec: ProcessSpec, bucket: int) -> None:
         self._spec = spec

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, TS, ints
+from tidegate.batch import TS
 from tidegate.collect.trigger import TriggerOrder, triggered
-from tidegate.operate.bucket_state import WHOLE, BucketHorizon, BucketKeeper
 from tidegate.operate.operator import (
     Arrival,
     InstanceWork,
@@ -23,8 +21,10 @@ from tidegate.operate.operator import (
     together,
 )
 from tidegate.operate.port import Port
-from tidegate.operate.process.advance import advance, assign, pending
+from tidegate.operate.process.advance import advance, assign
 from tidegate.operate.process.definition import ProcessSpec
+from tidegate.operate.process.entry import ENTRY, EntryKeeper
+from tidegate.operate.process.stored import StoredState
 from tidegate.route.broadcast import Broadcast
 from tidegate.route.hash import Hash
 from tidegate.route.partitioner import Partitioner
@@ -34,10 +34,6 @@ from tidegate.state.segment import Segment, read_segment, write_segment
 
 BUCKETS = "buckets"
 """What the segments hold."""
-
-_SNAPSHOT = pa.schema(
-    [("bucket", pa.int32()), ("pending_us", pa.int64()), ("snapshot", pa.large_binary())]
-)
 
 
 @dataclass(frozen=True)
@@ -65,12 +61,9 @@ class UserProcess(Operator):
         """Run the objects of the instance's buckets over the batch, and the timers that are due."""
         spec, news = self.spec, together(arrived)
         mine = work.mapping.owned_by(work.instance)
-        touched = set(mine)
-        if spec.keys is not None or news is None:
-            touched = set() if news is None else set(np.unique(ints(news, "bucket")).tolist())
-        state = _snapshots(work, set(mine), touched)
+        state = _stored(work, mine)
         work.spans.mark("instance read state")
-        rows, snapshots = advance(
+        rows, changes = advance(
             spec,
             mine,
             state,
@@ -81,14 +74,14 @@ class UserProcess(Operator):
             total=work.mapping.buckets,
         )
         work.spans.mark("instance process")
-        segments = _written(work, snapshots)
+        segments = _written(work, changes)
         work.spans.mark("instance write")
         output = tuple(_rows(port, rows) for port in work.ports)
         work.spans.mark("instance finish")
         return Result(output, 0 if news is None else news.num_rows, {BUCKETS: segments})
 
-    def keepers(self) -> Mapping[str, BucketKeeper]:
-        return {BUCKETS: BucketKeeper("bucket", added=False)}
+    def keepers(self) -> Mapping[str, EntryKeeper]:
+        return {BUCKETS: EntryKeeper()}
 
     def title(self) -> str:
         return f"process by {self.spec.name}"
@@ -97,34 +90,17 @@ class UserProcess(Operator):
         return ["one object per bucket: one task per instance, shuffle by bucket"]
 
 
-def _snapshots(work: InstanceWork, mine: set[int], touched: set[int]) -> dict[int, bytes]:
-    """The stored objects that the batch concerns: those it touches, and those with a timer due."""
-    found: dict[int, bytes] = {}
-    stored = work.state.get(BUCKETS, ())
-    horizon, owned = BucketHorizon.of(stored), BucketSet.of(sorted(mine))
-    for segment in stored:
-        own = horizon.needed(segment) & owned
-        if not own:
-            continue
-        times = read_segment(work.store, segment, own, ["bucket", "pending_us"])
-        due = ints(times, "pending_us") < work.frontier_us
-        wanted = sorted(touched.intersection(own) | set(ints(times, "bucket")[due].tolist()))
-        if wanted:
-            rows = read_segment(work.store, segment, wanted, ["bucket", "snapshot"])
-            found |= zip(
-                rows.column("bucket").to_pylist(), rows.column("snapshot").to_pylist(), strict=True
-            )
-    return found
+def _stored(work: InstanceWork, mine: Sequence[int]) -> StoredState:
+    """What is stored of the instance's buckets; nothing of it is read yet."""
+    wanted = BucketSet.of(mine)
+    layers = [s for s in work.state.get(BUCKETS, ()) if s.buckets & wanted]
+    return StoredState([read_segment(work.store, s) for s in layers], mine)
 
 
-def _written(work: InstanceWork, snapshots: Mapping[int, bytes]) -> tuple[Segment, ...]:
-    if not snapshots:
+def _written(work: InstanceWork, changes: pa.Table) -> tuple[Segment, ...]:
+    if not changes.num_rows:
         return ()
-    buckets = sorted(snapshots)
-    waits = [pending(snapshots[b]) for b in buckets]
-    times = [MAX_US if us is None else us for us in waits]
-    table = pa.table([buckets, times, [snapshots[b] for b in buckets]], schema=_SNAPSHOT)
-    return (write_segment(work.store, work.name, table, "bucket", WHOLE),)
+    return (write_segment(work.store, work.name, changes, ENTRY, tag=0),)
 
 
 def _rows(port: Port, results: pa.Table) -> pa.Table:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
@@ -22,10 +23,16 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import from_bytes, to_bytes
+from tidegate.operate.process.packed import HAS_BUFFERS, pack, unpack
 from tidegate.operate.process.tuple import Tuple, rebuilt
 
-_ATOMS = frozenset({type(None), bool, int, float, str})
-_FACTORIES: dict[str, Callable[[], Any]] = {
+ATOMS = frozenset({type(None), bool, int, float, str})
+"""What JSON has by itself."""
+
+FIXED = ATOMS | {bytes, complex, Decimal, date, datetime, time, timedelta}
+"""What cannot be changed in place."""
+
+FACTORIES: dict[str, Callable[[], Any]] = {
     f.__name__: f for f in (bool, int, float, str, list, dict, set, tuple, deque, Counter)
 }
 
@@ -44,58 +51,106 @@ def encode(value: Any, root: str) -> tuple[str, list[bytes]]:
 
     `root` is what messages call the value.
     """
-    encoder = _Encoder()
-    try:
-        tree = encoder.value(value, root)
-        return json.dumps(tree, separators=(",", ":")), encoder.buffers
-    except RecursionError:
-        raise NotPlain(root, "is nested too deeply") from None
+    encoder = Encoder()
+    return encoder.text(value, root), encoder.buffers
 
 
 def decode(text: str, buffers: Sequence[bytes]) -> Any:
     """The value that `encode` was given."""
+    if not buffers:
+        return _PLAIN.decode(text)
 
     def of_kind(tagged: dict[str, Any]) -> Any:
         ((kind, content),) = tagged.items()
         return _BUFFERED[kind](buffers[content]) if kind in _BUFFERED else _TAGGED[kind](content)
 
-    return json.loads(text, object_hook=of_kind)
+    return json.loads(text, object_hook=of_kind, parse_constant=float)
 
 
-class _Encoder:
-    """Walks a value once; remembers what can be changed, to see when it is met a second time."""
+def pack_one(value: Any, path: str) -> bytes:
+    """A value with its buffers as bytes."""
+    simple = _SIMPLE.get(type(value))
+    return Encoder().packed(value, path) if simple is None else simple(value).encode("ascii")
+
+
+def unpack_one(data: bytes) -> Any:
+    """The value of `pack_one`."""
+    if data.startswith(HAS_BUFFERS):
+        return decode(*unpack(data))
+    return _PLAIN.raw_decode(data.decode("ascii"))[0]
+
+
+def unpack_each(packed: Sequence[bytes]) -> list[Any]:
+    """The values of many packed ones; those without buffers cost one call together."""
+    together = b",".join(packed)
+    if HAS_BUFFERS in together:
+        return [unpack_one(data) for data in packed]
+    values: list[Any] = _PLAIN.decode(f"[{together.decode('ascii')}]")
+    return values
+
+
+class Encoder:
+    """Walks values once; remembers what can be changed, to see when it is met a second time.
+
+    Buffers of all that `text` is given come together; `packed` gives a value by itself. Messages
+    call a value by its path.
+    """
 
     def __init__(self) -> None:
         self.buffers: list[bytes] = []
         self._met: dict[int, str] = {}
         self._kept: list[Any] = []
 
-    def value(self, value: Any, path: str) -> Any:
-        if type(value) in _ATOMS:
+    def text(self, value: Any, path: str) -> str:
+        """A value as JSON; NotPlain where it cannot be kept."""
+        try:
+            return _json(self._tree(value, path))
+        except RecursionError:
+            raise NotPlain(path, "is nested too deeply") from None
+
+    def packed(self, value: Any, path: str) -> bytes:
+        """A value with its buffers as bytes of its own."""
+        simple = _SIMPLE.get(type(value))
+        if simple is not None:
+            return simple(value).encode("ascii")
+        others, self.buffers = self.buffers, []
+        data = pack(self.text(value, path), self.buffers)
+        self.buffers = others
+        return data
+
+    def meet(self, value: Any, path: str) -> None:
+        """Refuse an object that can be changed where it is not the first time that it is met."""
+        if id(value) in self._met:
+            raise NotPlain(path, f"is the same object as {self._met[id(value)]}")
+        self._met[id(value)] = path
+        self._kept.append(value)
+
+    def _tree(self, value: Any, path: str) -> Any:
+        if type(value) in ATOMS:
             return value
         if type(value) in _CONTAINERS:
-            self._meet(value, path)
+            self.meet(value, path)
         writer = _WRITERS.get(type(value))
         if writer is not None:
             return writer(self, value, path)
         if isinstance(value, pa.Array):
             return self._buffer("array", to_bytes(pa.table({"": value})))
         if isinstance(value, np.generic) and not value.dtype.hasobject:
-            return {"scalar": [value.dtype.str, _text(value.tobytes())]}
+            return {"scalar": [value.dtype.str, _base64(value.tobytes())]}
         kind = type(value)
         raise NotPlain(path, f"is of the type {kind.__module__}.{kind.__qualname__}")
 
     def items(self, values: Sequence[Any], path: str) -> list[Any]:
-        if set(map(type, values)) <= _ATOMS:
+        if set(map(type, values)) <= ATOMS:
             return list(values)
-        return [self.value(v, f"{path}[{i}]") for i, v in enumerate(values)]
+        return [self._tree(v, f"{path}[{i}]") for i, v in enumerate(values)]
 
     def entries(self, mapping: Mapping[Any, Any], path: str) -> list[Any]:
         """Keys and values in the order of the mapping, which is part of it."""
         keys = self.items(list(mapping), f"the keys of {path}")
-        if set(map(type, mapping.values())) <= _ATOMS:
+        if set(map(type, mapping.values())) <= ATOMS:
             return [keys, list(mapping.values())]
-        return [keys, [self.value(v, f"{path}[{k!r}]") for k, v in mapping.items()]]
+        return [keys, [self._tree(v, f"{path}[{k!r}]") for k, v in mapping.items()]]
 
     def members(self, values: Any, path: str) -> list[Any]:
         """The members of a set, in an order that does not depend on the process."""
@@ -104,7 +159,7 @@ class _Encoder:
     def default(self, mapping: defaultdict[Any, Any], path: str) -> Any:
         factory = mapping.default_factory
         name = None if factory is None else getattr(factory, "__name__", "")
-        if name is not None and _FACTORIES.get(name) is not factory:
+        if name is not None and FACTORIES.get(name) is not factory:
             raise NotPlain(path, "is a defaultdict of a function, which cannot be kept")
         return {"defaultdict": [name, *self.entries(mapping, path)]}
 
@@ -133,7 +188,7 @@ class _Encoder:
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         if value.flags.writeable:
-            self._meet(owner, path)
+            self.meet(owner, path)
         file = io.BytesIO()
         np.lib.format.write_array(file, value, allow_pickle=False)
         return self._buffer("ndarray", file.getvalue())
@@ -162,45 +217,39 @@ class _Encoder:
         self.buffers.append(data)
         return {kind: len(self.buffers) - 1}
 
-    def _meet(self, value: Any, path: str) -> None:
-        if id(value) in self._met:
-            raise NotPlain(path, f"is the same object as {self._met[id(value)]}")
-        self._met[id(value)] = path
-        self._kept.append(value)
-
 
 _CONTAINERS = frozenset(
     {list, dict, set, bytearray, deque, defaultdict, Counter, OrderedDict}
 )  # what can be changed in place; arrays of numpy are seen to by themselves
 
-_Writer = Callable[[_Encoder, Any, str], Any]
+_Writer = Callable[[Encoder, Any, str], Any]
 _WRITERS: dict[type, _Writer] = {
     list: lambda e, v, p: e.items(v, p),
     tuple: lambda e, v, p: {"tuple": e.items(v, p)},
     dict: lambda e, v, p: {"dict": e.entries(v, p)},
     OrderedDict: lambda e, v, p: {"ordereddict": e.entries(v, p)},
     Counter: lambda e, v, p: {"counter": e.entries(v, p)},
-    defaultdict: _Encoder.default,
+    defaultdict: Encoder.default,
     set: lambda e, v, p: {"set": e.members(v, p)},
     frozenset: lambda e, v, p: {"frozenset": e.members(v, p)},
     deque: lambda e, v, p: {"deque": [e.items(list(v), p), v.maxlen]},
-    bytes: lambda e, v, p: {"bytes": _text(v)},
-    bytearray: lambda e, v, p: {"bytearray": _text(v)},
+    bytes: lambda e, v, p: {"bytes": _base64(v)},
+    bytearray: lambda e, v, p: {"bytearray": _base64(v)},
     complex: lambda e, v, p: {"complex": [v.real, v.imag]},
     Decimal: lambda e, v, p: {"decimal": str(v)},
-    datetime: _Encoder.moment,
+    datetime: Encoder.moment,
     date: lambda e, v, p: {"date": v.isoformat()},
-    time: _Encoder.time,
-    timedelta: _Encoder.duration,
-    Tuple: _Encoder.tuple_of_stream,
-    np.ndarray: _Encoder.array,
-    pa.Table: _Encoder.table,
-    pa.RecordBatch: _Encoder.record_batch,
-    pa.ChunkedArray: _Encoder.chunked,
+    time: Encoder.time,
+    timedelta: Encoder.duration,
+    Tuple: Encoder.tuple_of_stream,
+    np.ndarray: Encoder.array,
+    pa.Table: Encoder.table,
+    pa.RecordBatch: Encoder.record_batch,
+    pa.ChunkedArray: Encoder.chunked,
 }
 
 
-def _text(data: bytes | bytearray) -> str:
+def _base64(data: bytes | bytearray) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
@@ -214,7 +263,7 @@ def _zone_of(content: Any) -> tzinfo | None:
 
 def _default_of(content: Any) -> defaultdict[Any, Any]:
     name, keys, values = content
-    return defaultdict(None if name is None else _FACTORIES[name], zip(keys, values))
+    return defaultdict(None if name is None else FACTORIES[name], zip(keys, values))
 
 
 def _counter_of(content: Any) -> Counter[Any]:
@@ -275,3 +324,22 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _of_kind(tagged: dict[str, Any]) -> Any:
+    ((kind, content),) = tagged.items()
+    return _TAGGED[kind](content)
+
+
+# By itself the decoder gives one NaN again and again, and two keys would become one.
+_PLAIN = json.JSONDecoder(object_hook=_of_kind, parse_constant=float)
+_json = json.JSONEncoder(separators=(",", ":")).encode
+
+_SIMPLE: dict[type, Callable[[Any], str]] = {
+    type(None): _json,
+    bool: _json,
+    int: int.__repr__,
+    float: lambda v: float.__repr__(v) if math.isfinite(v) else _json(v),
+    str: json.encoder.encode_basestring_ascii,
+}
+"""The text of what needs no walk, as JSON has it, without the cost of a JSON encoder."""

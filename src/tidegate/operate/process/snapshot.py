@@ -1,7 +1,8 @@
-"""The state of one bucket as bytes, between the user's object and the store.
+"""The head of a bucket as bytes, between the user's object and the store.
 
-A snapshot is a fixed head (kind, the earliest timer, sizes), then JSON with the timers and the
-state, then the buffers that the JSON numbers. The earliest timer is read without the rest.
+A head has its kind, then JSON with the timers and the state, then the buffers that the JSON
+numbers. The state is what `snapshot` of the class returned, or where the class has none of its own
+the attributes of the object, one after the other.
 """
 
 from __future__ import annotations
@@ -15,39 +16,44 @@ from typing import Any
 
 from tidegate.batch import MAX_US
 from tidegate.errors import StateError
+from tidegate.operate.process.packed import pack, unpack
 from tidegate.operate.process.plain import decode, encode
 
-_MAGIC = b"TGP1"
-_HEAD = struct.Struct("<4scqQQ")
-_SIZE = struct.Struct("<Q")
-_PLAIN, _PICKLED = b"J", b"P"
+_MAGIC = b"TGP2"
+_START = struct.Struct("<4scQ")
+_WHOLE, _PICKLED, _ATTRIBUTES = b"J", b"P", b"A"
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What a snapshot holds: the state that the object gave, and the timers it waits for."""
+    """What a head holds: the state, and the timers that the object waits for.
+
+    Where it is `by_attribute`, the state is a list of what `attributes` writes for each.
+    """
 
     state: Any
     timers: tuple[int, ...]
+    by_attribute: bool = False
 
 
 def write(kept: Kept, pickled: bool) -> bytes:
-    """Bytes that are equal for equal states; NotPlain names what cannot be kept."""
+    """The head of a state as it is; equal states give equal bytes. NotPlain names what cannot be
+    kept."""
     if pickled:
-        text, buffers = "null", [pickle.dumps(kept.state, protocol=5)]
-    else:
-        text, buffers = encode(kept.state, "the state")
-    timers = sorted(kept.timers)
-    document = f"[{json.dumps(timers, separators=(',', ':'))},{text}]".encode()
-    kind, earliest = _PICKLED if pickled else _PLAIN, timers[0] if timers else MAX_US
-    head = _HEAD.pack(_MAGIC, kind, earliest, len(document), len(buffers))
-    sizes = [_SIZE.pack(len(b)) for b in buffers]
-    return b"".join([head, *sizes, document, *buffers])
+        return _written(_PICKLED, kept.timers, "null", [pickle.dumps(kept.state, protocol=5)])
+    return _written(_WHOLE, kept.timers, *encode(kept.state, "the state"))
+
+
+def write_attributes(attributes: str, buffers: Sequence[bytes], timers: Sequence[int]) -> bytes:
+    """The head of attributes that are JSON already."""
+    return _written(_ATTRIBUTES, timers, attributes, buffers)
 
 
 def read(data: bytes, pickled: bool, where: str) -> Kept:
-    """What a snapshot holds; one that was pickled is opened only where the class allows it."""
-    kind, _, length, count = _head(data, where)
+    """What a head holds; one that was pickled is opened only where the class allows it."""
+    if len(data) < _START.size or data[:4] != _MAGIC:
+        raise _damaged(where, repr(data[:8]))
+    _, kind, size = _START.unpack_from(data)
     if (kind == _PICKLED) != pickled:
         raise StateError(
             where,
@@ -55,37 +61,27 @@ def read(data: bytes, pickled: bool, where: str) -> Kept:
             f"a state made with pickle = {kind == _PICKLED}",
             "Set pickle in the class as it was, or start with a new checkpoint.",
         )
-    start = _HEAD.size + _SIZE.size * count
-    sizes = [_SIZE.unpack_from(data, _HEAD.size + _SIZE.size * i)[0] for i in range(count)]
-    if len(data) != start + length + sum(sizes):
+    if len(data) != _START.size + size:
         raise _damaged(where, f"{len(data)} bytes")
-    document = bytes(data[start : start + length]).decode()
-    buffers = _cut(data, start + length, sizes)
+    try:
+        document, buffers = unpack(data[_START.size :])
+    except ValueError as error:
+        raise _damaged(where, str(error)) from error
     if pickled:
         return Kept(pickle.loads(buffers[0]), tuple(json.loads(document)[0]))
     timers, state = decode(document, buffers)
-    return Kept(state, tuple(timers))
+    return Kept(state, tuple(timers), kind == _ATTRIBUTES)
 
 
-def pending(snapshot: bytes) -> int | None:
-    """The earliest timer of a bucket, without restoring its object; None where there is none."""
-    _, earliest, _, _ = _head(snapshot, "process")
-    return None if earliest == MAX_US else earliest
+def pending(timers: Sequence[int]) -> int:
+    """The earliest timer, MAX_US where there is none."""
+    return min(timers, default=MAX_US)
 
 
-def _head(data: bytes, where: str) -> tuple[bytes, int, int, int]:
-    if len(data) < _HEAD.size or bytes(data[:4]) != _MAGIC:
-        raise _damaged(where, repr(bytes(data[:8])))
-    _, kind, earliest, length, count = _HEAD.unpack_from(data)
-    return kind, earliest, length, count
-
-
-def _cut(data: bytes, start: int, sizes: Sequence[int]) -> list[bytes]:
-    buffers = []
-    for size in sizes:
-        buffers.append(bytes(data[start : start + size]))
-        start += size
-    return buffers
+def _written(kind: bytes, timers: Sequence[int], text: str, buffers: Sequence[bytes]) -> bytes:
+    listed = json.dumps(sorted(timers), separators=(",", ":"))
+    content = pack(f"[{listed},{text}]", buffers)
+    return _START.pack(_MAGIC, kind, len(content)) + content
 
 
 def _damaged(where: str, got: str) -> StateError:

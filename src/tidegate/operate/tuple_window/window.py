@@ -20,9 +20,13 @@ from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups, dense, pack, rank
 from tidegate.operate.kernels.order import Ints, Mask, canonical, flat, integers, is_ordered
+from tidegate.route.bucket import hash_of
 from tidegate.schema import TIME, type_name
 
-__all__ = ["TupleSpec", "advance", "live"]
+__all__ = ["GROUP", "TupleSpec", "advance", "group_of", "live", "newest"]
+
+GROUP = "group"
+"""The column of the state with the hash of a tuple's group, by which it is found."""
 
 _EXPANSION_LIMIT = 4_000_000
 """How many tuples one step of `advance` may copy into windows."""
@@ -65,10 +69,8 @@ class TupleSpec:
     @property
     def state_schema(self) -> pa.Schema:
         """The columns of tuples that are kept."""
-        order = ((name, pa.int64()) for name in ORDER)
-        return pa.schema(
-            [("bucket", pa.int32()), ("rank", pa.int64()), *order, *self.keys, *self.arguments]
-        )
+        places = ((name, pa.int64()) for name in (GROUP, "rank", *ORDER))
+        return pa.schema([("bucket", pa.int32()), *places, *self.keys, *self.arguments])
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -90,9 +92,10 @@ def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, 
     """The windows that new tuples fill, in the order of their triggers; the new tuples as state.
 
     `held` has at least the live tuples of the groups in `news`; `news` has the columns of the state
-    without `rank`. Both come in any order, but every new tuple is after the held ones of its group
-    in the total order. Costs O(held + news), and for each tuple of a filled window rows / slide
-    copies, fewer where windows share panes. Results have the same bits for any cut into batches.
+    without `group` and `rank`. Both come in any order, but every new tuple is after the held ones
+    of its group in the total order. Costs O(held + news), and for each tuple of a filled window
+    rows / slide copies, fewer where windows share panes. Results have the same bits for any cut
+    into batches.
     """
     if news.num_rows == 0:
         return spec.result_schema.empty_table(), spec.state_schema.empty_table()
@@ -122,6 +125,21 @@ def live(spec: TupleSpec, held: pa.Table) -> Mask:
     needed = _emitted(spec, _counts(groups.codes, ranks, groups.n)) * spec.slide
     mask: Mask = ranks >= needed[groups.codes]
     return mask
+
+
+def newest(spec: TupleSpec, held: pa.Table) -> Mask:
+    """Which tuples are the newest of their group in `held`."""
+    groups, ranks = _grouped(spec, held), _ints(held, "rank")
+    mask: Mask = ranks + 1 == _counts(groups.codes, ranks, groups.n)[groups.codes]
+    return mask
+
+
+def group_of(spec: TupleSpec, tuples: pa.Table) -> Ints:
+    """62 bits for every tuple, equal where the groups are: a tuple is found by them, not known."""
+    if not spec.keys:
+        return np.zeros(tuples.num_rows, np.int64)
+    hashes = hash_of([flat(tuples.column(name), type_) for name, type_ in spec.keys])
+    return (hashes >> np.uint64(2)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -191,7 +209,8 @@ def _places(groups: Groups) -> Ints:
 
 
 def _state(spec: TupleSpec, news: pa.Table, ranks: Ints) -> pa.Table:
-    columns = [flat(news.column("bucket"), pa.int32()), pa.array(ranks)]
+    columns = [flat(news.column("bucket"), pa.int32())]
+    columns += [pa.array(group_of(spec, news)), pa.array(ranks)]
     columns += [pa.array(_ints(news, name)) for name in ORDER]
     columns += [canonical(flat(news.column(name), type_)) for name, type_ in spec.keys]
     columns += [flat(news.column(name), type_) for name, type_ in spec.arguments]

@@ -1,0 +1,103 @@
+"""State of which every batch writes what it changed, between instances and compaction.
+
+The segments of such a state are layers, oldest first, as in a log-structured merge tree: a row
+counts until a newer one replaces it, and rows that only say that older ones do not count any more
+**hide** them. Compaction merges neighbours of similar size. So with n rows that count and batches
+that write b, there are O(log(n / b)) layers with O(n) rows in all, and each row is rewritten
+O(log(n / b)) times, off the critical path of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import ints
+from tidegate.operate.kernels.bisect import bisect
+from tidegate.state.compaction import FOREVER
+from tidegate.state.segment import Segment
+
+Ints = npt.NDArray[np.int64]
+
+HIDES = 1 << 62
+"""Added to the order of a row that hides older ones: beneath the oldest layer there are none, so
+there it is not needed. The order of all other rows is less than this."""
+
+
+@dataclass(frozen=True)
+class LayerHorizon:
+    """All rows count, as far as one segment can tell, but for those in the oldest that hide."""
+
+    order: str
+    oldest: str | None
+    tag: int = 0
+
+    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+        if segment.name != self.oldest:
+            return np.ones(rows.num_rows, np.bool_)
+        live: npt.NDArray[np.bool_] = ints(rows, self.order) < HIDES
+        return live
+
+    def passed(self, segment: Segment) -> bool:
+        return False
+
+    def whole(self, segment: Segment) -> bool:
+        return segment.name != self.oldest or segment.high < HIDES
+
+
+class LayeredKeeper(Protocol):
+    """Derive from it, and say the order and how layers are merged.
+
+    A merge does not know whether it takes in the oldest layer, so it leaves the rows that hide; as
+    the share of dead rows is 0, the oldest layer is then written once more, without them.
+    """
+
+    dead_share: float = 0.0
+    grouped: bool = True
+    cell: int = FOREVER
+
+    @property
+    def order(self) -> str:
+        """The column that rows are sorted by within their bucket, and found by."""
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        """The rows of neighbouring layers, oldest first, as one: without what newer ones replace.
+
+        What hides older rows stays, also where those are among `rows`.
+        """
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> LayerHorizon:
+        return LayerHorizon(self.order, segments[0].name if segments else None)
+
+    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+        return [0] * len(segments)
+
+
+def distinct(buckets: Ints, orders: Ints) -> tuple[Ints, Ints]:
+    """Every pair of bucket and order once, ascending."""
+    sorting = np.lexsort([orders, buckets])
+    buckets, orders = buckets[sorting], orders[sorting]
+    new = np.append(True, (np.diff(buckets) != 0) | (np.diff(orders) != 0))[: len(buckets)]
+    return buckets[new], orders[new]
+
+
+def found(rows: pa.Table, order: str, buckets: Ints, orders: Ints) -> pa.Table:
+    """The rows of a layer that have one of these pairs of bucket and order, which are distinct.
+
+    `rows` are sorted by bucket and order. Costs O(pairs * log(rows)) and the rows found.
+    """
+    bucket, position = ints(rows, "bucket"), ints(rows, order)
+    begins, ends = (np.searchsorted(bucket, buckets, side) for side in ("left", "right"))
+    first = bisect(position, orders, begins, ends)
+    last = bisect(position, orders + 1, first, ends)
+    counts = last - first
+    starts = np.cumsum(counts) - counts
+    places = np.arange(int(counts.sum())) + np.repeat(first - starts, counts)
+    return rows.take(pa.array(places))

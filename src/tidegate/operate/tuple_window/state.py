@@ -1,0 +1,81 @@
+"""The tuples that windows of tuples keep, between the batch that brought them and compaction.
+
+A batch looks up the tuples of the groups it touches, and adds its own as one layer, sorted by
+bucket, group and rank; see `layered_state` for how many layers there are. A tuple that no window to
+come has is dropped before it is written, or when layers are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import ints
+from tidegate.operate.layered_state import HIDES, Ints, LayeredKeeper, distinct, found
+from tidegate.operate.operator import InstanceWork
+from tidegate.operate.tuple_window.window import GROUP, TupleSpec, group_of, live, newest
+from tidegate.state.bucket_set import BucketSet
+from tidegate.state.segment import Segment, read_segment, write_segment
+
+TUPLES = "tuples"
+"""What the segments hold."""
+
+
+@dataclass(frozen=True)
+class TupleKeeper(LayeredKeeper):
+    """Tuples of groups, as long as a window to come has them."""
+
+    spec: TupleSpec
+    order = GROUP
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        return merged(self.spec, rows)
+
+
+def merged(spec: TupleSpec, rows: pa.Table) -> pa.Table:
+    """The tuples of neighbouring layers, without those that are dead for what is among them.
+
+    There may be newer tuples of a group, so some that stay may be dead, and older ones. Where all
+    that is here of a group is dead, its newest tuple stays, to say how many there were: else
+    older tuples, in a layer beneath, would be taken for all of the group.
+    """
+    alive = live(spec, rows)
+    last = newest(spec, rows) & ~alive
+    order = ints(rows, GROUP) & ~HIDES
+    order[last] |= HIDES
+    place = rows.schema.get_field_index(GROUP)
+    marked = rows.set_column(place, GROUP, pa.array(order))
+    return _sorted(marked.filter(pa.array(alive | last)))
+
+
+def read_groups(work: InstanceWork, spec: TupleSpec, news: pa.Table) -> pa.Table:
+    """What is stored of the groups of new tuples, dead tuples and groups of equal hash among it.
+
+    Costs O(groups * log(rows)) for each layer, and the rows found.
+    """
+    pairs = distinct(ints(news, "bucket"), group_of(spec, news))
+    return pa.concat_tables([spec.state_schema.empty_table(), *_layers(work, spec, *pairs)])
+
+
+def _layers(work: InstanceWork, spec: TupleSpec, buckets: Ints, groups: Ints) -> Iterator[pa.Table]:
+    touched = BucketSet.of(buckets)
+    for segment in work.state.get(TUPLES, ()):
+        if not segment.buckets & touched:
+            continue
+        rows = read_segment(work.store, segment).select(spec.state_schema.names)
+        yield found(rows, GROUP, buckets, groups)
+        if segment.high >= HIDES:
+            yield found(rows, GROUP, buckets, groups | HIDES)
+
+
+def write_tuples(work: InstanceWork, spec: TupleSpec, tuples: pa.Table) -> Segment:
+    """New tuples as a layer of their own: of each group no more than a window has."""
+    return write_segment(work.store, work.name, merged(spec, tuples), GROUP, tag=0)
+
+
+def _sorted(tuples: pa.Table) -> pa.Table:
+    columns = [ints(tuples, name) for name in ("rank", GROUP, "bucket")]
+    return tuples.take(pa.array(np.lexsort(columns)))
