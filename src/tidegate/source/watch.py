@@ -5,11 +5,12 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tidegate.clock import Clock, SystemClock
 from tidegate.source.listing import counts, paths_of
+from tidegate.source.notices import Notices
 
 _COARSE_NS = 1_000_000
 """A folder's time of change that is a whole number of these is not from a local file system with a
@@ -20,13 +21,18 @@ _TICK_S = 0.1
 listed leaves it with the same time of change."""
 
 _BELIEVED_S = 30.0
-"""How long a folder is not listed at most, whatever its time of change says."""
+"""How long a folder is not listed at most, whatever is told of it."""
 
 
 @dataclass
 class _Folder:
-    """A folder as it was last listed, and when: first with this time of change, and last."""
+    """A folder as it was last listed, and when: first with this time of change, and last.
 
+    `told` says that what happens in it is told, so that its time of change is of no interest.
+    """
+
+    pattern: str
+    told: bool = False
     changed_ns: int = -1
     first_at: float = 0.0
     listed_at: float = 0.0
@@ -36,21 +42,20 @@ class _Folder:
 
     def may_differ(self, changed_ns: int, now: float) -> bool:
         """Whether something may be there now that was not when it was listed."""
-        told = changed_ns == self.changed_ns and changed_ns % _COARSE_NS != 0
-        return not told or now - self.listed_at > _BELIEVED_S or self.just_changed()
-
-    def just_changed(self) -> bool:
-        """Whether it was last listed when its time of change was news, or nearly so."""
-        return self.listed_at - self.first_at < _TICK_S
+        if self.changed_ns < 0 or now - self.listed_at > _BELIEVED_S:
+            return True
+        unchanged = changed_ns == self.changed_ns and changed_ns % _COARSE_NS != 0
+        return not self.told and not (unchanged and self.listed_at - self.first_at >= _TICK_S)
 
 
 class Watch:
     """Which files have come since the last look; the first look finds all there are.
 
-    A look costs one `stat` per folder where nothing has changed, and a listing of the folders in
-    which something has, without a `stat` of the files that are known. What is kept are the names
-    that are there now: it grows with the folder, not with what was ever in it. A glob with
-    wildcards in folders' names is matched anew each time.
+    A look costs what has happened where the system tells it (`Notices`). Elsewhere it costs one
+    `stat` per folder where nothing has changed, and a listing of the folders in which something
+    has; never a `stat` of the files that are known. What is kept are the names that are there now:
+    it grows with the folder, not with what was ever in it. A glob with wildcards in folders' names
+    is matched anew each time.
     """
 
     def __init__(self, path: str, clock: Clock | None = None) -> None:
@@ -62,11 +67,13 @@ class Watch:
         self._pattern = "" if os.path.isdir(path) else pattern
         self._root = parent if self._pattern else path
         self._plain = not (glob.has_magic(parent) or pattern in ("", "**")) or not self._pattern
+        self._notices = Notices.open() if self._plain else None
 
     def look(self) -> list[str]:
         """The files that were not there at the last look, in no order."""
         if self._plain:
-            return list(self._look_into(self._root, self._pattern))
+            told = list(self._told())
+            return told + list(self._look_into(self._root, self._pattern))
         before, self._matched = self._matched, set(paths_of(self._path))
         return list(self._matched - before)
 
@@ -77,47 +84,82 @@ class Watch:
             folder in self._folders and name in self._folders[folder].names
         )
 
+    def _told(self) -> Iterator[str]:
+        """New files that the system tells of; where it lost some, everything is to be listed."""
+        notices = self._notices.take() if self._notices is not None else ()
+        if notices is None:
+            for every in self._folders.values():
+                every.changed_ns = -1
+            return
+        latest = {(folder, name): came for folder, name, came in notices}
+        for (folder, name), came in latest.items():
+            seen = self._folders.get(folder)
+            if seen is None:
+                continue
+            if not name:  # it is another folder now, or none
+                seen.told, seen.changed_ns = False, -1
+            elif not came:
+                seen.names.discard(name)
+            elif name not in seen.names:
+                seen.names.add(name)
+                yield from self._sorted_out(folder, seen, [name])
+
     def _look_into(self, folder: str, pattern: str) -> Iterator[str]:
         """New files in a folder and below; only names that match count where there is a pattern."""
-        try:
-            changed_ns = os.stat(folder or ".").st_mtime_ns
-        except FileNotFoundError:
-            self._forget(folder)
-            return
-        seen = self._folders.setdefault(folder, _Folder())
+        seen = self._folders.get(folder)
         now = self._clock.now()
-        if seen.may_differ(changed_ns, now):
-            seen.listed_at = now
-            if changed_ns != seen.changed_ns:
-                seen.changed_ns, seen.first_at = changed_ns, seen.listed_at
-            yield from self._list(folder, seen, pattern)
+        if seen is None or not seen.told or seen.may_differ(seen.changed_ns, now):
+            try:
+                changed_ns = os.stat(folder or ".").st_mtime_ns
+            except FileNotFoundError:
+                self._forget(folder)
+                return
+            seen = seen or self._begin(folder, pattern)
+            if seen.may_differ(changed_ns, now):
+                seen.listed_at = now
+                if changed_ns != seen.changed_ns:
+                    seen.changed_ns, seen.first_at = changed_ns, now
+                yield from self._list(folder, seen)
         for name in sorted(seen.folders):
             yield from self._look_into(os.path.join(folder, name), "")
 
-    def _list(self, folder: str, seen: _Folder, pattern: str) -> Iterator[str]:
+    def _begin(self, folder: str, pattern: str) -> _Folder:
+        # First to be told of it, then to list it: nothing can come in between.
+        told = self._notices is not None and self._notices.follow(folder)
+        self._folders[folder] = _Folder(pattern, told)
+        return self._folders[folder]
+
+    def _list(self, folder: str, seen: _Folder) -> Iterator[str]:
         try:
             names = set(os.listdir(folder or "."))
         except (FileNotFoundError, NotADirectoryError):  # gone since it was looked at
             return
         fresh = names - seen.names
         seen.names = names
-        for gone in seen.folders - names:
-            self._forget(os.path.join(folder, gone))
-        seen.folders &= names
+        self._forget_below(folder, seen, seen.folders - names)
+        yield from self._sorted_out(folder, seen, fresh)
+
+    def _sorted_out(self, folder: str, seen: _Folder, fresh: Iterable[str]) -> Iterator[str]:
+        """The files among names that are new in a folder; its folders are remembered."""
         for name in fresh:
             path = os.path.join(folder, name)
-            if pattern and not _matches(name, pattern):
+            if seen.pattern and not _matches(name, seen.pattern):
                 continue
             if os.path.isdir(path):
-                if pattern or (counts(name) and not os.path.islink(path)):
+                if seen.pattern or (counts(name) and not os.path.islink(path)):
                     seen.folders.add(name)
             elif counts(name):
                 yield path
 
+    def _forget_below(self, folder: str, seen: _Folder, names: Iterable[str]) -> None:
+        for name in list(names):
+            seen.folders.discard(name)
+            self._forget(os.path.join(folder, name))
+
     def _forget(self, folder: str) -> None:
         gone = self._folders.pop(folder, None)
-        for name in gone.folders if gone else ():
-            self._forget(os.path.join(folder, name))
+        if gone is not None:
+            self._forget_below(folder, gone, gone.folders)
 
 
 def _matches(name: str, pattern: str) -> bool:
