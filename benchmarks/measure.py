@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -58,6 +58,17 @@ def give(result: Any) -> None:
 def run_command(arguments: Sequence[str]) -> list[Batch]:
     """Run Tidegate's command line in this process; every batch's report."""
     from tidegate.cli.main import invoke
+
+    def run() -> None:
+        code = invoke([str(a) for a in arguments])
+        if code:
+            raise SystemExit(code)
+
+    return batches_of(run)
+
+
+def batches_of(run: Callable[[], object]) -> list[Batch]:
+    """Call what runs a query in this process; every batch's report."""
     from tidegate.driver.metrics import BatchReport, Summary
 
     reports: list[BatchReport] = []
@@ -68,9 +79,10 @@ def run_command(arguments: Sequence[str]) -> list[Batch]:
         add(self, report)
 
     Summary.add = noted  # type: ignore[method-assign]
-    code = invoke([str(a) for a in arguments])
-    if code:
-        raise SystemExit(code)
+    try:
+        run()
+    finally:
+        Summary.add = add  # type: ignore[method-assign]
     return [
         {
             "rows": r.rows_in,

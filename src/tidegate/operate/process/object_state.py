@@ -29,12 +29,12 @@ class ObjectState:
         kept = read(self._stored.head, made.pickle, where)
         if not kept.by_attribute:
             return kept
-        chosen = whole if _is_kept_by_attribute(made) else None
+        chosen = whole if is_kept_by_attribute(made) else None
         return Kept(self._attributes.restored(kept.state, chosen), kept.timers)
 
     def changes(self, made: Process, state: Any, timers: Sequence[int]) -> list[StateRow]:
         """The rows to write, `state` being what `snapshot` of the object returned."""
-        if _is_kept_by_attribute(made):
+        if is_kept_by_attribute(made):
             text, buffers, rows = self._attributes.changes(state)
             head = write_attributes(text, buffers, timers)
         else:
@@ -44,7 +44,7 @@ class ObjectState:
         return rows
 
 
-def _is_kept_by_attribute(made: Process) -> bool:
+def is_kept_by_attribute(made: Process) -> bool:
     """Whether the state of an object is its attributes, and they are plain values."""
     kind = type(made)
     own = kind.snapshot is not Process.snapshot or kind.restore is not Process.restore

@@ -22,8 +22,10 @@ from tidegate.operate.operator import (
 )
 from tidegate.operate.port import Port
 from tidegate.operate.process.advance import advance, assign
+from tidegate.operate.process.attributes import MappingHead
 from tidegate.operate.process.definition import ProcessSpec
 from tidegate.operate.process.entry import ENTRY, EntryKeeper
+from tidegate.operate.process.object_state import is_kept_by_attribute
 from tidegate.operate.process.stored import StoredState
 from tidegate.route.broadcast import Broadcast
 from tidegate.route.hash import Hash
@@ -87,7 +89,24 @@ class UserProcess(Operator):
         return f"process by {self.spec.name}"
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
-        return ["one object per bucket: one task per instance, shuffle by bucket"]
+        return [
+            "one object per bucket: one task per instance, shuffle by bucket",
+            _reads(self.spec),
+        ]
+
+
+def _reads(spec: ProcessSpec) -> str:
+    """What a batch reads of the state; an object is made to see what it has."""
+    made = spec.factory()
+    if not is_kept_by_attribute(made):
+        return "reads and writes the whole state of each bucket that a batch touches"
+    mappings = [name for name, value in vars(made).items() if MappingHead.of(value) is not None]
+    whole = [name for name in mappings if spec.whole is None or name in spec.whole]
+    asked = [name for name in mappings if name not in whole]
+    read = [f"the keys used of {', '.join(asked)}"] if asked else []
+    read += [f"all keys of {', '.join(whole)}"] if whole else []
+    read += ["what is no mapping"] if len(mappings) < len(vars(made)) else []
+    return f"reads of each bucket that a batch touches: {'; '.join(read) or 'no attributes'}"
 
 
 def _stored(work: InstanceWork, mine: Sequence[int]) -> StoredState:
