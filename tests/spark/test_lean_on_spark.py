@@ -32,11 +32,15 @@ def test_memory_of_workers_does_not_grow(spark: SparkSession, tmp_path: Path) ->
     sink = CallSink(lambda rows, batch: None)
     loop = prepare(plan, place, {None: sink}, options, str(tmp_path))
     workers: dict[int, list[int]] = {}
+    worked: dict[int, int] = {}
 
     def look(report: BatchReport) -> None:
         if report.batch % 25 == 24:
             for pid in _workers():
-                workers.setdefault(pid, []).append(_resident_bytes(pid))
+                ticks = _cpu_ticks(pid)
+                if ticks > worked.get(pid, 0) + 1:  # one that waits does not grow, nor warm up
+                    workers.setdefault(pid, []).append(_resident_bytes(pid))
+                worked[pid] = ticks
 
     loop._on_batch = look
     assert loop.run().batches == 300
@@ -58,6 +62,11 @@ def _workers() -> list[int]:
             if b"pyspark.daemon" in command:
                 found.append(int(folder.name))
     return found
+
+
+def _cpu_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def _resident_bytes(pid: int) -> int:
