@@ -36,10 +36,6 @@ class Unit:
     base: Node
     tops: list[Consumed] = field(default_factory=list)
 
-    @property
-    def stateful(self) -> bool:
-        return self.base.stateful
-
     def port(self, node: Node, output: bool) -> int:
         """The number of a top; the same rows in the same shape are given once."""
         for i, top in enumerate(self.tops):
