@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.expression.tree import Call, Column, Expr, Literal
+from tidegate.operate.join.decide import Rows, true_of
 from tidegate.operate.join.match import (
     BUCKET,
     RANK,
@@ -252,3 +253,25 @@ def batches(
                 state[i][s].append(Held(arranged(spec, s, held)))
         before = [b + t.num_rows for b, t in zip(before, new)]
     return sorted(found), implied
+
+
+@given(
+    st.lists(st.sampled_from([None, "x" * 3000, "y" * 3000, "x" * 2999]), min_size=1, max_size=9),
+    st.lists(st.sampled_from([None, "y" * 3000, "x" * 3000]), min_size=1, max_size=9),
+)
+def test_long_texts_are_compared_once_each(
+    lefts: list[str | None], rights: list[str | None]
+) -> None:
+    """As when the texts of all pairs are gathered, which the short ones are."""
+    at_left, at_right = (
+        a.ravel() for a in np.meshgrid(np.arange(len(lefts)), np.arange(len(rights)))
+    )
+    text = pa.string()
+    sides = [Side(((name, text),), Extent(1, None)) for name in ("l0", "r0")]
+    equal = Call("eq", (Column("r0", text), Column("l0", text)), BOOL)
+    spec = JoinSpec(sides[0], sides[1], (equal,), None, (), SCAN, None)
+    left = Rows(pa.table({"l0": pa.array(lefts, text)}), at_left)
+    right = Rows(pa.table({"r0": pa.array(rights, text)}), at_right)
+    kept = true_of(spec, left, right).tolist()
+    pairs = enumerate(zip(at_left, at_right, strict=True))
+    assert kept == [i for i, (a, b) in pairs if lefts[a] is not None and lefts[a] == rights[b]]

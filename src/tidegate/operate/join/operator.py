@@ -130,7 +130,8 @@ class StreamJoin(Operator):
         work.spans.mark("instance merge")
         stored = [self._stored(work, side, owners) for side in range(2)]
         work.spans.mark("instance read state")
-        found, compared = match(self.spec, (news[0], news[1]), (stored[0], stored[1]))
+        wanted = {name for port in work.ports for name in port.columns}
+        found, compared = match(self.spec, (news[0], news[1]), (stored[0], stored[1]), wanted)
         work.spans.mark("instance match")
         rows = tuple(_output(port, self.spec, found) for port in work.ports)
         work.spans.mark("instance output")
@@ -271,8 +272,8 @@ def _output(port: Port, spec: JoinSpec, found: Sequence[Pairs]) -> pa.Table:
     for pairs in found:
         last = pairs.left if pairs.later == LEFT else pairs.right
         past = pairs.right if pairs.later == LEFT else pairs.left
-        rows = {n: pairs.left.column(n) for n, _ in spec.left.columns}
-        rows |= {n: pairs.right.column(n) for n, _ in spec.right.columns}
+        sides = (pairs.left, spec.left), (pairs.right, spec.right)
+        rows = {n: t.column(n) for t, s in sides for n, _ in s.columns if n in t.column_names}
         table = pa.table({TS: last.column(TS).cast(TIME), **rows})
         place = pairs.place
         for predicate in port.where:
