@@ -275,3 +275,26 @@ def test_long_texts_are_compared_once_each(
     kept = true_of(spec, left, right).tolist()
     pairs = enumerate(zip(at_left, at_right, strict=True))
     assert kept == [i for i, (a, b) in pairs if lefts[a] is not None and lefts[a] == rights[b]]
+
+
+@given(st.data(), st.sampled_from([pa.int8(), pa.int32(), pa.int64(), pa.uint64()]))
+def test_integers_are_compared_where_they_lie(data: st.DataObject, type_: pa.DataType) -> None:
+    """As the kernels would: with NULL, and in a slice."""
+    columns = [
+        pa.array(data.draw(st.lists(st.none() | st.integers(0, 3), min_size=4)), type_).slice(skip)
+        for skip in (1, 3)
+    ]
+    spec = JoinSpec(
+        Side((("l0", type_),), Extent(1, None)),
+        Side((("r0", type_),), Extent(1, None)),
+        (Call("eq", (Column("l0", type_), Column("r0", type_)), BOOL),),
+        None,
+        (),
+        SCAN,
+        None,
+    )
+    at = [a.ravel() for a in np.meshgrid(*(np.arange(len(c)) for c in columns))]
+    left, right = (Rows(pa.table({n: c}), a) for n, c, a in zip(("l0", "r0"), columns, at))
+    one, other = (c.take(pa.array(a)).to_pylist() for c, a in zip(columns, at))
+    wanted = [i for i, (a, b) in enumerate(zip(one, other)) if a is not None and a == b]
+    assert true_of(spec, left, right).tolist() == wanted

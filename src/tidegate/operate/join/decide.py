@@ -17,6 +17,7 @@ from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.kernels.expression import evaluate
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 _WIDE_BYTES = 256
 """Values of so many bytes are compared by number where rows are in several pairs each."""
@@ -45,7 +46,7 @@ def true_of(spec: JoinSpec, left: Rows, right: Rows) -> Ints:
     kept: Ints = np.arange(len(left.places))
     for conjunct in spec.predicate:
         names = columns_of(conjunct)
-        same = _same_text(conjunct, left, right, kept)
+        same = _same(conjunct, left, right, kept)
         if same is not None:
             kept = kept[same]
             continue
@@ -69,26 +70,50 @@ def true_of(spec: JoinSpec, left: Rows, right: Rows) -> Ints:
     return kept
 
 
-def _same_text(conjunct: Expr, left: Rows, right: Rows, kept: Ints) -> npt.NDArray[np.bool_] | None:
-    """An equality of long texts, each read once however many pairs it is in.
+def _same(conjunct: Expr, left: Rows, right: Rows, kept: Ints) -> Mask | None:
+    """An equality of two columns, where there is a shorter way than gathering both for all pairs.
 
-    None for other conjuncts, and where the texts of the pairs are not much to gather.
+    None for all that is not one.
     """
     if not isinstance(conjunct, Call) or conjunct.op != "eq":
         return None
     names = [arg.name for arg in conjunct.args if isinstance(arg, Column)]
-    if len(names) < 2 or not pa.types.is_string(conjunct.args[0].type):
+    on_left = [n for n in names if n in left.table.column_names]
+    if len(names) < 2 or len(on_left) != 1:
         return None
-    sides = []
-    for rows in (left, right):
-        name = next((n for n in names if n in rows.table.column_names), None)
-        if name is None or not rows.is_wide(name, kept):
-            return None
-        places, at = np.unique(rows.places[kept], return_inverse=True)
-        texts = rows.table.column(name)
-        sides.append((texts if len(places) == len(texts) else texts.take(pa.array(places)), at))
-    (lefts, at_left), (rights, at_right) = sides
-    numbers = pa.chunked_array([*lefts.chunks, *rights.chunks]).dictionary_encode()
+    (name,) = (n for n in names if n not in on_left)
+    columns = left.table.column(on_left[0]), right.table.column(name)
+    places = left.places[kept], right.places[kept]
+    if pa.types.is_integer(columns[0].type):
+        return _same_integer(columns, places) if all(c.num_chunks == 1 for c in columns) else None
+    wide = left.is_wide(on_left[0], kept) and right.is_wide(name, kept)
+    if not wide or not pa.types.is_string(columns[0].type):
+        return None
+    return _same_text(columns, places)
+
+
+def _same_integer(columns: Sequence[pa.ChunkedArray], places: Sequence[Ints]) -> Mask:
+    """Whether integers of one type are equal, read where they lie; NULL equals nothing."""
+    values, known = [], np.ones(len(places[0]), np.bool_)
+    for column, rows in zip(columns, places, strict=True):
+        chunk = column.chunk(0)
+        valid, data = chunk.buffers()
+        at = rows + chunk.offset
+        values.append(np.frombuffer(data, f"i{chunk.type.byte_width}")[at])
+        if chunk.null_count:
+            bits = np.frombuffer(valid, np.uint8)
+            known &= (bits[at >> 3] >> (at & 7) & 1).astype(np.bool_)
+    return np.asarray((values[0] == values[1]) & known)
+
+
+def _same_text(columns: Sequence[pa.ChunkedArray], places: Sequence[Ints]) -> Mask:
+    """Whether long texts are equal, each read once however many pairs it is in."""
+    parts, at = [], []
+    for column, rows in zip(columns, places, strict=True):
+        chosen, back = np.unique(rows, return_inverse=True)
+        at.append(back)
+        parts.append(column if len(chosen) == len(column) else column.take(pa.array(chosen)))
+    numbers = pa.chunked_array([*parts[0].chunks, *parts[1].chunks]).dictionary_encode()
     codes = numbers.combine_chunks().indices.fill_null(-1).to_numpy()
-    one, other = codes[at_left], codes[len(lefts) + at_right]
+    one, other = codes[at[0]], codes[len(parts[0]) + at[1]]
     return np.asarray((one == other) & (one >= 0))

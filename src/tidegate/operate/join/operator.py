@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from tidegate.operate.join.match import (
     places,
     total_order,
 )
+from tidegate.operate.join.opened import Opened
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spec import LEFT, Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
@@ -46,12 +48,14 @@ from tidegate.route.partitioner import Partitioner, Router
 from tidegate.route.round_robin import RoundRobin
 from tidegate.schema import TIME
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment import Segment, read_segment, version_of, write_segment
 
 BY_KEY, IN_TURN = "key", "deal"
 """Where a tuple is stored: in the bucket of its key, or in any bucket in turn."""
 
 _SMALL_ROWS = 1_024
+
+_OPENED = Opened()
 
 
 @dataclass(frozen=True)
@@ -196,22 +200,26 @@ class StreamJoin(Operator):
         # Where all new tuples are seen, the stored ones are divided.
         spread = TO_OWNER if self.spread == TO_ALL else self.spread
         seen = seen_by(work.instance, spread, side, owners, work.mapping.instances)
-        held, wanted = [], BucketSet.where(seen)
-        keeper = self._keeper(side)
+        wanted, keeper = BucketSet.where(seen), self._keeper(side)
+        way = keeper.way
         horizon = keeper.horizon(work.previous_us, self.before[side])
-        for segment in work.state.get(SIDES[side], ()):
-            if horizon.passed(segment):
-                continue
-            if segment.tag != keeper.way:
+        live = [s for s in work.state.get(SIDES[side], ()) if not horizon.passed(s)]
+        known = [s for s in live if s.tag == way and s.buckets & wanted]
+        own = [s for s in known if s.buckets & wanted == s.buckets]
+        mapped = _mapped(work, (work.query, work.instance, side, way), own)
+        held = []
+        for segment in known:
+            mine = segment.buckets & wanted
+            # Another query may have written the same file at the same place before.
+            file = (work.store.location, segment.name, segment.checksum)
+            rows = mapped.get(segment.name)
+            if rows is None:
+                rows = read_segment(work.store, segment, mine)
+            held.append(Held(rows, (work.query, *file, way, mine)))
+        for segment in live:
+            if segment.tag != way:
                 rows = read_segment(work.store, segment)
                 held.append(Held(self._adapted(work.mapping, side, rows, seen)))
-                continue
-            mine = segment.buckets & wanted
-            if mine:
-                # Another query may have written the same file at the same place before.
-                file = (work.store.location, segment.name, segment.checksum)
-                token = (work.query, *file, keeper.way, mine)
-                held.append(Held(read_segment(work.store, segment, mine), token))
         return _fewer(self.spec, side, held)
 
     def _adapted(
@@ -248,6 +256,21 @@ def qualified_name(function: Callable[..., object]) -> str:
     """A function by its module and name, for people and fingerprints."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', None)}.{name}"
+
+
+def _mapped(
+    work: InstanceWork, owner: Hashable, segments: Sequence[Segment]
+) -> dict[str, pa.Table]:
+    """Segments by name, as they were mapped for an earlier batch or now; none where reading copies.
+
+    A file that was changed meanwhile is read, and so checked, again.
+    """
+    if not work.store.files.local:
+        return {}
+    files = {s.name: version_of(work.store, s) for s in segments}
+    loads = {files[s.name]: partial(read_segment, work.store, s) for s in segments}
+    tables = _OPENED.tables(owner, loads)
+    return {name: tables[file] for name, file in files.items()}
 
 
 def _fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
