@@ -31,10 +31,6 @@ GROUP = "group"
 _EXPANSION_LIMIT = 4_000_000
 """How many tuples one step of `advance` may copy into windows."""
 
-_BLOCK_ROWS = 4096
-"""How many tuples are folded at once. `Groups.blocks` cuts no group that is not longer, so the bits
-of a float sum depend on the tuples of the window alone, not on what else is in the batch."""
-
 _PANE_ROWS = 4
 _PANES = 1024
 """How short a pane and how many of them in a window still make sharing panes worthwhile."""
@@ -291,13 +287,7 @@ def _over_panes(
 
 def _fold(function: Function, rows: Mapping[str, pa.Array], n: int, length: int) -> States:
     """States of n groups of so many rows each, one group after the other."""
-    family, inputs = function.family, [rows[name] for name in function.inputs]
-    if length <= _BLOCK_ROWS:
-        return family.fold(_even(n, length), inputs)
-    blocks = -(-length // _BLOCK_ROWS)
-    block = np.arange(length) // _BLOCK_ROWS
-    codes = (np.arange(n)[:, None] * blocks + block).ravel()
-    return family.merge(_even(n, blocks), family.fold(Groups(codes, n * blocks), inputs))
+    return function.family.fold(_even(n, length), [rows[name] for name in function.inputs])
 
 
 def _expanded(starts: Ints, length: int) -> pa.Array:
