@@ -322,7 +322,7 @@ def test_many_windows_are_expanded_in_steps(
     spec, tuples = measures(rows, slide), measured(2000, 5, 3)
     empty = spec.state_schema.empty_table()
     whole, _ = advance(spec, empty, tuples)
-    monkeypatch.setattr("tidegate.operate.tuple_window.window._EXPANSION_LIMIT", 3 * rows)
+    monkeypatch.setattr("tidegate.operate.tuple_window.fill._EXPANSION_LIMIT", 3 * rows)
     stepped, _ = advance(spec, empty, tuples)
     assert stepped["a_sum"].num_chunks == -(-whole.num_rows // 3)
     assert stepped.combine_chunks().equals(whole.combine_chunks())

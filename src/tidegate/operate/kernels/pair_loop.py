@@ -4,23 +4,21 @@ Values and bounds are words that compare as unsigned integers in the order of th
 stand for, so that `low <= value <= high` is one subtraction and one comparison: value - low, which
 wraps round below low, is at most high - low.
 
-Importing this module imports Numba, which takes a third of a second: do so when there are pairs to
-find. Machine code is kept on disk, beside the source, or in the user's cache folder where that
-cannot be written; compiling a variant takes one to three seconds, loading it a tenth of one.
+Importing this module imports Numba: do so when there are pairs to find. See `machine_code`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from pickle import UnpicklingError
 from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
 import numba
 import numpy as np
 from numba import types
 
+from tidegate.operate.kernels import machine_code
 from tidegate.operate.kernels.pair import LOOP_TESTS
 
 _BLOCK = 2048  # three arrays of it, as 64-bit words, fit in a first-level cache
@@ -190,8 +188,7 @@ def _pairs(
 def compiled(tests: int, word: str) -> Callable[..., Any]:
     """The loop for 1 to 3 tests of "uint32" or "uint64" words, from disk if it is there.
 
-    It takes read-only arrays. Each variant has a name of its own, and so an index of its own in the
-    cache: processes that compile at once then write equal files, each by an atomic rename.
+    It takes read-only arrays. Each variant has a name of its own; see `machine_code.compiled`.
     """
     name = f"_pairs_{tests}_{word}"
     function = FunctionType(_pairs.__code__, globals(), name)
@@ -203,9 +200,4 @@ def compiled(tests: int, word: str) -> Callable[..., Any]:
     given = [values] * tests + [types.none] * (LOOP_TESTS - tests)
     bounds = types.Array(unsigned, 2, "C", readonly=True)
     signature = result(places, places, places, bounds, unsigned, *given)
-    try:
-        loop = numba.njit(signature, nogil=True, cache=True)(function)
-    except (RuntimeError, OSError, EOFError, UnpicklingError):
-        # No folder can be written, the disk is full, a file in the cache is damaged: do without.
-        loop = numba.njit(signature, nogil=True)(function)
-    return cast("Callable[..., Any]", loop)
+    return machine_code.compiled(function, signature)
