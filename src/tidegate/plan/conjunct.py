@@ -47,9 +47,15 @@ def intervals_of(conjuncts: Sequence[Conjunct], left: Collection[str]) -> tuple[
 
 
 def _split(expr: Expr) -> list[Expr]:
-    if isinstance(expr, Call) and expr.op == "and":
-        return [part for arg in expr.args for part in _split(arg)]
-    return [expr]
+    parts: list[Expr] = []
+    stack = [expr]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Call) and part.op == "and":
+            stack.extend(reversed(part.args))
+        else:
+            parts.append(part)
+    return parts
 
 
 def _equality(expr: Expr, text: str, sides: Sides) -> Interval | None:

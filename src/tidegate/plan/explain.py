@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tidegate.duration import duration_text
+from tidegate.nesting import nested
 from tidegate.operate.port import Port
 from tidegate.plan.physical import (
     OPERATOR_CLOUD,
@@ -35,6 +36,7 @@ _WITH_SPARK = ("project", "sort")
 """Steps of the map side that need no mention where Spark SQL evaluates the prefix."""
 
 
+@nested
 def explain(outputs: Sequence[Output], plan: Plan) -> str:
     """The logical nodes, the subqueries and where each part runs, the outputs, the gate."""
     parts = []

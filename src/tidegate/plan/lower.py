@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.errors import OptionError, QueryError
+from tidegate.nesting import nested
 from tidegate.plan.cut import Cutting, Unit
 from tidegate.plan.fingerprint import fingerprint, input_lines
 from tidegate.plan.lower_aggregate import lower_aggregate
@@ -33,6 +34,7 @@ _RULES: dict[type, Rule] = {
 """The rule for each stateful node; whatever else begins a unit is stateless."""
 
 
+@nested
 def lower(
     query: Node | Sequence[Output],
     typer: Typer | None = None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.expression.tree import Call, Column, Expr
+from tidegate.expression.tree import Column, Expr, rebuilt
 from tidegate.operate.port import Port
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
@@ -52,8 +52,9 @@ class PairColumns:
         return substitute(expression, {flat: column(name) for flat, name in self.names.items()})
 
     def _renamed(self, expr: Expr) -> Expr:
-        if isinstance(expr, Column):
-            return Column(self.names.get(expr.name, expr.name), expr.type)
-        if isinstance(expr, Call):
-            return Call(expr.op, tuple(self._renamed(a) for a in expr.args), expr.type)
-        return expr
+        return rebuilt(expr, self._physical_column)
+
+    def _physical_column(self, expr: Expr) -> Expr:
+        if not isinstance(expr, Column):
+            return expr
+        return Column(self.names.get(expr.name, expr.name), expr.type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -173,11 +173,20 @@ def named_text(name: str, expression: exp.Expression) -> str:
 
 def conjuncts(predicate: exp.Expression) -> tuple[exp.Expression, ...]:
     """The conditions that AND joins, in the order they were written."""
-    if isinstance(predicate, exp.Paren):
-        return conjuncts(predicate.this)
-    if isinstance(predicate, exp.And):
-        return conjuncts(predicate.this) + conjuncts(predicate.expression)
-    return (predicate,)
+    return tuple(_expression(part) for part in flattened(predicate, exp.And))
+
+
+def flattened(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """What an operator that may be grouped in any way joins, in order and without parentheses."""
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        while isinstance(part, exp.Paren):
+            part = part.this
+        if isinstance(part, kind):
+            stack += [part.expression, part.this]
+        else:
+            yield part
 
 
 def distinct_names(names: Iterable[str], where: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.nesting import nested
 from tidegate.query.name import NamedExpr, canonical, column, spark_name
 from tidegate.query.node import (
     Aggregate,
@@ -65,6 +66,7 @@ _CLAUSES = {
 }
 
 
+@nested
 def bind(script: Script, streams: Mapping[str, StreamDef | Node]) -> tuple[Output, ...]:
     """The logical plans of a script's outputs over these streams, checked.
 
