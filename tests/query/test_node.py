@@ -12,7 +12,7 @@ from tests.query.catalog import CALLS, ODD, RIDES
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall, count, max_, mean, sum_
 from tidegate.query.expression import Expression
-from tidegate.query.join import has_join
+from tidegate.query.graph import has_join
 from tidegate.query.name import column
 from tidegate.query.node import (
     Aggregate,

@@ -49,15 +49,26 @@ def lower(
     if strategy not in STRATEGIES:
         raise OptionError("--strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
     outputs = query if isinstance(query, Sequence) else (Output(None, query),)
-    cutting = Cutting.of((o.node for o in outputs), strategy)
-    lowering = _Lowering(cutting, typer, choices or Choices())
+    nodes = [o.node for o in outputs]
+    cutting = Cutting.of(nodes, strategy)
+    try:
+        return _lowered(outputs, _Lowering(cutting, typer, choices or Choices()))
+    except QueryError:
+        if not cutting.shared:
+            raise
+    cutting = Cutting.of(nodes, strategy, share=False)  # what needs Spark must read the streams
+    return _lowered(outputs, _Lowering(cutting, typer, choices or Choices()))
+
+
+def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
+    cutting = lowering.cutting
     for unit in cutting.units:
         lowering.add(unit)
     targets = tuple(Target(o.name, lowering.edge(o.node, output=True)) for o in outputs)
     lowering.lines += [f"target {t.name!r} {t.edge}" for t in targets]
     mark = fingerprint(lowering.lines)
     subqueries = tuple(replace(s, fingerprint=mark) for s in lowering.subqueries)
-    return Plan(tuple(lowering.streams), subqueries, targets, mark, strategy)
+    return Plan(tuple(lowering.streams), subqueries, targets, mark, cutting.strategy)
 
 
 @dataclass

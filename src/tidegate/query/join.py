@@ -110,11 +110,6 @@ class Join(Logical):
         return frozenset({EVENT_TIME})
 
 
-def has_join(node: Node) -> bool:
-    """Whether a join is somewhere in a plan."""
-    return isinstance(node, Join) or any(has_join(c) for c in node.children)
-
-
 def slides(window: str) -> QueryError:
     """What to say of a window that jumps, in a join."""
     return QueryError(
