@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.expression.tree import Call, Column, Expr, describe
+from tidegate.expression.tree import Column, Expr, describe, rebuilt
 from tidegate.operate.port import Port
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
@@ -57,8 +57,9 @@ class PairColumns:
 
 
 def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
-    if isinstance(expr, Column):
-        return Column(names.get(expr.name, expr.name), expr.type)
-    if isinstance(expr, Call):
-        return Call(expr.op, tuple(_renamed(a, names) for a in expr.args), expr.type)
-    return expr
+    def change(part: Expr) -> Expr:
+        if not isinstance(part, Column):
+            return part
+        return Column(names.get(part.name, part.name), part.type)
+
+    return rebuilt(expr, change)
