@@ -64,8 +64,8 @@ class StreamJoin(Operator):
 
     It works on what the prefixes put out: l0, l1, ... and r0, r1, ... `sides` says by input which
     side it feeds: 0 left, 1 right. `conjuncts` are the conditions of the predicate as the query
-    writes them, `reasons` why this method and routing. `before` is how many tuples of each side
-    came in earlier batches.
+    writes them, `reasons` why this method and routing. `comparisons` and `warned` say how much is
+    compared without an index. `before` is how many tuples of each side came in earlier batches.
     """
 
     kind: ClassVar[str] = "join"
@@ -78,6 +78,8 @@ class StreamJoin(Operator):
     routing: str
     reasons: tuple[str, ...]
     conjuncts: tuple[str, ...] = ()
+    comparisons: str | None = None
+    warned: str | None = None
     before: tuple[int, int] = (0, 0)
     remote: bool = False
 
@@ -152,6 +154,10 @@ class StreamJoin(Operator):
     def keepers(self) -> Mapping[str, SideKeeper]:
         return {name: self._keeper(i) for i, name in enumerate(SIDES)}
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return () if self.warned is None else (self.warned,)
+
     def title(self) -> str:
         left, right = (_extent(s.extent) for s in (self.spec.left, self.spec.right))
         return f"join, keeps {left} of the left side and {right} of the right"
@@ -159,6 +165,8 @@ class StreamJoin(Operator):
     def details(self, texts: Mapping[str, str]) -> list[str]:
         spec = self.spec
         lines = [f"method: {self.reasons[0]}"]
+        if self.comparisons is not None:
+            lines.append(f"comparisons: {self.comparisons}")
         probed = [i.text for i in spec.probe.indexed]
         lines += [f"index: {text}" for text in probed]
         for number, branch in enumerate(spec.branches):
