@@ -115,9 +115,9 @@ def apply_prefix(prefix: Prefix, tuples: pa.Table) -> pa.Table:
     for predicate in prefix.where:
         mask = pc.fill_null(evaluate(predicate, raw), False)
         raw, kept = raw.filter(mask), kept.filter(mask)
-    for name, expression in prefix.outputs:
-        kept = kept.append_column(out_name(name), evaluate(expression, raw))
-    return kept
+    places = {name: kept.column(name) for name in kept.column_names}
+    values = {out_name(name): evaluate(expression, raw) for name, expression in prefix.outputs}
+    return pa.table(places | values)
 
 
 def deal(job: Job, split: int, tuples: pa.Table, spans: Spans | None = None) -> list[Parcel]:

@@ -129,8 +129,9 @@ class Connector(Protocol):
 
 def check_columns(columns: Sequence[str], schema: pa.Schema, where: str) -> None:
     """Refuse names that the schema does not have."""
+    known = set(schema.names)
     for name in columns:
-        if name not in schema.names:
+        if name not in known:
             raise SourceError(
                 where,
                 "columns to read must be there",
