@@ -165,7 +165,7 @@ class _Binder:
 
     def _negation(self, node: exp.Neg) -> Expr:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return literal_number("-" + str(node.this.this))
+            return literal_number("-" + str(node.this.this), self.where)
         value = self.bind(node.this)
         if value.type != pa.duration("us"):
             value = number(value, self.where)
@@ -261,7 +261,8 @@ class _Binder:
         return bits("bit_not")([self.bind(node.this)], self.where)
 
     def _literal(self, node: exp.Literal) -> Expr:
-        return Literal(str(node.this), STRING) if node.is_string else literal_number(str(node.this))
+        text = str(node.this)
+        return Literal(text, STRING) if node.is_string else literal_number(text, self.where)
 
     def _pipes(self, node: exp.DPipe) -> Expr:
         parts = [self.bind(part) for part in flattened(node, exp.DPipe)]

@@ -25,6 +25,11 @@ _SHORT = {
 }
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\s*([A-Za-z]+)\s*")
 
+_LONGEST_US = 2**62
+
+MOST_ROWS = 10**12
+"""Tuples in a window: more than any machine holds, and few enough to count with."""
+
 Duration = str | timedelta | int | float
 """What a user may give for a length of time; a bare number is seconds."""
 
@@ -44,14 +49,22 @@ def unit_us(unit: str, where: str) -> int:
 def scaled_us(amount: Decimal, unit: int, where: str) -> int:
     """An amount of a unit as whole microseconds; a fraction of a microsecond is refused."""
     us = amount * unit
-    if not us.is_finite() or us != us.to_integral_value() or abs(us) >= 2**62:
+    if us.is_finite() and abs(us) >= _LONGEST_US:
+        raise _too_long(f"{amount:.6g} times {duration_text(unit)}", where)
+    if not us.is_finite() or us != us.to_integral_value():
         raise QueryError(where, "a duration must be a whole number of microseconds", f"{us}")
     return int(us)
+
+
+def _too_long(got: str, where: str) -> QueryError:
+    return QueryError(where, "a duration must be shorter than 146,000 years", got)
 
 
 def duration_us(value: Duration, where: str = "duration") -> int:
     """Microseconds in "15 minutes", "1 hour 30 minutes", "500ms", a timedelta or seconds."""
     if isinstance(value, timedelta):
+        if abs(value) >= timedelta(microseconds=_LONGEST_US):
+            raise _too_long(str(value), where)
         return value // MICROSECOND
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QueryError(where, "a duration must be text, a timedelta or seconds", repr(value))
@@ -68,6 +81,8 @@ def duration_us(value: Duration, where: str = "duration") -> int:
             repr(value),
             'Write for example "15 minutes" or "500 ms".',
         )
+    if abs(total) >= _LONGEST_US:
+        raise _too_long(repr(value), where)
     return total
 
 
@@ -109,6 +124,8 @@ class TupleWindow:
     def __post_init__(self) -> None:
         if self.rows <= 0:
             raise QueryError("window", "ROWS must be at least 1", str(self.rows))
+        if self.rows > MOST_ROWS:
+            raise QueryError("window", f"ROWS must be at most {MOST_ROWS:,}", f"{self.rows:,}")
         if not 0 < self.slide <= self.rows:
             raise QueryError(
                 "window",
