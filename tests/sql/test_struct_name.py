@@ -58,5 +58,5 @@ def test_in_groups_and_joins_too() -> None:
     ],
 )
 def test_what_is_neither_is_an_error_that_lists_the_fields(text: str) -> None:
-    with pytest.raises(QueryError, match="the column must exist; got z. There are: x, y, s"):
+    with pytest.raises(QueryError, match=r"the column must exist; got z\. There are: x, y, s"):
         query(text)
