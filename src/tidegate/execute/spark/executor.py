@@ -30,6 +30,7 @@ from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.failure import answering, first_line, spark_gone, without_stacks
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
+from tidegate.execute.spark.stable import require_stable
 from tidegate.execute.spark.thread import take_charge
 from tidegate.plan.physical import SPARK
 
@@ -81,7 +82,7 @@ def connect(master: str, name: str = "tidegate") -> SparkSession:
 def types_by_spark(
     session: SparkSession,
 ) -> Callable[[Sequence[str], pa.Schema], list[pa.DataType]]:
-    """Ask Spark for the types of expressions that only it knows."""
+    """Ask Spark for the types of expressions that only it knows, and whether they are stable."""
     own = _sql_session(session)
 
     def types(expressions: Sequence[str], schema: pa.Schema) -> list[pa.DataType]:
@@ -91,6 +92,7 @@ def types_by_spark(
                 typed = empty.selectExpr(*[f"{e} AS c{i}" for i, e in enumerate(expressions)])
         except PySparkException as error:
             raise _unknown(own, error) from None
+        require_stable(typed)
         return [field.type for field in to_arrow_schema(typed.schema, timezone="UTC")]
 
     return types
