@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -36,7 +36,7 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     base, front = unit.base, context.front
     assert isinstance(base, Aggregate)
     leaves = front.leaves(base.child)
-    calls = [_coerced(c, leaves[0], front) for _, c in base.aggregates]
+    calls = _coerced([c for _, c in base.aggregates], leaves[0], front)
     arguments: dict[exp.Expression, str] = {}
     for call in calls:
         for argument in call.arguments:
@@ -124,5 +124,8 @@ def _merging(
     )
 
 
-def _coerced(call: AggregateCall, leaf: Leaf, front: Prefixing) -> AggregateCall:
-    return call.coerced(front.types(leaf.origin, [leaf.over(a) for a in call.arguments]))
+def _coerced(calls: Sequence[AggregateCall], leaf: Leaf, front: Prefixing) -> list[AggregateCall]:
+    """The calls with Spark's casts; the types of all arguments are asked for at once."""
+    arguments = [leaf.over(a) for call in calls for a in call.arguments]
+    types = iter(front.types(leaf.origin, arguments))
+    return [call.coerced([next(types) for _ in call.arguments]) for call in calls]

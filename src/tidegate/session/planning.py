@@ -10,7 +10,7 @@ from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import Plan
-from tidegate.query.join import has_join
+from tidegate.query.graph import has_join
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
 from tidegate.session.place import Place

@@ -17,7 +17,6 @@ from tidegate.operate.kernels.total import (
     limb_floats,
     limb_integers,
     sum_exact,
-    sum_floats,
     sum_integers,
 )
 
@@ -85,9 +84,3 @@ def test_a_quotient_by_a_large_count_and_by_none() -> None:
 def test_the_bounds_of_a_bigint() -> None:
     low, high = np.array([2**32 - 1, 0]), np.array([2**31 - 1, -(2**31)])
     assert limb_integers([low, high], "SUM").tolist() == [2**63 - 1, -(2**63)]
-
-
-def test_infinities_in_long_groups_sum_without_a_warning() -> None:
-    values = np.ones(20_000)
-    values[[3, 15_000]] = np.inf, -np.inf
-    assert np.isnan(sum_floats(Groups(np.zeros(20_000, np.int64), 1), values)).all()

@@ -84,7 +84,7 @@ def check(spec: TupleSpec, mine: list[tuple[Any, ...]], twin: list[tuple[Any, ..
     chosen = [by_name.get(name) for name in spec.result_schema.names]
     for ours, theirs in zip(mine, twin, strict=True):
         for function, a, b in zip(chosen, ours, theirs, strict=True):
-            assert same(a, b, function), (function, a, b, ours, theirs)
+            assert same(a, b), (function, a, b, ours, theirs)
 
 
 def run(

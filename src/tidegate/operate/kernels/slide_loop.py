@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from tidegate.operate.kernels.machine_code import compiled
+from tidegate.operate.kernels.machine_code import compiled, given, made
 
-_INTS = types.Array(types.int64, 1, "C", readonly=True)
-_MADE = types.Array(types.int64, 1, "C")
+_INTS = given(types.int64)
+_MADE = made(types.int64)
 
 
 def _select(slot: Any, base: Any, size: Any, first: Any, last: Any, k: Any) -> Any:
@@ -101,10 +101,10 @@ def _distinct(code: Any, codes: Any, first: Any, last: Any) -> Any:
 @cache
 def select() -> Callable[..., Any]:
     """The loop over medians and other quantiles."""
-    return compiled(_select, types.UniTuple(_MADE, 2)(_INTS, _INTS, _INTS, _INTS, _INTS, _INTS))
+    return compiled(types.UniTuple(_MADE, 2)(_INTS, _INTS, _INTS, _INTS, _INTS, _INTS), _select)
 
 
 @cache
 def distinct() -> Callable[..., Any]:
     """The loop over distinct counts."""
-    return compiled(_distinct, _MADE(_INTS, types.int64, _INTS, _INTS))
+    return compiled(_MADE(_INTS, types.int64, _INTS, _INTS), _distinct)

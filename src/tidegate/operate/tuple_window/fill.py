@@ -21,10 +21,6 @@ from tidegate.operate.tuple_window.spec import TupleSpec
 _EXPANSION_LIMIT = 4_000_000
 """How many tuples one step may copy into windows."""
 
-_BLOCK_ROWS = 4096
-"""How many tuples are folded at once. `Groups.blocks` cuts no group that is not longer, so the bits
-of a float sum depend on the tuples of the window alone, not on what else is in the batch."""
-
 
 @dataclass(frozen=True)
 class Runs:
@@ -140,13 +136,7 @@ def _over_panes(
 
 def _fold(function: Function, rows: Mapping[str, pa.Array], n: int, length: int) -> States:
     """States of n groups of so many rows each, one group after the other."""
-    family, inputs = function.family, [rows[name] for name in function.inputs]
-    if length <= _BLOCK_ROWS:
-        return family.fold(_even(n, length), inputs)
-    blocks = -(-length // _BLOCK_ROWS)
-    block = np.arange(length) // _BLOCK_ROWS
-    codes = (np.arange(n)[:, None] * blocks + block).ravel()
-    return family.merge(_even(n, blocks), family.fold(Groups(codes, n * blocks), inputs))
+    return function.family.fold(_even(n, length), [rows[name] for name in function.inputs])
 
 
 def _expanded(starts: Ints, length: int) -> pa.Array:
