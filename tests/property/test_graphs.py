@@ -15,7 +15,7 @@ from tests.oracle.graph import interpret
 from tests.property.course import IN_MEMORY, lines
 from tests.property.graphs import GRAPHS, crowded, graphs, ways
 from tests.property.steps import BUCKETS, SCHEMA, Graph, Way
-from tidegate.query.join import has_join
+from tidegate.query.graph import has_join
 
 Lines = list[tuple[Any, ...]]
 

@@ -12,7 +12,7 @@ from tests.query.catalog import CALLS, ODD, RIDES
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall, count, max_, mean, sum_
 from tidegate.query.expression import Expression
-from tidegate.query.join import has_join
+from tidegate.query.graph import has_join
 from tidegate.query.name import column
 from tidegate.query.node import (
     Aggregate,
@@ -29,7 +29,6 @@ from tidegate.query.node import (
     data_names,
     project,
 )
-from tidegate.query.state import is_after_state, stateless
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.window import Distance, TimeWindow, TupleWindow
 from tidegate.schema import TIME
@@ -195,10 +194,10 @@ def test_what_keeps_state_and_what_is_over_it() -> None:
     deep = Join(windows, mixed, Distance(0), Distance(0), None)
     both = Union((Project(windows, (("n", column("n")),)), Project(plain, (("t", column("tip")),))))
     above = Filter(both, tree("n > 1"))
-    assert [stateless(n) for n in (plain, Union((plain, plain)))] == [True, True]
-    assert not any(stateless(n) for n in (windows, fresh, both, above, Top(windows, (), 3)))
-    assert [is_after_state(n) for n in (plain, fresh, mixed)] == [False, False, False]
-    assert all(is_after_state(n) for n in (windows, Top(windows, (), 3), deep, both, above))
+    assert [n.stateless for n in (plain, Union((plain, plain)))] == [True, True]
+    assert not any(n.stateless for n in (windows, fresh, both, above, Top(windows, (), 3)))
+    assert [n.after_state for n in (plain, fresh, mixed)] == [False, False, False]
+    assert all(n.after_state for n in (windows, Top(windows, (), 3), deep, both, above))
 
 
 def test_order_needs_a_window_of_time() -> None:

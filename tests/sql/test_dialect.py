@@ -198,8 +198,19 @@ def test_a_mistake_is_told_in_one_line(text: str, message: str) -> None:
 
 
 def test_text_nested_too_deeply_is_a_mistake_too() -> None:
-    with pytest.raises(QueryError, match="nested less deeply"):
-        parse(f"SELECT {'(' * 3000}a{')' * 3000} FROM x")
+    for text in ("(" * 3000 + "a" + ")" * 3000, "NOT " * 3000 + "a", "CASE WHEN a THEN " * 3000):
+        with pytest.raises(QueryError) as caught:
+            parse(f"SELECT {text} FROM x")
+        assert "expressions and queries may be nested 500 levels deep; got" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [("(", ")"), ("abs(", ")"), ("CASE WHEN b THEN ", " END"), ("1 + (", ")"), ("NOT ", "")],
+)
+def test_text_nested_as_deeply_as_is_allowed_is_read(opening: str, closing: str) -> None:
+    (select,) = parse(f"SELECT {opening * 500}a{closing * 500} FROM x")
+    assert sum(1 for _ in select.find_all(exp.Column)) >= 1
 
 
 def test_a_doubled_quote_inside_a_string_is_one_quote():

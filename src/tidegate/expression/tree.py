@@ -1,8 +1,13 @@
-"""Typed expression trees, between the binding of a query and the kernels that evaluate them."""
+"""Typed expression trees, between the binding of a query and the kernels that evaluate them.
+
+A sum of thousands of terms is a tree thousands of calls deep, so nothing here recurses: what is
+told of a tree is told in `postorder`, which gives the arguments of a call before the call.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -25,13 +30,34 @@ class Literal:
     type: pa.DataType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Call:
-    """An operation of the kernel set over arguments that already have the types it wants."""
+    """An operation of the kernel set over arguments that already have the types it wants.
+
+    Calls are equal when their trees are. They are pickled as a flat list, each shared part once.
+    """
 
     op: str
     args: tuple[Expr, ...]
     type: pa.DataType
+    total: bool = field(init=False)
+    """Whether no row can make it fail."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", _is_total(self.op, self.args, self.type))
+
+    def __eq__(self, other: object) -> bool:
+        return _same(self, other) if isinstance(other, Call) else NotImplemented
+
+    def __hash__(self) -> int:
+        near = (a.op if isinstance(a, Call) else a for a in self.args)
+        return hash((self.op, self.type, *near))
+
+    def __repr__(self) -> str:
+        return f"Call({describe(self)})"
+
+    def __reduce__(self) -> tuple[Callable[..., Expr], tuple[object, ...]]:
+        return _assembled, (_listed(self),)
 
 
 Expr = Column | Literal | Call
@@ -66,30 +92,125 @@ SAFE = frozenset(
 SAFE_ON_FLOATS = frozenset("add subtract multiply negate abs round".split())
 
 
+LONGEST_TEXT = 1_000
+"""More characters of an expression than this are not shown."""
+
+
+def postorder(expr: Expr) -> Iterator[Expr]:
+    """Every part of an expression after its arguments, left before right, a shared part once."""
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        item, ready = stack.pop()
+        if ready or not isinstance(item, Call):
+            if id(item) not in seen:
+                seen.add(id(item))
+                yield item
+        elif id(item) not in seen:
+            stack.append((item, True))
+            stack.extend((arg, False) for arg in reversed(item.args))
+
+
+def shared_calls(expr: Expr) -> frozenset[int]:
+    """The ids of the calls that are an argument more than once."""
+    seen: set[int] = set()
+    shared: set[int] = set()
+    for part in postorder(expr):
+        for arg in part.args if isinstance(part, Call) else ():
+            if isinstance(arg, Call):
+                (shared if id(arg) in seen else seen).add(id(arg))
+    return frozenset(shared)
+
+
+def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """An expression with every part changed, its arguments before it; what is shared stays so."""
+    made: dict[int, Expr] = {}
+    for part in postorder(expr):
+        new = part
+        if isinstance(part, Call):
+            args = tuple(made[id(arg)] for arg in part.args)
+            if any(one is not other for one, other in zip(args, part.args, strict=True)):
+                new = Call(part.op, args, part.type)
+        made[id(part)] = change(new)
+    return made[id(expr)]
+
+
 def columns_of(expr: Expr) -> tuple[str, ...]:
     """The distinct column names that an expression reads, in the order of first appearance."""
-    seen: dict[str, None] = {}
-    stack: list[Expr] = [expr]
+    return tuple(dict.fromkeys(p.name for p in postorder(expr) if isinstance(p, Column)))
+
+
+def column_names(expr: Expr) -> Iterator[str]:
+    """The names of columns in no particular order, maybe repeated; the first come at once."""
+    seen: set[int] = set()
+    stack = [expr]
     while stack:
-        item = stack.pop()
-        if isinstance(item, Column):
-            seen.setdefault(item.name)
-        elif isinstance(item, Call):
-            stack.extend(reversed(item.args))
-    return tuple(seen)
+        part = stack.pop()
+        if isinstance(part, Column):
+            yield part.name
+        elif isinstance(part, Call) and id(part) not in seen:
+            seen.add(id(part))
+            stack.extend(part.args)
 
 
 def is_total(expr: Expr) -> bool:
     """Whether no row can make the expression fail, so that it needs no guard."""
-    if not isinstance(expr, Call):
-        return True
-    if not all(is_total(arg) for arg in expr.args):
+    return not isinstance(expr, Call) or expr.total
+
+
+def _is_total(op: str, args: Sequence[Expr], type_: pa.DataType) -> bool:
+    if not all(is_total(arg) for arg in args):
         return False
-    if expr.op in SAFE:
+    if op in SAFE:
         return True
-    if expr.op in SAFE_ON_FLOATS:
-        return bool(pa.types.is_floating(expr.type))
-    return expr.op == "cast" and _is_widening(expr.args[0].type, expr.type)
+    if op in SAFE_ON_FLOATS:
+        return bool(pa.types.is_floating(type_))
+    return op == "cast" and _is_widening(args[0].type, type_)
+
+
+def _same(one: Call, other: Call) -> bool:
+    """Whether two trees are equal; a pair of parts that both share is compared once."""
+    seen: set[tuple[int, int]] = set()
+    stack: list[tuple[Expr, Expr]] = [(one, other)]
+    while stack:
+        left, right = stack.pop()
+        if left is right or (id(left), id(right)) in seen:
+            continue
+        if isinstance(left, Call) and isinstance(right, Call):
+            if (left.op, left.type, len(left.args)) != (right.op, right.type, len(right.args)):
+                return False
+            seen.add((id(left), id(right)))
+            stack.extend(zip(left.args, right.args, strict=True))
+        elif left != right:
+            return False
+    return True
+
+
+Listed = tuple[str, tuple[int, ...], pa.DataType]
+"""A call whose arguments are said by their places in a list."""
+
+
+def _listed(expr: Call) -> list[Column | Literal | Listed]:
+    parts: list[Column | Literal | Listed] = []
+    places: dict[int, int] = {}
+    for part in postorder(expr):
+        places[id(part)] = len(parts)
+        if isinstance(part, Call):
+            parts.append((part.op, tuple(places[id(a)] for a in part.args), part.type))
+        else:
+            parts.append(part)
+    return parts
+
+
+def _assembled(parts: Iterable[Column | Literal | Listed]) -> Expr:
+    made: list[Expr] = []
+    for part in parts:
+        if isinstance(part, tuple):
+            op, places, type_ = part
+            made.append(Call(op, tuple(made[place] for place in places), type_))
+        else:
+            made.append(part)
+    return made[-1]
 
 
 def _is_widening(source: pa.DataType, target: pa.DataType) -> bool:
@@ -105,12 +226,22 @@ def _is_widening(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def describe(expr: Expr) -> str:
-    """The expression as a person would write it, for messages and `explain`."""
+    """The expression as a person would write it, for messages; a long one has a gap inside."""
+    texts: dict[int, str] = {}
+    for part in postorder(expr):
+        args = [texts[id(arg)] for arg in part.args] if isinstance(part, Call) else []
+        text = _described(part, args)
+        if len(text) > LONGEST_TEXT:
+            text = f"{text[: LONGEST_TEXT // 2]} ... {text[-LONGEST_TEXT // 2 + 5 :]}"
+        texts[id(part)] = text
+    return texts[id(expr)]
+
+
+def _described(expr: Expr, args: Sequence[str]) -> str:
     if isinstance(expr, Column):
         return expr.name
     if isinstance(expr, Literal):
         return "NULL" if expr.value is None else show(expr.value)
-    args = [describe(arg) for arg in expr.args]
     if expr.op in SIGNS:
         inner = (
             f"({text})" if _is_signed(arg) else text

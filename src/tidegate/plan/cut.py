@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tidegate.plan.physical import OPERATOR_CLOUD, OPERATOR_SET
+from tidegate.plan.share import shared_nodes
 from tidegate.query.node import (
     Branch,
     Filter,
@@ -50,11 +51,17 @@ class Cutting:
     """The units of a query, each after those whose rows it takes."""
 
     strategy: str = OPERATOR_SET
+    shared: frozenset[Node] = frozenset()
+    """Stateless nodes that are units of their own, because many paths lead through them."""
     units: list[Unit] = field(default_factory=list)
+    _numbers: dict[Node, int] = field(default_factory=dict)
+    _demanded: set[Node] = field(default_factory=set)
 
     @classmethod
-    def of(cls, roots: Iterable[Node], strategy: str) -> Cutting:
-        found = cls(strategy)
+    def of(cls, roots: Iterable[Node], strategy: str, share: bool = True) -> Cutting:
+        """The units of a query; `share` is whether stateless nodes may be units of their own."""
+        roots = list(roots)
+        found = cls(strategy, shared_nodes(roots) if share else frozenset())
         for root in roots:
             found.place(root, output=True)
         return found
@@ -62,21 +69,26 @@ class Cutting:
     def place(self, node: Node, output: bool = False) -> tuple[int, int]:
         """The unit and the port that give the rows of a node; made where there is none yet."""
         base = self._base(node)
-        number = next((i for i, u in enumerate(self.units) if u.base == base), None)
-        if number is None:
+        if base not in self._numbers:
             for child in base.children:
                 self._demand(child)
-            number = len(self.units)
+            self._numbers[base] = len(self.units)
             self.units.append(Unit(base))
+        number = self._numbers[base]
         return number, self.units[number].port(node, output)
 
     def apart(self, node: Node) -> bool:
         """Whether a unit that reads this node takes its rows from another one."""
         if isinstance(node, Input):
             return False
-        return self.strategy == OPERATOR_CLOUD or self._base(node) is not node or node.stateful
+        if self.strategy == OPERATOR_CLOUD or node.stateful or node in self.shared:
+            return True
+        return self._base(node) is not node
 
     def _demand(self, node: Node) -> None:
+        if node in self._demanded:
+            return
+        self._demanded.add(node)
         if self.apart(node):
             self.place(node)
             return
@@ -87,6 +99,8 @@ class Cutting:
         """The node at which the unit of a node begins: a stateful one below it, or the node."""
         chain = [node]
         while isinstance(chain[-1], Filter | Branch | Project | Top):
+            if chain[-1] in self.shared:
+                return node
             chain.append(chain[-1].child)
         base = chain[-1]
         if not base.stateful:

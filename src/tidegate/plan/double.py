@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.expression.kind import kind
-from tidegate.expression.tree import Call, Expr, Literal, is_total
+from tidegate.expression.tree import Call, Expr, Literal, is_total, postorder
 from tidegate.schema import TIME
 
 DOUBLE = pa.float64()
@@ -34,16 +34,18 @@ def is_steady(expr: Expr) -> bool:
 
     What fails on overflow alone may; a division or the reading of text must wait for its pair.
     """
-    if not isinstance(expr, Call) or is_total(expr):
-        return True
-    if not all(is_steady(arg) for arg in expr.args):
-        return False
-    if expr.op in _DIVISIONS:
-        divisor = expr.args[1]
+    return all(is_total(part) or _is_steady(part) for part in postorder(expr))
+
+
+def _is_steady(call: Expr) -> bool:
+    """The same for one call over arguments that are steady."""
+    assert isinstance(call, Call)
+    if call.op in _DIVISIONS:
+        divisor = call.args[1]
         return isinstance(divisor, Literal) and bool(divisor.value)
-    if expr.op == "cast" and kind(expr.args[0].type) == "string":
+    if call.op == "cast" and kind(call.args[0].type) == "string":
         return False
-    return expr.op in _OVERFLOWING or is_total(Call(expr.op, (), expr.type))
+    return call.op in _OVERFLOWING or is_total(Call(call.op, (), call.type))
 
 
 def double_of(expr: Expr) -> Expr | None:

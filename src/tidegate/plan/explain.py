@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tidegate.duration import duration_text
+from tidegate.nesting import nested
 from tidegate.operate.port import Port
 from tidegate.plan.physical import (
     OPERATOR_CLOUD,
@@ -17,10 +18,8 @@ from tidegate.plan.physical import (
     Subquery,
 )
 from tidegate.plan.strategy import Layout, Size, Weights, formula
-from tidegate.query.node import (
-    Node,
-    StreamDef,
-)
+from tidegate.query.graph import bottom_up
+from tidegate.query.node import Node, StreamDef
 from tidegate.query.output import Output
 from tidegate.schema import type_name
 
@@ -31,16 +30,20 @@ _MEANING = {
 }
 
 
+LONG = 12
+"""More lines of the query than this are not shown twice."""
+
 _WITH_SPARK = ("project", "sort")
 """Steps of the map side that need no mention where Spark SQL evaluates the prefix."""
 
 
+@nested
 def explain(outputs: Sequence[Output], plan: Plan) -> str:
     """The logical nodes, the subqueries and where each part runs, the outputs, the gate."""
     parts = []
     for output in outputs:
         title = "query" if output.name is None else f"query of output {output.name}"
-        parts.append([title, *_indent(_tree(output.node))])
+        parts.append([title, *_indent(_Tree(output.node).lines(output.node))])
     parts.append([f"subqueries ({plan.strategy}: {_MEANING[plan.strategy]})"])
     for number, subquery in enumerate(plan.subqueries):
         parts[-1] += _indent(_subquery(number, subquery, plan))
@@ -132,14 +135,29 @@ def _subquery(number: int, subquery: Subquery, plan: Plan) -> list[str]:
     return lines
 
 
-def _tree(node: Node) -> list[str]:
-    lines = [node.summary]
-    for i, child in enumerate(node.children):
-        last = i == len(node.children) - 1
-        branch, stem = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        first, *rest = _tree(child)
-        lines += [branch + first, *(stem + line for line in rest)]
-    return lines
+class _Tree:
+    """The nodes of a query below each other; what is long is shown once, however often it is read.
+
+    Otherwise streams that are made of streams, each read twice, would double with every level.
+    """
+
+    def __init__(self, root: Node) -> None:
+        self._lengths: dict[Node, int] = {}
+        self._shown: set[Node] = set()
+        for node in bottom_up([root]):
+            self._lengths[node] = 1 + sum(self._lengths[child] for child in node.children)
+
+    def lines(self, node: Node) -> list[str]:
+        if node in self._shown and self._lengths[node] > LONG:
+            return [f"{node.summary} (as above)"]
+        self._shown.add(node)
+        lines = [node.summary]
+        for i, child in enumerate(node.children):
+            last = i == len(node.children) - 1
+            branch, stem = ("└─ ", "   ") if last else ("├─ ", "│  ")
+            first, *rest = self.lines(child)
+            lines += [branch + first, *(stem + line for line in rest)]
+        return lines
 
 
 def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 
 import sqlglot
@@ -13,6 +14,7 @@ from tidegate.plan.physical import Prefix
 from tidegate.query.definition import StreamDef
 
 _VERSION = "tidegate plan 2"
+_NAME = re.compile("`[^`]+`")
 
 
 def fingerprint(lines: Iterable[str]) -> str:
@@ -48,7 +50,13 @@ def function_lines(functions: Iterable[Function]) -> list[str]:
 
 
 def meaning(text: str) -> str:
-    """Spark SQL with parentheses around every operation and no others, however it was written."""
+    """Spark SQL with parentheses around every operation and no others, however it was written.
+
+    An operation becomes text as soon as its operands are, the innermost first, so that the depth of
+    an expression does not matter.
+    """
+    if _NAME.fullmatch(text):
+        return text
     tree = sqlglot.parse_one(text, dialect="spark")
     for paren in list(tree.find_all(exp.Paren)):
         if paren is tree:
@@ -59,5 +67,9 @@ def meaning(text: str) -> str:
         if node is not tree:
             around = exp.Paren()
             node.replace(around)
-            around.set("this", node)
-    return tree.sql(dialect="spark", identify=True, comments=False)
+            around.set("this", exp.Var(this=_written(node)))
+    return _written(tree)
+
+
+def _written(tree: exp.Expr) -> str:
+    return tree.sql(dialect="spark", identify=True, comments=False, copy=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tidegate.errors import TaskError
-from tidegate.expression.tree import Call, Expr, Literal
+from tidegate.expression.tree import Call, Expr, Literal, rebuilt
 from tidegate.operate.kernels.expression import evaluate
 
 _ONE_ROW = pa.table({"row": pa.array([0])})
@@ -19,21 +19,13 @@ def fold(expr: Expr) -> Expr:
     A call that fails stays: it may stand behind a guard, and no row may ever reach it. A part that
     is shared stays one object, which the kernels compute once.
     """
-    return _folded(expr, {})
+    return rebuilt(expr, _value)
 
 
-def _folded(expr: Expr, known: dict[int, Expr]) -> Expr:
-    if not isinstance(expr, Call):
-        return expr
-    if id(expr) not in known:
-        args = tuple(_folded(arg, known) for arg in expr.args)
-        same = all(new is old for new, old in zip(args, expr.args))
-        known[id(expr)] = _value(expr if same else Call(expr.op, args, expr.type))
-    return known[id(expr)]
-
-
-def _value(call: Call) -> Expr:
-    if call.op in _KEPT or not call.args or not all(isinstance(a, Literal) for a in call.args):
+def _value(call: Expr) -> Expr:
+    if not isinstance(call, Call) or call.op in _KEPT or not call.args:
+        return call
+    if not all(isinstance(arg, Literal) for arg in call.args):
         return call
     try:
         return Literal(evaluate(call, _ONE_ROW)[0].as_py(), call.type)

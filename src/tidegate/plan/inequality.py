@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.descent import Step, descend
 from tidegate.expression.kind import kind
-from tidegate.expression.tree import Call, Expr, Literal, columns_of
+from tidegate.expression.tree import Call, Expr, Literal, column_names, postorder
 from tidegate.plan.double import Sum, constant_of, double_of, is_measurable, is_steady
 
 LEFT, RIGHT = 1, 2
@@ -34,8 +35,10 @@ class Sides:
     def of(self, expr: Expr) -> int:
         """LEFT, RIGHT, BOTH, or 0 for a constant."""
         mask = 0
-        for name in columns_of(expr):
+        for name in column_names(expr):
             mask |= LEFT if name in self.left else RIGHT
+            if mask == BOTH:
+                break
         return mask
 
 
@@ -72,8 +75,8 @@ class Inequality:
         """
         found: list[Reach] = []
         for apart in (False, True):
-            parts = _parts(self.lesser, 1, sides, apart)
-            others = _parts(self.greater, -1, sides, apart)
+            parts = descend(_parts(self.lesser, 1, sides, apart))
+            others = descend(_parts(self.greater, -1, sides, apart))
             if parts is None or others is None:
                 return found
             for reach in self._over([*parts, *others], sides):
@@ -149,7 +152,7 @@ def _inside_abs(expr: Expr) -> Expr | None:
     return None
 
 
-def _parts(expr: Expr, sign: int, sides: Sides, apart: bool) -> list[Term] | None:
+def _parts(expr: Expr, sign: int, sides: Sides, apart: bool) -> Step[list[Term] | None]:
     """The signed parts of an expression, each of one side or constant; None where it has others.
 
     `apart` takes constants out of the parts of one side as well.
@@ -163,25 +166,30 @@ def _parts(expr: Expr, sign: int, sides: Sides, apart: bool) -> list[Term] | Non
     if not isinstance(expr, Call):
         return None
     if expr.op == "negate":
-        return _parts(expr.args[0], -sign, sides, apart)
+        turned: list[Term] | None = yield _parts(expr.args[0], -sign, sides, apart)
+        return turned
     if _keeps_order(expr):
-        return _parts(expr.args[0], sign, sides, apart)
+        same: list[Term] | None = yield _parts(expr.args[0], sign, sides, apart)
+        return same
     if expr.op not in ("add", "subtract") or not _keeps_digits(expr):
         return None
-    first = _parts(expr.args[0], sign, sides, apart)
-    second = _parts(expr.args[1], sign if expr.op == "add" else -sign, sides, apart)
+    first = yield _parts(expr.args[0], sign, sides, apart)
+    second = yield _parts(expr.args[1], sign if expr.op == "add" else -sign, sides, apart)
     return None if first is None or second is None else first + second
 
 
 def _has_constant(expr: Expr) -> bool:
     """Whether an expression of one side is a sum with a constant in it."""
-    while isinstance(expr, Call) and (expr.op == "negate" or _keeps_order(expr)):
-        expr = expr.args[0]
-    if not isinstance(expr, Call) or expr.op not in ("add", "subtract"):
-        return False
-    return _keeps_digits(expr) and any(
-        not columns_of(arg) or _has_constant(arg) for arg in expr.args
-    )
+    stack = [expr]
+    while stack:
+        part = stack.pop()
+        while isinstance(part, Call) and (part.op == "negate" or _keeps_order(part)):
+            part = part.args[0]
+        if isinstance(part, Call) and part.op in ("add", "subtract") and _keeps_digits(part):
+            if any(next(column_names(arg), None) is None for arg in part.args):
+                return True
+            stack.extend(part.args)
+    return False
 
 
 def _keeps_order(expr: Call) -> bool:
@@ -215,9 +223,7 @@ def _is_float(expr: Expr) -> bool:
 
 
 def _has_float32(expr: Expr) -> bool:
-    if expr.type == pa.float32():
-        return True
-    return isinstance(expr, Call) and any(_has_float32(arg) for arg in expr.args)
+    return any(part.type == pa.float32() for part in postorder(expr))
 
 
 def _alike(one: Reach, other: Reach) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.errors import OptionError, QueryError
+from tidegate.nesting import nested
 from tidegate.plan.cut import Cutting, Unit
 from tidegate.plan.fingerprint import fingerprint, input_lines
 from tidegate.plan.lower_aggregate import lower_aggregate
@@ -33,6 +34,7 @@ _RULES: dict[type, Rule] = {
 """The rule for each stateful node; whatever else begins a unit is stateless."""
 
 
+@nested
 def lower(
     query: Node | Sequence[Output],
     typer: Typer | None = None,
@@ -47,15 +49,26 @@ def lower(
     if strategy not in STRATEGIES:
         raise OptionError("--strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
     outputs = query if isinstance(query, Sequence) else (Output(None, query),)
-    cutting = Cutting.of((o.node for o in outputs), strategy)
-    lowering = _Lowering(cutting, typer, choices or Choices())
+    nodes = [o.node for o in outputs]
+    cutting = Cutting.of(nodes, strategy)
+    try:
+        return _lowered(outputs, _Lowering(cutting, typer, choices or Choices()))
+    except QueryError:
+        if not cutting.shared:
+            raise
+    cutting = Cutting.of(nodes, strategy, share=False)  # what needs Spark must read the streams
+    return _lowered(outputs, _Lowering(cutting, typer, choices or Choices()))
+
+
+def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
+    cutting = lowering.cutting
     for unit in cutting.units:
         lowering.add(unit)
     targets = tuple(Target(o.name, lowering.edge(o.node, output=True)) for o in outputs)
     lowering.lines += [f"target {t.name!r} {t.edge}" for t in targets]
     mark = fingerprint(lowering.lines)
     subqueries = tuple(replace(s, fingerprint=mark) for s in lowering.subqueries)
-    return Plan(tuple(lowering.streams), subqueries, targets, mark, strategy)
+    return Plan(tuple(lowering.streams), subqueries, targets, mark, cutting.strategy)
 
 
 @dataclass

@@ -33,7 +33,8 @@ def lower_stateless(unit: Unit, context: Context) -> Iterator[Lowered]:
     leaves = push_down(base, front.types, front.results)
     held = (*WINDOW, *names) if base.windowed else names
     prefixes = front.prefixes(leaves, [[(n, lf.columns[n]) for n in held] for lf in leaves])
-    outputs = tuple((n, e) for n, e in prefixes[0].outputs if n in names)
+    selected = set(names)
+    outputs = tuple((n, e) for n, e in prefixes[0].outputs if n in selected)
     fields = [pa.field(n, TIME) for n in implicit] + [pa.field(n, e.type) for n, e in outputs]
     port = Port(
         schema=pa.schema(fields),

@@ -19,7 +19,7 @@ from tidegate.plan.physical import ARROW, SPARK, Edge, Prefix
 from tidegate.plan.pushdown import Leaf, Origin, Result, Results, below
 from tidegate.query.check import bind_after
 from tidegate.query.definition import StreamDef
-from tidegate.query.name import NamedExpr
+from tidegate.query.name import NamedExpr, is_plain
 from tidegate.query.node import Node
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
@@ -30,6 +30,8 @@ Typer = Callable[[Sequence[str], pa.Schema], Sequence[pa.DataType]]
 
 def spark_sql(expression: exp.Expression) -> str:
     """The Spark SQL of an expression, every name quoted."""
+    if is_plain(expression) and "`" not in expression.name:
+        return f"`{expression.name}`"  # what the generator makes of it, in no time
     return expression.sql(dialect="spark", identify=True, comments=False)
 
 

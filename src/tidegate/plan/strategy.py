@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tidegate.plan.physical import OPERATOR_CLOUD, QUERY_CLOUD, Edge, Plan
-from tidegate.query.node import Input, Node, Top
+from tidegate.query.graph import bottom_up
+from tidegate.query.node import Input, Top
 from tidegate.query.output import Output
 
 
@@ -99,13 +100,7 @@ def size(outputs: Sequence[Output]) -> Size:
 
     ORDER BY and LIMIT belong to their aggregate.
     """
-    found: list[Node] = []
-    waiting = [o.node for o in outputs]
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.append(node)
-            waiting += node.children
+    found = set(bottom_up(o.node for o in outputs))
     operators = [n for n in found if not isinstance(n, Input | Top)]
     return Size(len(operators), sum(n.stateful for n in operators))
 

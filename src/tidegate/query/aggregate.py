@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from inspect import Parameter as Slot
 from inspect import Signature
 from typing import Any
@@ -51,6 +51,10 @@ class AggregateCall:
         return find(self.kind)
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         texts = [a.sql(dialect="spark", normalize_functions="lower") for a in self.arguments]
         return self.definition.written(texts, self.parameters)
 

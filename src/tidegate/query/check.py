@@ -12,12 +12,13 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Expr
 from tidegate.query.coercion import common
-from tidegate.query.state import is_after_state
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
 
 if TYPE_CHECKING:
     from tidegate.query.node import Node
+
+_TYPES = "_types"
 
 AFTER_WINDOW = (
     "After a window there is no Spark SQL: compute it before the aggregate, or from the output."
@@ -60,8 +61,17 @@ def key_type(type_: pa.DataType, name: str, where: str = "GROUP BY") -> pa.DataT
 
 
 def types_of(node: Node) -> dict[str, pa.DataType]:
-    """The columns of a node by name."""
-    return {f.name: f.type for f in node.schema}
+    """The columns of a node by name, told once: there is a question for every column above it."""
+    kept = vars(node)
+    if _TYPES not in kept:
+        try:
+            kept[_TYPES] = {f.name: f.type for f in node.schema}
+        except UnknownKernel as missing:
+            kept[_TYPES] = missing
+    found: dict[str, pa.DataType] | UnknownKernel = kept[_TYPES]
+    if isinstance(found, UnknownKernel):
+        raise found
+    return found
 
 
 def check_type(
@@ -76,7 +86,7 @@ def check_type(
         types = types_of(child)
     except UnknownKernel:
         return
-    if is_after_state(child):
+    if child.after_state:
         remedy = AFTER_WINDOW if child.windowed else AFTER_STATE
         bound = bind_after(expression, types, where, predicate, remedy)
         if ordered:

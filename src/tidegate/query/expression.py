@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, cast
 
@@ -17,6 +18,13 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.microsecond import MICROSECOND
+
+_SUMS = (exp.Add, exp.Sub)
+_LEFT_FIRST: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
+    **dict.fromkeys(_SUMS, _SUMS),
+    **{kind: (kind,) for kind in (exp.Mul, exp.And, exp.Or)},
+}
+"""By operator, the operators that need no parentheses on its left."""
 
 _ATOMS = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func, exp.Interval)
 
@@ -28,11 +36,31 @@ class Expression:
     ``if`` would need the value now, and there is none before the query runs.
     """
 
-    __slots__ = ("node",)
+    __slots__ = ("_link", "_node")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, node: exp.Expr) -> None:
-        self.node = cast("exp.Expression", node)  # every node is one, sqlglot's stubs say less
+    def __init__(self, node: exp.Expr | None, link: _Link | None = None) -> None:
+        self._node = node
+        self._link = link
+
+    @property
+    def node(self) -> exp.Expression:
+        """The tree, made when it is first asked for: a sum is then made in one go, not anew with
+        every term."""
+        if self._node is None:
+            self._node = self._made()
+        return cast("exp.Expression", self._node)  # every node is one, sqlglot's stubs say less
+
+    def _made(self) -> exp.Expr:
+        links: list[_Link] = []
+        first = self
+        while first._node is None and first._link is not None:
+            links.append(first._link)
+            first = first._link.left
+        node: exp.Expr = first.node.unalias().copy()
+        for link in reversed(links):
+            node = _binary(link.kind, node, link.right.copy())
+        return node
 
     def __repr__(self) -> str:
         return f"Expression({self.node.sql('spark')})"
@@ -49,10 +77,10 @@ class Expression:
         raise QueryError("expression", "an expression is not a list", self.node.sql("spark"))
 
     def _with(self, kind: type[exp.Binary], other: object) -> Expression:
-        return Expression(_binary(kind, self.node, _constant(other)))
+        return Expression(None, _Link(kind, self, _constant(other)))
 
     def _after(self, kind: type[exp.Binary], other: object) -> Expression:
-        return Expression(_binary(kind, _constant(other), self.node))
+        return Expression(_binary(kind, _constant(other), _constant(self)))
 
     def __add__(self, other: object) -> Expression:
         return self._with(exp.Add, other)
@@ -179,6 +207,15 @@ class Expression:
         return Expression(exp.cast(self.node.unalias().copy(), type_, dialect="spark"))
 
 
+@dataclass(frozen=True, eq=False)
+class _Link:
+    """An operator between an expression and what stands on its right."""
+
+    kind: type[exp.Binary]
+    left: Expression
+    right: exp.Expr
+
+
 class Side:
     """The columns of one side of a join, as attributes or by name: ``left.x``, ``left["x"]``."""
 
@@ -240,8 +277,11 @@ def _identifier(name: str) -> exp.Identifier:
 
 
 def _wrapped(node: exp.Expr) -> exp.Expr:
-    """An operand that keeps its place whatever stands around it."""
-    node = node.unalias().copy()
+    """A copy of an operand that keeps its place whatever stands around it."""
+    return _parenthesized(node.unalias().copy())
+
+
+def _parenthesized(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
         return node
     if isinstance(node, _ATOMS) and not isinstance(node, exp.Connector | exp.Binary | exp.Case):
@@ -250,7 +290,9 @@ def _wrapped(node: exp.Expr) -> exp.Expr:
 
 
 def _binary(kind: type[exp.Binary], first: exp.Expr, second: exp.Expr) -> exp.Expr:
-    return kind(this=_wrapped(first), expression=_wrapped(second))
+    """An operator over nodes that are nobody else's; a chain has no parentheses on its left."""
+    chain = isinstance(first, _LEFT_FIRST.get(kind, ()))
+    return kind(this=first if chain else _parenthesized(first), expression=_parenthesized(second))
 
 
 def _literal(value: object) -> exp.Expr:

@@ -26,6 +26,9 @@ from tidegate.query.coercion import (
 from tidegate.query.operator import choose, compare
 from tidegate.schema import TIME
 
+ANY_NUMBER = 1 << 31
+"""The most arguments of a function that takes as many as there are."""
+
 
 @dataclass(frozen=True)
 class ScalarFunction:
@@ -126,7 +129,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "substring": ScalarFunction(textual.substring, 2, 3),
     "left": ScalarFunction(textual.left, 2, 2),
     "right": ScalarFunction(textual.right, 2, 2),
-    "concat": ScalarFunction(textual.concat, 0, 1000),
+    "concat": ScalarFunction(textual.concat, 0, ANY_NUMBER),
     "replace": ScalarFunction(textual.replace, 2, 3),
     "startswith": ScalarFunction(textual.find("starts_with"), 2, 2),
     "endswith": ScalarFunction(textual.find("ends_with"), 2, 2),
@@ -154,9 +157,9 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "timestamp_micros": ScalarFunction(temporal.from_integer("timestamp_micros"), 1, 1),
     "timestamp_millis": ScalarFunction(temporal.from_integer("timestamp_millis"), 1, 1),
     "timestamp_seconds": ScalarFunction(temporal.from_integer("timestamp_seconds"), 1, 1),
-    "greatest": ScalarFunction(_extreme("greatest"), 2, 1000),
-    "least": ScalarFunction(_extreme("least"), 2, 1000),
-    "coalesce": ScalarFunction(_coalesce, 1, 1000),
+    "greatest": ScalarFunction(_extreme("greatest"), 2, ANY_NUMBER),
+    "least": ScalarFunction(_extreme("least"), 2, ANY_NUMBER),
+    "coalesce": ScalarFunction(_coalesce, 1, ANY_NUMBER),
     "nullif": ScalarFunction(_nullif, 2, 2),
     "nvl2": ScalarFunction(_nvl2, 3, 3),
     "if": ScalarFunction(_if, 3, 3),
@@ -164,7 +167,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "isnotnull": ScalarFunction(is_not_null, 1, 1),
     "isnan": ScalarFunction(numeric.is_nan, 1, 1),
     "nanvl": ScalarFunction(numeric.nanvl, 2, 2),
-    "decode": ScalarFunction(_decode, 3, 1000),
+    "decode": ScalarFunction(_decode, 3, ANY_NUMBER),
     "bigint": ScalarFunction(_casts(LONG), 1, 1),
     "smallint": ScalarFunction(_casts(pa.int16()), 1, 1),
     "tinyint": ScalarFunction(_casts(pa.int8()), 1, 1),

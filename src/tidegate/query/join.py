@@ -17,9 +17,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.query.check import AFTER_STATE, bind_after
-from tidegate.query.name import EVENT_TIME, SideName, canonical, expression_text
-from tidegate.query.state import stateless
+from tidegate.query.check import AFTER_STATE, bind_after, types_of
+from tidegate.query.logical import Logical
+from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
 from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.query.window import JoinWindow, TupleWindow
 from tidegate.schema import TIME
@@ -33,8 +33,8 @@ PredicateFunction = Callable[[pa.Table, pa.Table], Any]
 """A predicate in Python: the left rows and the right rows, pair by pair, to booleans."""
 
 
-@dataclass(frozen=True)
-class Join:
+@dataclass(frozen=True, eq=False)
+class Join(Logical):
     """The pairs of tuples that are near in time, or in number, and satisfy the predicate.
 
     The predicate is an expression over both sides, a function of their rows, or None for all.
@@ -65,8 +65,8 @@ class Join:
         predicate = canonical(self.predicate, self.names, "ON")
         object.__setattr__(self, "predicate", predicate)
         with suppress(UnknownKernel):
-            types = {f.name: f.type for f in self.schema}
-            if any(stateless(c) for c in self.children):
+            types = types_of(self)
+            if any(c.stateless for c in self.children):
                 bind_predicate(predicate, types, "ON")
             else:
                 bind_after(predicate, types, "ON", predicate=True, remedy=AFTER_STATE)
@@ -91,8 +91,8 @@ class Join:
         return (self.left, self.right)
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        return (EVENT_TIME, *self.side_names(0), *self.side_names(1))
+    def names(self) -> Names:
+        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1)))
 
     def side_names(self, side: int) -> tuple[SideName, ...]:
         """The columns of one side, its event time among them."""
@@ -108,11 +108,6 @@ class Join:
     @property
     def event_names(self) -> frozenset[str]:
         return frozenset({EVENT_TIME})
-
-
-def has_join(node: Node) -> bool:
-    """Whether a join is somewhere in a plan."""
-    return isinstance(node, Join) or any(has_join(c) for c in node.children)
 
 
 def slides(window: str) -> QueryError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -42,6 +43,28 @@ class SideName(str):
         return self.column.plain if isinstance(self.column, SideName) else self.column
 
 
+class Names(tuple[str, ...]):
+    """The columns of a node; which one a name means is found at once, however many there are."""
+
+    def find(self, name: str) -> str | None:
+        """As `find_name`."""
+        if name in self._exact:
+            return name
+        alike = self._alike.get(name.lower(), ())
+        return alike[0] if len(alike) == 1 else None
+
+    @cached_property
+    def _exact(self) -> frozenset[str]:
+        return frozenset(self)
+
+    @cached_property
+    def _alike(self) -> dict[str, list[str]]:
+        alike: dict[str, list[str]] = {}
+        for name in self:
+            alike.setdefault(name.lower(), []).append(name)
+        return alike
+
+
 def column(name: str) -> exp.Column:
     """A plain reference to a column; names are compared as they are, so nothing is quoted here."""
     return exp.Column(this=exp.Identifier(this=name, quoted=False))
@@ -52,8 +75,17 @@ def is_column(expression: exp.Expression, names: Collection[str]) -> bool:
     return isinstance(expression, exp.Column) and expression.name in names
 
 
+def is_plain(expression: exp.Expression) -> bool:
+    """Whether an expression is nothing but the name of a column."""
+    if not isinstance(expression, exp.Column) or not isinstance(expression.this, exp.Identifier):
+        return False
+    return len(expression.parts) == 1
+
+
 def find_name(name: str, names: Sequence[str]) -> str | None:
     """The column meant by a name: the exact one, else the only one that differs in case."""
+    if isinstance(names, Names):
+        return names.find(name)
     if name in names:
         return name
     alike = [n for n in names if n.lower() == name.lower()]
@@ -139,6 +171,8 @@ def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> e
             return column(resolve_qualified(node.table, node.name, names, where))
         return column(resolve(node.name, names, where))
 
+    if isinstance(expression, exp.Column):  # most are nothing else, and there may be thousands
+        return _expression(fix(expression))
     return _expression(expression.copy().transform(fix, copy=False))
 
 
@@ -150,6 +184,8 @@ def substitute(expression: exp.Expression, mapping: Mapping[str, exp.Expression]
             return wrapped(mapping[node.name].copy())
         return node
 
+    if is_plain(expression) and expression.name in mapping:
+        return wrapped(mapping[expression.name].copy())
     return _expression(expression.copy().transform(put, copy=False))
 
 
@@ -173,11 +209,20 @@ def named_text(name: str, expression: exp.Expression) -> str:
 
 def conjuncts(predicate: exp.Expression) -> tuple[exp.Expression, ...]:
     """The conditions that AND joins, in the order they were written."""
-    if isinstance(predicate, exp.Paren):
-        return conjuncts(predicate.this)
-    if isinstance(predicate, exp.And):
-        return conjuncts(predicate.this) + conjuncts(predicate.expression)
-    return (predicate,)
+    return tuple(_expression(part) for part in flattened(predicate, exp.And))
+
+
+def flattened(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """What an operator that may be grouped in any way joins, in order and without parentheses."""
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        while isinstance(part, exp.Paren):
+            part = part.this
+        if isinstance(part, kind):
+            stack += [part.expression, part.this]
+        else:
+            yield part
 
 
 def distinct_names(names: Iterable[str], where: str) -> None:

@@ -22,10 +22,12 @@ from tidegate.errors import QueryError
 from tidegate.query.check import check_type, set_fields, types_of, union_type
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
+from tidegate.query.logical import Logical
 from tidegate.query.name import (
     EVENT_TIME,
     WINDOW,
     NamedExpr,
+    Names,
     canonical,
     column,
     distinct_names,
@@ -40,8 +42,8 @@ from tidegate.query.windowed import Aggregate, Order, Top, aggregate_of
 from tidegate.schema import TIME
 
 
-@dataclass(frozen=True)
-class Input:
+@dataclass(frozen=True, eq=False)
+class Input(Logical):
     """The tuples of one stream, as its sources give them."""
 
     stream: StreamDef
@@ -53,8 +55,8 @@ class Input:
         return ()
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.schema.names)
+    def names(self) -> Names:
+        return Names(self.schema.names)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -80,7 +82,7 @@ class Input:
         return frozenset({self.stream.time} if self.shadowed else {self.stream.time, EVENT_TIME})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Filter(Passthrough):
     """The rows for which the predicate is true; WHERE before a window, HAVING after one."""
 
@@ -97,7 +99,7 @@ class Filter(Passthrough):
         return f"filter {expression_text(self.predicate)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Branch(Passthrough):
     """One output of a split: the rows whose first true condition is `index`, or the rest.
 
@@ -130,8 +132,8 @@ class Branch(Passthrough):
         return reduce(lambda left, right: exp.And(this=left, expression=right), parts)
 
 
-@dataclass(frozen=True)
-class Project:
+@dataclass(frozen=True, eq=False)
+class Project(Logical):
     """Named expressions over the child's columns; the implicit columns stay by themselves."""
 
     child: Node
@@ -158,13 +160,13 @@ class Project:
     def children(self) -> tuple[Node, ...]:
         return (self.child,)
 
-    @property
+    @cached_property
     def windowed(self) -> bool:
         return self.child.windowed
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*self.implicit, *(n for n, _ in self.columns))
+    @cached_property
+    def names(self) -> Names:
+        return Names((*self.implicit, *(n for n, _ in self.columns)))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -172,14 +174,14 @@ class Project:
         named = [pa.field(n, bind(e, types, "SELECT").type) for n, e in self.columns]
         return pa.schema([*(pa.field(n, TIME) for n in self.implicit), *named])
 
-    @property
+    @cached_property
     def event_names(self) -> frozenset[str]:
         held = self.child.event_names
         return frozenset({EVENT_TIME, *(n for n, e in self.columns if is_column(e, held))})
 
 
-@dataclass(frozen=True)
-class Union:
+@dataclass(frozen=True, eq=False)
+class Union(Logical):
     """The tuples of several streams, columns matched by position and named as in the first.
 
     Rows of windows are tuples like others: each at its event time, without its window.
@@ -218,17 +220,16 @@ class Union:
     def children(self) -> tuple[Node, ...]:
         return self.inputs
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (EVENT_TIME, *data_names(self.inputs[0]))
+    @cached_property
+    def names(self) -> Names:
+        return Names((EVENT_TIME, *data_names(self.inputs[0])))
 
     @cached_property
     def schema(self) -> pa.Schema:
-        fields = [pa.field(EVENT_TIME, TIME)]
-        for i, name in enumerate(data_names(self.inputs[0])):
-            types = [types_of(c)[data_names(c)[i]] for c in self.inputs]
-            fields.append(pa.field(name, union_type(types, name)))
-        return pa.schema(fields)
+        sides = [[types_of(c)[n] for n in data_names(c)] for c in self.inputs]
+        named = zip(data_names(self.inputs[0]), zip(*sides, strict=True), strict=True)
+        fields = [pa.field(name, union_type(types, name)) for name, types in named]
+        return pa.schema([pa.field(EVENT_TIME, TIME), *fields])
 
     @property
     def event_names(self) -> frozenset[str]:

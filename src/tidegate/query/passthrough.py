@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+from tidegate.query.logical import Logical
 
 if TYPE_CHECKING:
     from tidegate.query.node import Node
 
 
-class Passthrough:
+class Passthrough(Logical):
     """The part of a node whose rows have the columns of its child."""
 
     child: Node
@@ -20,18 +23,18 @@ class Passthrough:
     def children(self) -> tuple[Node, ...]:
         return (self.child,)
 
-    @property
+    @cached_property
     def windowed(self) -> bool:
         return self.child.windowed
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return self.child.names
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         return self.child.schema
 
-    @property
+    @cached_property
     def event_names(self) -> frozenset[str]:
         return self.child.event_names

@@ -27,6 +27,7 @@ from tidegate.operate.process.definition import (
 )
 from tidegate.operate.process.definition import Process as UserProcess
 from tidegate.query.check import key_type
+from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, distinct_names, resolve
 from tidegate.query.sqltype import sql_type
 from tidegate.query.typing import UnknownKernel
@@ -42,8 +43,8 @@ Output = tuple[tuple[str, pa.DataType], ...]
 _KEY = "key"
 
 
-@dataclass(frozen=True)
-class Process:
+@dataclass(frozen=True, eq=False)
+class Process(Logical):
     """What the objects of a class make of the tuples of the child, one object per bucket.
 
     `keys` are the columns whose values say which buckets a tuple goes to, a function of the tuples

@@ -26,8 +26,9 @@ from tidegate.query.coercion import (
     number,
 )
 from tidegate.query.form import ALIASES, call_of
-from tidegate.query.function import FUNCTIONS, is_null
+from tidegate.query.function import ANY_NUMBER, FUNCTIONS, is_null
 from tidegate.query.interval import CalendarInterval, read_interval
+from tidegate.query.name import flattened
 from tidegate.query.numeric import bits
 from tidegate.query.sqltype import sql_type
 from tidegate.query.textual import ilike, like
@@ -98,19 +99,33 @@ class _Binder:
         return bound
 
     def bind(self, node: exp.Expr) -> Expr:
-        value = self.operand(node)
-        if isinstance(value, CalendarInterval):
-            return value.span(self.where)
-        return value
+        return self._value(self.operand(node))
 
     def operand(self, node: exp.Expr) -> Expr | CalendarInterval:
-        """A node as an expression, or as a constant interval, which is not a value by itself."""
+        """A node as an expression, or as a constant interval, which is not a value by itself.
+
+        A chain of operators leans to the left as deep as it is long, so it is gone up in a loop.
+        """
+        chain: list[exp.Binary] = []
+        while isinstance(node, exp.Paren | exp.Alias) or type(node) in _CHAINED:
+            if isinstance(node, exp.Binary):
+                chain.append(node)
+            node = node.this
+        value = self._single(node)
+        for link in reversed(chain):
+            right = self.operand(link.expression)
+            if isinstance(link, exp.Add | exp.Sub):
+                value = self._sum(link, value, right)
+            else:
+                value = _CHAINED[type(link)](self, link, self._value(value), self._value(right))
+        return value
+
+    def _value(self, operand: Expr | CalendarInterval) -> Expr:
+        return operand.span(self.where) if isinstance(operand, CalendarInterval) else operand
+
+    def _single(self, node: exp.Expr) -> Expr | CalendarInterval:
         if isinstance(node, exp.Interval):
             return read_interval(node, self.where)
-        if isinstance(node, exp.Paren | exp.Alias):
-            return self.operand(node.this)
-        if isinstance(node, exp.Add | exp.Sub):
-            return self._sum(node)
         kind = type(node)
         if kind in _HANDLERS:
             return _HANDLERS[kind](self, node)
@@ -119,8 +134,9 @@ class _Binder:
             return self._function(node, *call)
         raise self._unknown(node, node.sql_name() if isinstance(node, exp.Func) else node.key)
 
-    def _sum(self, node: exp.Binary) -> Expr | CalendarInterval:
-        left, right = self.operand(node.this), self.operand(node.expression)
+    def _sum(
+        self, node: exp.Binary, left: Expr | CalendarInterval, right: Expr | CalendarInterval
+    ) -> Expr | CalendarInterval:
         if isinstance(right, CalendarInterval) and isinstance(node, exp.Sub):
             right = CalendarInterval(-right.months, -right.micros, right.days_only)
         if isinstance(left, CalendarInterval) and isinstance(right, CalendarInterval):
@@ -138,17 +154,14 @@ class _Binder:
                     "subtract", left.span(self.where), right, self.where, (False, False)
                 )
             return operator.shift(right, left, self.where)
-        return self._arithmetic_of(node, left, right)
+        return self._arithmetic(node, left, right)
 
-    def _arithmetic(self, node: exp.Binary) -> Expr:
-        return self._arithmetic_of(node, self.bind(node.this), self.bind(node.expression))
-
-    def _arithmetic_of(self, node: exp.Binary, left: Expr, right: Expr) -> Expr:
+    def _arithmetic(self, node: exp.Binary, left: Expr, right: Expr) -> Expr:
         written = (_is_written(node.this), _is_written(node.expression))
         return operator.arithmetic(_ARITHMETIC[type(node)], left, right, self.where, written)
 
-    def _div(self, node: exp.IntDiv) -> Expr:
-        return operator.int_divide(self.bind(node.this), self.bind(node.expression), self.where)
+    def _div(self, _: exp.Binary, left: Expr, right: Expr) -> Expr:
+        return operator.int_divide(left, right, self.where)
 
     def _negation(self, node: exp.Neg) -> Expr:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
@@ -206,7 +219,7 @@ class _Binder:
     def _connective(self, node: exp.Connector) -> Expr:
         """AND and OR; a long chain becomes a shallow tree in the same order."""
         op = "and" if isinstance(node, exp.And) else "or"
-        sides = [self.bind(side) for side in node.flatten()]
+        sides = [self.bind(side) for side in flattened(node, type(node))]
         while len(sides) > 1:
             pairs = zip(sides[::2], sides[1::2], strict=False)
             odd = sides[-1:] if len(sides) % 2 else []
@@ -241,9 +254,8 @@ class _Binder:
             raise self._unknown(node, "to_date with a format")
         return cast(self.bind(node.this), pa.date32(), self.where)
 
-    def _bits(self, node: exp.Binary) -> Expr:
-        sides = [self.bind(node.this), self.bind(node.expression)]
-        return bits(_BITS[type(node)])(sides, self.where)
+    def _bits(self, node: exp.Binary, left: Expr, right: Expr) -> Expr:
+        return bits(_BITS[type(node)])([left, right], self.where)
 
     def _bit_not(self, node: exp.BitwiseNot) -> Expr:
         return bits("bit_not")([self.bind(node.this)], self.where)
@@ -252,7 +264,7 @@ class _Binder:
         return Literal(str(node.this), STRING) if node.is_string else literal_number(str(node.this))
 
     def _pipes(self, node: exp.DPipe) -> Expr:
-        parts = [self.bind(part) for part in node.flatten()]
+        parts = [self.bind(part) for part in flattened(node, exp.DPipe)]
         return FUNCTIONS["concat"].build(parts, self.where)
 
     def _function(self, node: exp.Expr, name: str, nodes: list[exp.Expr]) -> Expr:
@@ -264,7 +276,7 @@ class _Binder:
                 raise self._unknown(node, f"{name} with digits")
             counts = str(function.least)
             if function.most != function.least:
-                counts += f" to {function.most}" if function.most < 1000 else " or more"
+                counts += f" to {function.most}" if function.most < ANY_NUMBER else " or more"
             requirement = f"{name.upper()} must have {counts} argument(s)"
             raise QueryError(self.where, requirement, str(len(nodes)))
         return function.build([self.bind(n) for n in nodes], self.where)
@@ -357,16 +369,19 @@ def _is_written(node: exp.Expr) -> bool:
     return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)
 
 
+_CHAINED: dict[type[exp.Expr], Callable[..., Expr]] = {
+    **dict.fromkeys(_ARITHMETIC, _Binder._arithmetic),
+    exp.IntDiv: _Binder._div,
+    **dict.fromkeys(_BITS, _Binder._bits),
+}
+"""Operators that are often written in long chains: given the node and both sides, bound."""
+
 _HANDLERS: dict[type[exp.Expr], Callable[..., Expr]] = {
     exp.Column: _Binder._column,
     exp.Dot: _Binder._dot,
     exp.Literal: _Binder._literal,
     exp.Boolean: lambda _, node: Literal(bool(node.this), BOOL),
     exp.Null: lambda _, node: Literal(None, NULL),
-    exp.Mul: _Binder._arithmetic,
-    exp.Div: _Binder._arithmetic,
-    exp.Mod: _Binder._arithmetic,
-    exp.IntDiv: _Binder._div,
     exp.Neg: _Binder._negation,
     **dict.fromkeys(_COMPARISON, _Binder._comparison),
     exp.NullSafeNEQ: _Binder._distinct,
@@ -384,7 +399,6 @@ _HANDLERS: dict[type[exp.Expr], Callable[..., Expr]] = {
     exp.Cast: _Binder._cast,
     exp.TryCast: _Binder._cast,
     exp.TsOrDsToDate: _Binder._to_date,
-    **dict.fromkeys(_BITS, _Binder._bits),
     exp.BitwiseNot: _Binder._bit_not,
     exp.DPipe: _Binder._pipes,
 }

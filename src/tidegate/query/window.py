@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from tidegate.duration import duration_text, rows_text, window_text
 from tidegate.errors import QueryError, near
-from tidegate.microsecond import MICROSECOND, SECOND_US, UNITS_US
+from tidegate.microsecond import LONGEST_US, MICROSECOND, SECOND_US, UNITS_US
 
 _SHORT = {
     "us": "microsecond",
@@ -44,15 +44,15 @@ def unit_us(unit: str, where: str) -> int:
 def scaled_us(amount: Decimal, unit: int, where: str) -> int:
     """An amount of a unit as whole microseconds; a fraction of a microsecond is refused."""
     us = amount * unit
-    if not us.is_finite() or us != us.to_integral_value() or abs(us) >= 2**62:
+    if not us.is_finite() or us != us.to_integral_value():
         raise QueryError(where, "a duration must be a whole number of microseconds", f"{us}")
-    return int(us)
+    return _bounded(int(us), where)
 
 
 def duration_us(value: Duration, where: str = "duration") -> int:
     """Microseconds in "15 minutes", "1 hour 30 minutes", "500ms", a timedelta or seconds."""
     if isinstance(value, timedelta):
-        return value // MICROSECOND
+        return _bounded(value // MICROSECOND, where)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QueryError(where, "a duration must be text, a timedelta or seconds", repr(value))
     if not isinstance(value, str):
@@ -68,7 +68,14 @@ def duration_us(value: Duration, where: str = "duration") -> int:
             repr(value),
             'Write for example "15 minutes" or "500 ms".',
         )
-    return total
+    return _bounded(total, where)
+
+
+def _bounded(us: int, where: str) -> int:
+    """Refuse what is so long that event times and durations could not be added in 64 bits."""
+    if abs(us) > LONGEST_US:
+        raise QueryError(where, "a duration must not exceed 10,000 years", duration_text(us))
+    return us
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import check_type, key_type, set_fields, types_of
+from tidegate.query.logical import Logical
 from tidegate.query.name import (
     WINDOW,
     NamedExpr,
+    Names,
     canonical,
     distinct_names,
     expression_text,
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from tidegate.query.node import Node
 
 
-@dataclass(frozen=True)
-class Aggregate:
+@dataclass(frozen=True, eq=False)
+class Aggregate(Logical):
     """One row per window and group that has tuples: window_start, window_end, keys, aggregates.
 
     The ends of a window of tuples are the times of its oldest and of its newest tuple.
@@ -70,9 +72,9 @@ class Aggregate:
     def children(self) -> tuple[Node, ...]:
         return (self.child,)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*WINDOW, *(n for n, _ in self.keys), *(n for n, _ in self.aggregates))
+    @cached_property
+    def names(self) -> Names:
+        return Names((*WINDOW, *(n for n, _ in self.keys), *(n for n, _ in self.aggregates)))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -115,7 +117,7 @@ class Order:
         return f"{expression_text(self.expression)}{way}{nulls}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Top(Passthrough):
     """The rows of each window in this order, at most `limit` of them; ties in order of the key."""
 

@@ -10,7 +10,7 @@ from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import Plan
-from tidegate.query.join import has_join
+from tidegate.query.graph import has_join
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
 from tidegate.session.place import Place
@@ -36,7 +36,12 @@ def plan_for(
         raise OptionError(
             option, "is for joins", f"{value} for a query without one", "Leave it out."
         )
-    choices = Choices(join, first_rows(connectors or {}), partitioner_of(options.partitioner))
+    choices = Choices(
+        join=join,
+        rows=first_rows(connectors or {}),
+        partitioner=partitioner_of(options.partitioner),
+        max_windows=options.max_windows,
+    )
     if not place.on_spark:
         return lower(outputs, None, choices, options.strategy)
 

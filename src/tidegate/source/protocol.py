@@ -84,8 +84,9 @@ class Source(Protocol):
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         """Event times of known positions in microseconds UTC, and which of them are valid.
 
-        Invalid (and 0) where the time is NULL or cannot be read. Only the time column is looked
-        at: a row that is unreadable for another column still has its time here.
+        Invalid where the time is NULL, cannot be read or is out of range (`schema.event_times`).
+        Only the time column is looked at: a row that is unreadable for another column still has
+        its time here.
         """
 
     def reader(self, start: int, stop: int) -> Reader:
@@ -128,8 +129,9 @@ class Connector(Protocol):
 
 def check_columns(columns: Sequence[str], schema: pa.Schema, where: str) -> None:
     """Refuse names that the schema does not have."""
+    known = set(schema.names)
     for name in columns:
-        if name not in schema.names:
+        if name not in known:
             raise SourceError(
                 where,
                 "columns to read must be there",

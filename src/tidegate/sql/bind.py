@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.nesting import nested
 from tidegate.query.name import NamedExpr, canonical, column, spark_name
 from tidegate.query.node import (
     Aggregate,
@@ -47,6 +49,7 @@ from tidegate.sql.script import (
     read_window,
 )
 from tidegate.sql.syntax import QueryWith, StreamWindow
+from tidegate.sql.union import sides_of
 
 __all__ = ["Create", "Script", "bind", "read_script"]
 
@@ -65,6 +68,7 @@ _CLAUSES = {
 }
 
 
+@nested
 def bind(script: Script, streams: Mapping[str, StreamDef | Node]) -> tuple[Output, ...]:
     """The logical plans of a script's outputs over these streams, checked.
 
@@ -113,18 +117,8 @@ class _Binder:
         return binder
 
     def _union(self, tree: exp.SetOperation) -> Union:
-        name = type(tree).__name__.upper()
-        if not isinstance(tree, exp.Union) or tree.args.get("distinct"):
-            raise QueryError(
-                name,
-                "only UNION ALL is possible on an unbounded stream",
-                name,
-                "Write UNION ALL.",
-            )
-        if tree.args.get("by_name"):
-            raise QueryError("UNION ALL", "BY NAME is not supported")
         inputs: list[Node] = []
-        for side in (tree.this, tree.expression):
+        for side in sides_of(tree):
             node = self.query(side)
             inputs.extend(node.inputs if isinstance(node, Union) else (node,))
         return Union(tuple(inputs))
@@ -182,12 +176,11 @@ class _Binder:
     def _relation(self, tree: exp.Expression) -> Relation:
         if isinstance(tree, StreamWindow):
             return replace(self._relation(tree.this), window=read_window(tree))
-        text = tree.sql(dialect="tidegate", comments=False)
+        text = _short_text(tree)
         alias = tree.alias or None
         _refuse_modifiers(tree, text)
         if isinstance(tree, exp.Subquery):
-            short = text if len(text) < 40 else "(...)"
-            return Relation(self.query(tree.this), alias, None, short)
+            return Relation(self.query(tree.this), alias, None, text)
         if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
             raise QueryError("FROM", "must name a stream or hold a subquery", text)
         name = ".".join(p.name for p in tree.parts)
@@ -196,6 +189,13 @@ class _Binder:
             inner = replace(self, named=hidden).query(self.named[name.lower()])
             return Relation(inner, alias or name, None, text)
         return Relation(self.catalog.node(name), alias or name, None, text)
+
+
+def _short_text(tree: exp.Expression) -> str:
+    """A relation for messages; a subquery that is long is not written out."""
+    parts = sum(1 for _ in islice(tree.walk(), 40)) if isinstance(tree, exp.Subquery) else 0
+    text = "(...)" if parts == 40 else tree.sql(dialect="tidegate", comments=False)
+    return text if parts == 0 or len(text) < 40 else "(...)"
 
 
 def _aggregate(

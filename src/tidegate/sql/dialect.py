@@ -14,6 +14,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
 from tidegate.errors import QueryError
+from tidegate.nesting import nested
 from tidegate.operate.aggregate.registry import TABLE
 from tidegate.query.window import duration_us, unit_us
 from tidegate.sql.slip import STATEMENTS, refuse_slips
@@ -352,6 +353,7 @@ class Tidegate(Spark):
     Generator = TidegateGenerator
 
 
+@nested
 def parse(text: str) -> list[exp.Expression]:
     """The statements of a script, without the empty ones; mistakes are one-line QueryErrors."""
     try:
@@ -366,8 +368,6 @@ def parse(text: str) -> list[exp.Expression]:
         raise _parse_mistake(error) from None
     except TokenError as error:
         raise _token_mistake(error, text) from None
-    except RecursionError:
-        raise QueryError("SQL", "expressions must be nested less deeply") from None
 
 
 def _parse_mistake(error: ParseError) -> QueryError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, count
 
 from sqlglot import exp
 
@@ -26,12 +28,16 @@ class Grouping:
     """The keys and the aggregate calls found so far, and how expressions are said in them.
 
     `items` are the named expressions of the select list over the columns `names` of the child.
+    There may be thousands of them, so what is equal to what is looked up and not searched for.
     """
 
     names: tuple[str, ...]
     items: tuple[NamedExpr, ...]
     keys: list[NamedExpr] = field(default_factory=list)
     calls: list[tuple[str, AggregateCall]] = field(default_factory=list)
+    _key_names: dict[exp.Expression, str] = field(default_factory=dict)
+    _call_names: dict[AggregateCall, str] = field(default_factory=dict)
+    _taken: set[str] = field(default_factory=lambda: set(WINDOW))
 
     def add_keys(self, group: exp.Group | None) -> None:
         """Take the keys of GROUP BY: columns first, then aliases, ordinals and expressions."""
@@ -44,8 +50,10 @@ class Grouping:
             if isinstance(written, exp.Rollup | exp.Cube | exp.GroupingSets):
                 raise QueryError("GROUP BY", f"{written.key.upper()} is not supported")
             key = self._key(written)
-            if key is not None and all(key != k for _, k in self.keys):
-                self.keys.append((self._free(self._item_name(key) or spark_name(key)), key))
+            if key is not None and key not in self._key_names:
+                name = self._free(self._item_names.get(key) or spark_name(key))
+                self._key_names[key] = name
+                self.keys.append((name, key))
 
     def rewrite(self, expression: exp.Expression, where: str) -> exp.Expression:
         """The same over the columns of the Aggregate node; new aggregates are added to it."""
@@ -53,7 +61,7 @@ class Grouping:
         def put(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and self._of_window(node):
                 return column(node.name.lower())
-            key = next((n for n, k in self.keys if k == unwrapped(node)), None)
+            key = self._key_names.get(unwrapped(node)) if self.keys else None
             if key is not None:
                 return column(key)
             if is_aggregate(node) and isinstance(node, exp.Expression):
@@ -81,7 +89,7 @@ class Grouping:
         for node in list(root.find_all(exp.Column)):
             if inside_aggregate(node):
                 continue
-            if columns_first and any(k == node for _, k in self.keys):
+            if columns_first and node in self._key_names:
                 continue
             alias = find_name(node.name, aliases)
             if alias is not None:
@@ -122,12 +130,10 @@ class Grouping:
     def _call(self, node: exp.Expression) -> str:
         call = read_aggregate(node)
         call = call.over([canonical(a, self.names, aggregate_name(node)) for a in call.arguments])
-        for name, known in self.calls:
-            if known == call:
-                return name
-        name = self._free(self._item_name(node), spark_name(node))
-        self.calls.append((name, call))
-        return name
+        if call not in self._call_names:
+            self._call_names[call] = self._free(self._item_names.get(node), spark_name(node))
+            self.calls.append((self._call_names[call], call))
+        return self._call_names[call]
 
     def _of_window(self, node: exp.Column) -> bool:
         """Whether a column is of the window that is being made, not one of FROM."""
@@ -155,22 +161,18 @@ class Grouping:
             if inner not in grouped and not inside_aggregate(inner):
                 raise unknown_aggregate(node.name.upper(), where)
 
-    def _item_name(self, expression: exp.Expression) -> str | None:
-        return next((n for n, e in self.items if unwrapped(e) == expression), None)
+    @cached_property
+    def _item_names(self) -> dict[exp.Expression, str]:
+        """The first name that each expression of the select list has."""
+        return {unwrapped(e): n for n, e in reversed(self.items)}
 
     def _free(self, *wanted: str | None) -> str:
-        taken = {n.lower() for n in (*WINDOW, *self._held())}
+        """The first of these names that is free, or the last one with a number; now it is taken."""
         names = [n for n in wanted if n is not None]
-        for name in names:
-            if name.lower() not in taken:
-                return name
-        suffix = 1
-        while f"{names[-1]}_{suffix}".lower() in taken:
-            suffix += 1
-        return f"{names[-1]}_{suffix}"
-
-    def _held(self) -> list[str]:
-        return [*(n for n, _ in self.keys), *(n for n, _ in self.calls)]
+        numbered = (f"{names[-1]}_{number}" for number in count(1))
+        name = next(n for n in chain(names, numbered) if n.lower() not in self._taken)
+        self._taken.add(name.lower())
+        return name
 
 
 def ordinal(number: exp.Literal, items: Sequence[NamedExpr], where: str) -> exp.Expression:

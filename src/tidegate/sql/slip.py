@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import Token, TokenType
 
 from tidegate.errors import QueryError, likely
+from tidegate.nesting import MOST_NESTED, REMEDY, REQUIREMENT
 
 STATEMENTS = "expected CREATE STREAM, INSERT INTO or SELECT"
 _CURLY = "‘’‚“”„´"
@@ -24,11 +25,15 @@ _CLAUSES = {
 _STREAMS = (TokenType.FROM, TokenType.JOIN)
 _MEASURES = (TokenType.RANGE, TokenType.ROWS)
 _AMOUNTS = (TokenType.NUMBER, TokenType.STRING)
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END)
+_SIGNS = (TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.PLUS)
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 
 
 def refuse_slips(tokens: Sequence[Token]) -> None:
     """Say where a quote is curly, a statement begins with no known word, or a window is astray."""
+    _refuse_depth(tokens)
     clauses: list[TokenType | None] = [None]  # of the statement, then of each open bracket
     bracketed = False
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None]):
@@ -49,6 +54,22 @@ def refuse_slips(tokens: Sequence[Token]) -> None:
         elif kind in _MEASURES and after is not None and after.token_type in _AMOUNTS:
             inside = next((c for c in reversed(clauses) if c), None)
             _check_window(token, inside in _STREAMS, bracketed, after)
+
+
+def _refuse_depth(tokens: Sequence[Token]) -> None:
+    """Refuse what is nested so deeply that the parser would not come back from it."""
+    depth = signs = 0
+    for token in tokens:
+        kind = token.token_type
+        signs = signs + 1 if kind in _SIGNS else 0
+        if kind in _OPENING:
+            depth += 1
+        elif kind in _CLOSING:
+            depth -= 1
+        elif kind is TokenType.SEMICOLON:
+            depth = 0
+        if depth + signs > MOST_NESTED:
+            raise _at(token, REQUIREMENT, REMEDY)
 
 
 def _check_first(token: Token) -> None:

@@ -225,7 +225,7 @@ def test_many_windows_are_expanded_in_steps(monkeypatch: pytest.MonkeyPatch) -> 
     spec, rows = measured(5000, 4)
     panes = fold(spec, rows, by_hash(4))
     whole = close(spec, panes, MIN_US, MAX_US)
-    monkeypatch.setattr("tidegate.operate.aggregate.pane._EXPANSION_LIMIT", 50)
+    monkeypatch.setattr("tidegate.operate.aggregate.closing._EXPANSION_LIMIT", 50)
     stepped = close(spec, panes, MIN_US, MAX_US)
     assert stepped["window_end"].num_chunks > 5
     assert stepped.combine_chunks().equals(whole.combine_chunks())

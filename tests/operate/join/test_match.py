@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,24 @@ from tidegate.operate.join.match import (
     BUCKET,
     RANK,
     Held,
-    News,
     arranged,
     ints,
     match,
 )
 from tidegate.operate.join.match import places as places_of
-from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN, Extent, Interval, JoinSpec, Side
+from tidegate.operate.join.search import News
+from tidegate.operate.join.spec import (
+    BAND,
+    EQUAL,
+    HASH,
+    SCAN,
+    UNION,
+    Extent,
+    Interval,
+    JoinSpec,
+    Probe,
+    Side,
+)
 
 DOUBLE, LONG, BOOL = pa.float64(), pa.int64(), pa.bool_()
 L0, L1, R0, R1 = (Column(n, t) for n, t in zip(("l0", "l1", "r0", "r1"), (DOUBLE, LONG) * 2))
@@ -45,6 +56,34 @@ IS_NEAR = Call(
 IS_SAME = Call("eq", (L1, R1), BOOL)
 
 
+SAFE = Call("null_safe_eq", (L1, R1), BOOL)
+NULL_SAFE = replace(SAME, text="safe", null_safe=True)
+NEXT = Call(
+    "subtract",
+    (Call("add", (R1, Literal(2**63 - 2, LONG)), LONG), Literal(2**63 - 3, LONG)),
+    LONG,
+)
+"""One more; it overflows for 2, whose pairs are left to a predicate that does not look at it."""
+IS_NEXT = Call(
+    "case",
+    (
+        Call("lt", (R1, Literal(2, LONG)), BOOL),
+        Call("eq", (L1, NEXT), BOOL),
+        Literal(False, BOOL),
+    ),
+    BOOL,
+)
+ONE_MORE = Interval(EQUAL, "next", L1, None, None, NEXT, None, None)
+
+
+def is_next(left: Row, right: Row) -> bool:
+    return left[2] is not None and right[2] in (0, 1) and left[2] == right[2] + 1
+
+
+def safe(left: Row, right: Row) -> bool:
+    return left[2] == right[2]
+
+
 def near(left: Row, right: Row) -> bool:
     return left[1] is not None and right[1] is not None and abs(left[1] - right[1]) <= 2
 
@@ -59,14 +98,26 @@ class Query:
     intervals: tuple[Interval, ...]
     plain: Callable[[Row, Row], bool]
 
-    def spec(self, method: int | None, left: Extent, right: Extent) -> JoinSpec:
+    branches: tuple[Probe, ...] = ()
+
+    @property
+    def specs(self) -> list[int | str | None]:
+        """Every way to find the pairs: by an interval, by none, by the branches."""
+        union = [UNION] if self.branches else []
+        return [None, *range(len(self.intervals)), *union]
+
+    def spec(self, method: int | str | None, left: Extent, right: Extent) -> JoinSpec:
         name = SCAN
-        if method is not None:
+        if isinstance(method, int):
             name = BAND if self.intervals[method].kind == BAND else HASH
         sides = [
             Side(((f"{c}0", DOUBLE), (f"{c}1", LONG)), e) for c, e in (("l", left), ("r", right))
         ]
-        return JoinSpec(*sides, self.predicate, None, self.intervals, name, method)
+        if method == UNION:
+            branches = self.branches
+            return JoinSpec(*sides, self.predicate, None, (), UNION, None, branches)
+        index = method if isinstance(method, int) else None
+        return JoinSpec(*sides, self.predicate, None, self.intervals, name, index)
 
 
 QUERIES = [
@@ -75,7 +126,21 @@ QUERIES = [
     Query((IS_NEAR, IS_SAME), (NEAR, SAME), lambda a, b: near(a, b) and same(a, b)),
     Query((IS_NEAR, IS_SAME), (), lambda a, b: near(a, b) and same(a, b)),
     Query((), (), lambda a, b: True),
+    Query((SAFE,), (NULL_SAFE,), safe),
+    Query(
+        (Call("or", (IS_NEAR, Call("or", (IS_SAME, SAFE), BOOL)), BOOL),),
+        (),
+        lambda a, b: near(a, b) or safe(a, b),
+        (Probe((NEAR,), 0), Probe((SAME,), 0), Probe((NULL_SAFE,), 0)),
+    ),
+    Query(
+        (Call("or", (Call("and", (IS_SAME, IS_NEAR), BOOL), IS_NEXT), BOOL),),
+        (),
+        lambda a, b: (same(a, b) and near(a, b)) or is_next(a, b),
+        (Probe((SAME, NEAR), 0), Probe((ONE_MORE,), 0), Probe((NEAR, SAME), 0)),
+    ),
 ]
+NAMES = ("near", "same", "both", "no interval", "all", "null-safe", "any", "a guarded overflow")
 rows = st.lists(
     st.tuples(
         st.integers(0, 30),
@@ -134,7 +199,7 @@ def plain(
     return sorted(pairs), compared
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=["near", "same", "both", "no interval", "all"])
+@pytest.mark.parametrize("query", QUERIES, ids=NAMES)
 @given(
     left=rows,
     right=rows,
@@ -151,7 +216,7 @@ def test_all_methods_equal_a_nested_loop(
     instances: int,
 ) -> None:
     expected = plain(query, left, right, windows)
-    for method in (None, *range(len(query.intervals))):
+    for method in query.specs:
         spec = query.spec(method, *windows)
         assert batches(spec, [table(0, left), table(1, right)], cuts, instances) == expected
 

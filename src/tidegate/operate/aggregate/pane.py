@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import QueryError
+from tidegate.operate.aggregate.closing import Panes, closed
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.group import (
     Rank,
@@ -29,7 +29,7 @@ from tidegate.operate.kernels.group import (
     stable_order,
 )
 from tidegate.operate.kernels.order import Ints, canonical, flat, integers, is_ordered
-from tidegate.operate.kernels.window import Cover, expand, spans
+from tidegate.operate.kernels.window import Cover
 from tidegate.route.partitioner import Router
 from tidegate.schema import TIME, type_name
 
@@ -48,9 +48,6 @@ __all__ = [
 
 PART = "part"
 _WINDOW = (("window_start", TIME), ("window_end", TIME))
-
-_EXPANSION_LIMIT = 4_000_000
-"""How many pane rows and list values one step of `close` may copy into windows."""
 
 
 @dataclass(frozen=True)
@@ -200,23 +197,24 @@ def _closed(
     low, high = cover.bounds(pane, first, last)
     used = np.flatnonzero(high >= low)
     used = used[np.argsort(pane[used], kind="stable")]
-    panes, low, high = panes.take(pa.array(used)), low[used], high[used]
+    panes = panes.take(pa.array(used))
     names = [name for name, _ in spec.keys] + ["bucket"] * partly
     keys = [canonical(flat(panes.column(name))) for name in names]
     by_key = dense(pack([rank(key) for key in keys], panes.num_rows))
     heads = [key.take(pa.array(by_key.rows)) for key in keys]
-    states = [[flat(panes.column(name)) for name, _ in f.state] for f in spec.functions]
+    held = Panes(
+        pane=pane[used],
+        by_key=by_key,
+        low=low[used],
+        high=high[used],
+        functions=spec.functions,
+        states=[[flat(panes.column(name)) for name, _ in f.state] for f in spec.functions],
+    )
     steps = []
-    for span in spans(low, high, _weights(states, len(low)), _EXPANSION_LIMIT):
-        row, window = expand(np.maximum(low, span[0]), np.minimum(high, span[1]))
-        key = Rank(by_key.codes[row], by_key.n)
-        groups = dense(pack([rank_integers(window), key], len(row)))
-        start = window[groups.rows] * spec.slide_us
+    for part in closed(held, cover, partly):
+        start = part.window * spec.slide_us
         columns = [pa.array(start).view(TIME), pa.array(start + spec.range_us).view(TIME)]
-        columns += _take(heads, key.codes[groups.rows])
-        for function, held in zip(spec.functions, states, strict=True):
-            merged = function.family.merge(groups, _take(held, row))
-            columns += merged if partly else [function.family.finish(merged)]
+        columns += [*_take(heads, part.key), *part.columns]
         steps.append(pa.Table.from_arrays(columns, schema=schema))
     return pa.concat_tables(steps) if steps else schema.empty_table()
 
@@ -244,17 +242,3 @@ def _input(rows: pa.Table, name: str) -> pa.Array:
 def _take(columns: Sequence[pa.Array], rows: Ints) -> list[pa.Array]:
     picked = pa.array(rows)
     return [column.take(picked) for column in columns]
-
-
-def _weights(states: Sequence[Sequence[pa.Array]], rows: int) -> Ints:
-    """What copying each pane row into one window costs: itself, the values in its lists, sketches.
-
-    The unit is about eight bytes.
-    """
-    weights = np.ones(rows, np.int64)
-    for column in (column for columns in states for column in columns):
-        if pa.types.is_list(column.type):
-            weights += pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-        elif pa.types.is_large_binary(column.type):
-            weights += pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False) // 8
-    return weights

@@ -18,14 +18,14 @@ from tidegate.operate.join.match import (
     BUCKET,
     RANK,
     Held,
-    News,
     Pairs,
     arranged,
     match,
     places,
     total_order,
 )
-from tidegate.operate.join.spec import EQUAL, HASH, LEFT, Extent, JoinSpec
+from tidegate.operate.join.search import News
+from tidegate.operate.join.spec import LEFT, Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
 from tidegate.operate.join.state import SIDES, SideKeeper
 from tidegate.operate.kernels.expression import evaluate
@@ -154,12 +154,11 @@ class StreamJoin(Operator):
     def details(self, texts: Mapping[str, str]) -> list[str]:
         spec = self.spec
         lines = [f"method: {self.reasons[0]}"]
-        probed: list[str] = []
-        if spec.method == HASH:
-            probed = [i.text for i in spec.intervals if i.kind == EQUAL]
-        elif spec.index is not None:
-            probed = [spec.intervals[spec.index].text]
+        probed = [i.text for i in spec.probe.indexed]
         lines += [f"index: {text}" for text in probed]
+        for number, branch in enumerate(spec.branches):
+            index = " AND ".join(i.text for i in branch.indexed)
+            lines.append(f"index of branch {number + 1}: {index}")
         lines += [f"then: {text}" for text in self.conjuncts if not self._is_among(text, probed)]
         if spec.function is not None:
             lines.append(f"then: the function {qualified_name(spec.function.call)}")
@@ -235,12 +234,12 @@ class StreamJoin(Operator):
         if keeper.order == RANK:
             table = table.append_column(RANK, pa.array(news.ranks))
         horizon = keeper.horizon(work.frontier_us, news.before + table.num_rows)
-        column = table.column(keeper.order).to_numpy()
-        table = table.filter(pa.array(own & (column >= horizon.needed)))
-        if not table.num_rows:
+        kept = own & (table.column(keeper.order).to_numpy() >= horizon.needed)
+        if not kept.any():
             return ()
         name = f"{work.name}-{SIDES[side]}"
-        table = arranged(self.spec, side, table.combine_chunks())
+        key = None if self.spec.in_time_order else news.key(self.spec.probe, side)[kept]
+        table = arranged(self.spec, side, table.filter(pa.array(kept)).combine_chunks(), key)
         return (write_segment(work.store, name, table, keeper.order, keeper.way, grouped=False),)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.descent import Step, descend
 from tidegate.errors import TaskError
-from tidegate.expression.tree import Call, Column, Expr, Literal, describe
+from tidegate.expression.tree import Call, Column, Expr, Literal, describe, shared_calls
 from tidegate.operate.kernels import (
     arithmetic,
     cast,
@@ -51,7 +52,8 @@ def evaluate(expr: Expr, table: pa.Table) -> pa.Array:
     """
     if not table.num_rows:
         return pa.array([], expr.type)
-    return _Rows(table.num_rows, lambda name: _flat(table.column(name))).array(expr)
+    rows = _Rows(table.num_rows, lambda name: _flat(table.column(name)), shared_calls(expr))
+    return descend(rows.array(expr))
 
 
 def _flat(column: Any) -> Any:
@@ -60,11 +62,15 @@ def _flat(column: Any) -> Any:
 
 
 class _Rows:
-    """Rows being evaluated: a column is fetched once, a shared subexpression computed once."""
+    """Rows being evaluated: a column is fetched once, a shared subexpression computed once.
 
-    def __init__(self, rows: int, fetch: Callable[[str], Any]) -> None:
+    What is not shared is not kept, so that a long sum holds two arrays and not one for each term.
+    """
+
+    def __init__(self, rows: int, fetch: Callable[[str], Any], shared: frozenset[int]) -> None:
         self._rows = rows
         self._fetch = fetch
+        self._shared = shared
         self._columns: dict[str, Any] = {}
         self._known: dict[int, Any] = {}
 
@@ -73,45 +79,55 @@ class _Rows:
 
     def take(self, indices: np.ndarray[Any, Any]) -> _Rows:
         places = pa.array(indices)
-        return _Rows(len(indices), lambda name: self._column(name).take(places))
+        return _Rows(len(indices), lambda name: self._column(name).take(places), self._shared)
 
-    def array(self, expr: Expr) -> Any:
-        value = self.value(expr)
+    def array(self, expr: Expr) -> Step[Any]:
+        value = yield self.value(expr)
         return repeat(value, self._rows) if isinstance(value, pa.Scalar) else value
 
-    def value(self, expr: Expr) -> Any:
+    def value(self, expr: Expr) -> Step[Any]:
+        if not isinstance(expr, Call):
+            return self._plain(expr)
+        if id(expr) not in self._shared:
+            return (yield self._call(expr))
+        if id(expr) not in self._known:
+            self._known[id(expr)] = yield self._call(expr)
+        return self._known[id(expr)]
+
+    def _plain(self, expr: Column | Literal) -> Any:
         if isinstance(expr, Literal):
             return pa.scalar(expr.value, expr.type)
-        if isinstance(expr, Column):
-            column = self._column(expr.name)
-            return column if column.type == expr.type else column.cast(expr.type)
-        known = self._known.get(id(expr))
-        if known is None:
-            known = self._known[id(expr)] = self._call(expr)
-        return known
+        column = self._column(expr.name)
+        return column if column.type == expr.type else column.cast(expr.type)
 
     def _column(self, name: str) -> Any:
         if name not in self._columns:
             self._columns[name] = self._fetch(name)
         return self._columns[name]
 
-    def _call(self, call: Call) -> Any:
+    def _call(self, call: Call) -> Step[Any]:
         if call.op in LAZY:
-            return LAZY[call.op](self, call)
+            return (yield LAZY[call.op](self, call))
+        args: list[Any] = []
         try:
-            args = [self.value(arg) for arg in call.args]
+            for arg in call.args:
+                args.append((yield self.value(arg)) if isinstance(arg, Call) else self._plain(arg))
         except TaskError:
-            rest = guarded(self, call)
+            rest = yield guarded(self, call, args)
             if rest is None:
                 raise
             return rest
-        constant = all(isinstance(arg, pa.Scalar) for arg in args)
-        if constant:
-            args[0] = repeat(args[0], 1)
-        try:
-            result = OPS[call.op](call.type, *args)
-        except RowFailure as failure:
-            raise TaskError(
-                f"expression {describe(call)}", failure.requirement, failure.got, failure.remedy
-            ) from None
-        return result[0] if constant else result
+        return _computed(call, args)
+
+
+def _computed(call: Call, args: list[Any]) -> Any:
+    constant = all(isinstance(arg, pa.Scalar) for arg in args)
+    if constant:
+        args[0] = repeat(args[0], 1)
+    try:
+        result = OPS[call.op](call.type, *args)
+    except RowFailure as failure:
+        raise TaskError(
+            f"expression {describe(call)}", failure.requirement, failure.got, failure.remedy
+        ) from None
+    return result[0] if constant else result

@@ -1,0 +1,42 @@
+"""Recursion that does not use Python's stack, between functions over trees and trees of any depth.
+
+A sum of thousands of terms is a tree thousands of levels deep. A function over it is written as a
+generator: where it would call itself it yields the call, and is sent what that returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+Step = Generator[Any, Any, T]
+"""A call of a recursive function: it yields the calls inside it, and returns its result."""
+
+
+def descend(first: Step[T]) -> T:
+    """The result of a call. An exception goes up from call to call, as it would by itself."""
+    stack: list[Step[Any]] = [first]
+    result: Any = None
+    failure: Exception | None = None
+    while stack:
+        try:
+            if failure is None:
+                called = stack[-1].send(result)
+            else:
+                thrown, failure = failure, None
+                called = stack[-1].throw(thrown)
+        except StopIteration as end:
+            stack.pop()
+            result = end.value
+        except Exception as error:
+            stack.pop()
+            failure = error
+        else:
+            stack.append(called)
+            result = None
+    if failure is not None:
+        raise failure
+    final: T = result
+    return final
