@@ -49,6 +49,19 @@ def add_sums(groups: Groups, sums: pa.Array) -> pa.Array:
     return _in_turns("sums", groups, places, span, reach=1, shared=(words,))
 
 
+def slide_sums(sums: pa.Array, first: Ints, last: Ints) -> pa.Array:
+    """Kept sums of the kept sums in [first, last), one for each window; neither bound falls."""
+    offsets, words = _arrays(sums)
+    places = offsets[:-1], offsets[1:]
+    low, width = _limbs(_loop("span_of_sums")(*places, words), reach=1)
+    turns = []
+    step = max(_LIMBS // max(width, 1), 1)
+    for start in range(0, len(first), step):
+        bounds = [_fixed(bound[start : start + step]) for bound in (first, last)]
+        turns.append(_column(*_loop("slid")(*places, words, *bounds, low, width)))
+    return pa.concat_arrays(turns) if turns else pa.array([], KEPT_SUM)
+
+
 def round_sums(sums: pa.Array) -> Floats:
     """The doubles nearest to kept sums, half to even, infinite beyond the largest.
 
@@ -83,13 +96,9 @@ def _in_turns(
     reach: int,
     shared: Sequence[Words] = (),
 ) -> pa.Array:
-    """Run a loop over all groups, or over as many at a time as there may be limbs for.
-
-    `reach`: how many digits from its first on a row may change; the sum may take one more.
-    """
-    low, high = (exponent >> 5 for exponent in span)
-    width = max(high - low + reach + 1, 0)
-    codes, run = np.require(groups.codes, np.int64, ("C", "A")), _loop(name)
+    """Run a loop over all groups, or over as many at a time as there may be limbs for."""
+    low, width = _limbs(span, reach)
+    codes, run = _fixed(groups.codes), _loop(name)
     if groups.n * width <= _LIMBS:
         return _column(*run(codes, *columns, *shared, groups.n, low, width))
     turns = []
@@ -101,6 +110,19 @@ def _in_turns(
         chosen = [column[rows] for column in columns]
         turns.append(_column(*run(codes[rows] - first, *chosen, *shared, n, low, width)))
     return pa.concat_arrays(turns)
+
+
+def _limbs(span: tuple[int, int], reach: int) -> tuple[int, int]:
+    """The place of the lowest limb, and how many there are.
+
+    `reach`: how many digits from its first on a row may change; the sum may take one more.
+    """
+    low, high = (exponent >> 5 for exponent in span)
+    return low, max(high - low + reach + 1, 0)
+
+
+def _fixed(numbers: Ints) -> Ints:
+    return np.require(numbers, np.int64, ("C", "A"))
 
 
 def _column(offsets: Ints, words: Words) -> pa.Array:
