@@ -200,6 +200,16 @@ def test_columns_may_be_slices_and_empty() -> None:
     assert sum_values(Groups(np.zeros(0, np.int64), 3), np.zeros(0)).to_pylist() == [b""] * 3
 
 
+def test_a_column_may_lie_at_any_address() -> None:
+    sums = sum_values(Groups(np.arange(3), 3), np.array([0.1, -3.0, 1e300]))
+    odd = [b if b is None else pa.py_buffer(b"x" + b.to_pybytes()).slice(1) for b in sums.buffers()]
+    moved = pa.Array.from_buffers(KEPT_SUM, 3, odd)
+    assert round_sums(moved).tolist() == [0.1, -3.0, 1e300]
+    assert add_sums(Groups(np.zeros(3, np.int64), 1), moved).to_pylist() == [
+        kept([0.1, -3.0, 1e300])[0].as_py()
+    ]
+
+
 def test_a_perfect_correlation_is_one() -> None:
     x = np.array([0.1, 0.2, 0.7, 1e9])
     for y, wanted in ((x, 1.0), (-4 * x, -1.0)):

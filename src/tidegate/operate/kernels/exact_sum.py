@@ -135,8 +135,9 @@ def _arrays(sums: pa.Array) -> tuple[Ints, Words]:
     _, offsets, data = sums.buffers()
     if len(sums) == 0:
         return np.zeros(1, np.int64), np.zeros(0, np.int32)
-    places = np.frombuffer(offsets, np.int64)[sums.offset : sums.offset + len(sums) + 1]
-    return places, np.frombuffer(data or b"", np.int32, int(places[-1]) // 4)
+    places = np.frombuffer(offsets, np.int64, len(sums) + 1, 8 * sums.offset)
+    words = np.frombuffer(data or b"", np.int32, int(places[-1]) // 4)
+    return _fixed(places), np.require(words, np.int32, "A")
 
 
 def _bits(values: Floats) -> Ints:
