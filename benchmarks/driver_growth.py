@@ -203,10 +203,10 @@ def _counted_decodes() -> list[str]:
     decoded: list[str] = []
     decode = parquet.decode_group
 
-    def counted(path: str, version: Any, number: int, asked: Any) -> Any:
+    def counted(path: str, version: Any, number: int, asked: Any, time: str | None) -> Any:
         if asked.names == ["ts"]:
             decoded.append(path)
-        return decode(path, version, number, asked)
+        return decode(path, version, number, asked, time)
 
     parquet.decode_group = counted
     return decoded

@@ -19,6 +19,14 @@ SECOND_US, DAY_US = UNITS_US["second"], UNITS_US["day"]
 MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+FIRST_US = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // MICROSECOND
+LAST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // MICROSECOND
+"""The first and the last event time: the years 1 to 9999. Far from the ends of 64 bits, so that no
+sum of an event time and durations of at most LONGEST_US leaves them."""
+
+LONGEST_US = 3_652_425 * DAY_US
+"""The longest duration: 10,000 years, longer than all event times are apart."""
+
 
 def time_us(time: datetime | int) -> int:
     """A time as microseconds; without a zone it is in UTC, an integer counts them already."""
@@ -37,6 +45,8 @@ def read_us(text: str) -> int:
 
 def moment(us: int) -> datetime:
     """Microseconds as a time in UTC; OverflowError outside the years 1 to 9999."""
+    if not FIRST_US <= us <= LAST_US:
+        raise OverflowError(f"{us} us is outside the years 1 to 9999, which Python's times have")
     return _EPOCH + us * MICROSECOND
 
 

@@ -9,9 +9,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.errors import SourceError, near
+from tidegate.microsecond import DAY_US, FIRST_US, LAST_US
 
 TIME = pa.timestamp("us", tz="UTC")
 """The type of every event time: microseconds, UTC."""
+
+_UNITS_PER_US = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+"""Microseconds in the units of timestamps, as a fraction."""
+
+_INT64 = np.iinfo(np.int64)
 
 _SIGNED = {
     pa.uint8(): pa.int16(),
@@ -43,24 +49,31 @@ def normal_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(f.name, normal_type(f.type)) for f in schema])
 
 
-def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def cast_table(table: pa.Table, schema: pa.Schema, where: str, time: str | None = None) -> pa.Table:
     """Give a table the types of a normalised schema; timestamps without a zone are taken as UTC.
 
-    Nanoseconds are cut to microseconds. Costs nothing for columns that have their type already.
+    Nanoseconds are rounded down to microseconds. A timestamp that 64 bits of microseconds cannot
+    hold is refused, but in the column of event times, where it becomes one that `event_times`
+    rejects. Costs nothing for columns that have their type already.
     """
     if table.schema.equals(schema, check_metadata=True):
         return table
     columns = []
     for field in schema:
         column = table.column(field.name)
-        if column.type != field.type:
-            column = column.cast(field.type, safe=not pa.types.is_timestamp(field.type))
+        if field.type == TIME:
+            column = _timestamps(column, None if field.name == time else where, field.name)
+        elif column.type != field.type:
+            column = column.cast(field.type)
         columns.append(column)
     return pa.table(columns, schema=schema)
 
 
 def fit_rows(
-    rows: pa.Table | Sequence[Mapping[str, object]], schema: pa.Schema | None, where: str
+    rows: pa.Table | Sequence[Mapping[str, object]],
+    schema: pa.Schema | None,
+    where: str,
+    time: str | None = None,
 ) -> pa.Table:
     """Rows that a program hands over, as a table of a normalised schema; None takes theirs.
 
@@ -81,7 +94,7 @@ def fit_rows(
                 f"rows without {', '.join(absent)}",
                 "Write NULL where there is no value.",
             )
-        return cast_table(rows, schema)
+        return cast_table(rows, schema, where, time)
     except (pa.ArrowException, TypeError) as error:
         raise SourceError(
             where,
@@ -126,15 +139,71 @@ def check_time(schema: pa.Schema, time: str, where: str) -> None:
         )
 
 
+def event_times(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Event times in microseconds UTC, and which of them are valid.
+
+    The one rule for all sources: a row has an event time where its time is not NULL and lies in the
+    years 1 to 9999. So windows, joins and timers compute with any of them in 64 bits.
+    """
+    times, valid = to_us(column)
+    if len(times) and not (times.min() >= FIRST_US and times.max() <= LAST_US):
+        valid = valid & (times >= FIRST_US) & (times <= LAST_US)
+    return times, valid
+
+
 def to_us(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Microseconds UTC and validity; dates count from midnight UTC, invalid entries are 0."""
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("us"))
-    numbers = column.cast(TIME, safe=False).cast(pa.int64())
+    """Microseconds UTC and validity; dates count from midnight UTC, invalid entries are 0.
+
+    Rounded down; what 64 bits cannot hold is the nearest number that they can.
+    """
+    factor, divisor = _unit(column.type)
+    whole = pa.int32() if column.type == pa.date32() else pa.int64()
+    numbers = column.cast(whole).fill_null(0).to_numpy(zero_copy_only=False)
+    if divisor != 1:
+        numbers = np.floor_divide(numbers, divisor)
+    elif factor != 1:
+        numbers = _multiplied(numbers.astype(np.int64), factor)
     if not column.null_count:
-        return numbers.to_numpy(zero_copy_only=False), np.ones(len(column), np.bool_)
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
-    return numbers.fill_null(0).to_numpy(zero_copy_only=False), valid
+        return numbers, np.ones(len(column), np.bool_)
+    return numbers, column.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _timestamps(column: pa.ChunkedArray, where: str | None, name: str) -> pa.ChunkedArray:
+    """Timestamps of any unit as TIME; with `where` those are refused that it cannot hold."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_null(column.type) or _unit(column.type) == (1, 1):
+        return column.cast(TIME)
+    numbers, valid = to_us(column)
+    if where is not None and len(numbers):
+        beyond = valid & ((numbers == _INT64.min) | (numbers == _INT64.max))
+        if beyond.any():
+            number = column.cast(pa.int64())[int(np.argmax(beyond))].as_py()
+            raise SourceError(
+                where,
+                f"times in column {name} must fit into 64 bits of microseconds",
+                f"{number} {column.type.unit}",
+                "Write it in microseconds, with NULL for what has no time. "
+                "A query that does not read the column needs it for late and rejected rows only.",
+            )
+    mask = None if valid.all() else ~valid
+    return pa.chunked_array([pa.array(numbers, pa.int64(), mask=mask).view(TIME)])
+
+
+def _unit(type_: pa.DataType) -> tuple[int, int]:
+    """Microseconds in the unit of a date or timestamp, as a fraction."""
+    if type_ == pa.date32():
+        return DAY_US, 1
+    return _UNITS_PER_US["ms" if type_ == pa.date64() else type_.unit]
+
+
+def _multiplied(numbers: NDArray[np.int64], factor: int) -> NDArray[np.int64]:
+    """Products, the nearest end of 64 bits where they lie beyond."""
+    limit = _INT64.max // factor
+    if not len(numbers) or (-limit <= numbers.min() and numbers.max() <= limit):
+        return numbers * factor
+    products = np.clip(numbers, -limit, limit) * factor
+    return np.where(numbers > limit, _INT64.max, np.where(numbers < -limit, _INT64.min, products))
 
 
 def _is_time(type_: pa.DataType) -> bool:

@@ -308,10 +308,12 @@ def test_a_batch_of_a_thousand_rows_decodes_a_few_of_a_thousand_files(
     decoded: list[str] = []
     decode = parquet.decode_group
 
-    def spy(path: str, version: tuple[int, int], number: int, asked: pa.Schema) -> pa.Table:
+    def spy(
+        path: str, version: tuple[int, int], number: int, asked: pa.Schema, time: str | None
+    ) -> pa.Table:
         if asked.names == ["ts"]:
             decoded.append(Path(path).name)
-        return decode(path, version, number, asked)
+        return decode(path, version, number, asked, time)
 
     monkeypatch.setattr(parquet, "decode_group", spy)
     loop = loop_of(plan_of(COUNTS), [opened(str(folder), False)], tmp_path / "c", batch_rows=1000)

@@ -37,6 +37,10 @@ BANDS = (
 EQUAL = (
     "SELECT r.x, s.b FROM r [RANGE 10 SECONDS] JOIN s [RANGE 5 SECONDS] ON r.x = s.a AND r.y < s.b"
 )
+EITHER = (
+    "SELECT r.x, s.b FROM r [RANGE 10 SECONDS] JOIN s [RANGE 5 SECONDS] "
+    "ON r.x = s.a OR r.y BETWEEN s.b - 1 AND s.b + 1"
+)
 COUNTED = "SELECT r.x, s.b FROM r [ROWS 40] JOIN s [ROWS 20] ON r.x = s.a"
 
 
@@ -100,6 +104,25 @@ def test_a_run_goes_on_with_another_method_and_another_routing(first: int, tmp_p
         loop, sink = loop_of(
             EQUAL, tmp_path / "parts", 4_000, 8_000, method, routing, instances, domain=300
         )
+        before = loop.manifest.batch
+        loop.step()
+        loop.close()
+        parts += [sink.batches[b].rows for b in sorted(sink.batches) if b > before]
+    assert pa.concat_tables(parts).equals(expected.table())
+
+
+def test_a_run_goes_on_with_a_union_of_indexes_and_without(tmp_path: Path) -> None:
+    whole, expected = loop_of(EITHER, tmp_path / "whole", 40_000, 8_000, domain=3_000)
+    whole.run()
+    assert expected.table().num_rows > 1_000
+    parts: list[pa.Table] = []
+    for method, instances in (("auto", 2), ("scan", 3), ("auto", 1), ("auto", 3)):
+        loop, sink = loop_of(
+            EITHER, tmp_path / "parts", 4_000, 8_000, method, "deal", instances, domain=3_000
+        )
+        join = loop.plan.subqueries[0].operator
+        assert isinstance(join, StreamJoin)
+        assert join.spec.method == ("union" if method == "auto" else "scan")
         before = loop.manifest.batch
         loop.step()
         loop.close()

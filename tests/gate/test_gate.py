@@ -15,6 +15,7 @@ from tests.gate.object import SCHEMA, gate_of, ids, rows, table
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, OptionError, SourceError
 from tidegate.gate import Gate
+from tidegate.microsecond import FIRST_US, LAST_US
 
 
 def test_tuples_of_one_time_come_by_source_and_sequence():
@@ -54,10 +55,11 @@ def test_late_rows_and_rows_without_a_time_are_given_back_and_counted():
     assert ids(gate.next_ready("r")) == [0, 3, 2, 5]
 
 
-def test_the_largest_numbers_of_64_bits_are_no_times():
+def test_event_times_are_those_of_the_years_1_to_9999():
     gate = gate_of(["a"])
-    told = gate.append("a", rows([(MIN_US, 0), (MIN_US + 1, 1), (MAX_US - 1, 2), (MAX_US, 3)]))
-    assert (told.rows, ids(told.rejected)) == (2, [0, 3])
+    times = [MIN_US, FIRST_US - 1, FIRST_US, LAST_US, LAST_US + 1, MAX_US]
+    told = gate.append("a", rows(list(zip(times, [0, 4, 1, 2, 5, 3]))))
+    assert (told.rows, ids(told.rejected)) == (2, [0, 4, 5, 3])
     gate.end("a")
     assert ids(gate.next_ready("r")) == [1, 2]
 

@@ -95,8 +95,7 @@ def _covariance(pairs: list[tuple[float, float]], divisor: int) -> float | None:
         return None
     if not all(map(math.isfinite, (v for pair in pairs for v in pair))):
         return math.nan
-    xy, xx, yy = _moments(pairs)
-    return About(float(xy / divisor), 1e-11 * math.sqrt(xx * yy) / divisor)
+    return nearest(_moments(pairs)[0] / divisor)
 
 
 def _correlation(tuples: Tuples, function: Function) -> float | None:
@@ -106,7 +105,14 @@ def _correlation(tuples: Tuples, function: Function) -> float | None:
     if not all(map(math.isfinite, (v for pair in pairs for v in pair))):
         return math.nan
     xy, xx, yy = _moments(pairs)
-    return About(float(xy) / math.sqrt(xx * yy), 1e-9) if xx and yy else None
+    if not xx or not yy:
+        return None
+    with localcontext() as context:
+        context.prec, context.Emin, context.Emax = 60, -(10**9), 10**9
+        square = xy * xy / (xx * yy)
+        root = (Decimal(square.numerator) / Decimal(square.denominator)).sqrt()
+        value = float(root) if xy > 0 else -float(root)
+    return About(value, 1e-15 * abs(value))
 
 
 def _moments(pairs: list[tuple[float, float]]) -> tuple[Fraction, Fraction, Fraction]:
@@ -164,7 +170,21 @@ def _decimal(exact: Fraction, type_: pa.DataType) -> Decimal:
 
 
 def float_sum(values: list[float]) -> float:
-    return math.fsum(values) if all(map(math.isfinite, values)) else sum(values)
+    """The exact sum, rounded once; with numbers that are not finite as they add up."""
+    if not all(map(math.isfinite, values)):
+        return sum(v for v in values if not math.isfinite(v))
+    try:
+        return math.fsum(values) + 0.0
+    except OverflowError:
+        return nearest(sum(map(Fraction, values), Fraction(0)))
+
+
+def nearest(exact: Fraction) -> float:
+    """The nearest double, half to even; infinite beyond the largest, and one zero."""
+    try:
+        return float(exact) + 0.0
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def _least(values: list[Any], function: Function) -> Any:
@@ -188,7 +208,7 @@ def _variance(values: list[Any], function: Function) -> float | None:
         return math.nan
     exact = [Fraction(v) for v in numbers]
     mean = sum(exact) / len(exact)
-    return float(sum((v - mean) ** 2 for v in exact) / (len(exact) - 1))
+    return nearest(sum(((v - mean) ** 2 for v in exact), Fraction(0)) / (len(exact) - 1))
 
 
 def _deviation(values: list[Any], function: Function) -> float | None:

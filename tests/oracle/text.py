@@ -13,14 +13,16 @@ BAD = "bad"
 
 
 def csv_records(data: bytes) -> list[bytes]:
-    """The non-empty records, header and all; an unclosed quote ends at its first line feed."""
+    """The non-empty records, header and all; an unclosed quote ends at its first line end.
+
+    A line feed ends a record, and so does a carriage return: the second of both an empty one.
+    """
     records, at = [], 0
     while at < len(data):
         stop = _record_end(data, at)
         if stop is None:
-            feed = data.find(b"\n", at)
-            stop = feed + 1 if feed >= 0 else len(data)
-        record = data[at:stop].removesuffix(b"\n").rstrip(b"\r")
+            stop = min((i + 1 for c in b"\r\n" if (i := data.find(c, at)) >= 0), default=len(data))
+        record = data[at:stop].rstrip(b"\r\n")
         if record:
             records.append(record)
         at = stop
@@ -40,7 +42,7 @@ def _record_end(data: bytes, at: int) -> int | None:
                     quoted = False
         elif char == b'"' and field_start:
             quoted, field_start = True, False
-        elif char == b"\n":
+        elif char in b"\r\n":
             return at
         else:
             field_start = char == b","
@@ -108,7 +110,10 @@ def cell_value(cell: str, type_: pa.DataType) -> Any:
             raise ValueError(cell)
         return cell in ("1", "true", "True", "TRUE")
     if pa.types.is_integer(type_):
-        if not re.fullmatch(r"-?[0-9]+", cell) or not -(2**63) <= int(cell) < 2**63:
+        if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}", cell):
+            bits = int(cell, 16)
+            return bits - 2**64 if bits >= 2**63 else bits
+        if not re.fullmatch(r"[+-]?[0-9]+", cell) or not -(2**63) <= int(cell) < 2**63:
             raise ValueError(cell)
         return int(cell)
     if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", cell):

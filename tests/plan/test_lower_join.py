@@ -250,6 +250,8 @@ def first_rows(keys: int) -> pa.Table:
             "route": pa.array([f"k{i % keys}" for i in numbers]),
             "fare": pa.array(numbers.astype(float)),
             "tip": pa.array(numbers % 10, pa.int32()),
+            "dropoff_time": pa.array(numbers * 10_000, pa.timestamp("us", "UTC")),
+            "ts": pa.array(numbers * 20_000, pa.timestamp("us", "UTC")),
         }
     )
 
@@ -308,6 +310,106 @@ def test_a_sample_that_is_empty_or_fails_is_no_sample() -> None:
     for rows in (none, empty):
         plan = joined(lower(sql(TWO_BANDS), None, Choices(rows=rows)))
         assert plan.reasons[0].endswith("is the first of 2, without a sample")
+
+
+# --- disjunctions ------------------------------------------------------------------------------
+
+EITHER = f"SELECT tip {FROM} ON r.tip IN (c.fare, c.fare + 1)"
+
+
+def test_a_disjunction_is_a_union_of_indexes() -> None:
+    either = planned(EITHER)
+    assert (either.spec.method, either.spec.index, either.routing) == ("union", None, "deal")
+    assert either.reasons == (
+        "union: r.tip IN (c.fare, c.fare + 1) has an index for each of 2 branches",
+        "deal: there is no equality to route by",
+    )
+    assert [[i.text for i in b.indexed] for b in either.spec.branches] == [
+        ["r.tip = c.fare"],
+        ["r.tip = (c.fare + 1)"],
+    ]
+    assert planned(EITHER, method="scan").spec.branches == ()
+    assert (
+        sampled(EITHER)
+        .reasons[0]
+        .endswith("branches, which pass 0.10% of the pairs of the first 2000 and 2000 tuples")
+    )
+
+
+def test_conditions_of_one_side_are_part_of_the_index_of_a_branch() -> None:
+    bands = planned(
+        f"SELECT tip {FROM} ON CASE WHEN r.paid THEN r.route = c.route "
+        "ELSE r.fare BETWEEN c.fare - 1 AND c.fare + 1 END"
+    )
+    equal, band = bands.spec.branches
+    assert [i.text for i in equal.indexed] == ["r.route = c.route", "r.paid"]
+    assert [i.kind for i in band.indexed] == ["band"]
+    alone = planned(f"SELECT tip {FROM} ON r.route = c.route OR r.paid")
+    assert [i.text for i in alone.spec.branches[1].indexed] == ["r.paid"]
+
+
+def test_what_all_branches_have_is_in_the_index_and_may_route() -> None:
+    common = f"SELECT tip {FROM} ON (r.tip = c.fare AND r.paid) OR (r.tip = c.fare AND c.fare > 1)"
+    assert planned(common).spec.method == "hash"
+    assert planned(common, routing="key").routing == "key"
+
+
+def test_a_branch_without_an_index_makes_a_scan() -> None:
+    scan = planned(f"SELECT tip {FROM} ON r.route = c.route OR r.fare <> c.fare")
+    assert scan.spec.method == "scan"
+    assert scan.reasons[0] == (
+        "scan: r.route = c.route OR r.fare <> c.fare has no index for its branch r.fare <> c.fare"
+    )
+
+
+def test_a_union_replaces_an_index_that_gives_far_more_pairs() -> None:
+    both = f"SELECT tip {FROM} ON r.route = c.route AND (r.tip = c.fare OR r.tip = c.fare + 1)"
+    assert planned(both).spec.method == "hash"
+    assert sampled(both, keys=2).spec.method == "union"
+    assert sampled(both, keys=2).spec.branches[0].equalities[0].text == "r.route = c.route"
+    assert sampled(both, keys=2000).spec.method == "hash"
+
+
+def test_explain_shows_the_branches() -> None:
+    node = sql(EITHER)
+    assert (
+        "    method: union: r.tip IN (c.fare, c.fare + 1) has an index for each of 2 branches\n"
+        "    index of branch 1: r.tip = c.fare\n"
+        "    index of branch 2: r.tip = (c.fare + 1)\n"
+        "    then: r.tip IN (c.fare, c.fare + 1)\n"
+        "    routing: deal: there is no equality to route by\n"
+    ) in explain([Output(None, node)], lower(node))
+
+
+# --- comparisons without an index --------------------------------------------------------------
+
+
+def test_comparisons_to_expect_are_those_of_full_windows() -> None:
+    """100 tuples a second on the left and 50 on the right, an hour of either."""
+    either = sampled(f"SELECT tip {FROM} ON r.fare <> c.fare OR r.route = c.route")
+    about = (
+        "about 36,000,000 a second of event time with full windows, at 100 tuples a second on the "
+        "left and 50 on the right in the first rows"
+    )
+    assert either.comparisons == about
+    assert either.warnings == (
+        "no index fits the condition, so every pair in the windows is compared; expect "
+        f"{about}, where a core makes about 10,000,000. Add an equality or a band to the "
+        "condition, or shorten the windows; explain tells which part has no index.",
+    )
+    assert f"comparisons: {about}" in either.details({})
+
+
+def test_few_comparisons_are_no_warning() -> None:
+    counted = sampled("SELECT tip FROM rides r [ROWS 9] JOIN calls c [ROWS 5] ON r.fare <> c.fare")
+    assert counted.comparisons is not None
+    assert counted.comparisons.startswith("about 950 a second of event time")
+    assert counted.warnings == ()
+    tested = sampled(f"SELECT tip {FROM} ON r.fare < c.fare")
+    assert (tested.spec.method, tested.warnings) == ("scan", ())
+    assert tested.comparisons is not None
+    for indexed in (f"SELECT tip {FROM} ON r.route = c.route", f"SELECT tip {FROM} ON TRUE"):
+        assert sampled(indexed).comparisons is None
 
 
 # --- fingerprint and explain -------------------------------------------------------------------

@@ -78,11 +78,6 @@ class Course:
     instances: int | None = 1
     switches: tuple[tuple[int, int], ...] = ()
 
-    def same_cut(self) -> Course:
-        """The course with the same arrivals and batches, on one instance that never fails."""
-        kept = tuple(e for e in self.events if isinstance(e, Append | End | Step))
-        return Course(self.batch_rows, kept)
-
 
 AT_ONCE = Course(1_000_000)
 """Everything is there at the start: one batch, one instance."""

@@ -41,7 +41,7 @@ def either(*parts: Truth) -> Truth:
     return True if True in parts else None if None in parts else False
 
 
-def _query(
+def joined(
     left: Within | Newest,
     right: Within | Newest,
     sql: str,
@@ -67,32 +67,32 @@ def _select(left: Row, right: Row) -> tuple[Any, ...]:
 
 
 JOINED = {
-    "equality": _query(Within(12), Within(12), "l.k = r.k", lambda a, b: equal(a["k"], b["k"])),
-    "equality of floats, a long and a short window": _query(
+    "equality": joined(Within(12), Within(12), "l.k = r.k", lambda a, b: equal(a["k"], b["k"])),
+    "equality of floats, a long and a short window": joined(
         Within(3000), Within(2), "r.f = l.f", lambda a, b: equal(a["f"], b["f"])
     ),
-    "two keys, one moment": _query(
+    "two keys, one moment": joined(
         Within(0),
         Within(5),
         "l.k = r.k AND l.g = r.g",
         lambda a, b: both(equal(a["k"], b["k"]), equal(a["g"], b["g"])),
     ),
-    "band": _query(
+    "band": joined(
         Within(20), Within(7), "abs(l.x - r.x) <= 0.5", lambda a, b: near(a["x"], b["x"], 0.5)
     ),
-    "two bands": _query(
+    "two bands": joined(
         Within(40),
         Within(40),
         "l.i BETWEEN r.i - 4 AND r.i + 4 AND l.g BETWEEN r.g - 5 AND r.g + 5",
         lambda a, b: both(near(a["i"], b["i"], 4), near(a["g"], b["g"], 5)),
     ),
-    "band and equality": _query(
+    "band and equality": joined(
         Within(1000),
         Within(30),
         "l.g = r.g AND abs(l.i - r.i) <= 10",
         lambda a, b: both(equal(a["g"], b["g"]), near(a["i"], b["i"], 10)),
     ),
-    "order": _query(
+    "order": joined(
         Within(9),
         Within(6),
         "l.x < r.x AND l.k >= r.k",
@@ -100,41 +100,65 @@ JOINED = {
             below(a["x"], b["x"]), either(below(b["k"], a["k"]), equal(a["k"], b["k"]))
         ),
     ),
-    "any predicate": _query(
+    "any predicate": joined(
         Within(5),
         Within(10),
         "l.k <> r.k OR l.b",
-        lambda a, b: either(_not(equal(a["k"], b["k"])), a["b"]),
+        lambda a, b: either(negated(equal(a["k"], b["k"])), a["b"]),
     ),
-    "everything": _query(Within(4), Within(0), "TRUE", lambda a, b: True),
-    "where": _query(
+    "everything": joined(Within(4), Within(0), "TRUE", lambda a, b: True),
+    "where": joined(
         Within(15),
         Within(15),
         "l.g = r.g",
         lambda a, b: both(equal(a["g"], b["g"]), below(a["i"], 90), b["k"] is not None),
         "WHERE l.i < 90 AND r.k IS NOT NULL",
     ),
-    "the last tuples": _query(
+    "the last tuples": joined(
         Newest(3), Newest(5), "l.k = r.k", lambda a, b: equal(a["k"], b["k"])
     ),
-    "the last tuples, band and where": _query(
+    "the last tuples, band and where": joined(
         Newest(4),
         Newest(1),
         "abs(l.i - r.i) <= 100",
         lambda a, b: both(near(a["i"], b["i"], 100), a["b"]),
         "WHERE l.b",
     ),
-    "the last tuples and a range": _query(
+    "the last tuples and a range": joined(
         Newest(2), Within(8), "l.k = r.k OR l.b", lambda a, b: either(equal(a["k"], b["k"]), a["b"])
     ),
-    "itself": _query(
+    "null-safe equality": joined(
+        Within(12), Within(30), "l.f <=> r.f", lambda a, b: equal_or_null(a["f"], b["f"])
+    ),
+    "one of two keys": joined(
+        Within(25),
+        Within(40),
+        "l.k = r.k OR l.g = r.g",
+        lambda a, b: either(equal(a["k"], b["k"]), equal(a["g"], b["g"])),
+    ),
+    "either of two bands, and a key": joined(
+        Within(40),
+        Within(12),
+        "l.g <=> r.g AND (abs(l.x - r.x) <= 0.5 OR l.i BETWEEN r.i - 4 AND r.i + 4)",
+        lambda a, b: both(
+            equal_or_null(a["g"], b["g"]),
+            either(near(a["x"], b["x"], 0.5), near(a["i"], b["i"], 4)),
+        ),
+    ),
+    "one key or another": joined(
+        Newest(9),
+        Within(40),
+        "CASE WHEN l.b THEN l.k = r.k ELSE l.g = r.i END",
+        lambda a, b: equal(a["k"], b["k"]) if a["b"] else equal(a["g"], b["i"]),
+    ),
+    "itself": joined(
         Within(6),
         Within(6),
         "l.k = r.k AND l.i < r.i",
         lambda a, b: both(equal(a["k"], b["k"]), below(a["i"], b["i"])),
         names=("s", "s"),
     ),
-    "itself, the last tuples": _query(
+    "itself, the last tuples": joined(
         Newest(2),
         Newest(3),
         "abs(l.g - r.g) <= 5",
@@ -144,7 +168,12 @@ JOINED = {
 }
 
 
-def _not(truth: Truth) -> Truth:
+def equal_or_null(a: Any, b: Any) -> bool:
+    """SQL's <=>: NULL equals NULL."""
+    return a is b if a is None or b is None else equal(a, b) is True
+
+
+def negated(truth: Truth) -> Truth:
     return None if truth is None else not truth
 
 

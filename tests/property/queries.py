@@ -49,24 +49,9 @@ class Query:
         }
         return lower(single(bind(read_script(self.sql), streams)))
 
-    @property
-    def float_sums(self) -> dict[int, Function]:
-        """The output columns that add floats, by position: another cut may change their end."""
-        if not isinstance(self.plain, Windowed):
-            return {}
-        spec = self.plain.spec
-        columns = enumerate(spec.functions, 2 + len(spec.keys))
-        return {place: f for place, f in columns if _adds_floats(f)}
-
 
 def uris_of(stream: str, sources: int) -> tuple[str, ...]:
     return tuple(f"memory:{stream}/{place}" for place in range(sources))
-
-
-def _adds_floats(function: Function) -> bool:
-    if function.kind in ("sum", "mean"):
-        return function.types == (pa.float64(),)
-    return function.kind in ("var", "stddev", "corr", "covar_samp", "covar_pop")
 
 
 Call = tuple[str | float, ...]

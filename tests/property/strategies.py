@@ -40,7 +40,7 @@ NUMBERS = (None, 0, 1, -5, 2**40)
 FLOAT_KEYS = (None, 0.0, -0.0, 1.5, math.nan, -2.25)
 INTEGERS = (None, 3, 0, 7, -11, 95, 120, 2**53 + 1, -(2**53))
 POSITIVE = (None, 0.1, 0.7, 2.3, 9.9, 33.3, 812.0625, 5e-3)
-SIGNED = (*POSITIVE, -0.1, -33.3, -0.0, 0.2)
+SIGNED = (*POSITIVE, -0.1, -33.3, -0.0, 0.2, 1e16, -1e16, 5e-324)
 WILD = (*SIGNED, math.nan, math.inf, -math.inf)
 ORIGINS = (0, -37, 1_700_000_000_000_000, -2_208_988_800_000_000)
 STEPS_US = (0, 0, 1, 1, 2, 3, 5, 17, 1000, -1, -2, -4, -9, None)
@@ -62,16 +62,6 @@ class Scenario:
     def rows(self) -> int:
         """How many tuples are read."""
         return sum(len(rows) for s in once(self.streams) for rows in s.sources)
-
-    def magnitude(self, column: str) -> float:
-        """The largest finite number of a column, without its sign."""
-        values = [row[column] for s in self.streams for rows in s.sources for row in rows]
-        return max((abs(v) for v in values if v is not None and math.isfinite(v)), default=0.0)
-
-    def positive(self, column: str) -> bool:
-        """Whether no number of a column is below 0, so that sums keep their digits."""
-        values = [row[column] for s in self.streams for rows in s.sources for row in rows]
-        return not any(v is not None and v < 0 for v in values)
 
 
 @st.composite

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.oracle.query import Answer, interpret
 from tests.property.course import AT_ONCE, Result, once, run
 from tests.property.joins import JOINED, numbered
+from tests.property.predicates import queries
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, places, share
 from tidegate.operate.join.operator import IN_TURN, StreamJoin
@@ -62,10 +63,12 @@ def planned(scenario: Scenario, way: Way) -> Plan:
     spec, routing = join.spec, join.routing
     kinds = [interval.kind for interval in spec.intervals]
     if way.method == "scan":
-        spec = replace(spec, method=SCAN, index=None)
+        spec = replace(spec, method=SCAN, index=None, branches=())
     if way.method == "probe" and kinds:
         index = way.probe % len(kinds)
-        spec = replace(spec, method=HASH if kinds[index] == EQUAL else BAND, index=index)
+        spec = replace(
+            spec, method=HASH if kinds[index] == EQUAL else BAND, index=index, branches=()
+        )
     if way.routing == "deal" or (way.routing == "key" and EQUAL in kinds):
         routing = way.routing
     changed = replace(subquery, operator=replace(join, spec=spec, routing=routing))
@@ -122,6 +125,12 @@ def test_pairs_do_not_depend_on_the_run_tuple_by_tuple(
     scenario: Scenario, way: Way, batch_rows: int
 ) -> None:
     check(cut_finely(scenario, batch_rows), way)
+
+
+@share(60)
+@given(queries().flatmap(scenarios).map(numbered), st.sampled_from(WAYS))
+def test_pairs_of_any_predicate_do_not_depend_on_the_run(scenario: Scenario, way: Way) -> None:
+    check(scenario, way)
 
 
 @pytest.mark.parametrize("name", JOINED)

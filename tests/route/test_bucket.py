@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
+import tracemalloc
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.errors import QueryError
@@ -40,7 +41,7 @@ def word_of(value: Any) -> int:
     if isinstance(value, str):
         text = value.encode()
         return (
-            len(text) + sum((b + 1) * pow(0x100000001B3, i + 1) for i, b in enumerate(text))
+            len(text) + sum((b + 1) * pow(0x100000001B3, i + 1, 2**64) for i, b in enumerate(text))
         ) & WORD
     if isinstance(value, float):
         value = math.nan if math.isnan(value) else value + 0.0
@@ -64,6 +65,24 @@ def test_rows_hash_as_in_the_twin_also_in_slices(
     sliced = [key.slice(skip) for key in keys]
     expected = [twin(row, buckets) for row in zip(text, ints, floats, strict=True)]
     assert bucket_of(sliced, buckets).tolist() == expected[skip:]
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 20_000), min_size=1, max_size=6), st.integers(0, 2))
+def test_long_values_hash_as_in_the_twin(sizes: list[int], skip: int) -> None:
+    text = [("Århus, 7. juli; " * (size // 16 + 1))[:size] for size in sizes]
+    expected = [twin((value,), 999) for value in text]
+    assert bucket_of([pa.array(text).slice(skip)], 999).tolist() == expected[skip:]
+
+
+def test_hashing_long_values_takes_little_memory() -> None:
+    """Eight-byte numbers of all bytes at once took thirty times the text."""
+    column = pa.array(["x" * 2**20] * 16)
+    tracemalloc.start()
+    bucket_of([column], 64)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * column.nbytes
 
 
 def test_the_hash_never_changes() -> None:

@@ -27,7 +27,21 @@ def opened(path: Path, data: bytes, time: str | None = "t", **options: object) -
 cells = st.one_of(
     st.text('ab",\n\r 1', max_size=4),
     st.sampled_from(
-        ["1", "-7", "2.5", "1e3", "true", "2024-01-01", "x", "", " 5 ", "99999999999999999999"]
+        [
+            *(
+                "1",
+                "-7",
+                "2.5",
+                "1e3",
+                "true",
+                "2024-01-01",
+                "x",
+                "",
+                " 5 ",
+                "99999999999999999999",
+            ),
+            *("+5", "++5", "0x1F", "0XFFFFFFFFFFFFFFFF", "0x11112222333344445", "-0x1", "0x"),
+        ]
     ),
 )
 times = st.sampled_from(
@@ -57,7 +71,7 @@ line = st.one_of(
     st.tuples(times, cells, cells).map(lambda row: ",".join(quoted(c) for c in row)),
     st.text('a",1\r ', max_size=8) | st.just(LEFT_OPEN),
 )
-ends = st.sampled_from(["\n", "\r\n"])
+ends = st.sampled_from(["\n", "\r\n", "\r", "\n\r"])
 
 
 @settings(max_examples=max(50, settings().max_examples))
@@ -306,3 +320,44 @@ def test_a_quote_left_open_is_rejected_wherever_blocks_are_cut(
     )
     assert all_rows(source) == 3
     assert [r.seq for r in source.reader(0, 3).read([]).rejects] == [2]
+
+
+MIXED_ENDS = "t,a\r2024-01-01,1\r\n2024-01-02,2\r2024-01-03,3\n2024-01-04,4\r\r2024-01-05,5\r"
+
+
+@pytest.mark.parametrize("block_bytes", [1, 17, 10_000])
+def test_a_carriage_return_ends_a_record_as_in_spark_and_arrow(
+    tmp_path: Path, block_bytes: int
+) -> None:
+    source = opened(tmp_path / "a.csv", MIXED_ENDS.encode(), block_bytes=block_bytes)
+    assert source.schema.names == ["t", "a"]
+    rows = read_range(source, 0, all_rows(source))
+    assert [row["a"] for row in rows] == [1, 2, 3, 4, 5]
+
+
+def test_a_followed_file_waits_for_the_line_feed_after_a_carriage_return(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    source = opened(path, b"t,a\r\n2024-01-01,1\r\n2024-01-02,2\r", follow=True)
+    assert all_rows(source) == 1
+    with path.open("ab") as file:
+        file.write(b"\n2024-01-03,3\r2024")
+    assert all_rows(source) == 3
+    assert [row["a"] for row in read_range(source, 0, 3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("cells", "type_", "values"),
+    [
+        (["1", "+5", "9007199254740993"], pa.int64(), [1, 5, 9007199254740993]),
+        (["+1.5", "2"], pa.float64(), [1.5, 2.0]),
+        (["0x1F", "0XFFFFFFFFFFFFFFFF", "7"], pa.int64(), [31, -1, 7]),
+        (["1", "99999999999999999999"], pa.float64(), [1.0, 1e20]),
+    ],
+)
+def test_numbers_with_a_plus_sign_or_in_hexadecimal_are_numbers(
+    tmp_path: Path, cells: list[str], type_: pa.DataType, values: list[float]
+) -> None:
+    text = "t,a\n" + "".join(f"2024-01-01,{cell}\n" for cell in cells)
+    source = opened(tmp_path / "a.csv", text.encode())
+    assert source.schema.field("a").type == type_
+    assert [row["a"] for row in read_range(source, 0, all_rows(source))] == values

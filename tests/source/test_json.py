@@ -13,6 +13,7 @@ from tests.source.check import all_rows, check_times, fresh, read_range
 from tests.source.test_csv import opened, times
 from tidegate.errors import SourceError
 from tidegate.schema import TIME
+from tidegate.source.depth import DEEPEST, has_deep, is_deep
 
 values = st.one_of(
     st.none(),
@@ -142,8 +143,54 @@ def test_files_that_are_refused(tmp_path: Path, data: bytes, message: str) -> No
         opened(tmp_path / "a.json", data)
 
 
-def test_deep_nesting_is_rejected(tmp_path: Path) -> None:
-    data = b'{"t":"2024-01-01","a":1}\n{"t":"2024-01-01","a":' + b"[" * 5000 + b"]" * 5000 + b"}\n"
-    source = opened(tmp_path / "a.json", data, block_bytes=16)
-    assert all_rows(source) == 2
-    assert source.reader(0, 2).read(["a"]).seq.tolist() == [0]
+def nested(levels: int, opening: str, closing: str) -> str:
+    """A line with as many levels, itself included; the string has brackets that do not count."""
+    inside = opening * (levels - 1) + "1" + closing * (levels - 1)
+    return f'{{"t":"2024-01-01","s":"{"[" * 80}\\"{"{" * 80}","a":{inside}}}'
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+@pytest.mark.parametrize("levels", [51, 200, 3_000, 200_000])
+@pytest.mark.parametrize("block_bytes", [16, 10**7])
+def test_a_line_that_is_nested_too_deep_is_rejected_and_the_others_are_read(
+    tmp_path: Path, opening: str, closing: str, levels: int, block_bytes: int
+) -> None:
+    near = nested(50, opening, closing)
+    data = "\n".join([near, nested(levels, opening, closing), near]).encode()
+    source = opened(tmp_path / "a.json", data, block_bytes=block_bytes)
+    assert all_rows(source) == 3
+    rows = source.reader(0, 3).read(["a"])
+    assert rows.seq.tolist() == [0, 2]
+    assert [r.reason for r in rows.rejects] == ["nested deeper than 50 levels"]
+
+
+def test_a_file_whose_only_line_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    line = nested(3_000, "[", "]").encode()
+    with pytest.raises(SourceError, match="one JSON object; got one that is nested deeper than 50"):
+        opened(tmp_path / "a.json", line)
+
+
+@given(st.lists(st.text('[]{}"\\a', max_size=120), min_size=1, max_size=4))
+def test_depth_is_counted_as_one_would_by_hand(texts: list[str]) -> None:
+    lines = ["{" + text for text in texts]
+    deep = [by_hand(line) > DEEPEST for line in lines]
+    assert [is_deep(line.encode()) for line in lines] == deep
+    assert has_deep("\n".join(lines).encode(), len(lines)) == any(deep)
+
+
+def by_hand(line: str) -> int:
+    """The most brackets open at once outside of strings that are closed."""
+    depth, deepest, at = 0, 0, 0
+    while at < len(line):
+        closing = string_end(line, at) if line[at] == '"' else None
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(line[at], 0)
+        deepest = max(deepest, depth)
+        at = at + 1 if closing is None else closing
+    return deepest
+
+
+def string_end(line: str, at: int) -> int | None:
+    at += 1
+    while at < len(line) and line[at] != '"':
+        at += 2 if line[at] == "\\" else 1
+    return at + 1 if at < len(line) else None

@@ -98,9 +98,11 @@ def test_times_read_only_the_time_column_of_the_groups_touched(
     asked: list[tuple[int, list[str]]] = []
     decode = parquet.decode_group
 
-    def spy(path: str, version: tuple[int, int], number: int, schema: pa.Schema) -> pa.Table:
+    def spy(
+        path: str, version: tuple[int, int], number: int, schema: pa.Schema, time: str | None
+    ) -> pa.Table:
         asked.append((number, schema.names))
-        return decode(path, version, number, schema)
+        return decode(path, version, number, schema, time)
 
     monkeypatch.setattr(parquet, "decode_group", spy)
     source = opened(tmp_path / "a.parquet", table_of(100), group=10)

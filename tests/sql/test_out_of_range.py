@@ -28,10 +28,10 @@ MISTAKES = {
         "window: ROWS must be at most"
     ),
     f"{COUNTS} [RANGE {HUGE} DAYS] GROUP BY route": (
-        "RANGE: a duration must be shorter than 146,000 years; got 1.00000e+20 times 1 day."
+        "RANGE: a duration must not exceed 10,000 years; got 1.00000e+20 times 1 day."
     ),
     f"{COUNTS} [RANGE 1 DAY SLIDE 1e400 DAYS] GROUP BY route": (
-        "SLIDE: a duration must be shorter than"
+        "SLIDE: a duration must not exceed"
     ),
     f"SELECT tip + {'9' * 39} AS x FROM rides": (
         f"SELECT: a number may have 38 digits; got {'9' * 39}. Write it as a double"
@@ -71,14 +71,14 @@ def test_a_number_out_of_range_is_a_mistake_in_one_line(text: str) -> None:
 
 @pytest.mark.parametrize("clause", ["DISORDER", "IDLE"])
 def test_of_a_stream_too(clause: str) -> None:
-    with pytest.raises(QueryError, match="a duration must be shorter than 146,000 years; got"):
+    with pytest.raises(QueryError, match="a duration must not exceed 10,000 years; got"):
         read_script(f"CREATE STREAM s FROM 'a' {clause} {HUGE} SECONDS; SELECT x FROM s")
 
 
 def test_in_python_too() -> None:
     rides = stream(Input(RIDES))
     for given in (timedelta.max, "200000000000 weeks", 1e300, "80000000 days 80000000 days"):
-        with pytest.raises(QueryError, match="a duration must be shorter than 146,000 years"):
+        with pytest.raises(QueryError, match="a duration must not exceed 10,000 years"):
             rides.window(given)
     with pytest.raises(QueryError, match="ROWS must be at most"):
         rides.window(rows=10**13)

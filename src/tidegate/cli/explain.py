@@ -39,6 +39,7 @@ def explain(
     exchange: str,
     routing: str,
     partitioner: str,
+    max_windows_per_tuple: int,
 ) -> None:
     """Print the plan of QUERY.sql, its subqueries and where each part runs.
 
@@ -48,7 +49,7 @@ def explain(
     asked = asked_instances(instances, ())
     place = Place(master, exchange=exchange)
     chosen = OPERATOR_SET if strategy == ALL else strategy
-    planning = PlanOptions(JoinOptions(method, routing), chosen, partitioner)
+    planning = PlanOptions(JoinOptions(method, routing), chosen, partitioner, max_windows_per_tuple)
     options = RunOptions(
         instances=asked.instances,
         default_instances=place.default_instances(),

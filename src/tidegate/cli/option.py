@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from tidegate.cli.value import OneOf
+from tidegate.cli.value import OneOf, Whole
 from tidegate.errors import OptionError, UnavailableError, likely
+from tidegate.plan.options import MAX_WINDOWS
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
 from tidegate.query.output import Output
 from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
@@ -90,6 +91,14 @@ _OPTIONS = {
         default=DEFAULT_PARTITIONER,
         show_default=True,
         help="Who chooses where the tuples of keyed aggregates go.",
+    ),
+    "--max-windows-per-tuple": click.option(
+        "--max-windows-per-tuple",
+        type=Whole(),
+        default=MAX_WINDOWS,
+        show_default=True,
+        metavar="N",
+        help="Refuse windows of time that overlap so much that a tuple is in more.",
     ),
 }
 

@@ -13,7 +13,7 @@ from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError
 from tidegate.plan.explain import table
 from tidegate.plan.method import AUTO, JoinOptions
-from tidegate.plan.options import PlanOptions
+from tidegate.plan.options import MAX_WINDOWS, PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD
 from tidegate.plan.strategy import proposed
 from tidegate.session.place import DEFAULT_MASTER, Place
@@ -22,7 +22,16 @@ from tidegate.session.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_ru
 
 
 @click.command()
-@options("query", "--stream", "--time", "--master", "--strategy", "--method", "--routing")
+@options(
+    "query",
+    "--stream",
+    "--time",
+    "--master",
+    "--strategy",
+    "--method",
+    "--routing",
+    "--max-windows-per-tuple",
+)
 @click.option(
     "--instances",
     type=Whole(),
@@ -48,6 +57,7 @@ def plan(
     strategy: str,
     method: str,
     routing: str,
+    max_windows_per_tuple: int,
     instances: int | None,
     sample: int,
 ) -> None:
@@ -62,7 +72,10 @@ def plan(
             raise OptionError(option, "must be at least 1", str(number))
     place = Place(master)
     outputs = read_query(query, streams, times)
-    planned = plan_for(outputs, place, PlanOptions(JoinOptions(method, routing), strategy))
+    planning = PlanOptions(
+        JoinOptions(method, routing), strategy, max_windows=max_windows_per_tuple
+    )
+    planned = plan_for(outputs, place, planning)
     names = [s.name for s in planned.subqueries]
     one_number = strategy == QUERY_CLOUD
     total = instances or place.default_instances() * (1 if one_number else len(names))
@@ -83,6 +96,7 @@ def plan(
         *_changed("--strategy", strategy, OPERATOR_SET),
         *_changed("--method", method, AUTO),
         *_changed("--routing", routing, AUTO),
+        *_changed("--max-windows-per-tuple", str(max_windows_per_tuple), str(MAX_WINDOWS)),
         *_changed("--buckets", str(_buckets(counts)), str(DEFAULT_BUCKETS)),
         *(["--out", "results"] if len(outputs) > 1 else []),
         *(w for text in asked for w in ("--instances", text)),

@@ -122,6 +122,7 @@ def run(
     exchange: str,
     routing: str,
     partitioner: str,
+    max_windows_per_tuple: int,
     out: str | None,
     format_: str | None,
     checkpoint: str | None,
@@ -170,7 +171,9 @@ def run(
     place = Place(master, exchange=exchange)
     address = address_of(out, format_)
     check_places(query, address, checkpoint, summary)
-    planning = PlanOptions(JoinOptions(method, routing, buckets), strategy, partitioner)
+    planning = PlanOptions(
+        JoinOptions(method, routing, buckets), strategy, partitioner, max_windows_per_tuple
+    )
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
     sinks = sinks_of([o.name for o in outputs], address)

@@ -8,6 +8,7 @@ import sys
 from types import FrameType
 from typing import TextIO
 
+import pyarrow as pa
 from rich.console import Console
 
 from tidegate.cli.view import LiveView
@@ -35,7 +36,11 @@ def view_of(
 
 
 def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
-    """Run a loop; the first interrupt or termination signal ends it after the running batch."""
+    """Run a loop; the first interrupt or termination signal ends it after the running batch.
+
+    Arrow puts handlers of its own in the place of ours while it reads CSV on this thread, and one
+    of them would cancel the read and with it the batch. So they are off for the time.
+    """
 
     def end(number: int, frame: FrameType | None) -> None:
         loop.stop()
@@ -43,6 +48,7 @@ def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
             view.ending("stopping after this batch")
 
     before = {s: signal.signal(s, end) for s in (signal.SIGINT, signal.SIGTERM)}
+    pa.enable_signal_handlers(False)
     try:
         if view is None or loop.manifest.finished:
             return loop.run()
@@ -52,6 +58,7 @@ def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
             view.ending("finished" if summary.finished else "stopped")
         return summary
     finally:
+        pa.enable_signal_handlers(True)
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidegate.batch import to_bytes
 from tidegate.execute.job import LATE, REJECTED, Job, Parcel, Split
+from tidegate.microsecond import FIRST_US
+from tidegate.schema import event_times
 from tidegate.sink.json import objects
 
 
@@ -19,8 +22,8 @@ def side_parcels(job: Job, split: Split, is_late: NDArray[np.bool_]) -> list[Par
     assert stream is not None
     rows = split.reader.read(stream.schema.names)
     new = rows.seq >= split.new_from
-    time_column = rows.table.column(stream.time)
-    timeless = new & time_column.is_null().to_numpy()
+    times, timed = event_times(rows.table.column(stream.time))
+    timeless = new & ~timed
     late = new & is_late
     target = split.index % job.mapping.instances
     parcels = []
@@ -38,7 +41,7 @@ def side_parcels(job: Job, split: Split, is_late: NDArray[np.bool_]) -> list[Par
         tables.append(_rejected(split, stream.name, [r.seq for r in bad], reasons, raw))
     if timeless.any():
         found = rows.table.filter(pa.array(timeless)).combine_chunks().to_batches()[0]
-        reasons = pa.repeat(f"{stream.time} is NULL", found.num_rows)
+        reasons = _reasons(stream.time, found.column(stream.time), times[timeless])
         seq = rows.seq[timeless]
         tables.append(_rejected(split, stream.name, seq, reasons, objects(found)))
     if tables:
@@ -47,8 +50,19 @@ def side_parcels(job: Job, split: Split, is_late: NDArray[np.bool_]) -> list[Par
     return parcels
 
 
+def _reasons(time: str, column: pa.Array, times: NDArray[np.int64]) -> pa.Array:
+    """Why rows have no event time; `times` are those of the column."""
+    beyond = pc.if_else(pa.array(times < FIRST_US), "before the year 1", "after the year 9999")
+    reasons = pc.if_else(column.is_null(), "NULL", beyond)
+    return pc.binary_join_element_wise(time, "is", reasons, " ")
+
+
 def _rejected(
-    split: Split, stream: str, seq: Sequence[int], reasons: pa.Array, raw: pa.Array
+    split: Split,
+    stream: str,
+    seq: Sequence[int] | NDArray[np.int64],
+    reasons: pa.Array,
+    raw: pa.Array,
 ) -> pa.Table:
     return pa.table(
         {

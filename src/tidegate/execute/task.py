@@ -31,7 +31,7 @@ from tidegate.memory import MEMORY
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
 from tidegate.plan.physical import Edge, Prefix
-from tidegate.schema import to_us
+from tidegate.schema import event_times, to_us
 from tidegate.source.protocol import Rows
 from tidegate.spans import Spans, added
 
@@ -70,9 +70,10 @@ def read_split(job: Job, split: Split, columns: Sequence[str]) -> tuple[pa.Table
     prefix = job.subquery.prefixes[split.input]
     asked = list(columns) + [prefix.time] * (prefix.time not in columns)
     rows = split.reader.read(asked)
-    times, timed = to_us(rows.table.column(prefix.time))
     if isinstance(prefix.origin, Edge):
+        times, _ = to_us(rows.table.column(prefix.time))
         return _placed(split, times + prefix.offset_us, rows, columns), []
+    times, timed = event_times(rows.table.column(prefix.time))
     late = np.zeros(split.stop - split.start, np.bool_)
     if split.late is not None:
         late = np.unpackbits(np.frombuffer(split.late, np.uint8), count=len(late)).astype(np.bool_)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, MIN_US
 from tidegate.gate.frontier import lowered
-from tidegate.gate.lateness import Bools, Int64s, in_order, late_mask, running_newest
+from tidegate.gate.lateness import Int64s, in_order, late_mask, running_newest
 from tidegate.gate.merge import Run
-from tidegate.schema import to_us
+from tidegate.schema import event_times
 
 
 @dataclass(frozen=True)
 class Appended:
     """What became of the rows of one `append`; the caller owns what was given back.
 
-    `late` came too late for the total order, `rejected` have no event time.
+    `late` came too late for the total order, `rejected` have no event time
+    (see `tidegate.schema.event_times`).
     """
 
     rows: int
@@ -42,7 +42,7 @@ def admit(
 
     Costs one look at the times where they are in order, and a filter and a stable sort otherwise.
     """
-    times, valid = _event_times(table, time)
+    times, valid = event_times(table.column(time))
     nothing = table.slice(0, 0)
     bound_us = max(lowered(newest_us, disorder_us), promised_us)
     if in_order(times, valid, max(newest_us, promised_us)):
@@ -58,14 +58,6 @@ def admit(
         nothing if valid.all() else table.filter(pa.array(~valid)),
     )
     return Admission(run, appended, int(running_newest(times, valid, newest_us)[-1]))
-
-
-def _event_times(table: pa.Table, time: str) -> tuple[Int64s, Bools]:
-    """Times and which of them are readable; the infinities of 64 bits are no times."""
-    times, valid = to_us(table.column(time))
-    if len(times) and (times.min() == MIN_US or times.max() == MAX_US):
-        valid = valid & (times != MIN_US) & (times != MAX_US)
-    return times, valid
 
 
 def _sorted_run(times: Int64s, table: pa.Table, bound_us: int) -> Run | None:

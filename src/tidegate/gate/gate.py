@@ -99,7 +99,7 @@ class Gate:
         with self._lock:
             here, schema = self._source(source), self._schema
         while True:
-            table = fit_rows(rows, schema, f"source {source}")
+            table = fit_rows(rows, schema, f"source {source}", self.time)
             if schema is None and not table.num_columns:
                 return Appended(0, table, table)
             if schema is None:

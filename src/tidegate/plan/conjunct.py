@@ -7,15 +7,19 @@ all values in Spark's order, becomes the infinity that keeps its pairs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from tidegate.expression.tree import Call, Expr
+from tidegate.expression.tree import Call, Expr, describe
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, Interval
+from tidegate.plan.disjunct import certain, parts_of
 from tidegate.plan.double import Sum, double_of, is_steady, without_nan
 from tidegate.plan.inequality import LEFT, RIGHT, Reach, Sides, inequalities
 
 _OTHER = {LEFT: RIGHT, RIGHT: LEFT}
+
+Shown = Callable[[Expr], str]
+"""How a bound condition is written for people."""
 
 
 @dataclass(frozen=True)
@@ -26,45 +30,46 @@ class Conjunct:
     text: str
 
 
-def intervals_of(conjuncts: Sequence[Conjunct], left: Collection[str]) -> tuple[Interval, ...]:
+def intervals_of(
+    conjuncts: Sequence[Conjunct], left: Collection[str], shown: Shown = describe
+) -> tuple[Interval, ...]:
     """The interval tests that follow from the conjuncts, in their order.
 
     `left` are the columns of the left side. Equalities come from a comparison of the two sides;
-    a lower and an upper bound of one value become a band, wherever they are written.
+    a lower and an upper bound of one value become a band, wherever they are written. `shown` writes
+    a condition that stands in all branches of a disjunction.
     """
     sides = Sides(left)
     found: list[Interval | list[Reach]] = []
-    for conjunct in conjuncts:
-        for part in _split(conjunct.expr):
-            equal = _equality(part, conjunct.text, sides)
-            if equal is not None:
-                found.append(equal)
-                continue
-            for inequality in inequalities(part, conjunct.text, sides):
-                if reaches := inequality.reaches(sides):
-                    found.append(reaches)
+    for conjunct in sure(conjuncts, shown):
+        equal = _equality(conjunct.expr, conjunct.text, sides)
+        if equal is not None:
+            found.append(equal)
+            continue
+        for inequality in inequalities(conjunct.expr, conjunct.text, sides):
+            if reaches := inequality.reaches(sides):
+                found.append(reaches)
     return _merged(found)
 
 
-def _split(expr: Expr) -> list[Expr]:
-    parts: list[Expr] = []
-    stack = [expr]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, Call) and part.op == "and":
-            stack.extend(reversed(part.args))
-        else:
-            parts.append(part)
-    return parts
+def sure(conjuncts: Sequence[Conjunct], shown: Shown) -> list[Conjunct]:
+    """The conditions that hold for every pair that matches, each once."""
+    found: dict[Expr, str] = {}
+    for conjunct in conjuncts:
+        parts = parts_of(conjunct.expr)
+        for condition in certain(conjunct.expr):
+            found.setdefault(condition, conjunct.text if condition in parts else shown(condition))
+    return [Conjunct(expr, text) for expr, text in found.items()]
 
 
 def _equality(expr: Expr, text: str, sides: Sides) -> Interval | None:
-    if not isinstance(expr, Call) or expr.op != "eq":
+    if not isinstance(expr, Call) or expr.op not in ("eq", "null_safe_eq"):
         return None
     by_side = {sides.of(arg): arg for arg in expr.args}
     if set(by_side) != {LEFT, RIGHT} or not all(is_steady(arg) for arg in expr.args):
         return None
-    return Interval(EQUAL, text, by_side[LEFT], None, None, by_side[RIGHT], None, None)
+    values = by_side[LEFT], None, None, by_side[RIGHT], None, None
+    return Interval(EQUAL, text, *values, null_safe=expr.op == "null_safe_eq")
 
 
 def _merged(found: Sequence[Interval | list[Reach]]) -> tuple[Interval, ...]:

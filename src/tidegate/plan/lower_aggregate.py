@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
+from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.operator import MergeWindows, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
@@ -23,7 +24,7 @@ from tidegate.query.check import key_type
 from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate
-from tidegate.query.window import TupleWindow
+from tidegate.query.window import TimeWindow, TupleWindow
 from tidegate.route.hash import Hash
 
 
@@ -66,6 +67,7 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
             lines=tuple(lines),
         )
         return
+    _check_windows(window, context.choices.max_windows)
     spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(functions))
     partitioner = context.choices.partitioner
     lines = [f"window {window.range_us} {window.slide_us}", *lines]
@@ -80,6 +82,19 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     )
     if split:
         yield _merging(spec, names, context, ports, after)
+
+
+def _check_windows(window: TimeWindow, most: int | None) -> None:
+    """Refuse a slide so short that every tuple makes more rows than anybody can have meant."""
+    count = -(-window.range_us // window.slide_us)
+    if most is not None and count > most:
+        raise QueryError(
+            f"window {window}",
+            f"a tuple must be in at most {most:,} windows",
+            f"{count:,}",
+            "Make SLIDE longer, or ask for so many: with --max-windows-per-tuple "
+            f"{count}, in Python with max_windows_per_tuple={count}.",
+        )
 
 
 def _part_port(spec: AggregateSpec, offset_us: int) -> Port:

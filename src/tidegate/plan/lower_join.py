@@ -12,7 +12,9 @@ from sqlglot import exp
 
 from tidegate.expression.tree import Literal
 from tidegate.operate.join.operator import StreamJoin, qualified_name
-from tidegate.operate.join.spec import JoinSpec, PairFunction
+from tidegate.operate.join.spec import SCAN, JoinSpec, PairFunction
+from tidegate.plan.branch import disjunctions_of
+from tidegate.plan.comparison import comparisons_of
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.plan.cut import Consumed, Unit
 from tidegate.plan.determinism import require_deterministic
@@ -60,12 +62,14 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     kept = [(b, e) for b, e in bound if not (isinstance(b, Literal) and b.value is True)]
     texts = tuple(e.sql(dialect="spark", comments=False) for _, e in kept)
     parts = [Conjunct(b, t) for (b, _), t in zip(kept, texts, strict=True)]
-    intervals = intervals_of(parts, set(left.physical.values()))
+    names = set(left.physical.values())
+    intervals = intervals_of(parts, names, pairs.text)
+    disjunctions = disjunctions_of(parts, names, pairs.text)
     sides = (0,) * len(left.leaves) + (1,) * len(right.leaves)
     cut = len(left.leaves)
-    rows = choices.rows if intervals else None
+    rows = choices.rows if intervals or disjunctions else None
     sample = sample_of(prefixes[:cut], prefixes[cut:], context.streams, rows)
-    choice = choose(intervals, choices.join, sample)
+    choice = choose(intervals, choices.join, sample, disjunctions)
     spec = JoinSpec(
         left=left.side(prefixes[0]),
         right=right.side(prefixes[cut]),
@@ -74,13 +78,17 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         intervals=intervals,
         method=choice.method,
         index=choice.index,
+        branches=choice.branches,
     )
+    load = comparisons_of(spec, (prefixes[:cut], prefixes[cut:]), context.streams, choices.rows)
     operator = StreamJoin(
         spec=spec,
         sides=sides,
         routing=choice.routing,
         reasons=choice.reasons,
         conjuncts=texts,
+        comparisons=None if load is None else load.text,
+        warned=None if load is None or choices.join.method == SCAN else load.warning,
     )
     lines = [f"join {left.extent} {right.extent} {sides}"]
     lines += [f"on {pairs.meaning(e)}" for _, e in kept]

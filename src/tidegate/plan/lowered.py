@@ -35,12 +35,14 @@ class Lowered:
 class Choices:
     """What is asked of operators beyond what the query says; none of it changes the result.
 
-    `rows` gives the first rows of a stream, from which the best way is estimated.
+    `rows` gives the first rows of a stream, from which the best way is estimated. A tuple may be in
+    `max_windows` windows of time, or in any number of them.
     """
 
     join: JoinOptions = field(default_factory=JoinOptions)
     rows: RawRows | None = None
     partitioner: Partitioner = BY_HASH
+    max_windows: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from tidegate.errors import OptionError
 from tidegate.operate.join.operator import BY_KEY, IN_TURN
-from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, Interval
+from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, UNION, Interval, Probe
+from tidegate.plan.branch import Branch, Disjunction
 from tidegate.plan.sample import Sample
 
 AUTO = "auto"
@@ -19,6 +20,10 @@ ROUTINGS = (AUTO, BY_KEY, IN_TURN)
 
 SELECTIVE = 0.1
 """A one-sided bound is worth an index when fewer pairs than this share pass it."""
+
+UNSELECTIVE, FEWER = 0.01, 4
+"""A union searches several indexes; it replaces a single one that gives more than this share of the
+pairs when it gives so many times fewer."""
 
 EVEN = 4
 """Keys may place tuples when the most frequent one has less than 1 / (EVEN * buckets) of them: a
@@ -56,20 +61,77 @@ class Choice:
     index: int | None
     routing: str
     reasons: tuple[str, ...]
+    branches: tuple[Probe, ...] = ()
 
 
-def choose(intervals: Sequence[Interval], options: JoinOptions, sample: Sample | None) -> Choice:
-    """The method, the interval to probe and the routing; pure."""
-    method, index, why = _method(intervals, options, sample)
-    routing, where = _routing(intervals, options, sample)
-    return Choice(method, index, routing, (f"{method}: {why}", f"{routing}: {where}"))
-
-
-def _method(
-    intervals: Sequence[Interval], options: JoinOptions, sample: Sample | None
-) -> tuple[str, int | None, str]:
+def choose(
+    intervals: Sequence[Interval],
+    options: JoinOptions,
+    sample: Sample | None,
+    disjunctions: Sequence[Disjunction] = (),
+) -> Choice:
+    """The method, what is probed and the routing; pure."""
+    branches: tuple[Probe, ...] = ()
     if options.method == SCAN:
-        return SCAN, None, "asked for with --method scan"
+        method, index, why = SCAN, None, "asked for with --method scan"
+    else:
+        method, index, why = _method(intervals, sample)
+        rate = None
+        if disjunctions and index is not None and sample is not None:
+            rate = sample.probe_rate(Probe(tuple(intervals), index))
+        if index is None or (rate is not None and rate > UNSELECTIVE):
+            branches, reason = _union(disjunctions, sample, rate)
+            why = reason or why
+    if branches:
+        method, index = UNION, None
+    routing, where = _routing(intervals, options, sample)
+    reasons = (f"{method}: {why}", f"{routing}: {where}")
+    return Choice(method, index, routing, reasons, branches)
+
+
+def _union(
+    disjunctions: Sequence[Disjunction], sample: Sample | None, rate: float | None
+) -> tuple[tuple[Probe, ...], str | None]:
+    """The branches of the disjunction that the fewest pairs pass, and why; or why there are none.
+
+    `rate` is the share of pairs that the one index of all branches would give, if there is one.
+    """
+    chosen: tuple[Probe, ...] = ()
+    why: str | None = None
+    for disjunction in disjunctions:
+        probes = [_probe(branch, sample) for branch in disjunction.branches]
+        if None in probes:
+            branch = disjunction.branches[probes.index(None)]
+            if rate is None and not chosen:
+                why = f"{disjunction.text} has no index for its branch {branch.text}"
+            continue
+        branches = tuple(probe for probe in probes if probe is not None)
+        share = None if sample is None else sample.union_rate(branches)
+        limit = None if rate is None else rate / FEWER
+        if (limit is None and not chosen) or _is_below(share, limit):
+            chosen, rate = branches, share
+            why = f"{disjunction.text} has an index for each of {len(branches)} branches"
+            if share is not None and sample is not None:
+                why += f", which pass {share:.2%} of the pairs of {sample.text}"
+    return chosen, why
+
+
+def _is_below(share: float | None, limit: float | None) -> bool:
+    return share is not None and limit is not None and share < limit
+
+
+def _probe(branch: Branch, sample: Sample | None) -> Probe | None:
+    """How the pairs of a branch are found; None where it has no index.
+
+    A gate is one where there is no other: all pairs that it gives may well be true.
+    """
+    index = _method(branch.intervals, sample)[1]
+    if index is None and branch.gates:
+        index = len(branch.intervals)
+    return None if index is None else Probe(branch.intervals + branch.gates, index)
+
+
+def _method(intervals: Sequence[Interval], sample: Sample | None) -> tuple[str, int | None, str]:
     for kind, method in ((EQUAL, HASH), (BAND, BAND)):
         places = [i for i, interval in enumerate(intervals) if interval.kind == kind]
         if places:

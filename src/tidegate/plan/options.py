@@ -4,19 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tidegate.errors import OptionError
 from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.plan.physical import OPERATOR_SET
 from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
 
 DEFAULT_STRATEGY = OPERATOR_SET
 
-__all__ = ["AUTO", "DEFAULT_PARTITIONER", "DEFAULT_STRATEGY", "JoinOptions", "PlanOptions"]
+MAX_WINDOWS = 1_000_000
+"""In how many windows a tuple may be, unless more are asked for."""
+
+__all__ = [
+    "AUTO",
+    "DEFAULT_PARTITIONER",
+    "DEFAULT_STRATEGY",
+    "MAX_WINDOWS",
+    "JoinOptions",
+    "PlanOptions",
+]
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What is asked of joins, how the query is cut into subqueries, who partitions keyed tuples."""
+    """What is asked of joins, how the query is cut into subqueries, who partitions keyed tuples.
+
+    `max_windows` is in how many windows of time a tuple may be.
+    """
 
     join: JoinOptions = field(default_factory=JoinOptions)
     strategy: str = DEFAULT_STRATEGY
     partitioner: str = DEFAULT_PARTITIONER
+    max_windows: int = MAX_WINDOWS
+
+    def __post_init__(self) -> None:
+        if self.max_windows < 1:
+            raise OptionError(
+                "--max-windows-per-tuple", "must be at least 1", f"{self.max_windows}"
+            )

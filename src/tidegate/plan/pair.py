@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.expression.tree import Column, Expr, rebuilt
+from tidegate.expression.tree import Column, Expr, describe, rebuilt
 from tidegate.operate.port import Port
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
@@ -30,7 +30,11 @@ class PairColumns:
         """An expression bound to kernels, over the operator's columns."""
         remedy = "On pairs there is no Spark SQL: compute it from one side, or from the output."
         types = {**self.types, EVENT_TIME: TIME}
-        return self._renamed(fold(bind_after(expression, types, where, predicate, remedy)))
+        return _renamed(fold(bind_after(expression, types, where, predicate, remedy)), self.names)
+
+    def text(self, expr: Expr) -> str:
+        """A bound expression over the operator's columns as the query names them."""
+        return describe(_renamed(expr, {name: flat for flat, name in self.names.items()}))
 
     def meaning(self, expression: exp.Expression) -> str:
         """What an expression means, for the fingerprint."""
@@ -51,10 +55,11 @@ class PairColumns:
     def _physical(self, expression: exp.Expression) -> exp.Expression:
         return substitute(expression, {flat: column(name) for flat, name in self.names.items()})
 
-    def _renamed(self, expr: Expr) -> Expr:
-        return rebuilt(expr, self._physical_column)
 
-    def _physical_column(self, expr: Expr) -> Expr:
-        if not isinstance(expr, Column):
-            return expr
-        return Column(self.names.get(expr.name, expr.name), expr.type)
+def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
+    def change(part: Expr) -> Expr:
+        if not isinstance(part, Column):
+            return part
+        return Column(names.get(part.name, part.name), part.type)
+
+    return rebuilt(expr, change)

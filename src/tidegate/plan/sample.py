@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from tidegate.errors import TaskError
 from tidegate.expression.tree import Expr
-from tidegate.operate.join.spec import EQUAL, Interval
+from tidegate.operate.join.bound import codes_of
+from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, Interval, Probe
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import ARROW, Prefix
 from tidegate.query.definition import StreamDef
@@ -35,7 +36,7 @@ class Sample:
         """The share of the sampled pairs that pass an interval; None where it cannot be told."""
         try:
             if interval.kind == EQUAL:
-                return self._equal_rate(interval)
+                return self._equal_rate((interval,))
             seen = (interval.right_low, interval.right_high)
             views = [(interval.left_value, self.left, seen, self.right)]
             seen = (interval.left_low, interval.left_high)
@@ -46,6 +47,21 @@ class Sample:
             return _rate(_doubles(value, rows), [_bound(b, others) for b in bounds])
         except TaskError:
             return None
+
+    def probe_rate(self, probe: Probe) -> float | None:
+        """The share of the sampled pairs that an index gives; None where it cannot be told."""
+        if not probe.one_key:
+            return self.pass_rate(probe.indexed[0])
+        try:
+            return self._equal_rate(probe.equalities)
+        except TaskError:
+            return None
+
+    def union_rate(self, branches: Sequence[Probe]) -> float | None:
+        """The same for several indexes, pairs of two of them counted twice."""
+        rates = [self.probe_rate(branch) for branch in branches]
+        known = [rate for rate in rates if rate is not None]
+        return sum(known) if len(known) == len(rates) else None
 
     def top_share(self, equalities: Sequence[Interval]) -> float | None:
         """The share of the most frequent key in the side where it is largest.
@@ -60,17 +76,14 @@ class Sample:
         except TaskError:
             return None
 
-    def _equal_rate(self, interval: Interval) -> float:
+    def _equal_rate(self, equalities: Sequence[Interval]) -> float:
         sides = []
-        for value, rows in (
-            (interval.left_value, self.left),
-            (interval.right_value, self.right),
-        ):
-            keys = pa.table({"k": evaluate(value, rows)})
-            counts = keys.group_by("k", use_threads=False).aggregate([([], "count_all")])
-            sides.append(counts.filter(counts["k"].is_valid()))
-        both = sides[0].join(sides[1], "k", join_type="inner", right_suffix="_r", use_threads=False)
-        pairs = np.dot(both["count_all"].to_numpy(), both["count_all_r"].to_numpy())
+        for side, rows in ((LEFT, self.left), (RIGHT, self.right)):
+            codes = codes_of(equalities, side, rows)
+            sides.append(np.unique(codes[~np.isnan(codes)], return_counts=True))
+        (left, lefts), (right, rights) = sides
+        _, at_left, at_right = np.intersect1d(left, right, return_indices=True)
+        pairs = np.dot(lefts[at_left], rights[at_right])
         return float(pairs) / float(self.left.num_rows * self.right.num_rows)
 
 

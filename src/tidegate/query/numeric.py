@@ -56,7 +56,8 @@ def whole(op: str) -> Build:
     def build(args: list[Expr], where: str) -> Expr:
         value = number(args[0], where)
         if pa.types.is_decimal(value.type):
-            type_ = bounded(value.type.precision - value.type.scale + 1, 0)
+            digits = value.type.precision - value.type.scale
+            type_ = bounded(digits + 1 if value.type.scale else digits, 0)
             return make(op, [value], type_)
         target = LONG if pa.types.is_integer(value.type) else DOUBLE
         return make(op, [cast(value, target, where)], LONG)

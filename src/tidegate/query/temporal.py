@@ -77,7 +77,7 @@ def from_integer(op: str) -> Build:
     def build(args: list[Expr], where: str) -> Expr:
         value = args[0]
         if op == "timestamp_seconds" and kind(value.type) in ("float", "decimal"):
-            return cast(value, TIME, where)
+            return make(f"{op}_{kind(value.type)}", [value], TIME)
         if not (pa.types.is_integer(value.type) or value.type == NULL):
             raise QueryError(where, "the argument must be an integer", type_name(value.type))
         return make(op, [cast(value, LONG, where)], TIME)

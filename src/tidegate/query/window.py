@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from tidegate.duration import duration_text, rows_text, window_text
 from tidegate.errors import QueryError, near
-from tidegate.microsecond import MICROSECOND, SECOND_US, UNITS_US
+from tidegate.microsecond import LONGEST_US, MICROSECOND, SECOND_US, UNITS_US
 
 _SHORT = {
     "us": "microsecond",
@@ -24,8 +24,6 @@ _SHORT = {
     "w": "week",
 }
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\s*([A-Za-z]+)\s*")
-
-_LONGEST_US = 2**62
 
 MOST_ROWS = 10**12
 """Tuples in a window: more than any machine holds, and few enough to count with."""
@@ -49,7 +47,7 @@ def unit_us(unit: str, where: str) -> int:
 def scaled_us(amount: Decimal, unit: int, where: str) -> int:
     """An amount of a unit as whole microseconds; a fraction of a microsecond is refused."""
     us = amount * unit
-    if us.is_finite() and abs(us) >= _LONGEST_US:
+    if us.is_finite() and abs(us) > LONGEST_US:
         raise _too_long(f"{amount:.6g} times {duration_text(unit)}", where)
     if not us.is_finite() or us != us.to_integral_value():
         raise QueryError(where, "a duration must be a whole number of microseconds", f"{us}")
@@ -57,15 +55,13 @@ def scaled_us(amount: Decimal, unit: int, where: str) -> int:
 
 
 def _too_long(got: str, where: str) -> QueryError:
-    return QueryError(where, "a duration must be shorter than 146,000 years", got)
+    return QueryError(where, "a duration must not exceed 10,000 years", got)
 
 
 def duration_us(value: Duration, where: str = "duration") -> int:
     """Microseconds in "15 minutes", "1 hour 30 minutes", "500ms", a timedelta or seconds."""
     if isinstance(value, timedelta):
-        if abs(value) >= timedelta(microseconds=_LONGEST_US):
-            raise _too_long(str(value), where)
-        return value // MICROSECOND
+        return _bounded(value // MICROSECOND, where)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QueryError(where, "a duration must be text, a timedelta or seconds", repr(value))
     if not isinstance(value, str):
@@ -81,9 +77,14 @@ def duration_us(value: Duration, where: str = "duration") -> int:
             repr(value),
             'Write for example "15 minutes" or "500 ms".',
         )
-    if abs(total) >= _LONGEST_US:
-        raise _too_long(repr(value), where)
-    return total
+    return _bounded(total, where)
+
+
+def _bounded(us: int, where: str) -> int:
+    """Refuse what is so long that event times and durations could not be added in 64 bits."""
+    if abs(us) > LONGEST_US:
+        raise _too_long(duration_text(us), where)
+    return us
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,12 @@ def plan_for(
         raise OptionError(
             option, "is for joins", f"{value} for a query without one", "Leave it out."
         )
-    choices = Choices(join, first_rows(connectors or {}), partitioner_of(options.partitioner))
+    choices = Choices(
+        join=join,
+        rows=first_rows(connectors or {}),
+        partitioner=partitioner_of(options.partitioner),
+        max_windows=options.max_windows,
+    )
     if not place.on_spark:
         return lower(outputs, None, choices, options.strategy)
 

@@ -15,6 +15,7 @@ from tidegate.plan.options import (
     AUTO,
     DEFAULT_PARTITIONER,
     DEFAULT_STRATEGY,
+    MAX_WINDOWS,
     JoinOptions,
     PlanOptions,
 )
@@ -103,8 +104,11 @@ class Session:
         buckets: int = DEFAULT_BUCKETS,
         strategy: str = DEFAULT_STRATEGY,
         partitioner: str = DEFAULT_PARTITIONER,
+        max_windows_per_tuple: int = MAX_WINDOWS,
     ) -> str:
-        options = PlanOptions(JoinOptions(method, routing, buckets), strategy, partitioner)
+        options = PlanOptions(
+            JoinOptions(method, routing, buckets), strategy, partitioner, max_windows_per_tuple
+        )
         outputs = (Output(None, node),)
         return explain(outputs, plan_for(outputs, self._place, options, self._sources.connectors))
 
@@ -131,6 +135,7 @@ class Session:
         strategy: str = DEFAULT_STRATEGY,
         partitioner: str = DEFAULT_PARTITIONER,
         memory: str | int | None = None,
+        max_windows_per_tuple: int = MAX_WINDOWS,
     ) -> RunningQuery:
         """Start a query; instances and switches are for all subqueries, or by their names.
 
@@ -147,7 +152,7 @@ class Session:
         )
         place = replace(self._place, exchange=exchange) if exchange else self._place
         join = JoinOptions(method, routing, options.buckets)
-        asked = PlanOptions(join, strategy, partitioner)
+        asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple)
         plan = plan_for(outputs, place, asked, self._sources.connectors)
         loop = prepare(
             plan,

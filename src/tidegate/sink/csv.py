@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from tidegate.era import is_far, texts
 from tidegate.sink.json import encoded
 
 
@@ -25,11 +26,22 @@ def csv_text(table: pa.Table, header: bool) -> str:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Nested values as JSON, bytes as base64, the rest as it is."""
+    """Nested values as JSON, bytes as base64, times beyond Arrow's years as texts of its form."""
     for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type) or pa.types.is_date(field.type):
+            column = table.column(place).combine_chunks()
+            if is_far(column):
+                table = table.set_column(place, field.name, texts(_written, column))
         nested = pa.types.is_nested(field.type)
         if nested or pa.types.is_binary(field.type):
             text = encoded(table.column(place).combine_chunks())
             text = text if nested else pc.utf8_trim(text, '"')
             table = table.set_column(place, field.name, text)
     return table
+
+
+def _written(times: pa.Array) -> pa.Array:
+    """Dates and timestamps as Arrow writes them into CSV."""
+    if pa.types.is_date(times.type):
+        return times.cast(pa.string())
+    return pc.strftime(times, "%Y-%m-%d %H:%M:%SZ")

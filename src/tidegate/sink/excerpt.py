@@ -13,6 +13,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from tidegate import era
 from tidegate.sink.json import encoded
 
 SHOWN_ROWS = 20
@@ -143,6 +144,8 @@ def _column(name: str, values: pa.Array) -> Column:
         values = (
             pc.utf8_trim(encoded(values), '"') if pa.types.is_binary(type_) else encoded(values)
         )
+    if pa.types.is_date(type_):
+        values = pc.utf8_trim(encoded(values), '"')
     texts = values.cast(pa.string()).to_pylist()
     return Column(
         _printable(name), numeric, tuple(None if t is None else _printable(t) for t in texts)
@@ -151,9 +154,13 @@ def _column(name: str, values: pa.Array) -> Column:
 
 def _times(values: pa.Array) -> tuple[str | None, ...]:
     """Event times in UTC, with as many digits of a second as any of them needs."""
-    texts = pc.strftime(values.cast(pa.timestamp("us")), "%Y-%m-%d %H:%M:%S").to_pylist()
-    kept = max((len(t.rstrip("0").rstrip(".")) for t in texts if t is not None), default=0)
-    return tuple(None if t is None else t[: max(kept, 19)] for t in texts)
+    written = era.texts(_to_the_second, values.cast(pa.timestamp("us"))).to_pylist()
+    kept = max((len(t.rstrip("0").rstrip(".")) for t in written if t is not None), default=0)
+    return tuple(None if t is None else t[: max(kept, 19)] for t in written)
+
+
+def _to_the_second(times: pa.Array) -> pa.Array:
+    return pc.strftime(times, "%Y-%m-%d %H:%M:%S")
 
 
 def _floats(values: Sequence[float | None]) -> tuple[str | None, ...]:

@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.era import texts
+
 _NEEDS_CARE = r'[\x00-\x1f"\\]'
 
 
@@ -28,8 +30,8 @@ def write_json(table: pa.Table, out: Any) -> None:
 
 def lines(batch: pa.RecordBatch) -> pa.Buffer:
     """A batch that is not empty as bytes of JSON lines."""
-    texts = objects(batch, "\n")
-    whole = pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "")
+    rows = objects(batch, "\n")
+    whole = pc.binary_join(pa.ListArray.from_arrays([0, len(rows)], rows), "")
     return whole[0].as_buffer()
 
 
@@ -51,9 +53,9 @@ def encoded(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(type_):
         return pc.if_else(pc.is_finite(column), column, None).cast(pa.string())
     if pa.types.is_timestamp(type_):
-        return _quoted(pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ"))
+        return _quoted(texts(lambda times: pc.strftime(times, "%Y-%m-%dT%H:%M:%SZ"), column))
     if pa.types.is_date(type_):
-        return _quoted(column.cast(pa.string()))
+        return _quoted(texts(lambda dates: dates.cast(pa.string()), column))
     if pa.types.is_string(type_):
         if pc.any(pc.match_substring_regex(column, _NEEDS_CARE)).as_py():
             return _one_by_one(column)
@@ -66,8 +68,8 @@ def _quoted(column: pa.Array) -> pa.Array:
 
 
 def _one_by_one(column: pa.Array) -> pa.Array:
-    texts = [None if v is None else _text(v) for v in column.to_pylist(maps_as_pydicts="lossy")]
-    return pa.array(texts, pa.string())
+    cells = [None if v is None else _text(v) for v in column.to_pylist(maps_as_pydicts="lossy")]
+    return pa.array(cells, pa.string())
 
 
 def _text(value: Any) -> str:

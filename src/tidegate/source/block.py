@@ -1,8 +1,8 @@
 """Where records begin and end in text, between bytes of a file and positions of rows.
 
-Records end at line feeds (carriage returns before them do not count); a CSV record may hold line
-feeds inside quotes. Empty records have no position. Text files are cut into blocks of whole
-records, so that any range of positions is found without reading what lies before it.
+Lines of JSON end at line feeds, records of CSV at line feeds, carriage returns, or both together; a
+CSV record may hold them inside quotes. Empty records have no position. Text files are cut into
+blocks of whole records, so that any range of positions is found without reading what lies before.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ RECORD_BYTES = 16 * 2**20
 """A quote that stays open for longer than this was never meant to be closed."""
 
 _LF, _CR, _QUOTE, _COMMA = 10, 13, 34, 44
-_FIELD = rb'(?:"(?:[^"]++|"")*+"[^,\n]*+|[^",\n][^,\n]*+|)'
-_COMPLETE = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+\n")
-_LAST = re.compile(_FIELD + rb"(?:," + _FIELD + rb")*+(?:\n|\Z)")
+_FIELD = rb'(?:"(?:[^"]++|"")*+"[^,\r\n]*+|[^",\r\n][^,\r\n]*+|)'
+_RECORD = _FIELD + rb"(?:," + _FIELD + rb")*+"
+_END = rb"(?:\n|\r\n|\r(?!\Z))"  # what a return at the end of the bytes is, the next byte tells
+_COMPLETE = re.compile(_RECORD + _END)
+_LAST = re.compile(_RECORD + rb"(?:\r\n?|\n|\Z)")
+_LINE_END = {False: re.compile(_END), True: re.compile(rb"\r\n?|\n")}
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,12 @@ def split_csv(data: bytes, final: bool) -> Records:
     """Records of CSV, by counting quotes where they are regular and one by one where not.
 
     A quote opens only at the start of a field. One that is not closed within RECORD_BYTES or
-    before the end of the file ends its record at the first line feed, as a damaged line would.
+    before the end of the file ends its record at the first line end, as a damaged line would.
     """
     text = np.frombuffer(data, np.uint8)
     ends = _line_ends(text)
+    if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+        ends = _with_bare_returns(ends, text, final)
     if b'"' in data:
         regular = _quoted_ends(text, ends, final)
         ends = regular if regular is not None else _scanned_ends(data, final)
@@ -84,6 +89,16 @@ def split_csv(data: bytes, final: bool) -> Records:
 
 def _line_ends(text: NDArray[np.uint8]) -> Int64s:
     return np.flatnonzero(text == _LF).astype(np.int64) + 1
+
+
+def _with_bare_returns(line_feeds: Int64s, text: NDArray[np.uint8], final: bool) -> Int64s:
+    """Line ends, with the carriage returns that no line feed follows; one at the end may get it."""
+    ends = np.flatnonzero(text == _CR).astype(np.int64) + 1
+    inside = ends[ends < len(text)]
+    bare = inside[text[inside] != _LF]
+    if final and text[-1] == _CR:
+        bare = np.append(bare, len(text))
+    return np.union1d(line_feeds, bare)
 
 
 def _with_tail(ends: Int64s, data: bytes, final: bool) -> Int64s:
@@ -96,7 +111,7 @@ def _quoted_ends(text: NDArray[np.uint8], line_ends: Int64s, final: bool) -> Int
     quotes = np.flatnonzero(text == _QUOTE).astype(np.int64)
     opening, closing = quotes[0::2], quotes[1::2]
     before = text[opening - 1]  # of an opening quote at 0 the last byte: not looked at below
-    at_edge = (before == _COMMA) | (before == _LF) | (opening == 0)
+    at_edge = (before == _COMMA) | (before == _LF) | (before == _CR) | (opening == 0)
     at_edge[1:] |= closing[: len(opening) - 1] == opening[1:] - 1  # a doubled quote
     if not at_edge.all():
         return None
@@ -117,10 +132,10 @@ def _scanned_ends(data: bytes, final: bool) -> Int64s:
         if found is not None and found.end() - at <= RECORD_BYTES:
             at = found.end()
         else:
-            line_feed = data.find(b"\n", at)
-            if line_feed < 0:
+            line_end = _LINE_END[final].search(data, at)
+            if line_end is None:
                 break
-            at = line_feed + 1
+            at = line_end.end()
         ends.append(at)
     return np.array(ends, np.int64)
 

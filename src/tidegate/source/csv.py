@@ -1,7 +1,8 @@
 """CSV, between the bytes of a block and a table; the header gives the names.
 
-Rules for cells: empty (quoted or not) is NULL; numbers and dates may have blanks around them;
-times are ISO 8601, in UTC unless they say otherwise.
+Rules for cells: empty (quoted or not) is NULL; numbers and dates may have blanks around them; whole
+numbers may have a sign, or be hexadecimal (0x1F, up to the digits of their type's bits and taken as
+these); times are ISO 8601, in UTC unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class CsvFormat:
             type_ = table.schema.field(name).type
             if pa.types.is_timestamp(type_):
                 type_ = TIME
+            elif type_ == pa.float64() and self._is_whole(sample, name):
+                type_ = pa.int64()
             elif type_ not in _INFERRED:
                 type_ = pa.string()
             if name == time and type_ in (pa.string(), pa.null()):
@@ -74,6 +77,13 @@ class CsvFormat:
                 type_ = _but_for_strays(table.column(name))
             fields.append((name, type_))
         return pa.schema(fields)
+
+    def _is_whole(self, sample: bytes, name: str) -> bool:
+        """Whether numbers that Arrow takes for floats are integers but for a plus sign."""
+        if b"+" not in sample:
+            return False
+        cells = self._read(sample, pa.schema([(name, pa.string())])).column(0).combine_chunks()
+        return bool(convert(cells, pa.int64()).null_count == cells.null_count)
 
     def _sample(self, data: bytes) -> tuple[bytes, pa.Table]:
         """The well-formed part of a sample and its values in the types Arrow finds."""
@@ -169,7 +179,7 @@ class CsvFormat:
     def _cells_one_by_one(
         self, data: bytes, records: Records, names: list[str]
     ) -> tuple[list[pa.Array], Int64s, dict[int, str]]:
-        """For blocks with records that Arrow sees otherwise: stray returns, quotes left open."""
+        """For blocks with records that Arrow sees otherwise: quotes left open."""
         wrong: dict[int, str] = {}
         lines = []
         for place, (start, stop) in enumerate(zip(records.starts, records.stops)):
@@ -195,8 +205,7 @@ def read_head(data: bytes, whole: bool, final: bool, time: str | None, where: st
         return None
     start, stop = int(records.starts[0]), int(records.stops[0])
     format_ = CsvFormat(_names(data[start:stop], where))
-    line_feed = data.find(b"\n", stop)
-    origin = line_feed + 1 if line_feed >= 0 else len(data)
+    origin = int(records.starts[1]) if len(records) > 1 else records.used
     first = data[records.starts[1] : records.stops[1]] if len(records) > 1 else b""
     return Head(format_, origin, format_.infer(data[origin : records.used], time), first)
 
@@ -265,6 +274,8 @@ def convert(text: pa.Array, type_: pa.DataType) -> pa.Array:
         true = pc.is_in(trimmed, pa.array(_TRUE))
         known = pc.or_(true, pc.is_in(trimmed, pa.array(_FALSE)))
         return pc.if_else(known, true, pa.scalar(None, pa.bool_()))
+    if pa.types.is_integer(type_):
+        trimmed = pc.replace_substring_regex(trimmed, r"^\+([0-9]+)$", r"\1")  # Arrow takes no plus
     return cast_possible(trimmed, type_)
 
 
@@ -294,11 +305,8 @@ def _texts(cells: pa.Array) -> tuple[pa.Array, list[int]]:
 def _arrow_agrees(data: bytes) -> bool:
     """Whether Arrow, where it finds as many records as there are, finds the same ones.
 
-    To Arrow a carriage return alone ends a record, and a quote left open in the last record is
-    closed by the end of the bytes.
+    To Arrow a quote left open in the last record is closed by the end of the bytes.
     """
-    if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
-        return False
     if b'"' not in data:
         return True
     records = split_csv(data, True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidegate.clock import Clock, SystemClock
 from tidegate.errors import SourceError, near
-from tidegate.schema import check_time, to_us
+from tidegate.schema import check_time, event_times
 from tidegate.source.generate.catalog import CATALOG
 from tidegate.source.parameter import Parameter, Parameters
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
@@ -144,7 +144,7 @@ class GeneratorSource:
         return self._known == self._generator.rows
 
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
-        return to_us(self._generator.read([self._time], start, stop).column(0))
+        return event_times(self._generator.read([self._time], start, stop).column(0))
 
     def reader(self, start: int, stop: int) -> GeneratorReader:
         return GeneratorReader(self.id, self._generator, start, stop)

@@ -18,6 +18,7 @@ import pyarrow.json as pajson
 from tidegate.errors import SourceError
 from tidegate.schema import TIME, type_name
 from tidegate.source.block import Records, split_lines
+from tidegate.source.depth import TOO_DEEP, has_deep, is_deep
 from tidegate.source.event_time import mostly_times, parse_time
 from tidegate.source.protocol import Reject
 from tidegate.source.text import Head, Parsed, with_times
@@ -62,24 +63,33 @@ def read_head(data: bytes, whole: bool, final: bool, time: str | None, where: st
     if schema is None:
         if not whole:
             return None
-        array = lines[0].startswith(b"[")
         raise SourceError(
             where,
             "each line must be one JSON object",
-            "a JSON array" if array else repr(lines[0][:80].decode("utf-8", "replace")),
+            _found_instead(lines[0]),
             "Write one object per line, for an array with: jq -c '.[]' FILE.",
         )
     return Head(JsonFormat(), origin, schema, lines[0])
 
 
+def _found_instead(line: bytes) -> str:
+    """What a line is that is no object that can be read."""
+    if is_deep(line):
+        return f"one that is {TOO_DEEP}"
+    array = line.startswith(b"[")
+    return "a JSON array" if array else repr(line[:80].decode("utf-8", "replace"))
+
+
 def _regular(data: bytes, records: Records) -> bool:
-    """Whether each line begins and ends like an object and all is UTF-8.
+    """Whether each line begins and ends like an object, none is too deep, and all is UTF-8.
 
     Then, when Arrow finds as many objects as there are lines, each line is one object: between
     `}` and `{` a line feed can only stand outside of objects.
     """
     text = np.frombuffer(data, np.uint8)
     if not (text[records.starts] == _OPEN).all() or not (text[records.stops - 1] == _CLOSE).all():
+        return False
+    if has_deep(data, len(records)):
         return False
     try:
         return data.isascii() or bool(data.decode())
@@ -193,12 +203,12 @@ def _fault(line: bytes, schema: pa.Schema) -> str | None:
 
 def _object(line: bytes) -> dict[str, Any] | str:
     """The object of a line, or why it is none; {} for numbers that only Arrow knows."""
+    if is_deep(line):
+        return TOO_DEEP
     try:
         value = json.loads(line.decode())
     except UnicodeDecodeError as error:
         return f"not UTF-8 at byte {error.start} of the line"
-    except RecursionError:
-        return "nested too deep"
     except ValueError as error:
         return {} if b"Inf" in line else f"not JSON: {error}"
     return value if isinstance(value, dict) else _NO_OBJECT

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import SourceError
-from tidegate.schema import check_time, fit_rows, normal_schema, to_us
+from tidegate.schema import check_time, event_times, fit_rows, normal_schema
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
 
 
@@ -116,7 +116,7 @@ class MemorySource:
             return self._closed and self._known == self._rows
 
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
-        return to_us(self._slice(start, stop).column(self.time))
+        return event_times(self._slice(start, stop).column(self.time))
 
     def reader(self, start: int, stop: int) -> MemoryReader:
         return MemoryReader(self.id, start, stop, self._slice(start, stop))
@@ -135,7 +135,7 @@ class MemorySource:
         return pa.concat_tables(tables).slice(start - first, stop - start)
 
     def _table(self, rows: pa.Table | Sequence[Mapping[str, object]]) -> pa.Table:
-        table = fit_rows(rows, self._schema, self.id)
+        table = fit_rows(rows, self._schema, self.id, self.time)
         if self._schema is None:
             self._schema = self._checked(table.schema)
         return table

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, SourceError
-from tidegate.schema import cast_table, normal_type, to_us
+from tidegate.schema import cast_table, event_times, normal_type
 from tidegate.source.cache import PIECES
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
 from tidegate.source.statistics import least_times
@@ -38,6 +38,7 @@ class ParquetReader:
     path: str
     version: Version
     schema: pa.Schema
+    time: str | None
     start: int
     stop: int
     groups: tuple[Group, ...]
@@ -47,7 +48,7 @@ class ParquetReader:
         asked = pa.schema([self.schema.field(c) for c in columns])
         pieces = []
         for group in self.groups:
-            key = (self.path, self.version, group.number, tuple(columns), str(asked))
+            key = (self.path, self.version, group.number, tuple(columns), str(asked), self.time)
             table = PIECES.get(key, partial(self._decode, group, asked))
             low = max(self.start, group.first)
             high = min(self.stop, group.first + group.rows)
@@ -56,7 +57,7 @@ class ParquetReader:
         return Rows.joined(pieces, asked)
 
     def _decode(self, group: Group, asked: pa.Schema) -> pa.Table:
-        return decode_group(self.path, self.version, group.number, asked)
+        return decode_group(self.path, self.version, group.number, asked, self.time)
 
 
 class ParquetSource:
@@ -108,7 +109,7 @@ class ParquetSource:
     def reader(self, start: int, stop: int) -> ParquetReader:
         groups = self._within(start, stop)
         path = os.path.abspath(self.path)  # a worker may have been started elsewhere
-        return ParquetReader(path, self._version, self.schema, start, stop, groups)
+        return ParquetReader(path, self._version, self.schema, self._time, start, stop, groups)
 
     def breaks(self, start: int, stop: int) -> list[int]:
         return [g.first for g in self._within(start, stop) if g.first > start]
@@ -135,8 +136,8 @@ class ParquetSource:
         if self._decoded is None or self._decoded[0] != group.number:
             assert self._time is not None, f"{self.id} was opened without a time column"
             asked = pa.schema([self.schema.field(self._time)])
-            table = decode_group(self.path, self._version, group.number, asked)
-            times = to_us(table.column(0))
+            table = decode_group(self.path, self._version, group.number, asked, self._time)
+            times = event_times(table.column(0))
             self._check_low(group, times[0])
             self._decoded = group.number, times
         return self._decoded[1]
@@ -226,7 +227,9 @@ def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     return ParquetProbe(path, version, tuple(groups), tuple(lows_us), schema)
 
 
-def decode_group(path: str, version: Version, number: int, asked: pa.Schema) -> pa.Table:
+def decode_group(
+    path: str, version: Version, number: int, asked: pa.Schema, time: str | None
+) -> pa.Table:
     """Columns of one row group in normalised types; refuses a file that has changed."""
     try:
         status = os.stat(path)
@@ -234,7 +237,7 @@ def decode_group(path: str, version: Version, number: int, asked: pa.Schema) -> 
             raise _changed(path)
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
             table = file.read_row_group(number, columns=asked.names, use_threads=False)
-        return cast_table(table, asked)
+        return cast_table(table, asked, path, time)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from error
 

@@ -84,8 +84,9 @@ class Source(Protocol):
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         """Event times of known positions in microseconds UTC, and which of them are valid.
 
-        Invalid (and 0) where the time is NULL or cannot be read. Only the time column is looked
-        at: a row that is unreadable for another column still has its time here.
+        Invalid where the time is NULL, cannot be read or is out of range (`schema.event_times`).
+        Only the time column is looked at: a row that is unreadable for another column still has
+        its time here.
         """
 
     def reader(self, start: int, stop: int) -> Reader:

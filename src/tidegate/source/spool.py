@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.schema import cast_table, to_us
+from tidegate.schema import cast_table, event_times
 from tidegate.source.cache import PIECES
 from tidegate.source.protocol import Bools, Int64s, Reader, Rows, check_columns
 from tidegate.state.store import Store, StoreHandle
@@ -41,7 +41,7 @@ class SpoolSource:
 
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         table = _opened(self._handle, self._file, self.schema)
-        return to_us(table.column(self._time).slice(start, stop - start))
+        return event_times(table.column(self._time).slice(start, stop - start))
 
     def reader(self, start: int, stop: int) -> Reader:
         return SpoolReader(start, stop, self._handle, self._file, self.schema)
@@ -70,7 +70,7 @@ class SpoolReader:
 def _opened(handle: StoreHandle, file: SpooledFile, schema: pa.Schema) -> pa.Table:
     def load() -> pa.Table:
         with pa.ipc.open_file(handle.open().files.buffer(file.name)) as reader:
-            return cast_table(reader.read_all(), schema)
+            return cast_table(reader.read_all(), schema, file.name)
 
     # The checksum tells a file from one of an earlier checkpoint that was at the same place.
     return PIECES.get(("spool", handle.location, file), load)

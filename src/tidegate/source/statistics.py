@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import pyarrow.parquet as pq
 
-from tidegate.batch import MAX_US, MIN_US
+from tidegate.batch import MIN_US
+from tidegate.microsecond import DAY_US, FIRST_US, LAST_US
 
-_DAY_US = 86_400_000_000
 _UNITS_US = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1000)}
 """Microseconds in units of Parquet's times, as a fraction."""
 
@@ -17,8 +17,8 @@ _UNITS_US = {"milliseconds": (1000, 1), "microseconds": (1, 1), "nanoseconds": (
 def least_times(metadata: pq.FileMetaData, time: str | None) -> list[int]:
     """By row group, a time that no row of it is below; MIN_US where the statistics do not say so.
 
-    They do where there are any, of times that fit into microseconds, and where no row is without
-    a time: such a row counts by what came before it, which may be nothing.
+    They do where there are any and no row is without an event time, be it NULL or out of range:
+    such a row counts by what came before it, which may be nothing.
     """
     groups = range(metadata.num_row_groups)
     found = _column(metadata, time)
@@ -36,10 +36,8 @@ def _least(statistics: pq.Statistics, factor: int, divisor: int) -> int:
     complete = statistics.has_null_count and statistics.null_count == 0
     if not (complete and statistics.has_min_max):
         return MIN_US
-    # Rounding down is never above what the rows give. A time that does not fit wraps around when
-    # it is cast, to anything; so the greatest one has to fit, too.
     low, high = (raw * factor // divisor for raw in (statistics.min_raw, statistics.max_raw))
-    return low if MIN_US < low <= high < MAX_US else MIN_US
+    return low if FIRST_US <= low <= high <= LAST_US else MIN_US
 
 
 def _column(metadata: pq.FileMetaData, time: str | None) -> tuple[int, tuple[int, int]] | None:
@@ -56,5 +54,5 @@ def _column(metadata: pq.FileMetaData, time: str | None) -> tuple[int, tuple[int
 def _unit(logical_type: str) -> tuple[int, int] | None:
     described = json.loads(logical_type)
     if described["Type"] == "Date":
-        return _DAY_US, 1
+        return DAY_US, 1
     return _UNITS_US.get(described["timeUnit"]) if described["Type"] == "Timestamp" else None

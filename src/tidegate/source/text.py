@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tidegate.batch import MIN_US
 from tidegate.errors import GateError
-from tidegate.schema import TIME, to_us
+from tidegate.schema import TIME, event_times
 from tidegate.source.block import Block, BlockIndex, Records, read_bytes
 from tidegate.source.cache import PIECES
 from tidegate.source.event_time import parse_time
@@ -273,7 +273,7 @@ def with_times(table: pa.Table, schema: pa.Schema) -> pa.Table | None:
 
 def spread(parsed: Parsed, rows: int) -> tuple[Int64s, Bools]:
     """Times of all places of a block, invalid where the row was rejected."""
-    numbers, valid = to_us(parsed.table.column(0))
+    numbers, valid = event_times(parsed.table.column(0))
     if parsed.places is None:
         return numbers, valid
     all_numbers, all_valid = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)

@@ -70,6 +70,10 @@ MISTAKES = {
         message="--partitioner: only hash can be used; got pk. The others are not available yet.",
         options=(*RIDES, "--partitioner", "pk"),
     ),
+    "--max-windows-per-tuple 0": Mistake(
+        message="--max-windows-per-tuple: must be at least 1; got 0.",
+        options=(*RIDES, "--max-windows-per-tuple", "0"),
+    ),
     "--method scan": Mistake(
         message="--method: is for joins; got scan for a query without one. Leave it out.",
         options=(*RIDES, "--method", "scan"),
@@ -94,8 +98,8 @@ MISTAKES = {
         message=(
             "--colour: no option of `tidegate run` has this name. There are: --stream, --time, "
             "--master, --instances, --strategy, --method, --exchange, --routing, --partitioner, "
-            "--out, --format, --checkpoint, --buckets, --batch-rows, --switch, --policy, "
-            "--follow, --summary, --dashboard, --log, ..."
+            "--max-windows-per-tuple, --out, --format, --checkpoint, --buckets, --batch-rows, "
+            "--switch, --policy, --follow, --summary, --dashboard, ..."
         ),
         options=(*RIDES, "--colour", "red"),
     ),
@@ -103,8 +107,8 @@ MISTAKES = {
         message=(
             "--instance: no option of `tidegate run` has this name. Did you mean --instances? "
             "There are: --stream, --time, --master, --instances, --strategy, --method, --exchange, "
-            "--routing, --partitioner, --out, --format, --checkpoint, --buckets, --batch-rows, "
-            "--switch, --policy, --follow, --summary, --dashboard, --log, ..."
+            "--routing, --partitioner, --max-windows-per-tuple, --out, --format, --checkpoint, "
+            "--buckets, --batch-rows, --switch, --policy, --follow, --summary, --dashboard, ..."
         ),
         options=(*RIDES, "--instance", "2"),
     ),
@@ -112,9 +116,9 @@ MISTAKES = {
         message=(
             "--chekpoint: no option of `tidegate run` has this name. Did you mean "
             "--checkpoint? There are: --stream, --time, --master, --instances, --strategy, "
-            "--method, --exchange, --routing, --partitioner, --out, --format, --checkpoint, "
-            "--buckets, --batch-rows, --switch, --policy, --follow, --summary, --dashboard, "
-            "--log, ..."
+            "--method, --exchange, --routing, --partitioner, --max-windows-per-tuple, --out, "
+            "--format, --checkpoint, --buckets, --batch-rows, --switch, --policy, --follow, "
+            "--summary, --dashboard, ..."
         ),
         options=(*RIDES, "--chekpoint", "d"),
     ),

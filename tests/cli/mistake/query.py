@@ -330,6 +330,15 @@ MISTAKES = {
         ),
         sql="SELECT COUNT(*) AS n FROM rides [RANGE 5 SECONDS SLIDE 10 SECONDS]",
     ),
+    "a tuple in too many windows": Mistake(
+        message=(
+            "window RANGE 1 hour SLIDE 1 microsecond: a tuple must be in at most 1,000,000 "
+            "windows; got 3,600,000,000. Make SLIDE longer, or ask for so many: with "
+            "--max-windows-per-tuple 3600000000, in Python with "
+            "max_windows_per_tuple=3600000000."
+        ),
+        sql="SELECT COUNT(*) AS n FROM rides [RANGE 1 HOUR SLIDE 1 MICROSECOND]",
+    ),
     "RANGE of zero": Mistake(
         message="window: RANGE must be longer than zero; got 0 seconds.",
         sql="SELECT COUNT(*) AS n FROM rides [RANGE 0 SECONDS]",

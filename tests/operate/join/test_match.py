@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,17 +13,29 @@ from hypothesis import strategies as st
 
 from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.expression.tree import Call, Column, Expr, Literal
+from tidegate.operate.join.decide import Rows, true_of
 from tidegate.operate.join.match import (
     BUCKET,
     RANK,
     Held,
-    News,
     arranged,
     ints,
     match,
 )
 from tidegate.operate.join.match import places as places_of
-from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN, Extent, Interval, JoinSpec, Side
+from tidegate.operate.join.search import News
+from tidegate.operate.join.spec import (
+    BAND,
+    EQUAL,
+    HASH,
+    SCAN,
+    UNION,
+    Extent,
+    Interval,
+    JoinSpec,
+    Probe,
+    Side,
+)
 
 DOUBLE, LONG, BOOL = pa.float64(), pa.int64(), pa.bool_()
 L0, L1, R0, R1 = (Column(n, t) for n, t in zip(("l0", "l1", "r0", "r1"), (DOUBLE, LONG) * 2))
@@ -45,6 +57,34 @@ IS_NEAR = Call(
 IS_SAME = Call("eq", (L1, R1), BOOL)
 
 
+SAFE = Call("null_safe_eq", (L1, R1), BOOL)
+NULL_SAFE = replace(SAME, text="safe", null_safe=True)
+NEXT = Call(
+    "subtract",
+    (Call("add", (R1, Literal(2**63 - 2, LONG)), LONG), Literal(2**63 - 3, LONG)),
+    LONG,
+)
+"""One more; it overflows for 2, whose pairs are left to a predicate that does not look at it."""
+IS_NEXT = Call(
+    "case",
+    (
+        Call("lt", (R1, Literal(2, LONG)), BOOL),
+        Call("eq", (L1, NEXT), BOOL),
+        Literal(False, BOOL),
+    ),
+    BOOL,
+)
+ONE_MORE = Interval(EQUAL, "next", L1, None, None, NEXT, None, None)
+
+
+def is_next(left: Row, right: Row) -> bool:
+    return left[2] is not None and right[2] in (0, 1) and left[2] == right[2] + 1
+
+
+def safe(left: Row, right: Row) -> bool:
+    return left[2] == right[2]
+
+
 def near(left: Row, right: Row) -> bool:
     return left[1] is not None and right[1] is not None and abs(left[1] - right[1]) <= 2
 
@@ -59,14 +99,26 @@ class Query:
     intervals: tuple[Interval, ...]
     plain: Callable[[Row, Row], bool]
 
-    def spec(self, method: int | None, left: Extent, right: Extent) -> JoinSpec:
+    branches: tuple[Probe, ...] = ()
+
+    @property
+    def specs(self) -> list[int | str | None]:
+        """Every way to find the pairs: by an interval, by none, by the branches."""
+        union = [UNION] if self.branches else []
+        return [None, *range(len(self.intervals)), *union]
+
+    def spec(self, method: int | str | None, left: Extent, right: Extent) -> JoinSpec:
         name = SCAN
-        if method is not None:
+        if isinstance(method, int):
             name = BAND if self.intervals[method].kind == BAND else HASH
         sides = [
             Side(((f"{c}0", DOUBLE), (f"{c}1", LONG)), e) for c, e in (("l", left), ("r", right))
         ]
-        return JoinSpec(*sides, self.predicate, None, self.intervals, name, method)
+        if method == UNION:
+            branches = self.branches
+            return JoinSpec(*sides, self.predicate, None, (), UNION, None, branches)
+        index = method if isinstance(method, int) else None
+        return JoinSpec(*sides, self.predicate, None, self.intervals, name, index)
 
 
 QUERIES = [
@@ -75,7 +127,21 @@ QUERIES = [
     Query((IS_NEAR, IS_SAME), (NEAR, SAME), lambda a, b: near(a, b) and same(a, b)),
     Query((IS_NEAR, IS_SAME), (), lambda a, b: near(a, b) and same(a, b)),
     Query((), (), lambda a, b: True),
+    Query((SAFE,), (NULL_SAFE,), safe),
+    Query(
+        (Call("or", (IS_NEAR, Call("or", (IS_SAME, SAFE), BOOL)), BOOL),),
+        (),
+        lambda a, b: near(a, b) or safe(a, b),
+        (Probe((NEAR,), 0), Probe((SAME,), 0), Probe((NULL_SAFE,), 0)),
+    ),
+    Query(
+        (Call("or", (Call("and", (IS_SAME, IS_NEAR), BOOL), IS_NEXT), BOOL),),
+        (),
+        lambda a, b: (same(a, b) and near(a, b)) or is_next(a, b),
+        (Probe((SAME, NEAR), 0), Probe((ONE_MORE,), 0), Probe((NEAR, SAME), 0)),
+    ),
 ]
+NAMES = ("near", "same", "both", "no interval", "all", "null-safe", "any", "a guarded overflow")
 rows = st.lists(
     st.tuples(
         st.integers(0, 30),
@@ -134,7 +200,7 @@ def plain(
     return sorted(pairs), compared
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=["near", "same", "both", "no interval", "all"])
+@pytest.mark.parametrize("query", QUERIES, ids=NAMES)
 @given(
     left=rows,
     right=rows,
@@ -151,7 +217,7 @@ def test_all_methods_equal_a_nested_loop(
     instances: int,
 ) -> None:
     expected = plain(query, left, right, windows)
-    for method in (None, *range(len(query.intervals))):
+    for method in query.specs:
         spec = query.spec(method, *windows)
         assert batches(spec, [table(0, left), table(1, right)], cuts, instances) == expected
 
@@ -187,3 +253,48 @@ def batches(
                 state[i][s].append(Held(arranged(spec, s, held)))
         before = [b + t.num_rows for b, t in zip(before, new)]
     return sorted(found), implied
+
+
+@given(
+    st.lists(st.sampled_from([None, "x" * 3000, "y" * 3000, "x" * 2999]), min_size=1, max_size=9),
+    st.lists(st.sampled_from([None, "y" * 3000, "x" * 3000]), min_size=1, max_size=9),
+)
+def test_long_texts_are_compared_once_each(
+    lefts: list[str | None], rights: list[str | None]
+) -> None:
+    """As when the texts of all pairs are gathered, which the short ones are."""
+    at_left, at_right = (
+        a.ravel() for a in np.meshgrid(np.arange(len(lefts)), np.arange(len(rights)))
+    )
+    text = pa.string()
+    sides = [Side(((name, text),), Extent(1, None)) for name in ("l0", "r0")]
+    equal = Call("eq", (Column("r0", text), Column("l0", text)), BOOL)
+    spec = JoinSpec(sides[0], sides[1], (equal,), None, (), SCAN, None)
+    left = Rows(pa.table({"l0": pa.array(lefts, text)}), at_left)
+    right = Rows(pa.table({"r0": pa.array(rights, text)}), at_right)
+    kept = true_of(spec, left, right).tolist()
+    pairs = enumerate(zip(at_left, at_right, strict=True))
+    assert kept == [i for i, (a, b) in pairs if lefts[a] is not None and lefts[a] == rights[b]]
+
+
+@given(st.data(), st.sampled_from([pa.int8(), pa.int32(), pa.int64(), pa.uint64()]))
+def test_integers_are_compared_where_they_lie(data: st.DataObject, type_: pa.DataType) -> None:
+    """As the kernels would: with NULL, and in a slice."""
+    columns = [
+        pa.array(data.draw(st.lists(st.none() | st.integers(0, 3), min_size=4)), type_).slice(skip)
+        for skip in (1, 3)
+    ]
+    spec = JoinSpec(
+        Side((("l0", type_),), Extent(1, None)),
+        Side((("r0", type_),), Extent(1, None)),
+        (Call("eq", (Column("l0", type_), Column("r0", type_)), BOOL),),
+        None,
+        (),
+        SCAN,
+        None,
+    )
+    at = [a.ravel() for a in np.meshgrid(*(np.arange(len(c)) for c in columns))]
+    left, right = (Rows(pa.table({n: c}), a) for n, c, a in zip(("l0", "r0"), columns, at))
+    one, other = (c.take(pa.array(a)).to_pylist() for c, a in zip(columns, at))
+    wanted = [i for i, (a, b) in enumerate(zip(one, other)) if a is not None and a == b]
+    assert true_of(spec, left, right).tolist() == wanted

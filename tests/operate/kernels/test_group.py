@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle.aggregate import sort_key
-from tidegate.operate.kernels import group
-from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank, stable_order
+from tidegate.operate.kernels.group import Rank, dense, pack, rank, stable_order
 
 FLOATS = st.one_of(st.none(), st.sampled_from([0.0, -0.0, math.nan, -1.5, math.inf, 1e-300]))
 INTS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(-3, 3))
@@ -45,26 +44,6 @@ def test_the_stable_order_is_stable(codes: list[int]) -> None:
     numbers = np.array(codes, np.int64)
     expected = sorted(range(len(codes)), key=lambda i: codes[i])
     assert stable_order(numbers, 2**33 + 1).tolist() == expected
-
-
-@given(st.lists(st.integers(0, 4), max_size=30))
-def test_rounds_visit_each_group_row_by_row(codes: list[int]) -> None:
-    seen: dict[int, list[int]] = {}
-    for members, rows in Groups(np.array(codes, np.int64), 5).rounds():
-        assert len(set(members.tolist())) == len(members)
-        for member, row in zip(members.tolist(), rows.tolist(), strict=True):
-            seen.setdefault(member, []).append(row)
-    assert seen == {c: [i for i, x in enumerate(codes) if x == c] for c in set(codes)}
-
-
-def test_blocks_cut_only_the_long_groups() -> None:
-    size = group._BLOCK_ROWS
-    codes = np.concatenate([np.zeros(3 * size, np.int64), np.ones(5, np.int64)])
-    blocks = Groups(codes, 2).blocks
-    assert blocks.hot.tolist() == [0]
-    assert np.bincount(blocks.bins).max() <= size
-    assert (blocks.bins[codes == 1] == 1).all()
-    assert (blocks.bins[codes == 0] >= 2).all()
 
 
 def test_an_empty_column_has_no_groups() -> None:

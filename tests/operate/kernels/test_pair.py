@@ -145,12 +145,12 @@ def test_without_a_cache_the_loop_is_compiled_all_the_same(
     monkeypatch: pytest.MonkeyPatch, failure: type[Exception]
 ) -> None:
     """No folder can be written, the disk is full, a file is damaged."""
-    from tidegate.operate.kernels import pair_loop
+    from tidegate.operate.kernels import machine_code, pair_loop
 
     def njit(signature: Any, nogil: bool, cache: bool = False) -> Any:
         if cache:
             raise failure
         return lambda function: function.__qualname__
 
-    monkeypatch.setattr(pair_loop.numba, "njit", njit)
+    monkeypatch.setattr(machine_code.numba, "njit", njit)
     assert pair_loop.compiled.__wrapped__(2, "uint64") == "_pairs_2_uint64"

@@ -76,3 +76,11 @@ def test_decimals_round_half_away_from_zero(number: Decimal, digits: int) -> Non
     type_ = pa.decimal128(20, min(4, max(digits, 0)))
     wanted = number.quantize(Decimal(1).scaleb(-min(digits, 4)), ROUND_HALF_UP)
     assert OPS["round"](type_, values, pa.scalar(digits)).to_pylist() == [wanted, None]
+
+
+@pytest.mark.parametrize("digits", [1, 10, 37, 38])
+def test_floor_and_ceil_of_whole_decimals_are_themselves(digits: int) -> None:
+    type_ = pa.decimal128(digits, 0)
+    values = pa.array([Decimal(10**digits - 1), Decimal(-5), None], type_)
+    assert OPS["floor"](type_, values).equals(values)
+    assert OPS["ceil"](type_, values).equals(values)

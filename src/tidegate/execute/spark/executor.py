@@ -7,9 +7,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +18,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
@@ -30,7 +28,7 @@ from tidegate.execute.executor import Draft, Executor, Outcomes, in_turn
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.spark.aside import Aside
-from tidegate.execute.spark.failure import answering, first_line, spark_gone
+from tidegate.execute.spark.failure import answering, first_line, spark_gone, without_stacks
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
 from tidegate.execute.spark.stable import require_stable
@@ -91,7 +89,7 @@ def types_by_spark(
     def types(expressions: Sequence[str], schema: pa.Schema) -> list[pa.DataType]:
         empty = own.createDataFrame([], from_arrow_schema(schema))
         try:
-            with _quiet():
+            with without_stacks():
                 typed = empty.selectExpr(*[f"{e} AS c{i}" for i, e in enumerate(expressions)])
         except PySparkException as error:
             raise _unknown(own, error) from None
@@ -103,17 +101,6 @@ def types_by_spark(
         return [field.type for field in to_arrow_schema(typed.schema, timezone="UTC")]
 
     return types
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep PySpark from logging an error of the analysis, whole stacks of it: ours is one line."""
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 def _too_complex() -> QueryError:

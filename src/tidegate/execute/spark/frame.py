@@ -26,7 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.errors import RunError, SourceError
 from tidegate.execute.spark.failure import LOST, answering, first_line, without_stacks
 from tidegate.execute.spark.thread import take_charge
-from tidegate.schema import cast_table, check_time, normal_schema, to_us
+from tidegate.schema import cast_table, check_time, event_times, normal_schema
 from tidegate.source.spool import SpooledFile, SpoolSource
 from tidegate.state.store import Store, StoreHandle
 
@@ -205,8 +205,8 @@ def _write_run(
         parts = [b for b in batches if b.num_rows]
         if not parts:
             return
-        table = cast_table(pa.Table.from_batches(parts), schema)
-        times, valid = to_us(table.column(time))
+        table = cast_table(pa.Table.from_batches(parts), schema, prefix, time)
+        times, valid = event_times(table.column(time))
         table = table.take(pa.array(np.lexsort((times, ~valid)))).combine_chunks()
         context = TaskContext.get()
         name = f"{prefix}-{context.partitionId() if context else 0:05d}.arrow"

@@ -9,15 +9,15 @@ then the state columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import QueryError
+from tidegate.operate.aggregate.closing import Panes, closed
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.group import (
     Rank,
@@ -29,7 +29,7 @@ from tidegate.operate.kernels.group import (
     stable_order,
 )
 from tidegate.operate.kernels.order import Ints, canonical, flat, integers, is_ordered
-from tidegate.operate.kernels.window import Cover, expand, spans
+from tidegate.operate.kernels.window import Cover
 from tidegate.route.partitioner import Router
 from tidegate.schema import TIME, type_name
 
@@ -39,6 +39,7 @@ __all__ = [
     "Function",
     "close",
     "close_partly",
+    "close_steps",
     "finished",
     "fold",
     "merge",
@@ -48,9 +49,6 @@ __all__ = [
 
 PART = "part"
 _WINDOW = (("window_start", TIME), ("window_end", TIME))
-
-_EXPANSION_LIMIT = 4_000_000
-"""How many pane rows and list values one step of `close` may copy into windows."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ def close(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int) -> 
     Sorted by (window_end, keys NULL first). `panes` holds every partial those windows cover, in
     any order; the panes of a window are merged in time order. MIN_US and MAX_US are infinite.
     """
-    return _closed(spec, panes, above_us, upto_us, partly=False)
+    return _together(spec.result_schema, close_steps(spec, panes, above_us, upto_us, partly=False))
 
 
 def close_partly(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int) -> pa.Table:
@@ -165,7 +163,7 @@ def close_partly(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: i
     Sorted by (window_end, keys NULL first, part), so that the order of merging does not depend on
     which instance has which bucket.
     """
-    return _closed(spec, panes, above_us, upto_us, partly=True)
+    return _together(spec.window_schema, close_steps(spec, panes, above_us, upto_us, partly=True))
 
 
 def finished(spec: AggregateSpec, parts: pa.Table) -> pa.Table:
@@ -187,38 +185,45 @@ def finished(spec: AggregateSpec, parts: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=spec.result_schema)
 
 
-def _closed(
-    spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int, partly: bool
-) -> pa.Table:
+def close_steps(
+    spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int, *, partly: bool
+) -> Iterator[pa.Table]:
+    """The rows of `close`, or with `partly` of `close_partly`, in tables of bounded size.
+
+    All rows of a window are in one table. There may be no table.
+    """
     schema = spec.window_schema if partly else spec.result_schema
     first = (above_us - spec.range_us) // spec.slide_us + 1
     last = (upto_us - spec.range_us) // spec.slide_us
     if panes.num_rows == 0 or first > last:
-        return schema.empty_table()
+        return
     pane = integers(flat(panes.column("pane")))
     cover = Cover(spec.range_us // spec.pane_us, spec.slide_us // spec.pane_us)
     low, high = cover.bounds(pane, first, last)
     used = np.flatnonzero(high >= low)
     used = used[np.argsort(pane[used], kind="stable")]
-    panes, low, high = panes.take(pa.array(used)), low[used], high[used]
+    panes = panes.take(pa.array(used))
     names = [name for name, _ in spec.keys] + ["bucket"] * partly
     keys = [canonical(flat(panes.column(name))) for name in names]
     by_key = dense(pack([rank(key) for key in keys], panes.num_rows))
     heads = [key.take(pa.array(by_key.rows)) for key in keys]
-    states = [[flat(panes.column(name)) for name, _ in f.state] for f in spec.functions]
-    steps = []
-    for span in spans(low, high, _weights(states, len(low)), _EXPANSION_LIMIT):
-        row, window = expand(np.maximum(low, span[0]), np.minimum(high, span[1]))
-        key = Rank(by_key.codes[row], by_key.n)
-        groups = dense(pack([rank_integers(window), key], len(row)))
-        start = window[groups.rows] * spec.slide_us
+    held = Panes(
+        pane=pane[used],
+        by_key=by_key,
+        low=low[used],
+        high=high[used],
+        functions=spec.functions,
+        states=[[flat(panes.column(name)) for name, _ in f.state] for f in spec.functions],
+    )
+    for part in closed(held, cover, partly):
+        start = part.window * spec.slide_us
         columns = [pa.array(start).view(TIME), pa.array(start + spec.range_us).view(TIME)]
-        columns += _take(heads, key.codes[groups.rows])
-        for function, held in zip(spec.functions, states, strict=True):
-            merged = function.family.merge(groups, _take(held, row))
-            columns += merged if partly else [function.family.finish(merged)]
-        steps.append(pa.Table.from_arrays(columns, schema=schema))
-    return pa.concat_tables(steps) if steps else schema.empty_table()
+        columns += [*_take(heads, part.key), *part.columns]
+        yield pa.Table.from_arrays(columns, schema=schema)
+
+
+def _together(schema: pa.Schema, steps: Iterator[pa.Table]) -> pa.Table:
+    return pa.concat_tables([schema.empty_table(), *steps])
 
 
 def sealed_before(spec: AggregateSpec, frontier_us: int) -> int:
@@ -244,17 +249,3 @@ def _input(rows: pa.Table, name: str) -> pa.Array:
 def _take(columns: Sequence[pa.Array], rows: Ints) -> list[pa.Array]:
     picked = pa.array(rows)
     return [column.take(picked) for column in columns]
-
-
-def _weights(states: Sequence[Sequence[pa.Array]], rows: int) -> Ints:
-    """What copying each pane row into one window costs: itself, the values in its lists, sketches.
-
-    The unit is about eight bytes.
-    """
-    weights = np.ones(rows, np.int64)
-    for column in (column for columns in states for column in columns):
-        if pa.types.is_list(column.type):
-            weights += pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-        elif pa.types.is_large_binary(column.type):
-            weights += pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False) // 8
-    return weights

@@ -62,7 +62,7 @@ class PaneHorizon:
 
 @dataclass(frozen=True)
 class PaneKeeper:
-    """Panes of an aggregate; the order of segments counts, because floats are added in it."""
+    """Panes of an aggregate; the order of segments counts: a user's states are merged in it."""
 
     spec: AggregateSpec
     order = "pane"

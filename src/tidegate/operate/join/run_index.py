@@ -6,48 +6,74 @@ It costs a pass over the tuples, and they are searched by every batch while thei
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from tidegate.memory import MEMORY
+from tidegate.operate.kernels.order import inverse
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Searched:
     """The index of a run, and the values of its other tests as single floats.
 
     These are relative to the least value of the run. Subtracting one number and rounding keep
     order, so what passes a test in double floats still does; a pair more may.
+
+    Everything is in the order that is searched: that of the run's table, or `order` says which of
+    its rows stands where. `coordinate` is what the window counts: event time, or the number in the
+    side.
     """
 
+    order: Ints | None
     key: Floats | None
     values: list[Singles]
     bases: list[float]
-    oldest: int
-    rows: int
-    _in_order: Ints | None = field(default=None)
+    coordinate: Ints
 
     @staticmethod
-    def of(key: Floats | None, values: Sequence[Floats], coordinate: Ints) -> Searched:
+    def of(
+        key: Floats | None, values: Sequence[Floats], coordinate: Ints, sort: bool = False
+    ) -> Searched:
+        """With `sort` the rows are in another order than that of the key."""
+        order = None
+        if sort and key is not None:
+            order = np.argsort(key, kind="stable")
+            key, coordinate = key[order], coordinate[order]
+            values = [value[order] for value in values]
         bases, narrow = [], []
         for value in values:
             finite = value[np.isfinite(value)]
             base = float(finite.min()) if len(finite) else 0.0
             bases.append(base)
             narrow.append(_single(value, base))
-        return Searched(key, narrow, bases, int(coordinate.min()), len(coordinate))
+        return Searched(order, key, narrow, bases, coordinate)
 
     @property
     def nbytes(self) -> int:
-        """What it takes, with the coordinates in order, which are made when they are asked for."""
+        """What it takes, with what is made of it only when it is asked for."""
         arrays = [a for a in (self.key, *self.values) if a is not None]
-        return sum(int(a.nbytes) for a in arrays) + 8 * self.rows
+        columns = 1 if self.order is None else 4
+        return sum(int(a.nbytes) for a in arrays) + 8 * columns * len(self.coordinate)
+
+    def rows(self, places: Ints) -> Ints:
+        """The rows of the table that stand at these places."""
+        return places if self.order is None else self.order[places]
+
+    def arranged(self, values: Ints) -> Ints:
+        """Values of the table's rows in the order that is searched."""
+        return values if self.order is None else values[self.order]
+
+    def places(self, rows: Ints) -> Ints:
+        """Where rows of the table stand."""
+        return rows if self.order is None else self._inverse[rows]
 
     def narrowed(
         self, bounds: Sequence[tuple[Floats, Floats]]
@@ -56,11 +82,19 @@ class Searched:
         both = list(zip(bounds, self.bases, strict=True))
         return [_single(b[0], base) for b, base in both], [_single(b[1], base) for b, base in both]
 
-    def in_order(self, coordinate: Ints) -> Ints:
+    @cached_property
+    def oldest(self) -> int:
+        return int(self.coordinate.min())
+
+    @cached_property
+    def in_order(self) -> Ints:
         """The run's coordinates, ascending."""
-        if self._in_order is None:
-            self._in_order = np.sort(coordinate)
-        return self._in_order
+        return np.sort(self.coordinate)
+
+    @cached_property
+    def _inverse(self) -> Ints:
+        assert self.order is not None
+        return inverse(self.order)
 
 
 def _single(values: Floats, base: float) -> Singles:
@@ -68,13 +102,15 @@ def _single(values: Floats, base: float) -> Singles:
         return (values - base).astype(np.float32)
 
 
-def _nbytes(searched: Searched) -> int:
-    return searched.nbytes
+def _nbytes(searched: Sequence[Searched]) -> int:
+    return sum(s.nbytes for s in searched)
 
 
 _INDEXES = MEMORY.cache(1 / 2, _nbytes)
 
 
-def known(token: Hashable | None, compute: Callable[[], Searched]) -> Searched:
+def known(
+    token: Hashable | None, compute: Callable[[], tuple[Searched, ...]]
+) -> tuple[Searched, ...]:
     """What is kept under a token, or computed and kept; nothing is kept under None."""
     return compute() if token is None else _INDEXES.get(token, compute)

@@ -23,6 +23,7 @@ LEFT, RIGHT = 0, 1
 
 HASH = "hash"
 SCAN = "scan"
+UNION = "union"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Interval:
     It is conservative: it may pass pairs that the conjunct refuses, never the reverse.
 
     EQUAL: left_value = right_value, of one type (SQL equality: NULL never, NaN = NaN,
-    -0.0 = 0.0); the bounds are None.
+    -0.0 = 0.0); the bounds are None. With `null_safe` NULL equals NULL, as with `<=>`.
     BAND, BOUND: every expression is DOUBLE. A pair passes when right_low <= left_value <=
     right_high and left_low <= right_value <= left_high; a None bound is open. A band has both
     bounds as seen from one side at least, a bound has one on each. NULL in any of them means no
@@ -73,6 +74,7 @@ class Interval:
     right_value: Expr
     right_low: Expr | None
     right_high: Expr | None
+    null_safe: bool = False
 
     def __post_init__(self) -> None:
         bounds = (self.left_low, self.left_high, self.right_low, self.right_high)
@@ -81,6 +83,8 @@ class Interval:
                 raise ValueError(f"an equality has one type and no bounds: {self.text}")
             return
         given = sum(b is not None for b in bounds)
+        if self.null_safe:
+            raise ValueError(f"only an equality can be of NULL and NULL: {self.text}")
         if (self.kind, given) not in ((BAND, 4), (BAND, 3), (BOUND, 2)):
             raise ValueError(f"a {self.kind} cannot have {given} bounds: {self.text}")
         for expr in (self.left_value, self.right_value, *bounds):
@@ -96,6 +100,40 @@ class Interval:
         if side == LEFT:
             return self.right_low, self.right_high
         return self.left_low, self.left_high
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A way to find candidates: they pass all intervals, and `index` is the one that is probed.
+
+    None probes no interval: all pairs of the window are tested.
+    """
+
+    intervals: tuple[Interval, ...]
+    index: int | None
+
+    @property
+    def equalities(self) -> tuple[Interval, ...]:
+        return tuple(i for i in self.intervals if i.kind == EQUAL)
+
+    @property
+    def indexed(self) -> tuple[Interval, ...]:
+        """What the index answers: one band or bound, or all equalities together."""
+        if self.index is None:
+            return ()
+        chosen = self.intervals[self.index]
+        return self.equalities if chosen.kind == EQUAL else (chosen,)
+
+    @property
+    def tests(self) -> tuple[Interval, ...]:
+        """The intervals that candidates are tested with: all but those the index has."""
+        indexed = self.indexed
+        return tuple(i for i in self.intervals if i not in indexed)
+
+    @property
+    def one_key(self) -> bool:
+        """Whether what the index finds for a tuple has one key, and so is in the order of time."""
+        return self.index is not None and self.intervals[self.index].kind == EQUAL
 
 
 @dataclass(frozen=True)
@@ -117,7 +155,10 @@ class JoinSpec:
 
     A pair matches iff every conjunct of `predicate` is TRUE (also those that are intervals) and the
     function, where there is one, says so. `index` is the interval that is probed: an EQUAL one for
-    the method "hash", a BAND or BOUND for "band", None for "scan".
+    the method "hash", a BAND or BOUND for "band", None for "scan" and "union".
+
+    `branches` are for "union": a pair for which the predicate is true is found by one of them at
+    least. They have the `intervals` too, which hold in every branch.
     """
 
     left: Side
@@ -127,10 +168,15 @@ class JoinSpec:
     intervals: tuple[Interval, ...]
     method: str
     index: int | None
+    branches: tuple[Probe, ...] = ()
 
     def __post_init__(self) -> None:
-        wanted = {HASH: (EQUAL,), BAND: (BAND, BOUND), SCAN: ()}[self.method]
-        if (self.index is None) != (self.method == SCAN):
+        wanted = {HASH: (EQUAL,), BAND: (BAND, BOUND), SCAN: (), UNION: ()}[self.method]
+        if bool(self.branches) != (self.method == UNION):
+            raise ValueError(f"the method {self.method} cannot have {len(self.branches)} branches")
+        if any(branch.index is None for branch in self.branches):
+            raise ValueError(f"every branch needs an index: {self.branches}")
+        if (self.index is None) != (not wanted):
             raise ValueError(f"the method {self.method} cannot probe interval {self.index}")
         if self.index is not None and self.intervals[self.index].kind not in wanted:
             raise ValueError(f"the method {self.method} cannot probe {self.intervals[self.index]}")
@@ -138,6 +184,21 @@ class JoinSpec:
     def side(self, side: int) -> Side:
         """The left or the right side, by its number."""
         return self.left if side == LEFT else self.right
+
+    @property
+    def probe(self) -> Probe:
+        """How pairs are found by a method that is no union."""
+        return Probe(self.intervals, self.index)
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """How pairs are found by any method: by each of these."""
+        return self.branches or (self.probe,)
+
+    @property
+    def in_time_order(self) -> bool:
+        """Whether stored tuples stay in the total order, instead of that of one index."""
+        return self.index is None
 
     @property
     def equalities(self) -> tuple[Interval, ...]:

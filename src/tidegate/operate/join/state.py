@@ -70,7 +70,9 @@ class SideKeeper:
     def way(self) -> int:
         """A number for how tuples are arranged and dealt."""
         spec = self.spec
-        index = None if spec.index is None else spec.intervals[spec.index].text
+        index: object = None if spec.index is None else spec.intervals[spec.index].text
+        if spec.branches:
+            index = [([i.text for i in b.intervals], b.index) for b in spec.branches]
         return zlib.crc32(repr((spec.method, index, self.routing)).encode())
 
     def horizon(
@@ -93,4 +95,5 @@ class SideKeeper:
         distinct = dict.fromkeys(s.buckets for s in segments)
         several = -1
         owner = {b: by if (by := b.owner(by_bucket)) is not None else several for b in distinct}
-        return [owner[s.buckets] if s.tag == self.way else None for s in segments]
+        way = self.way
+        return [owner[s.buckets] if s.tag == way else None for s in segments]

@@ -62,10 +62,16 @@ def remainder(type_: pa.DataType, left: Any, right: Any) -> Any:
 
 
 def positive_remainder(type_: pa.DataType, left: Any, right: Any) -> Any:
-    """`pmod` of integers: the remainder made non-negative for positive divisors."""
-    first = remainder(type_, left, right)
-    shifted = remainder(type_, checked(pc.add_checked, first, right), right)
-    return pc.if_else(pc.less(first, pa.scalar(0, type_)), shifted, first)
+    """`pmod` of integers: the remainder made non-negative for positive divisors.
+
+    A negative remainder becomes `(first + right) % right`. The sum cannot overflow for a positive
+    divisor; with a negative one it wraps around as in Java, which adds in 32 bits at least.
+    """
+    wide = type_ if type_.bit_width >= 32 else pa.int32()
+    left, right = left.cast(wide), right.cast(wide)
+    first = remainder(wide, left, right)
+    shifted = remainder(wide, pc.add(first, right), right)
+    return pc.if_else(pc.less(first, pa.scalar(0, wide)), shifted, first).cast(type_)
 
 
 def _reject_zero(left: Any, right: Any) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate import era
 from tidegate.expression.digits import WIDEST
 from tidegate.expression.kind import kind
 from tidegate.microsecond import DAY_US, SECOND_US
@@ -190,8 +191,13 @@ def _timestamp_to_date(value: Any, type_: pa.DataType) -> Any:
     return join(np.floor_divide(micros, DAY_US).astype(np.int32), valid, type_)
 
 
-def _date_to_timestamp(value: Any, type_: pa.DataType) -> Any:
-    return value.cast(pa.timestamp("us")).view(type_)
+def _date_to_timestamp(value: Any, type_: pa.DataType) -> Converted:
+    days, valid = split(value)
+    limit = (2**63 - 1) // DAY_US
+    bad = np.abs(days.astype(np.int64)) > limit
+    keep = ~bad if valid is None else ~bad & valid
+    micros = np.where(bad, 0, days).astype(np.int64) * DAY_US
+    return join(micros, keep, type_), pa.array(bad) if bad.any() else None
 
 
 def _timestamp_to_integer(value: Any, type_: pa.DataType) -> Converted:
@@ -206,12 +212,21 @@ def _timestamp_to_float(value: Any, type_: pa.DataType) -> Any:
 
 
 def _timestamp_to_decimal(value: Any, type_: pa.DataType) -> Converted:
-    return _float_to_decimal(_timestamp_to_float(value, pa.float64()), type_)
+    """Seconds with six digits of fraction, then rounded."""
+    return fit(value.view(pa.int64()).cast(pa.decimal128(19, 0)).view(pa.decimal128(19, 6)), type_)
 
 
 def _timestamp_to_string(value: Any, type_: pa.DataType) -> Any:
-    text = naive(value).cast(type_)  # always with six digits of fraction
+    text = era.texts(_written, naive(value))  # always with six digits of fraction
     return pc.ascii_rtrim(pc.ascii_rtrim(text, characters="0"), characters=".")
+
+
+def _date_to_string(value: Any, type_: pa.DataType) -> Any:
+    return era.texts(_written, value)
+
+
+def _written(value: Any) -> Any:
+    return value.cast(pa.string())
 
 
 CONVERTERS: dict[tuple[str, str], Converter] = {
@@ -242,8 +257,8 @@ CONVERTERS: dict[tuple[str, str], Converter] = {
     ("timestamp", "float"): _simply(_timestamp_to_float),
     ("timestamp", "decimal"): _timestamp_to_decimal,
     ("timestamp", "string"): _simply(_timestamp_to_string),
-    ("date", "timestamp"): _simply(_date_to_timestamp),
-    ("date", "string"): _simply(_unsafe),
+    ("date", "timestamp"): _date_to_timestamp,
+    ("date", "string"): _simply(_date_to_string),
     ("string", "binary"): _simply(_unsafe),
     **{("string", name): reader for name, reader in READERS.items()},
 }

@@ -91,6 +91,8 @@ def ceil(value: Any) -> Any:
 
 
 def _towards(value: Any, passed: Callable[..., Any], step: Decimal) -> Any:
+    if value.type.scale == 0:
+        return value
     digits = value.type.precision - value.type.scale + 1
     whole = cut(value, 0).cast(pa.decimal256(digits, 0))
     past = passed(whole, value)

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidegate.era import texts
 from tidegate.expression.tree import show
 
 OVERFLOW = "the result must fit its type"
 OVERFLOW_REMEDY = "Cast an operand to a wider type first."
+TIME_REMEDY = "Timestamps reach to about 290,000 years before and after 1970."
 ZERO = "the divisor must not be zero"
 ZERO_REMEDY = "Guard it with CASE WHEN or make the divisor NULLIF(divisor, 0)."
 
@@ -32,7 +34,9 @@ def checked(kernel: Callable[..., Any], *args: Any) -> Any:
         return kernel(*args)
     except pa.ArrowInvalid:
         row = _first_failure(kernel, args)
-        raise RowFailure(OVERFLOW, show_row(args, row), OVERFLOW_REMEDY) from None
+        of_time = any(pa.types.is_timestamp(arg.type) for arg in args)
+        remedy = TIME_REMEDY if of_time else OVERFLOW_REMEDY
+        raise RowFailure(OVERFLOW, show_row(args, row), remedy) from None
 
 
 def reject(bad: Any, args: tuple[Any, ...], requirement: str, remedy: str) -> None:
@@ -44,9 +48,23 @@ def reject(bad: Any, args: tuple[Any, ...], requirement: str, remedy: str) -> No
 
 def show_row(args: tuple[Any, ...], row: int) -> str:
     """The arguments of one row, in order."""
-    return " and ".join(
-        show((arg if isinstance(arg, pa.Scalar) else arg[row]).as_py()) for arg in args
-    )
+    return " and ".join(_shown(arg if isinstance(arg, pa.Scalar) else arg[row]) for arg in args)
+
+
+def _shown(scalar: pa.Scalar) -> str:
+    """One value; also a time or a length of time that Python has no object for."""
+    try:
+        return show(scalar.as_py())
+    except (ValueError, OverflowError):
+        if pa.types.is_duration(scalar.type):
+            return f"{scalar.cast(pa.int64()).as_py()} us"
+        return str(texts(lambda times: times.cast(pa.string()), _naive(scalar))[0])
+
+
+def _naive(scalar: pa.Scalar) -> pa.Array:
+    """An array of one time without its zone, so that Arrow needs no zone database."""
+    times = pa.array([scalar.cast(pa.int64())]) if pa.types.is_timestamp(scalar.type) else None
+    return pa.repeat(scalar, 1) if times is None else times.view(pa.timestamp("us"))
 
 
 def _first_failure(kernel: Callable[..., Any], args: tuple[Any, ...]) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Ints
 
 States = list[pa.Array]
 """State columns of one function, in the order of `Family.state`: one row per group."""
@@ -36,3 +37,18 @@ class Family(Protocol):
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         """The results, one per state."""
+
+
+@runtime_checkable
+class SlidingFamily(Family, Protocol):
+    """A family that need not merge states for every window.
+
+    What leaves a window can be taken away again, as from exact sums; or states grow with the rows,
+    and are better kept in order from window to window.
+    """
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        """What `finish` would return for the merges of states [first, last), one for each window.
+
+        No window is without states, and neither bound falls from one to the next.
+        """

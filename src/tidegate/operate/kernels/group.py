@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +12,6 @@ import pyarrow as pa
 from tidegate.operate.kernels.order import Ints, Mask, canonical, inverse, ordered, valid
 
 _RADIX_LIMIT = 2**62
-_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -33,15 +31,6 @@ class Rank:
     def integers_at(self, codes: Ints) -> Ints:
         """The integers that got these numbers; only for a rank made by `rank_integers`."""
         return codes + self.low if self.distinct is None else self.distinct[codes]
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """A finer split of the groups, so that no running float sum gets long; see `Groups.blocks`."""
-
-    bins: Ints
-    hot: Ints
-    width: int
 
 
 class Groups:
@@ -81,34 +70,6 @@ class Groups:
     def starts(self) -> Ints:
         """Where each group begins in `order`."""
         return np.cumsum(self.counts) - self.counts
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        """Bins of at most a few thousand rows: groups with more are cut by row position.
-
-        Depends on the positions of all rows, so it serves `fold` only, whose input is the same
-        however many instances there are.
-        """
-        rows = len(self.codes)
-        block = max(_BLOCK_ROWS, math.isqrt(rows) + 1)
-        hot = np.flatnonzero(self.counts > block)
-        if len(hot) == 0:
-            return Blocks(self.codes, hot, 0)
-        width = -(-rows // block)
-        base = np.arange(self.n)
-        base[hot] = self.n + np.arange(len(hot)) * width
-        bins = base[self.codes]
-        cut = bins >= self.n
-        np.add(bins, np.arange(rows) // block, out=bins, where=cut)
-        return Blocks(bins, hot, width)
-
-    def rounds(self) -> Iterator[tuple[Ints, Ints]]:
-        """For k = 0, 1, ...: the groups with more than k rows, and the k-th row of each."""
-        by_size = np.argsort(-self.counts, kind="stable")
-        falling = -self.counts[by_size]
-        for k in range(-int(falling[0]) if self.n else 0):
-            groups = by_size[: np.searchsorted(falling, -k)]
-            yield groups, self.order[self.starts[groups] + k]
 
     def where(self, mask: Mask | None) -> Groups:
         """The same groups over the marked rows only; some may be left empty."""

@@ -4,23 +4,21 @@ Values and bounds are words that compare as unsigned integers in the order of th
 stand for, so that `low <= value <= high` is one subtraction and one comparison: value - low, which
 wraps round below low, is at most high - low.
 
-Importing this module imports Numba, which takes a third of a second: do so when there are pairs to
-find. Machine code is kept on disk, beside the source, or in the user's cache folder where that
-cannot be written; compiling a variant takes one to three seconds, loading it a tenth of one.
+Importing this module imports Numba: do so when there are pairs to find. Compiling a variant takes
+one to three seconds, loading it a tenth of one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from pickle import UnpicklingError
 from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 
+from tidegate.operate.kernels import machine_code
 from tidegate.operate.kernels.pair import LOOP_TESTS
 
 _BLOCK = 2048  # three arrays of it, as 64-bit words, fit in a first-level cache
@@ -28,12 +26,7 @@ _GROUP = 256  # probes that share a block before the next one is taken
 _RUNS = 4096  # room to begin with
 
 
-def _jit(function: Callable[..., Any]) -> Any:
-    """Part of the loop: compiled into it, and cached with it."""
-    return numba.njit(nogil=True)(function)
-
-
-@_jit
+@machine_code.part
 def _code(bits: Any, place: Any, sign: Any, out: Any, rows: Any) -> Any:
     """Turn the bits of `rows` numbers from `place` on into words in the order of the numbers."""
     if bits is not None:
@@ -43,12 +36,12 @@ def _code(bits: Any, place: Any, sign: Any, out: Any, rows: Any) -> Any:
             out[i] = b ^ (sign | word(-word(b >= sign)))
 
 
-@_jit
+@machine_code.part
 def _inside(code: Any, i: Any, low: Any, width: Any) -> Any:
     return code.dtype.type(code[i] - low) <= width
 
 
-@_jit
+@machine_code.part
 def _any(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any) -> Any:
     """Whether one of the rows passes; no branch in the loop, so that it becomes vector code."""
     low1, width1, low2, width2, low3, width3 = bound
@@ -64,7 +57,7 @@ def _any(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any) -> A
     return found
 
 
-@_jit
+@machine_code.part
 def _mark(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any, marks: Any) -> Any:
     """Write one byte a row, 1 where it passes, and zeros up to a whole word of eight."""
     low1, width1, low2, width2, low3, width3 = bound
@@ -80,7 +73,7 @@ def _mark(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any, mar
         marks[i] = passes
 
 
-@_jit
+@machine_code.part
 def _take(marks: Any, words: Any, rows: Any, s: Any, hits: Any, n: Any) -> Any:
     """Append s + i for every marked i; there must be room for all rows and eight more."""
     for w in range((rows + 7) // 8):
@@ -91,7 +84,7 @@ def _take(marks: Any, words: Any, rows: Any, s: Any, hits: Any, n: Any) -> Any:
     return n
 
 
-@_jit
+@machine_code.part
 def _grown(array: Any, used: Any, wanted: Any) -> Any:
     """The array, or a longer one that begins with its `used` first entries."""
     if wanted <= len(array):
@@ -102,7 +95,7 @@ def _grown(array: Any, used: Any, wanted: Any) -> Any:
     return longer
 
 
-@_jit
+@machine_code.part
 def _place(run_p: Any, run_hits: Any, runs: Any, hits: Any, total: Any, probes: Any) -> Any:
     """Sort runs of hits by probe, stably, by counting; the hits of a run stay together."""
     ends = np.zeros(probes + 1, np.int64)
@@ -190,8 +183,7 @@ def _pairs(
 def compiled(tests: int, word: str) -> Callable[..., Any]:
     """The loop for 1 to 3 tests of "uint32" or "uint64" words, from disk if it is there.
 
-    It takes read-only arrays. Each variant has a name of its own, and so an index of its own in the
-    cache: processes that compile at once then write equal files, each by an atomic rename.
+    It takes read-only arrays.
     """
     name = f"_pairs_{tests}_{word}"
     function = FunctionType(_pairs.__code__, globals(), name)
@@ -203,9 +195,4 @@ def compiled(tests: int, word: str) -> Callable[..., Any]:
     given = [values] * tests + [types.none] * (LOOP_TESTS - tests)
     bounds = types.Array(unsigned, 2, "C", readonly=True)
     signature = result(places, places, places, bounds, unsigned, *given)
-    try:
-        loop = numba.njit(signature, nogil=True, cache=True)(function)
-    except (RuntimeError, OSError, EOFError, UnpicklingError):
-        # No folder can be written, the disk is full, a file in the cache is damaged: do without.
-        loop = numba.njit(signature, nogil=True)(function)
-    return cast("Callable[..., Any]", loop)
+    return machine_code.compiled(signature, function)

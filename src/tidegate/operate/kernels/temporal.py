@@ -10,12 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate import era
 from tidegate.microsecond import DAY_US, SECOND_US, UNITS_US
-from tidegate.operate.kernels.failure import checked
+from tidegate.operate.kernels.decimal import cut
+from tidegate.operate.kernels.failure import OVERFLOW, TIME_REMEDY, checked, reject
 from tidegate.operate.kernels.vector import join, split
+from tidegate.schema import TIME
 
 _MONDAY_US = 4 * DAY_US
 """The first Monday after the epoch, which was a Thursday."""
+
+_TOP_S, _TOP_REST = divmod(2**63 - 1, SECOND_US)
+_BOTTOM_S, _BOTTOM_REST = divmod(-(2**63), SECOND_US)
+"""The last and the first timestamp as seconds and microseconds."""
 
 
 def naive(value: Any) -> Any:
@@ -24,7 +31,11 @@ def naive(value: Any) -> Any:
 
 
 def _field(function: Callable[[Any], Any]) -> Callable[..., Any]:
-    return lambda type_, value: function(naive(value)).cast(type_)
+    return lambda type_, value: era.in_era(function, naive(value)).cast(type_)
+
+
+def year(type_: pa.DataType, value: Any) -> Any:
+    return era.year(naive(value)).cast(type_)
 
 
 def second_fraction(type_: pa.DataType, value: Any) -> Any:
@@ -38,18 +49,29 @@ def second_fraction(type_: pa.DataType, value: Any) -> Any:
 def date_trunc(type_: pa.DataType, value: Any, unit: Any) -> Any:
     """The start of the unit that a timestamp lies in; weeks start on Monday."""
     name = unit.as_py()
+    micros, valid = split(value)
     if name in UNITS_US:
-        micros, valid = split(value)
         size = UNITS_US[name]
-        origin = _MONDAY_US if name == "week" else 0
-        return join(micros - np.mod(micros - origin, size), valid, type_)
-    return pc.floor_temporal(naive(value), unit=name).cast(pa.timestamp("us")).view(type_)
+        past = np.mod(micros, size)
+        if name == "week":
+            past = np.mod(past - _MONDAY_US, size)
+        start = micros - past
+    else:
+        moved, eras = era.near(naive(value))
+        floor = pc.floor_temporal(moved, unit=name).cast(pa.timestamp("us"))
+        start = split(floor)[0] + eras * era.era_length(TIME)
+    reject(pa.array(start > micros), (value,), OVERFLOW, TIME_REMEDY)  # it has wrapped around
+    return join(start, valid, type_)
 
 
 def trunc_date(type_: pa.DataType, value: Any, unit: Any) -> Any:
     """The same for dates: week, month, quarter or year."""
-    stamps = value.cast(pa.timestamp("us"))
-    return date_trunc(pa.timestamp("us"), stamps, unit).cast(type_)
+    moved, eras = era.near(value)
+    starts = date_trunc(TIME, moved.cast(pa.timestamp("us")).view(TIME), unit)
+    days, valid = split(starts.view(pa.timestamp("us")).cast(type_))
+    start = days + eras * era.era_length(type_)
+    reject(pa.array(start > split(value)[0]), (value,), OVERFLOW, TIME_REMEDY)
+    return join(start, valid, type_)
 
 
 def unix_time(size: int) -> Callable[..., Any]:
@@ -70,6 +92,36 @@ def from_unix(size: int) -> Callable[..., Any]:
     return kernel
 
 
+def float_seconds_to_time(type_: pa.DataType, value: Any) -> Any:
+    """timestamp_seconds of floats, cut at microseconds.
+
+    NULL where they are not finite, the nearest end of 64 bits where they are too large, as in Java.
+    """
+    numbers, valid = split(value.cast(pa.float64()))
+    finite = np.isfinite(numbers)
+    with np.errstate(over="ignore"):
+        micros = np.where(finite, numbers, 0.0) * SECOND_US
+    inside = np.abs(micros) < 2.0**63
+    whole = np.where(inside, micros, 0.0).astype(np.int64)
+    ends = np.where(micros > 0, 2**63 - 1, -(2**63))
+    keep = finite if valid is None else finite & valid
+    return join(np.where(inside, whole, ends), keep, type_)
+
+
+def decimal_seconds_to_time(type_: pa.DataType, value: Any) -> Any:
+    """timestamp_seconds of decimals, which must not say more than microseconds."""
+    wide = value.cast(pa.decimal256(value.type.precision, value.type.scale))
+    exact = pc.multiply(wide, pa.scalar(Decimal(SECOND_US), pa.decimal256(7, 0)))
+    micros = cut(exact, 0)
+    remedy = "Round it to six digits first."
+    fraction = pc.not_equal(micros.cast(exact.type), exact)
+    reject(fraction, (value,), "seconds must not have more than six digits of fraction", remedy)
+    low, high = (pa.scalar(Decimal(end), micros.type) for end in (-(2**63), 2**63 - 1))
+    beyond = pc.or_(pc.less(micros, low), pc.greater(micros, high))
+    reject(beyond, (value,), OVERFLOW, TIME_REMEDY)
+    return micros.cast(pa.int64()).view(type_)
+
+
 def add_months(type_: pa.DataType, value: Any, months: Any) -> Any:
     """The same day of a later month, or its last when it is shorter; the time of day stays."""
     if not months.is_valid:
@@ -86,8 +138,16 @@ def add_months(type_: pa.DataType, value: Any, months: Any) -> Any:
     last = ((target + np.timedelta64(1, "M")).astype("datetime64[D]") - first).astype(np.int64) - 1
     moved = first.astype(np.int64) + np.minimum(in_month, last)
     if is_date:
+        reject(pa.array(moved != moved.astype(np.int32)), (value,), OVERFLOW, TIME_REMEDY)
         return join(moved.astype(np.int32), valid, type_)
-    return join(moved * DAY_US + (numbers - day * DAY_US), valid, type_)
+    # In seconds nothing overflows; back in microseconds only the ends of 64 bits need a look.
+    seconds, rest = np.divmod(numbers, SECOND_US)
+    seconds = seconds + (moved - day) * (DAY_US // SECOND_US)
+    bad = (seconds > _TOP_S) | ((seconds == _TOP_S) & (rest > _TOP_REST))
+    bad |= (seconds < _BOTTOM_S) | ((seconds == _BOTTOM_S) & (rest < _BOTTOM_REST))
+    reject(pa.array(bad), (value,), OVERFLOW, TIME_REMEDY)
+    result = seconds * SECOND_US + rest
+    return join(result, valid, type_)
 
 
 def add_days(type_: pa.DataType, value: Any, days: Any) -> Any:
@@ -104,7 +164,7 @@ def _days(value: Any) -> Any:
 
 
 OPS: dict[str, Callable[..., Any]] = {
-    "year": _field(pc.year),
+    "year": year,
     "quarter": _field(pc.quarter),
     "month": _field(pc.month),
     "week": _field(pc.iso_week),
@@ -124,6 +184,8 @@ OPS: dict[str, Callable[..., Any]] = {
     "timestamp_micros": from_unix(1),
     "timestamp_millis": from_unix(1_000),
     "timestamp_seconds": from_unix(SECOND_US),
+    "timestamp_seconds_float": float_seconds_to_time,
+    "timestamp_seconds_decimal": decimal_seconds_to_time,
     "add_months": add_months,
     "add_days": add_days,
     "date_diff": date_diff,

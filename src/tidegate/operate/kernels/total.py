@@ -1,4 +1,4 @@
-"""Sums per group, exact for integers and decimals, between the rows and the additive aggregates.
+"""Exact sums of integers and decimals per group, between the rows and the additive aggregates.
 
 An exact total is a list of limbs, least first: base 2**32 digits as int64 columns of one number
 per group, all in [0, 2**32) but the last, which carries the sign. Two limbs hold a sum of
@@ -7,8 +7,6 @@ do not depend on the order of addition.
 """
 
 from __future__ import annotations
-
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,28 +18,6 @@ from tidegate.schema import type_name
 
 _DIGIT = np.int64(2**32 - 1)
 _EXACT = 2**53
-
-
-def sum_floats(groups: Groups, values: Floats) -> Floats:
-    """Sums over a whole fold, long groups in blocks, so that the error stays below 1e-12."""
-    blocks = groups.blocks
-    size = groups.n + len(blocks.hot) * blocks.width
-    sums = _weighted(blocks.bins, values, size)
-    totals = sums[: groups.n]
-    if len(blocks.hot):
-        with np.errstate(invalid="ignore", over="ignore"):
-            totals[blocks.hot] = sums[groups.n :].reshape(-1, blocks.width).sum(axis=1)
-    return totals
-
-
-def add_floats(groups: Groups, values: Floats) -> Floats:
-    """Sums in the order of each group's own rows, whatever other groups there are."""
-    return _weighted(groups.codes, values, groups.n)
-
-
-def _weighted(bins: Ints, values: Floats, size: int) -> Floats:
-    sums: Any = np.bincount(bins, weights=values, minlength=size)
-    return cast(Floats, sums)
 
 
 def sum_integers(groups: Groups, values: Ints) -> Ints:
@@ -59,6 +35,13 @@ def sum_integers(groups: Groups, values: Ints) -> Ints:
         sums = np.bincount(groups.codes[part], weights=values[part], minlength=groups.n)
         total += sums.astype(np.int64)
     return total
+
+
+def slide_integers(values: Ints, first: Ints, last: Ints) -> Ints:
+    """The sums of the values in [first, last), one for each window, modulo 2**64."""
+    sums = np.append(0, np.cumsum(values))
+    made: Ints = sums[last] - sums[first]
+    return made
 
 
 def add_limbs(groups: Groups, limbs: list[Ints]) -> list[Ints]:

@@ -32,6 +32,11 @@ class Cover:
         last = max(min(last, ceiling), floor - 1)
         return np.maximum(low, first), np.minimum(high, last)
 
+    @property
+    def windows(self) -> int:
+        """In how many windows a pane is, at most."""
+        return -(-self.length // self.step)
+
 
 def expand(low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """One entry per (row, window) with low[row] <= window <= high[row], rows in their order."""
@@ -39,6 +44,17 @@ def expand(low: Ints, high: Ints) -> tuple[Ints, Ints]:
     rows = np.repeat(np.arange(len(low)), counts)
     offset = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     return rows, low[rows] + offset
+
+
+def once(codes: Ints, low: Ints, high: Ints) -> Ints:
+    """The lowest window of each row that no row of the same key before it is in.
+
+    Rows come by key, which `codes` number, and within a key by pane.
+    """
+    own = low.copy()
+    same = codes[1:] == codes[:-1]
+    own[1:] = np.where(same, np.maximum(low[1:], high[:-1] + 1), low[1:])
+    return own
 
 
 def spans(low: Ints, high: Ints, weights: Ints, limit: int) -> Iterator[tuple[int, int]]:

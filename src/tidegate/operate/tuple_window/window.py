@@ -7,85 +7,18 @@ is its **trigger**. State is the tuples themselves, as long as a window to come 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER, SEQ, SRC, TS
-from tidegate.errors import QueryError, StateError
-from tidegate.operate.aggregate.function import Function
-from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups, dense, pack, rank
-from tidegate.operate.kernels.order import Ints, Mask, canonical, flat, integers, is_ordered
+from tidegate.operate.kernels.order import Ints, Mask, canonical, flat, integers
+from tidegate.operate.tuple_window.fill import Runs, folded
+from tidegate.operate.tuple_window.spec import GROUP, TupleSpec
 from tidegate.route.bucket import hash_of
-from tidegate.schema import TIME, type_name
+from tidegate.schema import TIME
 
 __all__ = ["GROUP", "TupleSpec", "advance", "group_of", "live", "newest"]
-
-GROUP = "group"
-"""The column of the state with the hash of a tuple's group, by which it is found."""
-
-_EXPANSION_LIMIT = 4_000_000
-"""How many tuples one step of `advance` may copy into windows."""
-
-_BLOCK_ROWS = 4096
-"""How many tuples are folded at once. `Groups.blocks` cuts no group that is not longer, so the bits
-of a float sum depend on the tuples of the window alone, not on what else is in the batch."""
-
-_PANE_ROWS = 4
-_PANES = 1024
-"""How short a pane and how many of them in a window still make sharing panes worthwhile."""
-
-
-@dataclass(frozen=True)
-class TupleSpec:
-    """An aggregate over the last `rows` tuples of each group; no keys means one group.
-
-    `arguments` are the columns that the functions read, besides those of the total order.
-    """
-
-    rows: int
-    slide: int
-    keys: tuple[tuple[str, pa.DataType], ...]
-    arguments: tuple[tuple[str, pa.DataType], ...]
-    functions: tuple[Function, ...]
-
-    def __post_init__(self) -> None:
-        if not 0 < self.slide <= self.rows:
-            got = f"ROWS {self.rows} SLIDE {self.slide}"
-            raise QueryError("window", "0 < SLIDE <= ROWS is required", got)
-        for name, type_ in self.keys:
-            if not is_ordered(type_):
-                raise QueryError(
-                    f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
-                )
-        for names in (self.state_schema.names, self.result_schema.names):
-            if len(set(names)) != len(names):
-                raise QueryError("aggregate", "column names must be unique", ", ".join(names))
-
-    @property
-    def state_schema(self) -> pa.Schema:
-        """The columns of tuples that are kept."""
-        places = ((name, pa.int64()) for name in (GROUP, "rank", *ORDER))
-        return pa.schema([("bucket", pa.int32()), *places, *self.keys, *self.arguments])
-
-    @property
-    def result_schema(self) -> pa.Schema:
-        """The columns of full windows; the last three are the trigger's place in the order."""
-        results = ((function.name, function.result) for function in self.functions)
-        trigger = ((f"trigger_{name}", pa.int64()) for name in ORDER)
-        times = [("window_start", TIME), ("window_end", TIME)]
-        return pa.schema([*times, *self.keys, *results, *trigger])
-
-    @property
-    def pane_rows(self) -> int:
-        """The length of the panes that windows share; 0 where every window is folded by itself."""
-        pane = math.gcd(self.rows, self.slide)
-        shared = self.slide < self.rows and pane >= _PANE_ROWS and self.rows // pane <= _PANES
-        return pane if shared else 0
 
 
 def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -94,7 +27,7 @@ def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, 
     `held` has at least the live tuples of the groups in `news`; `news` has the columns of the state
     without `group` and `rank`. Both come in any order, but every new tuple is after the held ones
     of its group in the total order. Costs O(held + news), and for each tuple of a filled window
-    rows / slide copies, fewer where windows share panes. Results have the same bits for any cut
+    rows / slide copies, or a few merges where that is much. Results have the same bits for any cut
     into batches.
     """
     if news.num_rows == 0:
@@ -111,7 +44,7 @@ def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, 
     if not bool((due > done).any()):
         return spec.result_schema.empty_table(), state
     ranks = np.concatenate([held_ranks, new_ranks])
-    return _results(spec, held, state, _Runs.of(spec, groups.codes, ranks, done, due)), state
+    return _results(spec, held, state, Runs.of(spec, groups.codes, ranks, done, due)), state
 
 
 def live(spec: TupleSpec, held: pa.Table) -> Mask:
@@ -140,40 +73,6 @@ def group_of(spec: TupleSpec, tuples: pa.Table) -> Ints:
         return np.zeros(tuples.num_rows, np.int64)
     hashes = hash_of([flat(tuples.column(name), type_) for name, type_ in spec.keys])
     return (hashes >> np.uint64(2)).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """The tuples of the windows to emit, group after group, each group in the order of its ranks.
-
-    `rows` are their places among the held tuples followed by the new ones. Window i is the `rows`
-    of the spec many from `starts[i]` on. Windows come in the order of their triggers.
-    """
-
-    rows: Ints
-    starts: Ints
-
-    @staticmethod
-    def of(spec: TupleSpec, codes: Ints, ranks: Ints, done: Ints, due: Ints) -> _Runs:
-        """Runs for the windows from `done` up to before `due` of each group."""
-        windows = due - done
-        low = done * spec.slide
-        lengths = np.where(windows > 0, (windows - 1) * spec.slide + spec.rows, 0)
-        begins = np.cumsum(lengths) - lengths
-        place = ranks - low[codes]
-        used = np.flatnonzero((place >= 0) & (place < lengths[codes]))
-        rows = np.full(int(lengths.sum()), -1, np.int64)
-        rows[begins[codes[used]] + place[used]] = used
-        if len(used) != len(rows) or bool((rows < 0).any()):
-            raise StateError(
-                "tuple window",
-                f"the {len(rows)} tuples of the windows must be held, each once",
-                f"{len(used)}",
-                "Restart: the run continues after its last committed batch.",
-            )
-        nth = np.arange(int(windows.sum())) - np.repeat(np.cumsum(windows) - windows, windows)
-        starts = np.repeat(begins, windows) + nth * spec.slide
-        return _Runs(rows, starts[np.argsort(rows[starts + spec.rows - 1])])
 
 
 def _ints(table: pa.Table, name: str) -> Ints:
@@ -217,7 +116,7 @@ def _state(spec: TupleSpec, news: pa.Table, ranks: Ints) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=spec.state_schema)
 
 
-def _results(spec: TupleSpec, held: pa.Table, state: pa.Table, runs: _Runs) -> pa.Table:
+def _results(spec: TupleSpec, held: pa.Table, state: pa.Table, runs: Runs) -> pa.Table:
     names = [TS, *(name for name, _ in spec.arguments)]
     types = [state.schema.field(name) for name in names]
     both = pa.concat_tables([held.select(names).cast(pa.schema(types)), state.select(names)])
@@ -225,7 +124,7 @@ def _results(spec: TupleSpec, held: pa.Table, state: pa.Table, runs: _Runs) -> p
     rows |= _order_columns(len(runs.rows))
     oldest, newest = runs.starts, runs.starts + spec.rows - 1
     triggers = state.take(pa.array(runs.rows[newest] - held.num_rows))
-    results = _folded(spec, rows, runs.starts)
+    results = folded(spec, rows, runs)
     for function in spec.functions:
         if function.definition.edge is not None:
             at = pa.array(newest if function.definition.edge else oldest)
@@ -240,71 +139,3 @@ def _results(spec: TupleSpec, held: pa.Table, state: pa.Table, runs: _Runs) -> p
 def _order_columns(rows: int) -> dict[str, pa.Array]:
     """What stands for source and position: within equal times, tuples of a run are in order."""
     return {SRC: pa.array(np.zeros(rows, np.int64)), SEQ: pa.array(np.arange(rows))}
-
-
-def _folded(
-    spec: TupleSpec, rows: Mapping[str, pa.Array], starts: Ints
-) -> dict[str, pa.Array | pa.ChunkedArray]:
-    """The results of functions of more than one tuple, a bounded number of windows at a time."""
-    functions = [f for f in spec.functions if f.definition.edge is None]
-    states = (_over_panes if spec.pane_rows else _over_tuples)(spec, functions, rows)
-    step = max(1, _EXPANSION_LIMIT // spec.rows)
-    parts: list[list[pa.Array]] = [[] for _ in functions]
-    for first in range(0, len(starts), step):
-        made = states(starts[first : first + step])
-        for function, part, state in zip(functions, parts, made, strict=True):
-            part.append(function.family.finish(state))
-    return {f.name: pa.chunked_array(p, f.result) for f, p in zip(functions, parts, strict=True)}
-
-
-def _over_tuples(
-    spec: TupleSpec, functions: Sequence[Function], rows: Mapping[str, pa.Array]
-) -> Callable[[Ints], list[States]]:
-    """States of windows, each folded from its own tuples."""
-    names = sorted({name for function in functions for name in function.inputs})
-
-    def states(starts: Ints) -> list[States]:
-        index = _expanded(starts, spec.rows)
-        taken = {name: rows[name].take(index) for name in names}
-        return [_fold(function, taken, len(starts), spec.rows) for function in functions]
-
-    return states
-
-
-def _over_panes(
-    spec: TupleSpec, functions: Sequence[Function], rows: Mapping[str, pa.Array]
-) -> Callable[[Ints], list[States]]:
-    """States of windows, merged from panes: runs and windows are whole panes, from the first on."""
-    pane, panes = spec.pane_rows, spec.rows // spec.pane_rows
-    folded = [_fold(function, rows, len(rows[TS]) // pane, pane) for function in functions]
-
-    def states(starts: Ints) -> list[States]:
-        index = _expanded(starts // pane, panes)
-        groups = _even(len(starts), panes)
-        return [
-            function.family.merge(groups, [column.take(index) for column in columns])
-            for function, columns in zip(functions, folded, strict=True)
-        ]
-
-    return states
-
-
-def _fold(function: Function, rows: Mapping[str, pa.Array], n: int, length: int) -> States:
-    """States of n groups of so many rows each, one group after the other."""
-    family, inputs = function.family, [rows[name] for name in function.inputs]
-    if length <= _BLOCK_ROWS:
-        return family.fold(_even(n, length), inputs)
-    blocks = -(-length // _BLOCK_ROWS)
-    block = np.arange(length) // _BLOCK_ROWS
-    codes = (np.arange(n)[:, None] * blocks + block).ravel()
-    return family.merge(_even(n, blocks), family.fold(Groups(codes, n * blocks), inputs))
-
-
-def _expanded(starts: Ints, length: int) -> pa.Array:
-    """The places from each start on, so many of each."""
-    return pa.array((starts[:, None] + np.arange(length)).ravel())
-
-
-def _even(n: int, length: int) -> Groups:
-    """Groups of so many rows each, one after the other."""
-    return Groups(np.repeat(np.arange(n), length), n)

@@ -1,4 +1,4 @@
-"""CORR, COVAR_SAMP and COVAR_POP, from the means and the sums of products that panes keep."""
+"""CORR, COVAR_SAMP and COVAR_POP, from the exact sums of values and products that panes keep."""
 
 from __future__ import annotations
 
@@ -10,21 +10,25 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
+from tidegate.operate.kernels.exact_sum import (
+    KEPT_SUM,
+    add_sums,
+    correlations,
+    covariances,
+    slide_sums,
+    sum_products,
+    sum_values,
+)
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Floats, Ints, floats, valid
-from tidegate.operate.kernels.total import sum_floats
+from tidegate.operate.kernels.order import Ints, floats, valid
+from tidegate.operate.kernels.total import slide_integers, sum_integers
 
 _X, _Y = 0, 1
 
 
 class Comoment:
-    """Sums of products of deviations from the means, over pairs in which neither is NULL.
-
-    A fold makes two passes, as that of a variance; merges use Chan's formula for two columns.
-    Values are measured from one of their group, so that a column of equal values has deviations of
-    exactly zero, in every pane and in every merge of panes: CORR is then NULL, as in Spark.
-    """
+    """Exact sums of x, of y and of products, over pairs in which neither is NULL."""
 
     products: ClassVar[tuple[tuple[int, int], ...]]
     """Which sums are kept: of (x, y), of (x, x), of (y, y)."""
@@ -34,95 +38,61 @@ class Comoment:
     @property
     def state(self) -> tuple[tuple[str, pa.DataType], ...]:
         sums = ("xy"[a] + "xy"[b] for a, b in self.products)
-        return (("n", pa.int64()), *((name, pa.float64()) for name in ("x", "y", *sums)))
+        return (("n", pa.int64()), *((name, KEPT_SUM) for name in ("x", "y", *sums)))
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         masks = [mask for mask in map(valid, columns) if mask is not None]
         if masks:
             both = np.logical_and.reduce(masks)
             groups, columns = groups.where(both), [c.filter(pa.array(both)) for c in columns]
-        counts = np.maximum(groups.counts, 1)
-        with np.errstate(invalid="ignore", over="ignore"):
-            parts = [_centred(groups, floats(column), counts) for column in columns]
-            sums = [
-                sum_floats(groups, parts[a].away * parts[b].away)
-                - parts[a].drift * (parts[b].drift / counts)
-                for a, b in self.products
-            ]
-        means = [pa.array(part.mean) for part in parts]
-        return [pa.array(groups.counts), *means, *map(pa.array, self._bounded(sums))]
+        values = [floats(column) for column in columns]
+        sums = [sum_values(groups, column) for column in values]
+        sums += [sum_products(groups, values[a], values[b]) for a, b in self.products]
+        return [pa.array(groups.counts), *sums]
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        given_counts: Ints = states[0].to_numpy()
-        given = [floats(state) for state in states[1:]]
-        counts = np.zeros(groups.n, np.int64)
-        merged = [np.zeros(groups.n) for _ in given]
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            for group, row in groups.rounds():
-                na, nb = counts[group], given_counts[row]
-                share = nb / (na + nb)
-                steps = [given[i][row] - merged[i][group] for i in (_X, _Y)]
-                joined = [merged[i][group] + steps[i] * share for i in (_X, _Y)]
-                joined += [
-                    merged[i][group] + given[i][row] + steps[a] * steps[b] * (na * share)
-                    for i, (a, b) in enumerate(self.products, 2)
-                ]
-                for column, new, other in zip(merged, joined, given, strict=True):
-                    kept = np.where(nb == 0, column[group], new)
-                    column[group] = np.where(na == 0, other[row], kept)
-                counts[group] = na + nb
-        return [pa.array(counts), *map(pa.array, merged)]
+        counts = sum_integers(groups, states[0].to_numpy())
+        return [pa.array(counts), *(add_sums(groups, sums) for sums in states[1:])]
 
-    def _bounded(self, sums: Sequence[Floats]) -> list[Floats]:
-        """The sums, those of squares not below zero."""
-        pairs = zip(sums, self.products, strict=True)
-        return [np.maximum(total, 0.0) if a == b else total for total, (a, b) in pairs]
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        counts = slide_integers(states[0].to_numpy(), first, last)
+        sums = [slide_sums(column, first, last) for column in states[1:]]
+        return self.finish([pa.array(counts), *sums])
 
-
-@dataclass(frozen=True)
-class _Centred:
-    """A column of pairs as deviations `away` from a mean, which they miss by `drift` in sum."""
-
-    mean: Floats
-    away: Floats
-    drift: Floats
-
-
-def _centred(groups: Groups, values: Floats, counts: Ints) -> _Centred:
-    origin = np.zeros(groups.n)
-    origin[groups.codes] = values
-    moved = values - origin[groups.codes]
-    mean = sum_floats(groups, moved) / counts
-    away = moved - mean[groups.codes]
-    drift = sum_floats(groups, away)
-    return _Centred(origin + (mean + drift / counts), away, drift)
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Covariance(Comoment):
-    """The covariance of a sample, NULL below two pairs, or of a population, NULL without pairs."""
+    """The covariance of a sample, NULL below two pairs, or of a population, NULL without pairs.
+
+    It is the double nearest to that of the doubles.
+    """
 
     sample: bool
     products = ((_X, _Y),)
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         counts: Ints = states[0].to_numpy()
-        divisor = counts - 1 if self.sample else counts
-        return pa.array(floats(states[3]) / np.maximum(divisor, 1), mask=divisor < 1)
+        less = 1 if self.sample else 0
+        return pa.array(covariances(counts, less, *states[1:]), mask=counts <= less)
 
 
 @dataclass(frozen=True)
 class Correlation(Comoment):
-    """Pearson's correlation; NULL below two pairs and where one column does not vary."""
+    """Pearson's correlation; NULL below two pairs and where one column does not vary.
+
+    It is off by a few units in the last place, and exactly 1 or -1 where y is k * x, k a power of
+    two or its negative.
+    """
 
     products = ((_X, _Y), (_X, _X), (_Y, _Y))
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         counts: Ints = states[0].to_numpy()
-        xy, xx, yy = (floats(state) for state in states[3:])
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            spread = np.sqrt(xx * yy)
-            return pa.array(xy / spread, mask=(counts < 2) | (spread == 0))
+        found = correlations(counts, *states[1:])
+        return pa.array(found, mask=(counts < 2) | np.isinf(found))
 
 
 CORR = AggregateFunction(

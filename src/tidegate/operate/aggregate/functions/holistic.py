@@ -16,16 +16,18 @@ from tidegate.operate.aggregate.definition import (
     Parameter,
 )
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups, stable_order
+from tidegate.operate.kernels.group import Groups, rank_integers, stable_order
 from tidegate.operate.kernels.order import (
     Floats,
     Ints,
+    Mask,
     canonical,
     floats,
     one_zero,
     ordered,
     valid,
 )
+from tidegate.operate.kernels.slide import distinct_counts, places_in_order
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,29 @@ class Quantile:
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         sizes = _sizes(states[0])
         values = floats(states[0].flatten())
-        empty = sizes == 0
-        if bool(empty.all()):
+        if len(values) == 0:
             return pa.nulls(len(sizes), pa.float64())
-        place = np.maximum(sizes - 1, 0) * self.fraction
-        low, high = np.floor(place), np.ceil(place)
+        place = self._place(sizes)
         starts = np.minimum(np.cumsum(sizes) - sizes, len(values) - 1)
-        below = values[starts + low.astype(np.int64)]
-        above = values[starts + high.astype(np.int64)]
+        below = values[starts + np.floor(place).astype(np.int64)]
+        above = values[starts + np.ceil(place).astype(np.int64)]
+        return self._between(below, above, place, sizes == 0)
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        first, last = _within(states[0], first), _within(states[0], last)
+        place = self._place(last - first)
+        values = floats(states[0].flatten())
+        below, above = places_in_order(values, first, last, np.floor(place).astype(np.int64))
+        return self._between(below, above, place, first == last)
+
+    def _place(self, sizes: Ints) -> Floats:
+        """Where the quantile lies among so many values in order, between two of them or at one."""
+        place: Floats = np.maximum(sizes - 1, 0) * self.fraction
+        return place
+
+    def _between(self, below: Floats, above: Floats, place: Floats, empty: Mask) -> pa.Array:
+        low, high = np.floor(place), np.ceil(place)
+        above = np.where(low == high, below, above)
         with np.errstate(invalid="ignore", over="ignore"):
             between = (high - place) * below + (place - low) * above
         return pa.array(np.where(below == above, below, between), mask=empty)
@@ -80,10 +97,20 @@ class Distinct:
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         return pa.array(_sizes(states[0]))
 
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        codes = rank_integers(ordered(states[0].flatten()).keys)
+        bounds = _within(states[0], first), _within(states[0], last)
+        return pa.array(distinct_counts(codes.codes, codes.size, *bounds))
+
 
 def _sizes(lists: pa.Array) -> Ints:
     sizes: Ints = pc.list_value_length(lists).to_numpy().astype(np.int64)
     return sizes
+
+
+def _within(lists: pa.Array, places: Ints) -> Ints:
+    """Where lists begin among the values of all of them; one place more is where the last ends."""
+    return np.append(0, np.cumsum(_sizes(lists)))[places]
 
 
 def _inside(groups: Groups, lists: pa.Array) -> Groups:

@@ -1,4 +1,4 @@
-"""VAR and STDDEV, from the (count, mean, squared deviations) that panes keep."""
+"""VAR and STDDEV, from the exact sums of values and of their squares that panes keep."""
 
 from __future__ import annotations
 
@@ -9,57 +9,51 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
+from tidegate.operate.kernels.exact_sum import (
+    KEPT_SUM,
+    add_sums,
+    covariances,
+    slide_sums,
+    sum_products,
+    sum_values,
+)
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import floats, valid
-from tidegate.operate.kernels.total import sum_floats
+from tidegate.operate.kernels.order import Ints, floats, valid
+from tidegate.operate.kernels.total import slide_integers, sum_integers
 
 
 @dataclass(frozen=True)
 class Moment:
     """The sample variance or its root, of any numbers as doubles; NULL below two values.
 
-    A fold makes two passes (the mean, then deviations from it); merges use Chan's formula.
+    The variance is the double nearest to that of the doubles, the root that of the variance.
     """
 
     root: bool
-    state = (("n", pa.int64()), ("mean", pa.float64()), ("m2", pa.float64()))
+    state = (("n", pa.int64()), ("x", KEPT_SUM), ("xx", KEPT_SUM))
     result = pa.float64()
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         groups = groups.where(valid(columns[0]))
         values = floats(columns[0].drop_null())
-        counts = np.maximum(groups.counts, 1)
-        with np.errstate(invalid="ignore", over="ignore"):
-            mean = sum_floats(groups, values) / counts
-            away = values - mean[groups.codes]
-            drift = sum_floats(groups, away)
-            m2 = sum_floats(groups, away * away) - drift * drift / counts
-            mean = mean + drift / counts
-        return [pa.array(groups.counts), pa.array(mean), pa.array(np.maximum(m2, 0.0))]
+        sums = sum_values(groups, values), sum_products(groups, values, values)
+        return [pa.array(groups.counts), *sums]
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        counts = np.zeros(groups.n, np.int64)
-        mean, m2 = np.zeros(groups.n), np.zeros(groups.n)
-        other_counts = states[0].to_numpy()
-        other_mean, other_m2 = floats(states[1]), floats(states[2])
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            for group, row in groups.rounds():
-                na, nb = counts[group], other_counts[row]
-                n = na + nb
-                step = other_mean[row] - mean[group]
-                joined = mean[group] + step * (nb / n)
-                spread = m2[group] + other_m2[row] + step * step * (na * (nb / n))
-                take, keep = na == 0, nb == 0
-                mean[group] = np.where(take, other_mean[row], np.where(keep, mean[group], joined))
-                m2[group] = np.where(take, other_m2[row], np.where(keep, m2[group], spread))
-                counts[group] = n
-        return [pa.array(counts), pa.array(mean), pa.array(m2)]
+        counts = sum_integers(groups, states[0].to_numpy())
+        return [pa.array(counts), *(add_sums(groups, sums) for sums in states[1:])]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        counts = states[0].to_numpy()
-        variance = floats(states[2]) / np.maximum(counts - 1, 1)
+        counts: Ints = states[0].to_numpy()
+        _, x, xx = states
+        variance = covariances(counts, 1, x, x, xx)
         return pa.array(np.sqrt(variance) if self.root else variance, mask=counts < 2)
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        counts = slide_integers(states[0].to_numpy(), first, last)
+        sums = [slide_sums(column, first, last) for column in states[1:]]
+        return self.finish([pa.array(counts), *sums])
 
 
 VAR = AggregateFunction(

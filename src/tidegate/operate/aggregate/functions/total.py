@@ -1,4 +1,4 @@
-"""SUM and AVG: totals that can be added in any order of panes, exact for integers and decimals."""
+"""SUM and AVG: exact totals, which can be added in any order."""
 
 from __future__ import annotations
 
@@ -9,18 +9,25 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
+from tidegate.operate.kernels.exact_sum import (
+    KEPT_SUM,
+    add_sums,
+    round_sums,
+    slide_sums,
+    sum_values,
+)
 from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, floats, valid
 from tidegate.operate.kernels.total import (
-    add_floats,
     add_limbs,
+    carry,
     divide_limbs,
     limb_decimals,
     limb_floats,
     limb_integers,
+    slide_integers,
     sum_exact,
-    sum_floats,
     sum_integers,
 )
 
@@ -32,24 +39,31 @@ def _numbers(column: pa.Array) -> Ints:
 
 @dataclass(frozen=True)
 class FloatTotal:
-    """SUM and AVG of float and double, as doubles; NULL for a group of NULLs."""
+    """SUM and AVG of float and double, as doubles; NULL for a group of NULLs.
+
+    The sum is exact and rounded once; the mean is the rounded sum divided by the count.
+    """
 
     mean: bool
-    state = (("n", pa.int64()), ("s", pa.float64()))
+    state = (("n", pa.int64()), ("s", KEPT_SUM))
     result = pa.float64()
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         groups = groups.where(valid(columns[0]))
-        sums = sum_floats(groups, floats(columns[0].drop_null()))
-        return [pa.array(groups.counts), pa.array(sums)]
+        sums = sum_values(groups, floats(columns[0].drop_null()))
+        return [pa.array(groups.counts), sums]
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         counts = sum_integers(groups, _numbers(states[0]))
-        return [pa.array(counts), pa.array(add_floats(groups, floats(states[1])))]
+        return [pa.array(counts), add_sums(groups, states[1])]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        counts, sums = _numbers(states[0]), floats(states[1])
+        counts, sums = _numbers(states[0]), round_sums(states[1])
         return pa.array(sums / np.maximum(counts, 1) if self.mean else sums, mask=counts == 0)
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        counts = slide_integers(_numbers(states[0]), first, last)
+        return self.finish([pa.array(counts), slide_sums(states[1], first, last)])
 
 
 @dataclass(frozen=True)
@@ -101,6 +115,10 @@ class ExactTotal:
         if self.mean:
             return pa.array(limb_floats(limbs) / np.maximum(counts, 1), mask=counts == 0)
         return pa.array(limb_integers(limbs, where), mask=counts == 0)
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        counts, *limbs = (slide_integers(_numbers(state), first, last) for state in states)
+        return self.finish([pa.array(counts), *map(pa.array, carry(limbs))])
 
 
 def _total(type_: pa.DataType, mean: bool) -> Family:

@@ -1,0 +1,122 @@
+"""Windows of time, between the panes that they cover and the columns of those that end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.overlap import MANY, Overlap, words_of
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank_integers
+from tidegate.operate.kernels.order import Ints
+from tidegate.operate.kernels.tree import Ranges
+from tidegate.operate.kernels.window import Cover, expand, once, spans
+
+_EXPANSION_LIMIT = 4_000_000
+"""How many pane rows and list values one step may copy into windows."""
+
+_STEP_WINDOWS = 1_000_000
+"""How many windows of keys one step may make where they share more than panes."""
+
+
+@dataclass(frozen=True)
+class Panes:
+    """Partials of keys in time order; `by_key` numbers the keys in their order.
+
+    `low` and `high` are the first and the last window to close that a pane is in.
+    """
+
+    pane: Ints
+    by_key: Groups
+    low: Ints
+    high: Ints
+    functions: Sequence[Function]
+    states: Sequence[States]
+
+    def take(self, rows: Ints) -> Panes:
+        picked = pa.array(rows)
+        return Panes(
+            pane=self.pane[rows],
+            by_key=Groups(self.by_key.codes[rows], self.by_key.n),
+            low=self.low[rows],
+            high=self.high[rows],
+            functions=self.functions,
+            states=[[column.take(picked) for column in columns] for columns in self.states],
+        )
+
+    def by_key_and_pane(self) -> Panes:
+        """One row for each key and pane, key after key; partials of one pane are merged."""
+        panes = self.take(self.by_key.order)
+        new = np.ones(len(panes.pane), np.bool_)
+        codes = panes.by_key.codes
+        new[1:] = (codes[1:] != codes[:-1]) | (panes.pane[1:] != panes.pane[:-1])
+        if bool(new.all()):
+            return panes
+        groups = Groups(np.cumsum(new) - 1, int(new.sum()))
+        pairs = zip(self.functions, panes.states, strict=True)
+        merged = [function.family.merge(groups, columns) for function, columns in pairs]
+        return replace(panes.take(np.flatnonzero(new)), states=merged)
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Some of the windows: their numbers ascending, keys ascending in each, and columns."""
+
+    window: Ints
+    key: Ints
+    columns: Sequence[pa.Array | pa.ChunkedArray]
+
+
+def closed(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
+    """The windows that have panes, in order, a bounded number at a time.
+
+    The columns are the results of the functions, or their states with `partly`.
+    """
+    if cover.windows < MANY:
+        yield from _apart(panes, partly)
+    else:
+        yield from _overlapping(panes, cover, partly)
+
+
+def _apart(panes: Panes, partly: bool) -> Iterator[Closed]:
+    """Every window merges its own panes, in time order."""
+    weights = np.ones(len(panes.pane), np.int64)
+    for columns in panes.states:
+        weights += words_of(columns, len(weights)) - len(columns)
+    for first, last in spans(panes.low, panes.high, weights, _EXPANSION_LIMIT):
+        low, high = np.maximum(panes.low, first), np.minimum(panes.high, last)
+        row, window = expand(low, high)
+        key = Rank(panes.by_key.codes[row], panes.by_key.n)
+        groups = dense(pack([rank_integers(window), key], len(row)))
+        columns, picked = [], pa.array(row)
+        for function, held in zip(panes.functions, panes.states, strict=True):
+            merged = function.family.merge(groups, [column.take(picked) for column in held])
+            columns += merged if partly else [function.family.finish(merged)]
+        yield Closed(window[groups.rows], key.codes[groups.rows], columns)
+
+
+def _overlapping(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
+    """Windows share what they have in common.
+
+    The windows of a key are listed twice, at the first and at the last pane that each has: the
+    lists are the same and give both.
+    """
+    panes = panes.by_key_and_pane()
+    codes = panes.by_key.codes
+    overlap = Overlap(
+        panes.functions, panes.states, codes=codes, panes=panes.pane, length=cover.length
+    )
+    own_low = once(codes, panes.low, panes.high)
+    own_high = -once(codes[::-1], -panes.high[::-1], -panes.low[::-1])[::-1]
+    one = np.ones(len(codes), np.int64)
+    for low, high in spans(own_low, panes.high, one, _STEP_WINDOWS):
+        first, window = expand(np.maximum(own_low, low), np.minimum(panes.high, high))
+        last, _ = expand(np.maximum(panes.low, low), np.minimum(own_high, high))
+        by_window = np.argsort(window, kind="stable")
+        ranges = Ranges(first, last, window * cover.step).take(by_window)
+        columns = overlap.merged(ranges) if partly else overlap.results(ranges)
+        yield Closed(window[by_window], codes[ranges.first], columns)

@@ -1,0 +1,94 @@
+"""Windows that overlap much, between the states of panes and the columns of windows.
+
+Functions whose states can be merged cheaply go through a tree of merges (`kernels.tree`), those
+whose states grow with the values from window to window (`kernels.slide`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.kernels.family import SlidingFamily, States
+from tidegate.operate.kernels.order import Ints, inverse
+from tidegate.operate.kernels.tree import Ranges, Shape, Tree
+
+MANY = 16
+"""In how many windows a pane must be for them to share more than panes. It is asked of the window,
+not of what a batch closes: a function then gets the same merges for any cut."""
+
+_STEP_WORDS = 4_000_000
+"""How many words of eight bytes the states may take that are merged for windows in one step."""
+
+
+class Overlap:
+    """The panes of all keys, for windows of `length` panes.
+
+    `codes` are the numbers of the keys, ascending, and `panes` ascend within each key, none twice.
+    `states` has the columns of each function, a row for each pane. Takes memory in proportion to
+    them.
+    """
+
+    def __init__(
+        self,
+        functions: Sequence[Function],
+        states: Sequence[States],
+        *,
+        codes: Ints,
+        panes: Ints,
+        length: int,
+    ) -> None:
+        self._families = [function.family for function in functions]
+        self._states = states
+        self._shape = Shape(codes, panes, length)
+        self._trees: dict[int, Tree] = {}
+
+    def results(self, ranges: Ranges) -> list[pa.ChunkedArray]:
+        """The results of windows in any order, a column for each function."""
+        return [self._result(i, ranges) for i in range(len(self._families))]
+
+    def merged(self, ranges: Ranges) -> list[pa.ChunkedArray]:
+        """The states of windows in any order, the columns of all functions."""
+        columns: list[pa.ChunkedArray] = []
+        for i in range(len(self._families)):
+            made = list(zip(*self._steps(i, ranges), strict=True))
+            columns += [pa.chunked_array(parts) for parts in made]
+        return columns
+
+    def _result(self, number: int, ranges: Ranges) -> pa.ChunkedArray:
+        family = self._families[number]
+        if isinstance(family, SlidingFamily):
+            return pa.chunked_array([_slid(family, self._states[number], ranges)])
+        made = [family.finish(states) for states in self._steps(number, ranges)]
+        return pa.chunked_array(made, family.result)
+
+    def _steps(self, number: int, ranges: Ranges) -> Iterator[States]:
+        if number not in self._trees:
+            family, states = self._families[number], self._states[number]
+            self._trees[number] = Tree(self._shape, family, states)
+        tree = self._trees[number]
+        words = 3 * int(words_of(tree.blocks, len(self._shape.blocks)).max(initial=1))
+        step = max(_STEP_WORDS // words, 1)
+        for start in range(0, len(ranges), step):
+            yield tree.windows(ranges.take(slice(start, start + step)))
+
+
+def _slid(family: SlidingFamily, states: States, ranges: Ranges) -> pa.Array:
+    order = np.lexsort((ranges.first, ranges.last))
+    results = family.slide(states, ranges.first[order], ranges.last[order] + 1)
+    return results.take(pa.array(inverse(order)))
+
+
+def words_of(states: Sequence[pa.Array], rows: int) -> Ints:
+    """About how many words of eight bytes a row takes, with what is in its lists and sketches."""
+    words = np.full(rows, len(states), np.int64)
+    for column in states:
+        if pa.types.is_list(column.type):
+            words += pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+        elif pa.types.is_large_binary(column.type) or pa.types.is_binary(column.type):
+            words += pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False) // 8
+    return words

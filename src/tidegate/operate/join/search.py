@@ -1,0 +1,234 @@
+"""Candidate pairs by one index or none, between the windows of a join and its predicate.
+
+New tuples of one side ask the **runs** of the other: stored tuples, and the new ones that will be
+stored. Intervals narrow a run down to candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import TS, ints
+from tidegate.operate.join.bound import bounds_of, key_of
+from tidegate.operate.join.run_index import Searched
+from tidegate.operate.join.spec import Extent, Interval, Probe
+from tidegate.operate.kernels.bisect import bisect
+from tidegate.operate.kernels.order import inverse
+from tidegate.operate.kernels.pair import find
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_FIRST_PAIRS = 2**24
+_MOST_PAIRS = 2**31
+_HITS = 2**22
+"""How many candidates one step should give."""
+
+
+@dataclass
+class Work:
+    """How much was compared: what the definition implies, and what was done."""
+
+    implied: int = 0
+    made: int = 0
+
+
+@dataclass(frozen=True)
+class News:
+    """The new tuples of one side that an instance sees, in the total order.
+
+    `place` is where each stands among the new tuples of both sides, `held` says which are stored
+    here, and `before` is how many tuples of the side there were before the batch.
+    """
+
+    table: pa.Table
+    place: Ints
+    held: Mask
+    before: int = 0
+    _keys: dict[tuple[Interval, ...], Floats] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    @property
+    def ranks(self) -> Ints:
+        """The number of each tuple in its side, over all batches."""
+        return np.arange(self.before, self.before + self.table.num_rows, dtype=np.int64)
+
+    def key(self, probe: Probe, side: int) -> Floats:
+        """As `key_of`; computed once for asking, for being asked, and for what is stored."""
+        wanted = probe.indexed
+        if wanted not in self._keys:
+            self._keys[wanted] = key_of(probe, side, self.table)
+        return self._keys[wanted]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Tuples that are held, as one index finds them, with what pairs need of them.
+
+    `place` is None for tuples of earlier batches, which are before all new ones.
+    """
+
+    searched: Searched
+    place: Ints | None
+
+    @property
+    def coordinate(self) -> Ints:
+        return self.searched.coordinate
+
+
+@dataclass(frozen=True)
+class Ask:
+    """New tuples that ask: from which coordinate on, and the bounds of every interval.
+
+    In the order of the index's lower bound, so that neighbours search the same part of a run;
+    `order` are their rows.
+    """
+
+    order: Ints | None
+    place: Ints
+    low: Ints
+    bounds: tuple[tuple[Floats, Floats], ...]
+    index: tuple[Floats, Floats] | None
+    newest_low: int
+    one_key: bool
+
+    @staticmethod
+    def of(probe: Probe, extent: Extent, side: int, asking: News, mine: News) -> Ask:
+        """How new tuples ask for those of `side`, whose window is the extent."""
+        table, place, order = asking.table, asking.place, None
+        if extent.rows is not None:
+            low = mine.before + np.searchsorted(mine.place, asking.place) - extent.rows
+        else:
+            assert extent.range_us is not None
+            low = ints(table, TS) - extent.range_us
+        newest_low = int(low.max())
+        bounds = tuple(bounds_of(i, side, table) for i in probe.tests)
+        index = None
+        if probe.one_key:
+            codes = asking.key(probe, 1 - side)
+            index = codes, codes
+        elif probe.index is not None:
+            index = bounds_of(probe.intervals[probe.index], side, table)
+        if index is not None:
+            order = np.argsort(index[0], kind="stable")
+            place, low = place[order], low[order]
+            bounds = tuple((a[order], b[order]) for a, b in bounds)
+            index = index[0][order], index[1][order]
+        return Ask(order, place, low, bounds, index, newest_low, probe.one_key)
+
+    def rows(self, probe: Ints) -> Ints:
+        """The rows of the asking table that are these probes."""
+        return probe if self.order is None else self.order[probe]
+
+    def probes(self, rows: Ints) -> Ints:
+        """The probes that are these rows."""
+        return rows if self.order is None else self._inverse[rows]
+
+    @cached_property
+    def _inverse(self) -> Ints:
+        assert self.order is not None
+        return inverse(self.order)
+
+
+def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
+    """Pairs (probe, place in the run) that are in the window and pass every interval.
+
+    `work.made` grows; what the definition implies is for `implied`.
+    """
+    if ask.index is None:
+        first, last = _window(run, ask)
+    else:
+        key = run.searched.key
+        assert key is not None
+        nothing = np.isnan(ask.index[0]) | np.isnan(ask.index[1])
+        first = np.searchsorted(key, ask.index[0])
+        last = np.maximum(first, np.searchsorted(key, ask.index[1], "right"))
+        last[nothing] = first[nothing]
+        if ask.one_key:
+            first, last = _within(run, ask, first, last)
+    work.made += int((last - first).sum())
+    values = run.searched.values
+    lows, highs = run.searched.narrowed(ask.bounds)
+    for a, b, hits in _steps(first, last, bool(values)):
+        probe, place = find(
+            first[a:b], last[a:b], [x[a:b] for x in lows], [x[a:b] for x in highs], values
+        )
+        hits.append(len(probe))
+        probe = probe + a
+        if ask.index is not None and not ask.one_key:
+            kept = _in_window(run, ask, probe, place)
+            if kept is not None:
+                probe, place = probe[kept], place[kept]
+        if len(probe):
+            yield probe, place
+
+
+def implied(run: Run, ask: Ask) -> int:
+    """How many tuples of a run are in the windows of the asking tuples."""
+    if ask.index is None:
+        first, last = _window(run, ask)
+        return int((last - first).sum())
+    if run.place is None:
+        if run.searched.oldest >= ask.newest_low:
+            return len(run.coordinate) * len(ask.low)
+        until = np.full(len(ask.low), len(run.coordinate))
+    else:
+        until = np.searchsorted(np.sort(run.place), ask.place)
+    since = np.searchsorted(run.searched.in_order, ask.low)
+    return int(np.maximum(until - since, 0).sum())
+
+
+def _window(run: Run, ask: Ask) -> tuple[Ints, Ints]:
+    """The range of a run in the order of time that is in the window of each asking tuple."""
+    first = np.searchsorted(run.coordinate, ask.low)
+    last = np.full(len(first), len(run.coordinate), np.int64)
+    if run.place is not None:
+        last = np.searchsorted(run.place, ask.place)
+    return first, np.maximum(first, last)
+
+
+def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, list[int]]]:
+    """Ranges of asking tuples with so many pairs that their candidates fit into memory.
+
+    The caller appends how many candidates a step gave, which decides about the next.
+    """
+    ends = np.cumsum(last - first)
+    start, done = 0, 0
+    most = _FIRST_PAIRS if narrowed else _HITS
+    while start < len(ends):
+        stop = max(int(np.searchsorted(ends, done + most, "right")), start + 1)
+        hits: list[int] = []
+        yield start, stop, hits
+        made = int(ends[stop - 1]) - done
+        if hits and made:
+            share = max(hits[0], 1) / made
+            most = int(min(max(_HITS / share, _HITS), _MOST_PAIRS))
+        start, done = stop, int(ends[stop - 1])
+
+
+def _within(run: Run, ask: Ask, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Ranges of one key each, cut to the window and to what is earlier."""
+    if run.searched.oldest < ask.newest_low:
+        first = bisect(run.coordinate, ask.low, first, last)
+    if run.place is not None:
+        last = bisect(run.place, ask.place, first, last)
+    return first, last
+
+
+def _in_window(run: Run, ask: Ask, probe: Ints, place: Ints) -> Mask | None:
+    """Which candidates of an index are in the window; None for all."""
+    kept: Mask | None = None
+    if run.searched.oldest < ask.newest_low:
+        kept = run.coordinate[place] >= ask.low[probe]
+    if run.place is not None:
+        earlier = run.place[place] < ask.place[probe]
+        kept = earlier if kept is None else kept & earlier
+    return kept

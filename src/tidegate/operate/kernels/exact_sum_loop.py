@@ -1,0 +1,233 @@
+"""The compiled loops that add doubles exactly, between rows or kept sums and sums per group.
+
+A sum is first a row of **limbs**: int64 numbers of which limb i counts 2**(32 * (low + i)), `low`
+being the same for all groups of a call. A double adds less than 2**33 to three limbs and a product
+of two less than 2**34 to five, a kept sum less than 2**32 to as many as it has digits, so a limb
+cannot overflow below 2**29 rows. Then carries make the limbs digits, of which only those in use
+are kept: see `exact_sum`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from tidegate.operate.kernels.machine_code import compiled, given, made, part
+
+NAN, PLUS, MINUS = 1, 2, 4
+"""Flags of a sum: a NaN was added, an infinity, a negative infinity."""
+
+_DIGIT = 2**32 - 1
+_HIDDEN = 2**52
+_NONE = 2**20  # beyond every exponent
+
+
+@part
+def _fields(bits: Any) -> Any:
+    """The mantissa and exponent of |x| = mantissa * 2**exponent; 972 where it is not finite."""
+    field = (bits >> 52) & 0x7FF
+    mantissa = bits & (_HIDDEN - 1)
+    if field == 0:
+        return mantissa, np.int64(-1074)
+    return mantissa | _HIDDEN, field - 1075
+
+
+@part
+def _packed(limbs: Any, flags: Any, low: Any) -> Any:
+    """The limbs of every group as a kept sum: where each begins, in bytes, and the words of all."""
+    n, width = limbs.shape
+    offsets = np.zeros(n + 1, np.int64)
+    words = np.empty(n * (width + 2), np.int32)
+    at = 0
+    for g in range(n):
+        carry = np.int64(0)
+        first, last = width, -1
+        for i in range(width):
+            digit = limbs[g, i] + carry
+            carry = digit >> 32
+            digit &= _DIGIT
+            limbs[g, i] = digit
+            if digit != 0 and first == width:
+                first = i
+        # Beyond the width there is only the sign: 0, or -1 in all digits.
+        fill = carry & _DIGIT
+        for i in range(width - 1, -1, -1):
+            if limbs[g, i] != fill:
+                last = i
+                break
+        if first < width or flags[g] != 0:
+            base = low + first if first < width else 0
+            words[at] = (base << 3) | flags[g]
+            at += 1
+        if first < width:
+            last = max(first, last)
+            for i in range(first, last + 1):
+                words[at] = limbs[g, i]
+                at += 1
+            if (limbs[g, last] >> 31) != (fill >> 31):
+                words[at] = carry
+                at += 1
+        offsets[g + 1] = 4 * at
+    return offsets, words[:at]
+
+
+def _span_of_values(bits: Any) -> Any:
+    """The least and the greatest exponent of the finite numbers that are not zero."""
+    least, greatest = np.int64(_NONE), np.int64(-_NONE)
+    for r in range(len(bits)):
+        mantissa, exponent = _fields(bits[r])
+        if mantissa != 0 and exponent < 972:
+            least, greatest = min(least, exponent), max(greatest, exponent)
+    return least, greatest
+
+
+def _span_of_products(bits: Any, others: Any) -> Any:
+    """The same of the products of two columns."""
+    least, greatest = np.int64(_NONE), np.int64(-_NONE)
+    for r in range(len(bits)):
+        a, e = _fields(bits[r])
+        b, f = _fields(others[r])
+        if a != 0 and b != 0 and e < 972 and f < 972:
+            least, greatest = min(least, e + f), max(greatest, e + f)
+    return least, greatest
+
+
+def _span_of_sums(begins: Any, ends: Any, words: Any) -> Any:
+    """The least exponent of kept sums, and the greatest of their last digits."""
+    least, greatest = np.int64(_NONE), np.int64(-_NONE)
+    for r in range(len(begins)):
+        begin, digits = begins[r] >> 2, ((ends[r] - begins[r]) >> 2) - 1
+        if digits > 0:
+            base = np.int64(words[begin]) >> 3
+            least, greatest = min(least, base), max(greatest, base + digits - 1)
+    return least * 32, greatest * 32
+
+
+def _values(codes: Any, bits: Any, n: Any, low: Any, width: Any) -> Any:
+    """Kept sums of numbers, one per group."""
+    limbs, flags = np.zeros((n, width), np.int64), np.zeros(n, np.uint8)
+    for r in range(len(codes)):
+        g, b = codes[r], bits[r]
+        mantissa, exponent = _fields(b)
+        if exponent == 972:
+            flags[g] |= NAN if mantissa != _HIDDEN else (MINUS if b < 0 else PLUS)
+        elif mantissa != 0:
+            place = exponent - 32 * low
+            i, shift = place >> 5, place & 31
+            lower = (mantissa & _DIGIT) << shift
+            upper = (mantissa >> 32) << shift
+            sign = np.int64(1) | (b >> 63)
+            limbs[g, i] += sign * (lower & _DIGIT)
+            limbs[g, i + 1] += sign * ((lower >> 32) + (upper & _DIGIT))
+            limbs[g, i + 2] += sign * (upper >> 32)
+    return _packed(limbs, flags, low)
+
+
+def _products(codes: Any, bits: Any, others: Any, n: Any, low: Any, width: Any) -> Any:
+    """Kept sums of products, one per group; those with a number that is not finite are left out."""
+    limbs, flags = np.zeros((n, width), np.int64), np.zeros(n, np.uint8)
+    mask, half = np.uint64(_DIGIT), np.uint64(32)
+    for r in range(len(codes)):
+        a, e = _fields(bits[r])
+        b, f = _fields(others[r])
+        if a == 0 or b == 0 or e == 972 or f == 972:
+            continue
+        g, place = codes[r], e + f - 32 * low
+        i, shift = place >> 5, np.uint64(place & 31)
+        a0, a1 = np.uint64(a & _DIGIT), np.uint64(a >> 32)
+        b0, b1 = np.uint64(b & _DIGIT), np.uint64(b >> 32)
+        outer, inner, upper = a0 * b0, a0 * b1 + a1 * b0, a1 * b1
+        # The digits of the product, of at most 33 bits each, moved up by less than a digit.
+        d0 = (outer & mask) << shift
+        d1 = ((outer >> half) + (inner & mask)) << shift
+        d2 = ((inner >> half) + (upper & mask)) << shift
+        d3 = (upper >> half) << shift
+        sign = np.int64(1) | ((bits[r] ^ others[r]) >> 63)
+        limbs[g, i] += sign * np.int64(d0 & mask)
+        limbs[g, i + 1] += sign * np.int64((d0 >> half) + (d1 & mask))
+        limbs[g, i + 2] += sign * np.int64((d1 >> half) + (d2 & mask))
+        limbs[g, i + 3] += sign * np.int64((d2 >> half) + (d3 & mask))
+        limbs[g, i + 4] += sign * np.int64(d3 >> half)
+    return _packed(limbs, flags, low)
+
+
+def _sums(codes: Any, begins: Any, ends: Any, words: Any, n: Any, low: Any, width: Any) -> Any:
+    """Kept sums of kept sums, one per group."""
+    limbs, flags = np.zeros((n, width), np.int64), np.zeros(n, np.uint8)
+    for r in range(len(codes)):
+        g, begin, end = codes[r], begins[r] >> 2, ends[r] >> 2
+        if begin == end:
+            continue
+        head = np.int64(words[begin])
+        flags[g] |= head & 7
+        i = (head >> 3) - low
+        for at in range(begin + 1, end - 1):
+            limbs[g, i] += np.int64(words[at]) & _DIGIT
+            i += 1
+        if begin + 1 < end:
+            limbs[g, i] += words[end - 1]
+    return _packed(limbs, flags, low)
+
+
+@part
+def _moved(limbs: Any, flags: Any, words: Any, begin: Any, end: Any, low: Any, step: Any) -> Any:
+    """Add a kept sum to limbs and to how often each flag is there, or with -1 take it away."""
+    if begin == end:
+        return
+    head = np.int64(words[begin])
+    for i in range(3):
+        flags[i] += step * ((head >> i) & 1)
+    at = begin + 1
+    for i in range((head >> 3) - low, (head >> 3) - low + end - at):
+        word = np.int64(words[at])
+        at += 1
+        limbs[i] += step * (word if at == end else word & _DIGIT)
+
+
+def _slid(begins: Any, ends: Any, words: Any, first: Any, last: Any, low: Any, width: Any) -> Any:
+    """Kept sums of the kept sums in [first, last), for each window; neither bound falls.
+
+    What leaves a window is taken away again: the limbs are integers, so nothing remains of it.
+    """
+    limbs, flags = np.zeros((len(first), width), np.int64), np.zeros(len(first), np.uint8)
+    total, often = np.zeros(width, np.int64), np.zeros(3, np.int64)
+    begin, end = np.int64(0), np.int64(0)
+    for w in range(len(first)):
+        if first[w] >= end:
+            total[:], often[:] = 0, 0
+            begin = end = first[w]
+        for r in range(end, last[w]):
+            _moved(total, often, words, begins[r] >> 2, ends[r] >> 2, low, 1)
+        for r in range(begin, first[w]):
+            _moved(total, often, words, begins[r] >> 2, ends[r] >> 2, low, -1)
+        begin, end = first[w], last[w]
+        limbs[w] = total
+        for i in range(3):
+            flags[w] |= (often[i] > 0) << i
+    return _packed(limbs, flags, low)
+
+
+_INTS, _WORDS = given(types.int64), given(types.int32)
+_SPAN = types.UniTuple(types.int64, 2)
+_KEPT = types.Tuple((made(types.int64), made(types.int32)))
+_SHAPE = (types.int64, types.int64, types.int64)
+_LOOPS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "span_of_values": (_span_of_values, _SPAN(_INTS)),
+    "span_of_products": (_span_of_products, _SPAN(_INTS, _INTS)),
+    "span_of_sums": (_span_of_sums, _SPAN(_INTS, _INTS, _WORDS)),
+    "values": (_values, _KEPT(_INTS, _INTS, *_SHAPE)),
+    "products": (_products, _KEPT(_INTS, _INTS, _INTS, *_SHAPE)),
+    "sums": (_sums, _KEPT(_INTS, _INTS, _INTS, _WORDS, *_SHAPE)),
+    "slid": (_slid, _KEPT(_INTS, _INTS, _WORDS, _INTS, _INTS, types.int64, types.int64)),
+}
+
+
+@cache
+def loop(name: str) -> Callable[..., Any]:
+    """A loop by its name; compiled, or read from disk, when first asked for."""
+    function, signature = _LOOPS[name]
+    return compiled(signature, function)

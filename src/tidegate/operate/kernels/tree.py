@@ -1,0 +1,190 @@
+"""States of overlapping windows, between the states of panes and one merge for each window.
+
+Above the panes of a key stands a binary tree: the node of level l over pane p is p >> l, and its
+state merges those of its children. A level as wide as the largest power of two that is not more
+than a window cuts the panes into **blocks**. A window is then the end of one block, perhaps a whole
+one, and the beginning of one: at most three states, each of them shared with other windows. Ends
+and beginnings are made from nodes, from the top of the tree to the bottom. All nodes, ends and
+beginnings of n panes take about 5 n merges, those of one window O(log n) beside its nodes.
+
+What is merged with what depends on the numbers of a window's own panes and on nothing else, so a
+function gets the same calls for any cut into batches, instances, and other keys and windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.operate.kernels.family import Family, States
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Ints, Mask
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Windows over places in the sequence of panes: `first` to `last`, which both are in it.
+
+    `pane` is the number of the pane that a window begins with, whether it is there or not.
+    """
+
+    first: Ints
+    last: Ints
+    pane: Ints
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def take(self, rows: Ints | slice) -> Ranges:
+        return Ranges(self.first[rows], self.last[rows], self.pane[rows])
+
+
+@dataclass(frozen=True)
+class _Level:
+    """How nodes have parents: `parent` by node, `left` those with a right sibling beside them."""
+
+    parent: Ints
+    left: Ints
+    parents: int
+
+    @cached_property
+    def is_left(self) -> Mask:
+        return self._marked(self.left)
+
+    @cached_property
+    def is_right(self) -> Mask:
+        return self._marked(self.left + 1)
+
+    def _marked(self, nodes: Ints) -> Mask:
+        marks = np.zeros(len(self.parent), np.bool_)
+        marks[nodes] = True
+        return marks
+
+
+class Shape:
+    """The tree over the panes of all keys, for windows of `length` panes; it has no states.
+
+    `codes` are the numbers of the keys, ascending, and `panes` ascend within each key, none twice.
+    Levels in which no node has a sibling are left out. Costs O(panes * log(length)) at most.
+    """
+
+    def __init__(self, codes: Ints, panes: Ints, length: int) -> None:
+        self.length = length
+        self.height = length.bit_length() - 1
+        self.levels: list[_Level] = []
+        self.block_of = np.arange(len(panes))
+        for _ in range(self.height):
+            panes = panes >> 1
+            new = np.ones(len(panes), np.bool_)
+            new[1:] = (panes[1:] != panes[:-1]) | (codes[1:] != codes[:-1])
+            if bool(new.all()):
+                continue
+            parent = np.cumsum(new) - 1
+            left = np.flatnonzero(~new) - 1
+            codes, panes = codes[new], panes[new]
+            self.levels.append(_Level(parent, left, len(panes)))
+            self.block_of = parent[self.block_of]
+        self.blocks = panes
+
+
+class Tree:
+    """One function's states of the nodes; `windows` merges those that windows are made of."""
+
+    def __init__(self, shape: Shape, family: Family, panes: Sequence[pa.Array]) -> None:
+        self._shape = shape
+        self._family = family
+        self._nodes: list[States] = [list(panes)]
+        for level in shape.levels:
+            self._nodes.append(self._raised(level, self._nodes[-1]))
+
+    @property
+    def blocks(self) -> States:
+        """The states of the widest nodes: about the largest that a window is made of."""
+        return self._nodes[-1]
+
+    def windows(self, ranges: Ranges) -> States:
+        """The state of each window."""
+        shape = self._shape
+        begin, end = shape.block_of[ranges.first], shape.block_of[ranges.last]
+        last_block = (ranges.pane + (shape.length - 1)) >> shape.height
+        late = (shape.blocks[begin] == last_block) & (last_block > ranges.pane >> shape.height)
+        of_end, of_beginning = np.flatnonzero(~late), np.flatnonzero(late | (end > begin))
+        between = np.flatnonzero(end - begin == 2)
+        ends, end_at = self._swept(ranges.first[of_end], towards_end=True)
+        beginnings, at = self._swept(ranges.last[of_beginning], towards_end=False)
+        parts = [_take(ends, end_at), _take(self.blocks, begin[between] + 1), _take(beginnings, at)]
+        codes = np.concatenate([of_end, between, of_beginning])
+        return self._family.merge(Groups(codes, len(ranges)), _joined(*parts))
+
+    def _raised(self, level: _Level, nodes: States) -> States:
+        """The states of the parents; a node without a sibling is its own parent, unmerged."""
+        merged = self._pairs(nodes, level.left, nodes, level.left + 1)
+        if len(level.left) == level.parents:
+            return merged
+        rows = np.empty(level.parents, np.int64)
+        rows[level.parent] = np.arange(len(level.parent))
+        rows[level.parent[level.left]] = len(level.parent) + np.arange(len(level.left))
+        return _take(_joined(nodes, merged), rows)
+
+    def _swept(self, places: Ints, towards_end: bool) -> tuple[States, Ints]:
+        """States from places to the end of their block, or from its beginning up to them.
+
+        Gives them once for each place that occurs, and the row of every place asked for. On the way
+        down, `held` has what lies in the block beyond a node, by the rows `at`, -1 for nothing.
+        """
+        asked = np.zeros(len(self._shape.block_of), np.bool_)
+        asked[places] = True
+        wanted = [np.flatnonzero(asked)]
+        for level in self._shape.levels:
+            parents = level.parent[wanted[-1]]
+            wanted.append(np.append(parents[:1], parents[1:][parents[1:] != parents[:-1]]))
+        held, at = _take(self.blocks, wanted[-1][:0]), np.full(len(wanted[-1]), -1, np.int64)
+        for depth in reversed(range(len(self._shape.levels))):
+            level, nodes, states = self._shape.levels[depth], wanted[depth], self._nodes[depth]
+            at = at[np.searchsorted(wanted[depth + 1], level.parent[nodes])]
+            beside = (level.is_left if towards_end else level.is_right)[nodes]
+            sibling = nodes + (1 if towards_end else -1)
+            held, at = self._extended(held, at, states, sibling, beside, towards_end)
+        everywhere = np.ones(len(at), np.bool_)
+        held, at = self._extended(held, at, self._nodes[0], wanted[0], everywhere, towards_end)
+        return held, at[(np.cumsum(asked) - 1)[places]]
+
+    def _extended(
+        self, held: States, at: Ints, nodes: States, more: Ints, where: Mask, towards_end: bool
+    ) -> tuple[States, Ints]:
+        """What is held with the nodes `more` added nearer to the place, at the marked rows."""
+        new, both = where & (at < 0), where & (at >= 0)
+        if towards_end:
+            merged = self._pairs(nodes, more[both], held, at[both])
+        else:
+            merged = self._pairs(held, at[both], nodes, more[both])
+        size = int(at.max(initial=-1)) + 1
+        rows = at.copy()
+        rows[new] = size + np.arange(np.count_nonzero(new))
+        rows[both] = size + np.count_nonzero(new) + np.arange(np.count_nonzero(both))
+        used = np.zeros(size + np.count_nonzero(where), np.bool_)
+        used[rows[rows >= 0]] = True
+        kept = np.append(np.cumsum(used) - 1, -1)
+        pool = _joined(held, _take(nodes, more[new]), merged)
+        return _take(pool, np.flatnonzero(used)), kept[rows]
+
+    def _pairs(self, earlier: States, first: Ints, later: States, second: Ints) -> States:
+        """Merges of one state with one other each."""
+        if len(first) == 0:
+            return _take(earlier, first)
+        both = _joined(_take(earlier, first), _take(later, second))
+        codes = np.tile(np.arange(len(first)), 2)
+        return self._family.merge(Groups(codes, len(first)), both)
+
+
+def _take(states: States, rows: Ints) -> States:
+    picked = pa.array(rows)
+    return [column.take(picked) for column in states]
+
+
+def _joined(*parts: States) -> States:
+    return [pa.concat_arrays(columns) for columns in zip(*parts, strict=True)]

@@ -1,0 +1,75 @@
+"""What an aggregate over windows of tuples computes, between a plan and what runs it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.batch import ORDER
+from tidegate.errors import QueryError
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.overlap import MANY
+from tidegate.operate.kernels.order import is_ordered
+from tidegate.schema import TIME, type_name
+
+GROUP = "group"
+"""The column of the state with the hash of a tuple's group, by which it is found."""
+
+_PANE_ROWS = 4
+_PANES = 1024
+"""How short a pane and how many of them in a window still make sharing panes worthwhile."""
+
+
+@dataclass(frozen=True)
+class TupleSpec:
+    """An aggregate over the last `rows` tuples of each group; no keys means one group.
+
+    `arguments` are the columns that the functions read, besides those of the total order.
+    """
+
+    rows: int
+    slide: int
+    keys: tuple[tuple[str, pa.DataType], ...]
+    arguments: tuple[tuple[str, pa.DataType], ...]
+    functions: tuple[Function, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.slide <= self.rows:
+            got = f"ROWS {self.rows} SLIDE {self.slide}"
+            raise QueryError("window", "0 < SLIDE <= ROWS is required", got)
+        for name, type_ in self.keys:
+            if not is_ordered(type_):
+                raise QueryError(
+                    f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
+                )
+        for names in (self.state_schema.names, self.result_schema.names):
+            if len(set(names)) != len(names):
+                raise QueryError("aggregate", "column names must be unique", ", ".join(names))
+
+    @property
+    def state_schema(self) -> pa.Schema:
+        """The columns of tuples that are kept."""
+        places = ((name, pa.int64()) for name in (GROUP, "rank", *ORDER))
+        return pa.schema([("bucket", pa.int32()), *places, *self.keys, *self.arguments])
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """The columns of full windows; the last three are the trigger's place in the order."""
+        results = ((function.name, function.result) for function in self.functions)
+        trigger = ((f"trigger_{name}", pa.int64()) for name in ORDER)
+        times = [("window_start", TIME), ("window_end", TIME)]
+        return pa.schema([*times, *self.keys, *results, *trigger])
+
+    @property
+    def pane_rows(self) -> int:
+        """The length of the panes that windows share; 0 where every window is folded by itself."""
+        pane = math.gcd(self.rows, self.slide)
+        shared = self.slide < self.rows and pane >= _PANE_ROWS and self.rows // pane <= _PANES
+        return pane if shared or self.overlaps else 0
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a tuple is in so many windows that they share more than panes."""
+        return -(-self.rows // self.slide) >= MANY

@@ -1,0 +1,44 @@
+"""How deep lines of JSON are nested, between their bytes and parsers that must not be given all."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+DEEPEST = 50
+"""The levels of objects and arrays that a line may have, itself included. Arrow's messages, in
+which tuples travel, hold no more than 64, and an operator may wrap a value in some of them."""
+
+TOO_DEEP = f"nested deeper than {DEEPEST} levels"
+
+_OTHERS = bytes(set(range(256)) - set(b"{[]}\n"))
+_STEPS = np.zeros(256, np.int32)
+_STEPS[list(b"{[")], _STEPS[list(b"}]")] = 1, -1
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+
+
+def has_deep(data: bytes, lines: int) -> bool:
+    """Whether one of so many lines, all objects, is too deep.
+
+    Costs two counts where they are flat, and a look at all brackets where they are not.
+    """
+    if data.count(b"{") + data.count(b"[") < lines + DEEPEST:  # each line has one at least
+        return False
+    return _depth(data) > DEEPEST and any(is_deep(line) for line in data.split(b"\n"))
+
+
+def is_deep(line: bytes) -> bool:
+    """Whether a line has too many levels; brackets inside strings do not count."""
+    if line.count(b"{") + line.count(b"[") <= DEEPEST:
+        return False
+    return _depth(_STRING.sub(b"", line)) > DEEPEST
+
+
+def _depth(data: bytes) -> int:
+    """The most brackets that are open at once, in one line and with those inside strings."""
+    brackets = np.frombuffer(b"\n" + data.translate(None, _OTHERS), np.uint8)
+    depths = np.cumsum(_STEPS[brackets])
+    starts = np.flatnonzero(brackets == 10)
+    return int((np.maximum.reduceat(depths, starts) - depths[starts]).max())
