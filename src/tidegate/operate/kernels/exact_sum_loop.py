@@ -4,7 +4,7 @@ A sum is first a row of **limbs**: int64 numbers of which limb i counts 2**(32 *
 being the same for all groups of a call. A double adds less than 2**33 to three limbs and a product
 of two less than 2**34 to five, a kept sum less than 2**32 to as many as it has digits, so a limb
 cannot overflow below 2**29 rows. Then carries make the limbs digits, of which only those in use
-are kept: see `exact_sum`.
+are kept: see `exact_sum`. Places in hot loops are unsigned, or Numba would test for negative ones.
 
 All memory is given: `limbs` and `flags` of zeros, `offsets` for one more than there are groups, and
 `words` for two more a group than limbs. A loop returns how many words it made.
@@ -113,19 +113,19 @@ def _values(
 ) -> Any:
     """Kept sums of numbers, one per group."""
     for r in range(len(codes)):
-        g, b = codes[r], bits[r]
+        g, b = np.uint64(codes[r]), bits[r]
         mantissa, exponent = _fields(b)
         if exponent == 972:
             flags[g] |= NAN if mantissa != _HIDDEN else (MINUS if b < 0 else PLUS)
         elif mantissa != 0:
             place = exponent - 32 * low
-            i, shift = place >> 5, place & 31
+            i, shift = np.uint64(place >> 5), place & 31
             lower = (mantissa & _DIGIT) << shift
             upper = (mantissa >> 32) << shift
             sign = np.int64(1) | (b >> 63)
             limbs[g, i] += sign * (lower & _DIGIT)
-            limbs[g, i + 1] += sign * ((lower >> 32) + (upper & _DIGIT))
-            limbs[g, i + 2] += sign * (upper >> 32)
+            limbs[g, i + np.uint64(1)] += sign * ((lower >> 32) + (upper & _DIGIT))
+            limbs[g, i + np.uint64(2)] += sign * (upper >> 32)
     return _packed(limbs, flags, low, offsets, words)
 
 
@@ -178,17 +178,17 @@ def _sums(
 ) -> Any:
     """Kept sums of kept sums, one per group."""
     for r in range(len(codes)):
-        g, begin, end = codes[r], begins[r] >> 2, ends[r] >> 2
+        g, begin, end = np.uint64(codes[r]), np.uint64(begins[r] >> 2), np.uint64(ends[r] >> 2)
         if begin == end:
             continue
         head = np.int64(kept[begin])
         flags[g] |= head & 7
-        i = (head >> 3) - low
-        for at in range(begin + 1, end - 1):
-            limbs[g, i] += np.int64(kept[at]) & _DIGIT
-            i += 1
-        if begin + 1 < end:
-            limbs[g, i] += kept[end - 1]
+        i, last = np.uint64((head >> 3) - low), end - np.uint64(1)
+        for at in range(begin + np.uint64(1), last):
+            limbs[g, i] += np.int64(kept[np.uint64(at)]) & _DIGIT
+            i += np.uint64(1)
+        if begin < last:
+            limbs[g, i] += kept[last]
     return _packed(limbs, flags, low, offsets, words)
 
 
