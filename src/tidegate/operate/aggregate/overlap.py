@@ -1,7 +1,7 @@
 """Windows that overlap, between the states of panes and the columns of windows.
 
-Functions whose states grow with the values go from window to window (`kernels.slide`). The others
-merge states: in a tree (`kernels.tree`) where windows overlap much, else pane after pane.
+Functions that can go from window to window do (`SlidingFamily`). The others merge states: in a tree
+(`kernels.tree`) where windows overlap much, else pane after pane.
 """
 
 from __future__ import annotations
