@@ -37,6 +37,14 @@ def is_far(times: Any) -> bool:
     return bool(pc.or_(pc.less(span["min"], low), pc.greater(span["max"], high)).as_py())
 
 
+def first_far(times: Any) -> str:
+    """The first of the times that lie outside these years, of which there is one, as a text."""
+    low, high = _NEAR_DAYS if pa.types.is_date32(times.type) else _NEAR_US
+    counts = _counts(times)
+    far = pc.or_(pc.less(counts, low), pc.greater(counts, high))
+    return str(texts(lambda some: some.cast(pa.string()), times.filter(far)[:1])[0])
+
+
 def near(times: Any) -> tuple[Any, np.ndarray[Any, Any]]:
     """Times of the years 1970 to 2369 at the same places of their eras, and the eras between."""
     counts = _counts(times)
@@ -76,4 +84,4 @@ def texts(write: Callable[[Any], Any], times: Any) -> Any:
 
 
 def _counts(times: Any) -> Any:
-    return times.view(pa.int32() if pa.types.is_date32(times.type) else pa.int64())
+    return times.cast(pa.int32() if pa.types.is_date32(times.type) else pa.int64())

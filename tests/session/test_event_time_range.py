@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tidegate as tg
-from tidegate.errors import QueryError, SourceError
+from tidegate.errors import QueryError, SourceError, TaskError
 from tidegate.schema import TIME
 
 DAY = 86_400_000_000
@@ -253,3 +253,62 @@ def test_a_duration_is_at_most_10_000_years() -> None:
     stream = tg.Session(master="none").stream(tg.MemorySource(table(), time="ts"), time="ts")
     with pytest.raises(QueryError, match="must not exceed 10,000 years; got 3652426 days"):
         stream.window("3652426 days")
+
+
+def test_windows_over_windows_do_not_reach_beyond_64_bits() -> None:
+    session = tg.Session(master="none")
+    source = tg.MemorySource(table([LAST]), time="ts")
+    source.end()
+    window = "[RANGE 3652425 DAYS SLIDE 3652000 DAYS]"
+    query = f"SELECT COUNT(*) AS n FROM s {window}"
+    for _ in range(27):
+        query = f"SELECT COUNT(*) AS n FROM ({query}) {window}"
+    sink = tg.sink.memory()
+    stream = session.stream(source, time="ts", name="s")
+    session.sql(query, s=stream).start(sink=sink).wait()
+    assert sink.table().num_rows == 28
+    deeper = session.sql(f"SELECT COUNT(*) AS n FROM ({query}) {window}", s=stream)
+    with pytest.raises(QueryError, match="must not exceed 280,000 years together"):
+        deeper.start(sink=tg.sink.memory())
+
+
+class Years(tg.Process):
+    """The year of the other time of every tuple."""
+
+    output = {"year": "int"}  # noqa: RUF012
+
+    def on_tuple(self, tuple: Any, keys: list[Any]) -> Iterator[dict[str, Any]]:
+        yield {"year": tuple.other.year}
+
+
+def others(session: tg.Session, *micros: int, type_: pa.DataType = TIME) -> tg.Stream:
+    """A stream with times that are not event times."""
+    times = pa.array(micros, pa.int32() if type_ == pa.date32() else pa.int64()).cast(type_)
+    ts = pa.array(range(len(micros)), TIME)
+    source = tg.MemorySource(pa.table({"ts": ts, "other": times}), time="ts")
+    source.end()
+    return session.stream(source, time="ts", name="s")
+
+
+def test_a_process_is_told_which_time_python_does_not_have() -> None:
+    session, sink = tg.Session(master="none"), tg.sink.memory()
+    others(session, 0, LAST).process(Years).start(sink=sink, buckets=1, instances=1).wait()
+    assert sink.table()["year"].to_pylist() == [1970, 9999]
+    wanted = r"times in other must be those of the years 1 to 9999; got \+10000-01-01 00:00:00"
+    with pytest.raises(TaskError, match=wanted):
+        others(session, 0, LAST + 1).process(Years).start(sink=tg.sink.memory()).wait()
+
+
+def test_a_band_of_dates_may_be_of_any_year() -> None:
+    days = [-(2**31), -(2**31) + 1, 0, 1, 2**31 - 1]
+    session, sink = tg.Session(master="none"), tg.sink.memory()
+    query = session.sql(
+        "SELECT a.other AS x, b.other AS y FROM s [RANGE 1 HOUR] AS a JOIN s [RANGE 1 HOUR] AS b"
+        " ON a.other BETWEEN b.other AND b.other + 1",
+        s=others(session, *days, type_=pa.date32()),
+    )
+    query.start(sink=sink).wait()
+    pairs = zip(*(sink.table()[n].cast(pa.int32()).to_pylist() for n in ("x", "y")))
+    # The day after the last one is the first, as in Spark: nothing lies from one to the other.
+    close = {(a, b) for a in days for b in days if b <= a <= b + 1} - {(2**31 - 1, 2**31 - 1)}
+    assert set(pairs) == close

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tidegate.execute.spark.failure import without_stacks
+from tidegate.execute.spark.failure import first_line, without_stacks
 
 
 def _record(path: str) -> logging.LogRecord:
@@ -31,3 +31,21 @@ def test_at_level_debug_nothing_is_kept_back(caplog: pytest.LogCaptureFixture) -
     with without_stacks():
         logging.getLogger().handle(_record("/lib/py4j/java_gateway.py"))
     assert len(caplog.records) == 1
+
+
+def test_a_failed_python_worker_is_told_by_its_exception() -> None:
+    stack = (
+        "An error occurred while calling o1.collectToPython.\n: org.apache.spark.SparkException: "
+        "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure:"
+        " Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.1 executor driver): "
+        "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n"
+        '  File "worker.py", line 1, in main\n    process()\n'
+        "OverflowError: date value out of range\n"
+        "\n\tat org.apache.spark.api.python.BasePythonRunner(PythonRunner.scala:1)\n"
+    )
+    assert first_line(RuntimeError(stack)) == "OverflowError: date value out of range"
+    jvm = (
+        stack.split("org.apache.spark.api.python")[0]
+        + "java.lang.ArithmeticException: long overflow"
+    )
+    assert first_line(RuntimeError(jvm)) == "java.lang.ArithmeticException: long overflow"

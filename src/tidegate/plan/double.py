@@ -9,18 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 
 import pyarrow as pa
 
 from tidegate.expression.kind import kind
 from tidegate.expression.tree import Call, Expr, Literal, is_total, postorder
-from tidegate.schema import TIME
+from tidegate.microsecond import DAY_US
 
 DOUBLE = pa.float64()
 _OVERFLOWING = frozenset(
     "add subtract multiply negate abs add_days add_months cast floor ceil round".split()
 )
 _DIVISIONS = frozenset("divide int_divide remainder".split())
+_EPOCH = date(1970, 1, 1)
 _MEASURABLE = ("integer", "float", "decimal", "timestamp", "date", "duration")
 
 
@@ -58,9 +60,11 @@ def double_of(expr: Expr) -> Expr | None:
         return expr
     if family in ("integer", "float", "decimal"):
         return Call("cast", (expr,), DOUBLE)
-    if family == "date":
-        expr = Call("cast", (expr,), TIME)
-    if family in ("date", "timestamp"):
+    if family == "date":  # which may be too far away to be a timestamp
+        days = Call("date_diff", (expr, Literal(_EPOCH, pa.date32())), pa.int32())
+        day_us = Literal(float(DAY_US), DOUBLE)
+        return Call("multiply", (Call("cast", (days,), DOUBLE), day_us), DOUBLE)
+    if family == "timestamp":
         return Call("cast", (Call("unix_micros", (expr,), pa.int64()),), DOUBLE)
     return None
 

@@ -10,7 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from tidegate.batch import MAX_US
+from tidegate.duration import duration_text
 from tidegate.errors import OptionError, QueryError
+from tidegate.microsecond import LAST_US
 from tidegate.nesting import nested
 from tidegate.plan.cut import Cutting, Unit
 from tidegate.plan.fingerprint import fingerprint, input_lines
@@ -25,6 +28,7 @@ from tidegate.plan.pushdown import Result
 from tidegate.query.definition import StreamDef
 from tidegate.query.node import Aggregate, Join, Node, Process
 from tidegate.query.output import Output
+from tidegate.query.window import TimeWindow
 
 _RULES: dict[type, Rule] = {
     Aggregate: lower_aggregate,
@@ -62,6 +66,7 @@ def lower(
 
 def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
     cutting = lowering.cutting
+    _check_reach(cutting.units)
     for unit in cutting.units:
         lowering.add(unit)
     targets = tuple(Target(o.name, lowering.edge(o.node, output=True)) for o in outputs)
@@ -69,6 +74,19 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
     mark = fingerprint(lowering.lines)
     subqueries = tuple(replace(s, fingerprint=mark) for s in lowering.subqueries)
     return Plan(tuple(lowering.streams), subqueries, targets, mark, cutting.strategy)
+
+
+def _check_reach(units: Sequence[Unit]) -> None:
+    """Refuse windows over windows so long that the last event time and all of them overflow."""
+    windows = [u.base.window for u in units if isinstance(u.base, Aggregate)]
+    total_us = sum(w.range_us for w in windows if isinstance(w, TimeWindow))
+    if total_us > MAX_US - LAST_US:
+        raise QueryError(
+            "query",
+            "the RANGEs of its windows must not exceed 280,000 years together",
+            duration_text(total_us),
+            "Write shorter ones; all event times lie within 10,000 years.",
+        )
 
 
 @dataclass

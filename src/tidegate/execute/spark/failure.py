@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.logger import PySparkLogger
 
-from tidegate.errors import RunError
+from tidegate.errors import RunError, TaskError
 from tidegate.execute.job import Job
+from tidegate.plan.physical import SPARK
 
 LOST = (Py4JError, ConnectionError, EOFError)
 """What a call of Spark raises when the JVM has ended, or the connection to it."""
 
 
+_GAVE_UP = re.compile(r".*Job aborted due to stage failure: .*?Lost task .*?executor .*?\): ")
+_CONTEXTS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_PYTHON = "Traceback (most recent call last)"
+
+
 def tasks_failed(job: Job, error: BaseException) -> RunError:
-    """The error for a batch whose tasks Spark gave up on."""
+    """The error for a batch whose tasks Spark gave up on.
+
+    Where Spark itself evaluates expressions, they are what fails on a row, and are named. Which
+    value it was, Spark says or does not.
+    """
+    expressions = _by_spark(job)
+    if expressions and _PYTHON not in str(error):
+        one = len(expressions) == 1
+        return TaskError(
+            f"{'expression' if one else 'one of the expressions'} {', '.join(expressions)}",
+            "Spark must find a value for every row",
+            first_line(error),
+            "Guard it with CASE WHEN, TRY_CAST or one of Spark's try_ functions.",
+        )
     return RunError(
         f"batch {job.batch}",
         "its tasks must finish",
@@ -36,11 +57,29 @@ def spark_gone(job: Job, error: BaseException) -> RunError:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of Spark or Py4J is about, without its stack."""
+    """What an error of Spark or Py4J is about, without its stack and the story of the tasks."""
+    if _PYTHON in str(error):
+        return _raised(str(error))
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
         lines = lines[1:]
-    return lines[0] if lines else type(error).__name__
+    return _GAVE_UP.sub("", lines[0]) if lines else type(error).__name__
+
+
+def _raised(text: str) -> str:
+    """The exception that a traceback of a Python worker ends with."""
+    after = text.split(_PYTHON, 1)[1].splitlines()[1:]
+    return next((line for line in after if line.strip() and not line[0].isspace()), "an exception")
+
+
+def _by_spark(job: Job) -> list[str]:
+    """The expressions that Spark evaluates in SQL for a job."""
+    texts = []
+    for prefix in job.subquery.prefixes:
+        if prefix.engine == SPARK:
+            texts += [sql for name, sql in prefix.sql_outputs if sql.strip("`") != name]
+            texts += [prefix.sql_where] if prefix.sql_where is not None else []
+    return texts
 
 
 @contextmanager
@@ -57,17 +96,20 @@ def answering(gone: Callable[[BaseException], RunError]) -> Iterator[None]:
 
 @contextmanager
 def without_stacks() -> Iterator[None]:
-    """Keep Py4J from logging stacks of a lost connection: one line of ours says what happened.
+    """Keep stacks from being logged: one line of ours says what happened.
 
-    Py4J logs them on the root logger, where a level of its own cannot be set. Threads may be in it
-    at the same time.
+    Py4J logs those of a lost connection on the root logger, where a level of its own cannot be set;
+    PySpark those of expressions that fail. Threads may be in it at the same time.
     """
-    root, mine = logging.getLogger(), _Quiet()
-    root.addFilter(mine)
+    loggers = [logging.getLogger(), *(PySparkLogger.getLogger(name) for name in _CONTEXTS)]
+    mine = _Quiet()
+    for logger in loggers:
+        logger.addFilter(mine)
     try:
         yield
     finally:
-        root.removeFilter(mine)
+        for logger in loggers:
+            logger.removeFilter(mine)
 
 
 def hide_stacks() -> None:
@@ -80,10 +122,11 @@ def hide_stacks() -> None:
 
 
 class _Quiet(logging.Filter):
-    """Lets pass what is not of Py4J; an object for each use, so that each takes away its own."""
+    """Lets pass what is not of these; an object for each use, so that each takes away its own."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return "py4j" not in record.pathname or _shows_all()
+        stacks = "py4j" in record.pathname or record.name in _CONTEXTS
+        return not stacks or _shows_all()
 
 
 _FOR_GOOD = _Quiet("py4j")

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +67,7 @@ class ShuffleExecutor:
         answers = routed.mapInArrow(_instance_task(job), _ddl(_OUTCOME))
         try:
             rows = answers.collect()
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise tasks_failed(job, error) from error
         found: list[Outcome] = []
         for row in rows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from tidegate.operate.process.made_rows import Mistake, OutputRows
 from tidegate.operate.process.object_state import ObjectState
 from tidegate.operate.process.plain import NotPlain
 from tidegate.operate.process.stored import StoredBucket
-from tidegate.operate.process.tuple import Tuple
+from tidegate.operate.process.tuple import Tuple, python_values
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -197,7 +197,7 @@ class ObjectCalls:
         for at in range(0, len(starts), _AT_ONCE):
             part = firsts.slice(at, _AT_ONCE)
             triples = zip(*(part.column(name).to_pylist() for name in ORDER))
-            columns = [_values(part.column(4 + i)) for i in range(len(places))]
+            columns = [self._values(name, part.column(4 + i)) for name, i in places.items()]
             values = zip(*columns) if columns else iter([()] * part.num_rows)
             keys = self._keys(rows, columns, places, starts[at : at + _AT_ONCE], ends[at:])
             for triple, cells, mine in zip(triples, values, keys):
@@ -216,7 +216,7 @@ class ObjectCalls:
             return ([] for _ in starts)
         if spec.key is not None:
             low, high = int(starts[0]), int(ends[len(starts) - 1])
-            listed = _values(rows.column(KEY_COLUMN).slice(low, high - low))
+            listed = self._values("keys", rows.column(KEY_COLUMN).slice(low, high - low))
             bounds = zip((starts - low).tolist(), (ends - low).tolist())
             return (listed[a:b] for a, b in bounds)
         assert not callable(spec.keys)
@@ -249,6 +249,14 @@ class ObjectCalls:
 
     def _raised(self, method: str, error: Exception) -> TaskError:
         return self._failure(f"{self._spec.name}.{method} must not raise", _told(error), _MEND)
+
+    def _values(self, name: str, column: pa.ChunkedArray) -> list[Any]:
+        try:
+            return python_values(column)
+        except OverflowError as error:
+            requirement = f"the times in {name} must be those of the years 1 to 9999"
+            remedy = "Filter out the others, cast them, or write process(table) for Arrow tables."
+            raise self._failure(requirement, str(error), remedy) from error
 
     def _failure(self, requirement: str, got: str, remedy: str) -> TaskError:
         where = f"{self._where}, bucket {self.bucket}{self._when()}"
@@ -284,12 +292,3 @@ def _new(order: Sequence[Ints]) -> Mask:
     first = np.ones(len(order[0]), np.bool_)
     first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in order])
     return first
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Python values; times have the one UTC that snapshots know best."""
-    if not pa.types.is_timestamp(column.type):
-        listed: list[Any] = column.to_pylist()
-        return listed
-    times = column.cast(pa.timestamp("us")).to_pylist()
-    return [None if t is None else t.replace(tzinfo=UTC) for t in times]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC
 from typing import Any
 
+import pyarrow as pa
+
+from tidegate.era import first_far, is_far
 from tidegate.microsecond import moment
 
 
@@ -50,3 +54,16 @@ class Tuple(Mapping[str, Any]):
 def rebuilt(names: list[str], ts_us: int, values: list[Any]) -> Tuple:
     """The tuple of `parts`."""
     return Tuple({name: place for place, name in enumerate(names)}, ts_us, tuple(values))
+
+
+def python_values(column: pa.ChunkedArray) -> list[Any]:
+    """Cells as Python has them; times have the one UTC that snapshots know best.
+
+    OverflowError, with the first of them, where times or dates are of years that Python lacks.
+    """
+    is_date, is_time = pa.types.is_date32(column.type), pa.types.is_timestamp(column.type)
+    times = column.cast(pa.timestamp("us")) if is_time else column
+    if (is_date or is_time) and is_far(times):
+        raise OverflowError(first_far(times.combine_chunks()))
+    listed: list[Any] = times.to_pylist()
+    return [t and t.replace(tzinfo=UTC) for t in listed] if is_time else listed
