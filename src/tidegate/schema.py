@@ -158,7 +158,9 @@ def to_us(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArra
     """
     factor, divisor = _unit(column.type)
     whole = pa.int32() if column.type == pa.date32() else pa.int64()
-    numbers = column.cast(whole).fill_null(0).to_numpy(zero_copy_only=False)
+    counts = column.cast(whole)
+    counts = counts.fill_null(0) if column.null_count else counts
+    numbers = counts.to_numpy(zero_copy_only=False)
     if divisor != 1:
         numbers = np.floor_divide(numbers, divisor)
     elif factor != 1:
