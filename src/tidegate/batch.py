@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import IO, NewType
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,14 @@ MAX_US = 2**63 - 1
 def to_bytes(table: pa.Table) -> bytes:
     """A table as an Arrow IPC stream; sliced columns are cut to their rows."""
     sink = pa.BufferOutputStream()
+    write_table(table, sink)
+    return bytes(sink.getvalue())
+
+
+def write_table(table: pa.Table, sink: IO[bytes] | pa.NativeFile) -> None:
+    """Write the bytes of `to_bytes`, piece by piece."""
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue())
 
 
 def from_bytes(data: bytes | pa.Buffer) -> pa.Table:

@@ -23,6 +23,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 500
+"""Characters of what a message says it got."""
+
 
 class TidegateError(Exception):
     """The root of the tree; carries the parts of the message as fields and survives pickling."""
@@ -39,9 +42,14 @@ class TidegateError(Exception):
     def __str__(self) -> str:
         text = f"{self.where}: {self.requirement}"
         if self.got is not None:
-            text += f"; got {self.got}"
+            text += f"; got {_short(self.got)}"
         text += "." if not text.endswith((".", "?")) else ""
         return f"{text} {self.remedy}" if self.remedy else text
+
+
+def _short(got: str) -> str:
+    """What came instead, with its beginning and its end where it is too long to read."""
+    return got if len(got) <= LONGEST else f"{got[: LONGEST - 50]} ... {got[-45:]}"
 
 
 class UserError(TidegateError):

@@ -156,7 +156,10 @@ def bytes_of(size: str | int, where: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
     if match is None or isinstance(size, bool):
         raise OptionError(where, "must be a size, for example 512MB or 2GB", text)
-    return int(float(match[1]) * 2 ** _UNITS[match[2].upper()])
+    wanted = float(match[1]) * 2 ** _UNITS[match[2].upper()]
+    if wanted >= 2**62:
+        raise OptionError(where, "must be less than 4194304 TB", text)
+    return int(wanted)
 
 
 MEMORY = Memory()

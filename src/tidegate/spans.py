@@ -16,8 +16,10 @@ class Spans:
         self.spans_ms: dict[str, float] = {}
 
     def mark(self, name: str) -> None:
+        """The time since the last mark was spent on this, as may have been some before."""
         now = self._clock.now()
-        self.spans_ms[name] = round((now - self._last) * 1e3, 3)
+        spent = (now - self._last) * 1e3
+        self.spans_ms[name] = round(self.spans_ms.get(name, 0.0) + spent, 3)
         self._last = now
 
 

@@ -25,6 +25,25 @@ from tidegate.plan.lower import lower
         "shuffle(stops)",
         "fare + rand()",
         "regexp_extract(uuid(), 'a', 1)",
+        "uniform(1, 10)",
+        "uniform(1, 10, 5)",
+        "randstr(5)",
+        "reflect('java.util.UUID', 'randomUUID')",
+        "try_reflect('java.util.UUID', 'randomUUID')",
+        "java_method('java.lang.System', 'nanoTime')",
+        "localtimestamp()",
+        "current_time()",
+        "curdate()",
+        "current_user()",
+        "session_user()",
+        "user()",
+        "current_catalog()",
+        "current_database()",
+        "current_schema()",
+        "input_file_name()",
+        "input_file_block_start()",
+        "spark_partition_id()",
+        "hex(aes_encrypt(route, '0000111122223333'))",
     ],
 )
 def test_chance_and_the_clock_are_refused(text: str) -> None:
@@ -41,5 +60,17 @@ def test_in_conditions_and_after_windows_too() -> None:
     )
 
 
-def test_time_taken_from_the_tuple_is_fine() -> None:
-    lower(sql("SELECT year(dropoff_time) AS y FROM rides"))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "year(dropoff_time)",
+        "unix_timestamp(dropoff_time)",
+        "version()",
+        "hash(route)",
+        "aes_encrypt(route, '0000111122223333', 'ECB')",
+        "aes_encrypt(route, '0000111122223333', 'GCM', 'DEFAULT', unhex('00'))",
+    ],
+)
+def test_what_the_tuple_decides_is_fine(text: str) -> None:
+    typer = lambda texts, _: [pa.string()] * len(texts)  # noqa: E731
+    lower(sql(f"SELECT {text} AS x FROM rides"), typer)

@@ -250,6 +250,8 @@ def first_rows(keys: int) -> pa.Table:
             "route": pa.array([f"k{i % keys}" for i in numbers]),
             "fare": pa.array(numbers.astype(float)),
             "tip": pa.array(numbers % 10, pa.int32()),
+            "dropoff_time": pa.array(numbers * 10_000, pa.timestamp("us", "UTC")),
+            "ts": pa.array(numbers * 20_000, pa.timestamp("us", "UTC")),
         }
     )
 
@@ -377,6 +379,37 @@ def test_explain_shows_the_branches() -> None:
         "    then: r.tip IN (c.fare, c.fare + 1)\n"
         "    routing: deal: there is no equality to route by\n"
     ) in explain([Output(None, node)], lower(node))
+
+
+# --- comparisons without an index --------------------------------------------------------------
+
+
+def test_comparisons_to_expect_are_those_of_full_windows() -> None:
+    """100 tuples a second on the left and 50 on the right, an hour of either."""
+    either = sampled(f"SELECT tip {FROM} ON r.fare <> c.fare OR r.route = c.route")
+    about = (
+        "about 36,000,000 a second of event time with full windows, at 100 tuples a second on the "
+        "left and 50 on the right in the first rows"
+    )
+    assert either.comparisons == about
+    assert either.warnings == (
+        "no index fits the condition, so every pair in the windows is compared; expect "
+        f"{about}, where a core makes about 10,000,000. Add an equality or a band to the "
+        "condition, or shorten the windows; explain tells which part has no index.",
+    )
+    assert f"comparisons: {about}" in either.details({})
+
+
+def test_few_comparisons_are_no_warning() -> None:
+    counted = sampled("SELECT tip FROM rides r [ROWS 9] JOIN calls c [ROWS 5] ON r.fare <> c.fare")
+    assert counted.comparisons is not None
+    assert counted.comparisons.startswith("about 950 a second of event time")
+    assert counted.warnings == ()
+    tested = sampled(f"SELECT tip {FROM} ON r.fare < c.fare")
+    assert (tested.spec.method, tested.warnings) == ("scan", ())
+    assert tested.comparisons is not None
+    for indexed in (f"SELECT tip {FROM} ON r.route = c.route", f"SELECT tip {FROM} ON TRUE"):
+        assert sampled(indexed).comparisons is None
 
 
 # --- fingerprint and explain -------------------------------------------------------------------

@@ -18,6 +18,8 @@ from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError, SourceError
 from tidegate.plan.lower import lower
+from tidegate.plan.method import JoinOptions
+from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import Plan
 from tidegate.query.node import StreamDef
 from tidegate.session.launch import prepare
@@ -189,3 +191,25 @@ def test_a_query_of_a_script_runs_over_other_data(tmp_path: Path) -> None:
     sink = MemorySink()
     prepare(plan, HERE, {None: sink}, RunOptions()).run()
     assert sink.table().num_rows == 1
+
+
+def test_pairs_without_an_index_are_a_warning_at_start(caplog: pytest.LogCaptureFixture) -> None:
+    script = read_script(
+        "CREATE STREAM r FROM 'generator:r?rows=2000&rate=1000' TIME ts;"
+        "CREATE STREAM s FROM 'generator:s?rows=2000&rate=1000' TIME ts;"
+        "SELECT r.x FROM r [RANGE 1 HOUR] JOIN s [RANGE 1 HOUR] ON r.x <> s.a"
+    )
+    plan = plan_for(bind(script, streams_of(script)), HERE)
+    prepare(plan, HERE, {None: MemorySink()}, RunOptions()).close()
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith(
+        "join: no index fits the condition, so every pair in the windows is compared; expect about "
+        "7,2"
+    )
+    caplog.clear()
+    forced = plan_for(
+        bind(script, streams_of(script)), HERE, PlanOptions(JoinOptions(method="scan"))
+    )
+    prepare(forced, HERE, {None: MemorySink()}, RunOptions()).close()
+    assert not caplog.records

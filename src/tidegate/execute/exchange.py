@@ -15,7 +15,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from tidegate.batch import mapped, to_bytes
+from tidegate.batch import mapped, write_table
 from tidegate.errors import StateError
 from tidegate.execute.job import Job, Outcome, Parcel
 from tidegate.route.partitioner import EVERY_INSTANCE
@@ -73,7 +73,7 @@ def store_rows(job: Job, outcome: Outcome) -> Outcome:
             make(job)
             path = _path(job, f"outcome-{outcome.instance}-{number}")
             with _file(path) as file:
-                file.write(to_bytes(piece.table))
+                write_table(piece.table, file)
             piece = replace(piece, table=None, path=path)
         pieces.append(piece)
     return replace(outcome, pieces=tuple(pieces))

@@ -161,8 +161,10 @@ class Piece:
 
     @staticmethod
     def of(port: Port, table: pa.Table) -> Piece:
-        times = table.column(port.time).cast(pa.int64())
-        ends = [times[i].as_py() + port.offset_us for i in (0, -1)] if len(times) else [0, 0]
+        times = table.column(port.time)
+        ends = [0, 0]
+        if len(times):
+            ends = [times[i].cast(pa.int64()).as_py() + port.offset_us for i in (0, -1)]
         return Piece(table.num_rows, ends[0], ends[1], table)
 
     def load(self) -> pa.Table:

@@ -6,24 +6,39 @@ from collections.abc import Sequence
 
 from tidegate.execute.executor import Executor
 from tidegate.execute.job import Job, Outcome, Parcel
+from tidegate.execute.large_output import PART_ROWS, cuts_of, write_part, written
 from tidegate.execute.task import map_split, run_instance, start_parcels
 from tidegate.route.partitioner import EVERY_INSTANCE
 
 
 class LocalExecutor(Executor):
-    """Runs every task of a batch in the calling thread; for tests and small jobs."""
+    """Runs every task of a batch in the calling thread; for tests and small jobs.
+
+    An output of many rows is merged and written part by part, where the sink takes parts.
+    """
 
     def run(self, job: Job) -> list[Outcome]:
-        parcels: list[Parcel] = start_parcels(job)
-        for split in job.splits:
-            parcels += map_split(job, split)
-        return [
-            run_instance(job, i, [p for p in parcels if p.instance in (i, EVERY_INSTANCE)])
-            for i in range(job.mapping.instances)
-        ]
+        outcomes = run_here(job)
+        rows = sum(o.rows for o in outcomes)
+        if job.parts is None or rows <= PART_ROWS:
+            return outcomes
+        cuts = cuts_of(job, outcomes, -(-rows // PART_ROWS))
+        parts = [write_part(job, outcomes, cuts, number) for number in range(len(cuts) + 1)]
+        return written(job, outcomes, parts)
 
     def release(self, jobs: Sequence[Job]) -> None:
         """Nothing was left."""
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+def run_here(job: Job) -> list[Outcome]:
+    """All instances of a job, one after the other."""
+    parcels: list[Parcel] = start_parcels(job)
+    for split in job.splits:
+        parcels += map_split(job, split)
+    return [
+        run_instance(job, i, [p for p in parcels if p.instance in (i, EVERY_INSTANCE)])
+        for i in range(job.mapping.instances)
+    ]

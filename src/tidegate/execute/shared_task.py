@@ -9,23 +9,16 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
-
 from tidegate.batch import mapped
 from tidegate.clock import SystemClock
 from tidegate.execute.exchange import Shipment, receive, ship, store_rows
 from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import SPANS, Job, Outcome, Piece
-from tidegate.execute.local import LocalExecutor
-from tidegate.execute.merge import merged
+from tidegate.execute.large_output import write_part
+from tidegate.execute.local import run_here
 from tidegate.execute.task import map_split, run_instance
 from tidegate.route.partitioner import EVERY_INSTANCE
-from tidegate.sink.receipt import Part
 from tidegate.spans import Spans, added
-
-SHOWN_ROWS = 20
-"""How many rows of a part written by a task the driver is shown."""
 
 
 def map_task(job: Job, number: int) -> Shipment:
@@ -45,23 +38,9 @@ def instance_task(work: tuple[str, list[Shipment]], number: int) -> Outcome:
 
 
 def merge_task(work: tuple[str, list[Outcome], list[int]], number: int) -> Outcome:
-    """Write one part of a large output: what lies between two event times, of all instances."""
+    """Write one part of a large output."""
     path, outcomes, cuts = work
-    job: Job = pickle.loads(mapped(path))
-    assert job.parts is not None
-    (port,) = job.subquery.ports
-    pieces = []
-    for outcome in outcomes:
-        rows = outcome.pieces[0].load()
-        times = rows.column(port.time).cast(pa.int64()).to_numpy()
-        low = np.searchsorted(times, cuts[number - 1]) if number else 0
-        high = np.searchsorted(times, cuts[number]) if number < len(cuts) else len(times)
-        pieces.append(rows.slice(low, high - low))
-    whole = merged(job.operator.order, port, pieces)
-    receipt = job.parts.write(Part(number), whole)
-    last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
-    shown = Piece.of(port, pa.table(last.to_pydict(), schema=last.schema))
-    return Outcome(number, (shown,), receipts=(receipt,))
+    return write_part(pickle.loads(mapped(path)), outcomes, cuts, number)
 
 
 def whole_task(job: Job, number: int) -> Outcome:
@@ -78,7 +57,7 @@ def batch_task(drafts: Sequence[Draft], number: int) -> tuple[Outcomes, float]:
     """
     clock = SystemClock()
     started = clock.now()
-    jobs, outcomes = in_turn(drafts, LocalExecutor().run)
+    jobs, outcomes = in_turn(drafts, run_here)
     kept = [[_kept(job, o) for o in found] for job, found in zip(jobs, outcomes, strict=True)]
     return kept, clock.now() - started
 

@@ -43,7 +43,11 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)
 def read_integer(word: str, type_: pa.DataType) -> int | None:
     if not re.fullmatch(r"[+-]?[0-9]+", word):
         return None
-    number, top = int(word), 2 ** (type_.bit_width - 1)
+    digits = word.lstrip("+-0")
+    if len(digits) > 20:  # no integer type has so many, and Python reads some thousands only
+        return None
+    number, top = int(digits or "0"), 2 ** (type_.bit_width - 1)
+    number = -number if word.startswith("-") else number
     return number if -top <= number < top else None
 
 

@@ -186,6 +186,11 @@ class Operator(Protocol):
         """How its state is kept, by what segments hold; none where nothing is kept."""
         return {}
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a user should know before it runs, if anything."""
+        return ()
+
     def title(self) -> str:
         """What it does, in one line."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.expression.tree import Expr
+from tidegate.expression.tree import Expr, columns_of
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.order import Direction
 
@@ -43,6 +43,12 @@ class Port:
     limit: int | None = None
     time: str = "ts"
     offset_us: int = 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The operator's columns that it reads."""
+        read = [*self.where, *(e for _, e in self.outputs), *(key.expr for key in self.order)]
+        return tuple(dict.fromkeys(name for e in read for name in columns_of(e)))
 
     @property
     def directions(self) -> list[Direction]:

@@ -12,8 +12,9 @@ from sqlglot import exp
 
 from tidegate.expression.tree import Literal
 from tidegate.operate.join.operator import StreamJoin, qualified_name
-from tidegate.operate.join.spec import JoinSpec, PairFunction
+from tidegate.operate.join.spec import SCAN, JoinSpec, PairFunction
 from tidegate.plan.branch import disjunctions_of
+from tidegate.plan.comparison import comparisons_of
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.plan.cut import Consumed, Unit
 from tidegate.plan.determinism import require_deterministic
@@ -79,12 +80,15 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         index=choice.index,
         branches=choice.branches,
     )
+    load = comparisons_of(spec, (prefixes[:cut], prefixes[cut:]), context.streams, choices.rows)
     operator = StreamJoin(
         spec=spec,
         sides=sides,
         routing=choice.routing,
         reasons=choice.reasons,
         conjuncts=texts,
+        comparisons=None if load is None else load.text,
+        warned=None if load is None or choices.join.method == SCAN else load.warning,
     )
     lines = [f"join {left.extent} {right.extent} {sides}"]
     lines += [f"on {pairs.meaning(e)}" for _, e in kept]

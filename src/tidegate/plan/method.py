@@ -77,7 +77,7 @@ def choose(
     else:
         method, index, why = _method(intervals, sample)
         rate = None
-        if index is not None and sample is not None:
+        if disjunctions and index is not None and sample is not None:
             rate = sample.probe_rate(Probe(tuple(intervals), index))
         if index is None or (rate is not None and rate > UNSELECTIVE):
             branches, reason = _union(disjunctions, sample, rate)

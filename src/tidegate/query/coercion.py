@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from tidegate.errors import QueryError
 from tidegate.expression.constant import computed, is_convertible
-from tidegate.expression.digits import decimal_of, decimal_of_literal, wider_decimal
+from tidegate.expression.digits import MOST_DIGITS, decimal_of, wider_decimal
 from tidegate.expression.kind import CONVERSIONS, is_numeric, kind
 from tidegate.expression.tree import Call, Expr, Literal
 from tidegate.schema import TIME, type_name
@@ -110,10 +111,13 @@ def coerce(expr: Expr, type_: pa.DataType, where: str) -> Expr:
     return result
 
 
-def literal_number(text: str) -> Literal:
+def literal_number(text: str, where: str) -> Literal:
     """A number as Spark reads it: int, bigint or decimal without an exponent, double with one."""
     if "e" in text.lower():
-        return Literal(float(text), DOUBLE)
+        double = float(text)
+        if not math.isfinite(double):
+            raise QueryError(where, "a number must be one that a double can hold", text)
+        return Literal(double, DOUBLE)
     number = Decimal(text)
     if "." not in text:
         value = int(text)
@@ -121,9 +125,11 @@ def literal_number(text: str) -> Literal:
             return Literal(value, INT)
         if -(2**63) <= value < 2**63:
             return Literal(value, LONG)
-        return Literal(number, decimal_of_literal(value))
     _, digits, exponent = number.as_tuple()
     scale = -int(exponent)
+    if max(len(digits), scale) > MOST_DIGITS:
+        remedy = "Write it as a double, with an exponent."
+        raise QueryError(where, f"a number may have {MOST_DIGITS} digits", text, remedy)
     return Literal(number, pa.decimal128(max(len(digits), scale), scale))
 
 

@@ -15,6 +15,7 @@ from tidegate.query.coercion import SPAN, UnknownKernel
 
 _UNITS_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _PAIR = re.compile(r"\s*([+-]?\s*\d+(?:\.\d*)?)\s*([A-Za-z]+)")
+_NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})")
 _CLOCK = {
     ("day", "hour"): ("day", "hour"),
     ("day", "minute"): ("day", "hour", "minute"),
@@ -77,10 +78,10 @@ def _total(pairs: list[tuple[str, str]], where: str) -> CalendarInterval:
     months, micros, days_only = 0, Fraction(0), True
     for number, written in pairs:
         unit = written.lower().removesuffix("s")
-        try:
-            amount = Fraction(number.replace(" ", ""))
-        except ValueError:
-            raise QueryError(where, "an interval must be a number", repr(number)) from None
+        bare = number.replace(" ", "")
+        if not _NUMBER.fullmatch(bare):
+            raise QueryError(where, "an interval must be a number", repr(number))
+        amount = Fraction(bare)
         if unit in _UNITS_MONTHS and amount.denominator == 1:
             months += int(amount) * _UNITS_MONTHS[unit]
         elif unit in UNITS_US:
@@ -92,6 +93,10 @@ def _total(pairs: list[tuple[str, str]], where: str) -> CalendarInterval:
     if months and micros:
         got = " ".join(f"{number} {unit}" for number, unit in pairs)
         raise QueryError(where, "an interval must not mix months with days or less", got)
+    if abs(micros) >= 2**63 or abs(months) >= 2**31:
+        got = " ".join(f"{number} {unit}" for number, unit in pairs)
+        requirement = "an interval must fit 64 bits of microseconds, or 32 bits of months"
+        raise QueryError(where, requirement, got)
     if micros.denominator != 1:
         raise QueryError(where, "an interval must be whole microseconds", str(float(micros)))
     if abs(months) >= 2**31 or abs(micros) >= 2**63:

@@ -243,6 +243,8 @@ def spark_name(node: exp.Expression) -> str:
     """The name Spark gives a column that has none; the sides of a join are no part of it."""
     if isinstance(node, exp.Column):
         return node.name.plain if isinstance(node.name, SideName) else str(node.name)
+    if isinstance(node, exp.Dot):
+        return str(node.expression.name)
 
     def plain(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and isinstance(part.name, SideName):

@@ -31,7 +31,8 @@ def sql_type(data_type: exp.DataType, where: str) -> pa.DataType:
     """The engine's type for a type as written in CAST."""
     name = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""
     if name == "DECIMAL":
-        digits = [int(p.this.this) for p in data_type.expressions] or [10, 0]
+        written = [str(p.this.this) for p in data_type.expressions] or ["10", "0"]
+        digits = [int(w) if w.isdecimal() and len(w) < 4 else -1 for w in written]
         precision, scale = (*digits, 0)[:2]
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
             raise QueryError(where, "DECIMAL(p, s) must have s <= p <= 38", data_type.sql("spark"))

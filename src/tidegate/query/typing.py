@@ -32,6 +32,7 @@ from tidegate.query.name import flattened
 from tidegate.query.numeric import bits
 from tidegate.query.sqltype import sql_type
 from tidegate.query.textual import ilike, like
+from tidegate.query.unstable import is_unstable, unstable
 from tidegate.schema import type_name
 
 __all__ = ["UnknownKernel", "bind", "bind_predicate", "sql_type"]
@@ -53,10 +54,6 @@ _COMPARISON = {
     exp.NullSafeEQ: "null_safe_eq",
     exp.EqualNull: "null_safe_eq",
 }
-_UNSTABLE = frozenset(
-    "rand randn random uuid now current_timestamp current_date localtimestamp current_time curdate"
-    " monotonically_increasing_id spark_partition_id shuffle randstr".split()
-)
 _BITS = {exp.BitwiseAnd: "bit_and", exp.BitwiseOr: "bit_or", exp.BitwiseXor: "bit_xor"}
 _UNSIGNED = {
     pa.uint8(): pa.int16(),
@@ -165,7 +162,7 @@ class _Binder:
 
     def _negation(self, node: exp.Neg) -> Expr:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return literal_number("-" + str(node.this.this))
+            return literal_number("-" + str(node.this.this), self.where)
         value = self.bind(node.this)
         if value.type != pa.duration("us"):
             value = number(value, self.where)
@@ -261,7 +258,8 @@ class _Binder:
         return bits("bit_not")([self.bind(node.this)], self.where)
 
     def _literal(self, node: exp.Literal) -> Expr:
-        return Literal(str(node.this), STRING) if node.is_string else literal_number(str(node.this))
+        text = str(node.this)
+        return Literal(text, STRING) if node.is_string else literal_number(text, self.where)
 
     def _pipes(self, node: exp.DPipe) -> Expr:
         parts = [self.bind(part) for part in flattened(node, exp.DPipe)]
@@ -340,13 +338,8 @@ class _Binder:
             return QueryError(
                 self.where, f"an expression must not hold a {what}", node.sql("spark")
             )
-        if name.lower() in _UNSTABLE:
-            return QueryError(
-                self.where,
-                "an expression must give the same value whenever a batch is replayed",
-                node.sql("spark"),
-                "Use the event time, or a column of the stream.",
-            )
+        if is_unstable(node):
+            return unstable(self.where, node.sql("spark"))
         if isinstance(node, exp.Placeholder | exp.Parameter):
             return QueryError(
                 self.where, "values must be written out", f"{node.sql('spark')} for one"

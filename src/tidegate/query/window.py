@@ -25,6 +25,9 @@ _SHORT = {
 }
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\s*([A-Za-z]+)\s*")
 
+MOST_ROWS = 10**12
+"""Tuples in a window: more than any machine holds, and few enough to count with."""
+
 Duration = str | timedelta | int | float
 """What a user may give for a length of time; a bare number is seconds."""
 
@@ -44,9 +47,15 @@ def unit_us(unit: str, where: str) -> int:
 def scaled_us(amount: Decimal, unit: int, where: str) -> int:
     """An amount of a unit as whole microseconds; a fraction of a microsecond is refused."""
     us = amount * unit
+    if us.is_finite() and abs(us) > LONGEST_US:
+        raise _too_long(f"{amount:.6g} times {duration_text(unit)}", where)
     if not us.is_finite() or us != us.to_integral_value():
         raise QueryError(where, "a duration must be a whole number of microseconds", f"{us}")
-    return _bounded(int(us), where)
+    return int(us)
+
+
+def _too_long(got: str, where: str) -> QueryError:
+    return QueryError(where, "a duration must not exceed 10,000 years", got)
 
 
 def duration_us(value: Duration, where: str = "duration") -> int:
@@ -74,7 +83,7 @@ def duration_us(value: Duration, where: str = "duration") -> int:
 def _bounded(us: int, where: str) -> int:
     """Refuse what is so long that event times and durations could not be added in 64 bits."""
     if abs(us) > LONGEST_US:
-        raise QueryError(where, "a duration must not exceed 10,000 years", duration_text(us))
+        raise _too_long(duration_text(us), where)
     return us
 
 
@@ -116,6 +125,8 @@ class TupleWindow:
     def __post_init__(self) -> None:
         if self.rows <= 0:
             raise QueryError("window", "ROWS must be at least 1", str(self.rows))
+        if self.rows > MOST_ROWS:
+            raise QueryError("window", f"ROWS must be at most {MOST_ROWS:,}", f"{self.rows:,}")
         if not 0 < self.slide <= self.rows:
             raise QueryError(
                 "window",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -21,6 +22,8 @@ from tidegate.session.place import DeferredExecutor, Place
 from tidegate.sink.protocol import Sink
 from tidegate.source.protocol import Connector
 from tidegate.state.store import Store
+
+_log = logging.getLogger(__name__)
 
 Location = str | PathLike[str] | tuple[FileSystem, str]
 """Where a checkpoint is: a folder, a URI of `pyarrow.fs`, or a file system and a path in it."""
@@ -44,6 +47,9 @@ def prepare(
     sources that are not named by a URI, by the name they have in the plan. Without a checkpoint the
     state lives in a temporary folder that ends with the loop.
     """
+    for subquery in plan.subqueries:
+        for warning in subquery.operator.warnings:
+            _log.warning("%s: %s", subquery.name, warning)
     connections = connections_of(plan.streams, connectors or {}, options.follow)
     if place.on_spark and place.session is None:
         ensure_java()  # else a checkpoint would be begun before the first batch asks for one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 
 from sqlglot import exp
@@ -89,7 +90,7 @@ def _bind_query(catalog: Catalog, tree: exp.Expression) -> Node:
 @dataclass(frozen=True)
 class _Binder:
     catalog: Catalog
-    named: Mapping[str, exp.Expression]
+    named: Mapping[str, _Named]
 
     def query(self, tree: exp.Expression) -> Node:
         if isinstance(tree, QueryWith):
@@ -113,7 +114,8 @@ class _Binder:
             raise QueryError("WITH", "RECURSIVE is not supported")
         binder = self
         for cte in with_.expressions:
-            binder = replace(binder, named={**binder.named, cte.alias.lower(): cte.this})
+            one = _Named(cte.this, binder)
+            binder = replace(binder, named={**binder.named, cte.alias.lower(): one})
         return binder
 
     def _union(self, tree: exp.SetOperation) -> Union:
@@ -185,10 +187,20 @@ class _Binder:
             raise QueryError("FROM", "must name a stream or hold a subquery", text)
         name = ".".join(p.name for p in tree.parts)
         if name.lower() in self.named:
-            hidden = {k: v for k, v in self.named.items() if k != name.lower()}
-            inner = replace(self, named=hidden).query(self.named[name.lower()])
-            return Relation(inner, alias or name, None, text)
+            return Relation(self.named[name.lower()].node, alias or name, None, text)
         return Relation(self.catalog.node(name), alias or name, None, text)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A query of WITH, which sees those before it; it is bound once, however often it is read."""
+
+    tree: exp.Expression
+    before: _Binder
+
+    @cached_property
+    def node(self) -> Node:
+        return self.before.query(self.tree)
 
 
 def _short_text(tree: exp.Expression) -> str:

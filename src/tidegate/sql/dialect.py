@@ -357,8 +357,9 @@ class Tidegate(Spark):
 def parse(text: str) -> list[exp.Expression]:
     """The statements of a script, without the empty ones; mistakes are one-line QueryErrors."""
     try:
-        refuse_slips(Tidegate().tokenize(text))
-        statements = Tidegate().parse(text)
+        tokens = Tidegate().tokenize(text)
+        refuse_slips(tokens)
+        statements = Tidegate().parser().parse(tokens, text)
         return [
             s
             for s in statements

@@ -11,6 +11,9 @@ from tidegate.operate.aggregate.definition import AggregateFunction, Parameter
 from tidegate.operate.aggregate.registry import find_sql, sql_names
 from tidegate.query.aggregate import AggregateCall
 
+_TITLES: dict[type[exp.Expr], str] = {}
+"""What Spark calls the functions that sqlglot has classes for."""
+
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
@@ -36,7 +39,12 @@ def aggregate_name(node: exp.Expr) -> str:
     """The name of an aggregate's function, for messages."""
     while isinstance(node, _WRAPPERS):
         node = node.this
-    return node.sql(dialect="spark", comments=False).partition("(")[0].upper()
+    if isinstance(node, exp.Anonymous):
+        return node.name.upper()
+    if type(node) not in _TITLES:  # the generator knows, and takes its time for each call
+        text = node.sql(dialect="spark", comments=False)
+        _TITLES[type(node)] = text.partition("(")[0].upper()
+    return _TITLES[type(node)]
 
 
 def read_aggregate(node: exp.Expression) -> AggregateCall:

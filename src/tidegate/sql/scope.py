@@ -32,6 +32,17 @@ class Scope:
         """Whether a qualifier names this relation; case does not matter."""
         return self.alias is not None and self.alias.lower() == qualifier.lower()
 
+    def means_struct(self, parts: Sequence[str]) -> bool:
+        """Whether `s.x` is a field of the column s, in a relation that is called s as well.
+
+        As in Spark, a column x of the relation comes first.
+        """
+        return find_name(parts[1], self.names) is None and self.holds(parts[0])
+
+    def holds(self, name: str) -> bool:
+        """Whether one of its columns has this name."""
+        return find_name(name, self.names) is not None
+
     def flat(self, name: str) -> SideName:
         """A column under the name that it has in a join."""
         return SideName(self.alias or "", name)
@@ -41,7 +52,7 @@ class Scope:
         return column(self.flat(name))
 
     def _reference(self, parts: Sequence[str], where: str) -> exp.Expression:
-        if len(parts) > 1 and self.owns(parts[0]):
+        if len(parts) > 1 and self.owns(parts[0]) and not self.means_struct(parts):
             found = column(resolve(parts[1], self.names, where))
             found.meta[_OWNER] = self.alias
             return _fields(found, parts[2:])
@@ -91,14 +102,21 @@ class PairScope:
         if len(parts) > 1 and any(s.owns(parts[0]) for s in sides):
             side = self.owner(parts[0], where)
             found = find_name(parts[1], side.names)
+            if found is None and any(s.holds(parts[0]) for s in sides):
+                return self._unqualified(parts, where)
             if found is None:
                 got = f"{parts[0]}.{parts[1]}"
                 remedy = near(parts[1], side.names)
                 raise QueryError(where, "no column has this name", got, remedy)
             return _fields(side.column(found), parts[2:])
+        return self._unqualified(parts, where)
+
+    def _unqualified(self, parts: Sequence[str], where: str) -> exp.Expression:
+        """A column by its own name, and the fields of a struct that follow it."""
+        sides = (self.left, self.right)
         if parts[0].lower() == EVENT_TIME and where != "ON":
             return _fields(column(EVENT_TIME), parts[1:])
-        holders = [s for s in sides if find_name(parts[0], s.names)]
+        holders = [s for s in sides if s.holds(parts[0])]
         if not holders and len(parts) > 1:
             self.owner(parts[0], where)
         if not holders:

@@ -10,6 +10,9 @@ from tidegate.errors import QueryError, likely
 from tidegate.nesting import MOST_NESTED, REMEDY, REQUIREMENT
 
 STATEMENTS = "expected CREATE STREAM, INSERT INTO or SELECT"
+MOST_DIGITS = 400
+"""Of a number as written; no type holds as many."""
+
 _CURLY = "‘’‚“”„´"
 _CLAUSES = {
     TokenType.SELECT,
@@ -38,6 +41,10 @@ def refuse_slips(tokens: Sequence[Token]) -> None:
     bracketed = False
     for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None]):
         kind = token.token_type
+        if kind is TokenType.NUMBER and len(token.text) > MOST_DIGITS:
+            raise _at(
+                token, f"a number may have {MOST_DIGITS} digits", "Write it with an exponent."
+            )
         if kind not in _QUOTED and any(c in token.text for c in _CURLY):
             raise _at(token, "quotes must be straight", "Write 'text' and `name`.")
         if before is None or before.token_type is TokenType.SEMICOLON:

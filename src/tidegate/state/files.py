@@ -7,13 +7,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 
 from tidegate.errors import StateError
 from tidegate.whole_file import FileWriter, sync_folder, temporary, whole_file
+
+T = TypeVar("T")
 
 ATOMIC_ON_CLOSE = frozenset({"s3", "gcs", "abfs"})
 """File systems whose objects appear whole when the stream closes, and that have no rename."""
@@ -241,7 +243,7 @@ class RemoteFiles:
                     self.fs.delete_dir(info.path)
 
 
-def guard(action: Callable[[], pa.Buffer], where: str, remedy: str) -> pa.Buffer:
+def guard(action: Callable[[], T], where: str, remedy: str) -> T:
     """Read, and turn a file that is missing or cannot be read into a StateError naming it."""
     try:
         return action()

@@ -12,7 +12,7 @@ import re
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +135,19 @@ def read_segment(
     if not len(offsets):
         return table.filter(pa.array(np.isin(table.column("bucket").to_numpy(), wanted)))
     return _slices(table, chosen, offsets)
+
+
+def version_of(store: Store, segment: Segment) -> Hashable:
+    """What tells a segment's file from any other, also from one that took its name later.
+
+    A StateError where the file is gone.
+    """
+    where = store.files.full(segment.path)
+
+    def stamp() -> tuple[Hashable, ...]:
+        return (where, segment.bytes, segment.checksum, *store.files.stamp(segment.path))
+
+    return guard(stamp, where, REMEDY)
 
 
 def verify_segment(store: Store, segment: Segment) -> None:

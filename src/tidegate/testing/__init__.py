@@ -1,5 +1,9 @@
-"""Shipped test doubles: a manual clock, processes that die or fail on cue, a witness to calls."""
+"""Shipped test doubles: a manual clock, processes that die or fail on cue, a witness to calls.
 
+And a check of aggregates of one's own, `check_aggregate`.
+"""
+
+from tidegate.testing.aggregate import check_aggregate
 from tidegate.testing.clock import ManualClock
 from tidegate.testing.fault import (
     PHASES,
@@ -24,6 +28,7 @@ __all__ = [
     "ManualClock",
     "Visit",
     "Watched",
+    "check_aggregate",
     "disorder",
     "kill",
     "visits",

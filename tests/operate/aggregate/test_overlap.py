@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import tracemalloc
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +30,14 @@ from tests.oracle.aggregate import windows
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate import closing
 from tidegate.operate.aggregate.overlap import MANY
-from tidegate.operate.aggregate.pane import AggregateSpec, Function, close, fold, needed_from
+from tidegate.operate.aggregate.pane import (
+    AggregateSpec,
+    Function,
+    close,
+    close_steps,
+    fold,
+    needed_from,
+)
 from tidegate.operate.aggregate.user import Aggregator, State
 
 USERS = {"u": sum_of_products}
@@ -178,9 +186,20 @@ def test_groups_that_miss_most_panes_are_those_of_the_twin() -> None:
     check(spec, lines(closed), windows(spec, made.to_pylist()))
 
 
-def test_a_million_windows_of_one_tuple_take_no_more_than_they_are() -> None:
+def test_a_million_windows_of_one_tuple_come_in_bounded_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(closing, "_STEP_WINDOWS", 50_000)
     spec, made = hourly(1, 1, ("sum", "quantile"))
     spec = AggregateSpec(SECOND, 1, spec.keys, spec.functions)
-    rows = close(spec, fold(spec, made, by_hash(1)), MIN_US, MAX_US)
-    assert rows.num_rows == SECOND
-    assert rows["a_sum"].unique().to_pylist() == made["x"].to_pylist()
+    panes, windows_made = fold(spec, made, by_hash(1)), 0
+    tracemalloc.start()
+    before = pa.total_allocated_bytes()
+    for rows in close_steps(spec, panes, MIN_US, MAX_US, partly=False):
+        assert rows["a_sum"].unique().to_pylist() == made["x"].to_pylist()
+        assert pa.total_allocated_bytes() - before < 200 * 50_000
+        windows_made += rows.num_rows
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert windows_made == SECOND
+    assert peak < 400 * 50_000

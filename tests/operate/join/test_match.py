@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.expression.tree import Call, Column, Expr, Literal
+from tidegate.operate.join.decide import Rows, true_of
 from tidegate.operate.join.match import (
     BUCKET,
     RANK,
@@ -252,3 +253,48 @@ def batches(
                 state[i][s].append(Held(arranged(spec, s, held)))
         before = [b + t.num_rows for b, t in zip(before, new)]
     return sorted(found), implied
+
+
+@given(
+    st.lists(st.sampled_from([None, "x" * 3000, "y" * 3000, "x" * 2999]), min_size=1, max_size=9),
+    st.lists(st.sampled_from([None, "y" * 3000, "x" * 3000]), min_size=1, max_size=9),
+)
+def test_long_texts_are_compared_once_each(
+    lefts: list[str | None], rights: list[str | None]
+) -> None:
+    """As when the texts of all pairs are gathered, which the short ones are."""
+    at_left, at_right = (
+        a.ravel() for a in np.meshgrid(np.arange(len(lefts)), np.arange(len(rights)))
+    )
+    text = pa.string()
+    sides = [Side(((name, text),), Extent(1, None)) for name in ("l0", "r0")]
+    equal = Call("eq", (Column("r0", text), Column("l0", text)), BOOL)
+    spec = JoinSpec(sides[0], sides[1], (equal,), None, (), SCAN, None)
+    left = Rows(pa.table({"l0": pa.array(lefts, text)}), at_left)
+    right = Rows(pa.table({"r0": pa.array(rights, text)}), at_right)
+    kept = true_of(spec, left, right).tolist()
+    pairs = enumerate(zip(at_left, at_right, strict=True))
+    assert kept == [i for i, (a, b) in pairs if lefts[a] is not None and lefts[a] == rights[b]]
+
+
+@given(st.data(), st.sampled_from([pa.int8(), pa.int32(), pa.int64(), pa.uint64()]))
+def test_integers_are_compared_where_they_lie(data: st.DataObject, type_: pa.DataType) -> None:
+    """As the kernels would: with NULL, and in a slice."""
+    columns = [
+        pa.array(data.draw(st.lists(st.none() | st.integers(0, 3), min_size=4)), type_).slice(skip)
+        for skip in (1, 3)
+    ]
+    spec = JoinSpec(
+        Side((("l0", type_),), Extent(1, None)),
+        Side((("r0", type_),), Extent(1, None)),
+        (Call("eq", (Column("l0", type_), Column("r0", type_)), BOOL),),
+        None,
+        (),
+        SCAN,
+        None,
+    )
+    at = [a.ravel() for a in np.meshgrid(*(np.arange(len(c)) for c in columns))]
+    left, right = (Rows(pa.table({n: c}), a) for n, c, a in zip(("l0", "r0"), columns, at))
+    one, other = (c.take(pa.array(a)).to_pylist() for c, a in zip(columns, at))
+    wanted = [i for i, (a, b) in enumerate(zip(one, other)) if a is not None and a == b]
+    assert true_of(spec, left, right).tolist() == wanted

@@ -21,6 +21,7 @@ from tidegate.operate.kernels.exact_sum import (
     correlations,
     covariances,
     round_sums,
+    slide_sums,
     sum_products,
     sum_values,
 )
@@ -93,6 +94,26 @@ def test_the_bytes_depend_on_the_numbers_alone(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact_sum, "_LIMBS", data.draw(st.integers(1, 40)))
         assert [c.to_pylist() for c in fold(rows)] == [c.to_pylist() for c in whole]
+
+
+@given(st.lists(ANY, min_size=1, max_size=20), st.data())
+def test_what_leaves_a_window_leaves_nothing_behind(
+    values: list[float], data: st.DataObject
+) -> None:
+    size = len(values)
+    sums = sum_values(Groups(np.arange(size), size), np.array(values))
+    places = st.lists(st.integers(0, size - 1), min_size=1, max_size=12).map(sorted)
+    first = data.draw(places)
+    lengths = data.draw(st.lists(st.integers(1, size), min_size=len(first), max_size=len(first)))
+    ends = [min(a + b, size) for a, b in zip(first, lengths, strict=True)]
+    last = np.maximum.accumulate(ends)
+    slid = slide_sums(sums, np.array(first), last)
+    wanted = [kept(values[a:b])[0].as_py() for a, b in zip(first, last, strict=True)]
+    assert slid.to_pylist() == wanted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_sum, "_LIMBS", 5)
+        assert slide_sums(sums, np.array(first), last).to_pylist() == wanted
+    assert len(slide_sums(sums, np.zeros(0, np.int64), np.zeros(0, np.int64))) == 0
 
 
 @given(st.lists(st.tuples(FINITE, FINITE), max_size=12))
@@ -177,6 +198,16 @@ def test_columns_may_be_slices_and_empty() -> None:
     nothing = add_sums(Groups(np.zeros(0, np.int64), 0), sums.slice(5))
     assert (len(nothing), len(round_sums(nothing))) == (0, 0)
     assert sum_values(Groups(np.zeros(0, np.int64), 3), np.zeros(0)).to_pylist() == [b""] * 3
+
+
+def test_a_column_may_lie_at_any_address() -> None:
+    sums = sum_values(Groups(np.arange(3), 3), np.array([0.1, -3.0, 1e300]))
+    odd = [b if b is None else pa.py_buffer(b"x" + b.to_pybytes()).slice(1) for b in sums.buffers()]
+    moved = pa.Array.from_buffers(KEPT_SUM, 3, odd)
+    assert round_sums(moved).tolist() == [0.1, -3.0, 1e300]
+    assert add_sums(Groups(np.zeros(3, np.int64), 1), moved).to_pylist() == [
+        kept([0.1, -3.0, 1e300])[0].as_py()
+    ]
 
 
 def test_a_perfect_correlation_is_one() -> None:

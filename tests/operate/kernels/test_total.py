@@ -16,6 +16,7 @@ from tidegate.operate.kernels.total import (
     divide_limbs,
     limb_floats,
     limb_integers,
+    slide_integers,
     sum_exact,
     sum_integers,
 )
@@ -45,6 +46,17 @@ def test_integers_add_up_exactly(values: list[int]) -> None:
 def test_sums_of_wide_limbs_are_exact(values: list[int]) -> None:
     sums = sum_integers(groups(len(values)), np.array(values, np.int64))
     assert sums.tolist() == [sum(values[i::2]) for i in range(2)]
+
+
+@given(st.lists(INT64, max_size=20), st.data())
+def test_integers_of_a_window_are_a_difference_of_sums(
+    values: list[int], data: st.DataObject
+) -> None:
+    """Modulo 2**64, however large the sums before the window are."""
+    places = st.integers(0, len(values))
+    a, b = sorted([data.draw(places), data.draw(places)])
+    (found,) = slide_integers(np.array(values, np.int64), np.array([a]), np.array([b])).tolist()
+    assert (found - sum(values[a:b])) % 2**64 == 0
 
 
 def test_rows_beyond_the_exact_range_of_a_double_are_added_in_steps() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -30,6 +31,7 @@ from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.failure import answering, first_line, spark_gone, without_stacks
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
+from tidegate.execute.spark.stable import require_stable
 from tidegate.execute.spark.thread import take_charge
 from tidegate.plan.physical import SPARK
 
@@ -81,7 +83,7 @@ def connect(master: str, name: str = "tidegate") -> SparkSession:
 def types_by_spark(
     session: SparkSession,
 ) -> Callable[[Sequence[str], pa.Schema], list[pa.DataType]]:
-    """Ask Spark for the types of expressions that only it knows."""
+    """Ask Spark for the types of expressions that only it knows, and whether they are stable."""
     own = _sql_session(session)
 
     def types(expressions: Sequence[str], schema: pa.Schema) -> list[pa.DataType]:
@@ -91,12 +93,29 @@ def types_by_spark(
                 typed = empty.selectExpr(*[f"{e} AS c{i}" for i, e in enumerate(expressions)])
         except PySparkException as error:
             raise _unknown(own, error) from None
+        except Py4JJavaError as error:
+            if "StackOverflowError" not in str(error.java_exception):
+                raise
+            raise _too_complex() from None
+        require_stable(typed)
         return [field.type for field in to_arrow_schema(typed.schema, timezone="UTC")]
 
     return types
 
 
+def _too_complex() -> QueryError:
+    """Spark's parser recurses, and ends at sums of some hundred terms."""
+    return QueryError(
+        "query",
+        "Spark must be able to parse all expressions of a stream where one needs it",
+        "an expression that is too long or too deep for it",
+        "Write it shorter, or do without the functions that need Spark.",
+    )
+
+
 def _unknown(session: SparkSession, error: PySparkException) -> QueryError:
+    if error.getCondition() == "FAILED_TO_PARSE_TOO_COMPLEX":
+        return _too_complex()
     if error.getCondition() != "UNRESOLVED_ROUTINE":
         return QueryError("query", "every expression must be one Spark knows", first_line(error))
     name = str((error.getMessageParameters() or {}).get("routineName")).strip("`")

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext, TaskContext
 from pyspark.errors import PySparkException
@@ -20,15 +17,13 @@ from pyspark.errors import PySparkException
 from tidegate.batch import mapped
 from tidegate.errors import TidegateError
 from tidegate.execute.exchange import leave
-from tidegate.execute.job import Job, Outcome, Piece
+from tidegate.execute.job import Job, Outcome
+from tidegate.execute.large_output import PART_ROWS, cuts_of, written
 from tidegate.execute.shared_task import merge_task
 from tidegate.execute.spark.failure import tasks_failed
 
 LARGE_ROWS = 262_144
 """From so many rows on, the output of a subquery is merged and written by tasks."""
-
-PART_ROWS = 1_000_000
-"""About how many rows a part written by a task has."""
 
 _WORK = "tidegate.work"
 
@@ -64,30 +59,16 @@ class PlainJobs:
         """
         if not is_large(job, outcomes):
             return outcomes
-        cuts = _parts_of(job, outcomes)
+        rows = sum(o.rows for o in outcomes)
+        cuts = cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))
         work = leave(job, "merge", pickle.dumps((path, outcomes, cuts)))
         parts: list[Outcome] = self.each(job, len(cuts) + 1, merge_task, work)
-        (port,) = job.subquery.ports
-        nothing = Piece.of(port, port.schema.empty_table())
-        bare = [replace(o, pieces=(nothing,), receipts=()) for o in outcomes]
-        receipts = tuple(r for p in parts for r in p.receipts or ())
-        return [replace(bare[0], pieces=parts[-1].pieces, receipts=receipts), *bare[1:]]
+        return written(job, outcomes, parts)
 
 
 def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
     """Whether the output of a job is merged and written by tasks."""
     return job.parts is not None and sum(o.rows for o in outcomes) >= LARGE_ROWS
-
-
-def _parts_of(job: Job, outcomes: Sequence[Outcome]) -> list[int]:
-    """The event times at which a large output is divided into parts; none where all have one."""
-    total = sum(o.rows for o in outcomes)
-    (port,) = job.subquery.ports
-    times = [o.pieces[0].load().column(port.time).cast(pa.int64()).to_numpy() for o in outcomes]
-    some = np.sort(np.concatenate([t[:: max(len(t) // 1000, 1)] for t in times]))
-    count = max(job.mapping.instances, -(-total // PART_ROWS))
-    cuts = some[np.arange(1, count) * len(some) // count]
-    return [int(c) for c in np.unique(cuts) if c > some[0]]
 
 
 def _tried(task: Task) -> Callable[[int, Iterable[int]], Iterator[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ _STEP_WINDOWS = 1_000_000
 
 @dataclass(frozen=True)
 class Panes:
-    """One row for each key and pane, in time order; `by_key` numbers the keys in their order.
+    """Partials of keys in time order; `by_key` numbers the keys in their order.
 
     `low` and `high` are the first and the last window to close that a pane is in.
     """
@@ -47,6 +47,19 @@ class Panes:
             functions=self.functions,
             states=[[column.take(picked) for column in columns] for columns in self.states],
         )
+
+    def by_key_and_pane(self) -> Panes:
+        """One row for each key and pane, key after key; partials of one pane are merged."""
+        panes = self.take(self.by_key.order)
+        new = np.ones(len(panes.pane), np.bool_)
+        codes = panes.by_key.codes
+        new[1:] = (codes[1:] != codes[:-1]) | (panes.pane[1:] != panes.pane[:-1])
+        if bool(new.all()):
+            return panes
+        groups = Groups(np.cumsum(new) - 1, int(new.sum()))
+        pairs = zip(self.functions, panes.states, strict=True)
+        merged = [function.family.merge(groups, columns) for function, columns in pairs]
+        return replace(panes.take(np.flatnonzero(new)), states=merged)
 
 
 @dataclass(frozen=True)
@@ -73,7 +86,7 @@ def _apart(panes: Panes, partly: bool) -> Iterator[Closed]:
     """Every window merges its own panes, in time order."""
     weights = np.ones(len(panes.pane), np.int64)
     for columns in panes.states:
-        weights += words_of(columns) - len(columns)
+        weights += words_of(columns, len(weights)) - len(columns)
     for first, last in spans(panes.low, panes.high, weights, _EXPANSION_LIMIT):
         low, high = np.maximum(panes.low, first), np.minimum(panes.high, last)
         row, window = expand(low, high)
@@ -92,7 +105,7 @@ def _overlapping(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
     The windows of a key are listed twice, at the first and at the last pane that each has: the
     lists are the same and give both.
     """
-    panes = panes.take(panes.by_key.order)
+    panes = panes.by_key_and_pane()
     codes = panes.by_key.codes
     overlap = Overlap(
         panes.functions, panes.states, codes=codes, panes=panes.pane, length=cover.length

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import ClassVar
 
 import pyarrow as pa
@@ -16,8 +17,7 @@ from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.pane import (
     PART,
     AggregateSpec,
-    close,
-    close_partly,
+    close_steps,
     finished,
     fold,
     merge,
@@ -37,6 +37,7 @@ from tidegate.operate.operator import (
     together,
 )
 from tidegate.operate.port import Port
+from tidegate.operate.spill import Spill
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
 
@@ -78,26 +79,38 @@ class WindowAggregate(Operator):
         sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
         news = merge(spec, [a.rows for a in arrived])
         work.spans.mark("instance merge")
-        results, keep = self._closed(news.slice(0, 0), work), [news]
+        panes, keep = news.slice(0, 0), [news]
         if sealed > sealed_before(spec, work.previous_us):
             complete = news.filter(pc.less(news.column("pane"), sealed))
-            waiting, panes = read_panes(work, spec)
+            waiting, held = read_panes(work, spec)
             work.spans.mark("instance read state")
             ended = merge(spec, [*waiting, complete])
-            results = self._closed(pa.concat_tables([*panes, ended]), work)
+            panes = pa.concat_tables([*held, ended])
             later = news.filter(pc.greater_equal(news.column("pane"), sealed))
             keep = [ended.filter(pc.greater_equal(ended.column("pane"), needed)), later]
-            work.spans.mark("instance close")
+            work.spans.mark("instance seal")
         segments = write_panes(work.store, work.name, keep, sealed)
         work.spans.mark("instance write")
-        keys = [name for name, _ in spec.keys] + [PART] * self.partly
-        rows = tuple(window_rows(port, keys, results) for port in work.ports)
-        work.spans.mark("instance finish")
+        rows = self._closed(panes, work)
         return Result(rows, sum(a.rows.num_rows for a in arrived), {PANES: segments})
 
-    def _closed(self, panes: pa.Table, work: InstanceWork) -> pa.Table:
-        closing = close_partly if self.partly else close
-        return closing(self.spec, panes, work.previous_us, work.frontier_us)
+    def _closed(self, panes: pa.Table, work: InstanceWork) -> tuple[pa.Table, ...]:
+        """The rows of windows that end, by port; made step by step, for they may be very many."""
+        spec = self.spec
+        keys = [name for name, _ in spec.keys] + [PART] * self.partly
+        schema = spec.window_schema if self.partly else spec.result_schema
+        spills = [Spill(work.store, f"{work.name}-rows-{i}") for i in range(len(work.ports))]
+        steps = close_steps(spec, panes, work.previous_us, work.frontier_us, partly=self.partly)
+        try:
+            for results in chain([next(steps, schema.empty_table())], steps):
+                work.spans.mark("instance close")
+                for port, spill in zip(work.ports, spills, strict=True):
+                    spill.add(window_rows(port, keys, results))
+                work.spans.mark("instance finish")
+            return tuple(spill.table() for spill in spills)
+        finally:
+            for spill in spills:
+                spill.drop()
 
     def keepers(self) -> Mapping[str, PaneKeeper]:
         return {PANES: PaneKeeper(self.spec)}

@@ -71,7 +71,8 @@ class Overlap:
             family, states = self._families[number], self._states[number]
             self._trees[number] = Tree(self._shape, family, states)
         tree = self._trees[number]
-        step = max(_STEP_WORDS // (3 * int(words_of(tree.blocks).max(initial=1))), 1)
+        words = 3 * int(words_of(tree.blocks, len(self._shape.blocks)).max(initial=1))
+        step = max(_STEP_WORDS // words, 1)
         for start in range(0, len(ranges), step):
             yield tree.windows(ranges.take(slice(start, start + step)))
 
@@ -82,9 +83,9 @@ def _slid(family: SlidingFamily, states: States, ranges: Ranges) -> pa.Array:
     return results.take(pa.array(inverse(order)))
 
 
-def words_of(states: Sequence[pa.Array]) -> Ints:
+def words_of(states: Sequence[pa.Array], rows: int) -> Ints:
     """About how many words of eight bytes a row takes, with what is in its lists and sketches."""
-    words = np.full(len(states[0]) if states else 0, len(states), np.int64)
+    words = np.full(rows, len(states), np.int64)
     for column in states:
         if pa.types.is_list(column.type):
             words += pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)

@@ -9,7 +9,7 @@ then the state columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,7 @@ __all__ = [
     "Function",
     "close",
     "close_partly",
+    "close_steps",
     "finished",
     "fold",
     "merge",
@@ -153,7 +154,7 @@ def close(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int) -> 
     Sorted by (window_end, keys NULL first). `panes` holds every partial those windows cover, in
     any order; the panes of a window are merged in time order. MIN_US and MAX_US are infinite.
     """
-    return _closed(spec, panes, above_us, upto_us, partly=False)
+    return _together(spec.result_schema, close_steps(spec, panes, above_us, upto_us, partly=False))
 
 
 def close_partly(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int) -> pa.Table:
@@ -162,7 +163,7 @@ def close_partly(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: i
     Sorted by (window_end, keys NULL first, part), so that the order of merging does not depend on
     which instance has which bucket.
     """
-    return _closed(spec, panes, above_us, upto_us, partly=True)
+    return _together(spec.window_schema, close_steps(spec, panes, above_us, upto_us, partly=True))
 
 
 def finished(spec: AggregateSpec, parts: pa.Table) -> pa.Table:
@@ -184,14 +185,18 @@ def finished(spec: AggregateSpec, parts: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=spec.result_schema)
 
 
-def _closed(
-    spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int, partly: bool
-) -> pa.Table:
+def close_steps(
+    spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: int, *, partly: bool
+) -> Iterator[pa.Table]:
+    """The rows of `close`, or with `partly` of `close_partly`, in tables of bounded size.
+
+    All rows of a window are in one table. There may be no table.
+    """
     schema = spec.window_schema if partly else spec.result_schema
     first = (above_us - spec.range_us) // spec.slide_us + 1
     last = (upto_us - spec.range_us) // spec.slide_us
     if panes.num_rows == 0 or first > last:
-        return schema.empty_table()
+        return
     pane = integers(flat(panes.column("pane")))
     cover = Cover(spec.range_us // spec.pane_us, spec.slide_us // spec.pane_us)
     low, high = cover.bounds(pane, first, last)
@@ -210,13 +215,15 @@ def _closed(
         functions=spec.functions,
         states=[[flat(panes.column(name)) for name, _ in f.state] for f in spec.functions],
     )
-    steps = []
     for part in closed(held, cover, partly):
         start = part.window * spec.slide_us
         columns = [pa.array(start).view(TIME), pa.array(start + spec.range_us).view(TIME)]
         columns += [*_take(heads, part.key), *part.columns]
-        steps.append(pa.Table.from_arrays(columns, schema=schema))
-    return pa.concat_tables(steps) if steps else schema.empty_table()
+        yield pa.Table.from_arrays(columns, schema=schema)
+
+
+def _together(schema: pa.Schema, steps: Iterator[pa.Table]) -> pa.Table:
+    return pa.concat_tables([schema.empty_table(), *steps])
 
 
 def sealed_before(spec: AggregateSpec, frontier_us: int) -> int:

@@ -24,30 +24,32 @@ class Aggregator:
 
     ::
 
-        class WeightedMean(Aggregator):
-            state = {"weight": pa.float64(), "total": pa.float64()}
+        class VolumeWeightedPrice(Aggregator):
+            state = {"value": pa.int64(), "volume": pa.int64()}
             result = pa.float64()
 
             def init(self, n):
-                return {"weight": np.zeros(n), "total": np.zeros(n)}
+                return {"value": np.zeros(n, np.int64), "volume": np.zeros(n, np.int64)}
 
-            def fold(self, state, groups, value, weight):
-                w = weight.to_numpy()
-                np.add.at(state["weight"], groups, w)
-                np.add.at(state["total"], groups, w * value.to_numpy())
+            def fold(self, state, groups, cents, quantity):
+                q = quantity.to_numpy()
+                np.add.at(state["value"], groups, cents.to_numpy() * q)
+                np.add.at(state["volume"], groups, q)
                 return state
 
             def merge(self, state, groups, other):
-                np.add.at(state["weight"], groups, other["weight"])
-                np.add.at(state["total"], groups, other["total"])
+                np.add.at(state["value"], groups, other["value"])
+                np.add.at(state["volume"], groups, other["volume"])
                 return state
 
             def finish(self, state):
-                return pa.array(state["total"] / state["weight"])
+                return pa.array(state["value"] / state["volume"] / 100)
 
     Every method works on whole columns. `groups` holds one group number per row, with repetitions;
-    a state has one entry per group. `merge` should be associative and, like `fold`, must treat
-    each group by its own rows only: then the result does not depend on batches or instances.
+    a state has one entry per group. Each group is treated by its own rows only, and folding rows in
+    parts and merging the parts, in any order, must give the same bits: then the result does not
+    depend on batches, sources or instances. Sums of floats do not have this property, sums of
+    integers do; `tidegate.testing.check_aggregate` looks for a counterexample.
     Columns of numbers and booleans in a state may not hold NULL. An instance travels to the tasks,
     so it must pickle; its public attributes are its parameters and take part in the identity of
     the query.

@@ -11,12 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.batch import TS
-from tidegate.expression.tree import columns_of
+from tidegate.expression.tree import Call, Column, Expr, columns_of
 from tidegate.operate.join.predicate import asked
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.kernels.expression import evaluate
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_WIDE_BYTES = 256
+"""Values of so many bytes are compared by number where rows are in several pairs each."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,11 @@ class Rows:
         """Some columns of some of the rows."""
         return self.table.select(names).take(pa.array(self.places[kept]))
 
-    def taken(self, kept: Ints) -> pa.Table:
-        """Some of the rows."""
-        return self.table.take(pa.array(self.places[kept]))
+    def is_wide(self, name: str, kept: Ints) -> bool:
+        """Whether gathering a column of text copies far more than there is of it."""
+        column = self.table.column(name)
+        rows = max(self.table.num_rows, 1)
+        return len(kept) > rows and bool(column.nbytes > _WIDE_BYTES * rows)
 
 
 def true_of(spec: JoinSpec, left: Rows, right: Rows) -> Ints:
@@ -40,6 +46,10 @@ def true_of(spec: JoinSpec, left: Rows, right: Rows) -> Ints:
     kept: Ints = np.arange(len(left.places))
     for conjunct in spec.predicate:
         names = columns_of(conjunct)
+        same = _same(conjunct, left, right, kept)
+        if same is not None:
+            kept = kept[same]
+            continue
         on_left = [n for n in names if n in left.table.column_names]
         on_right = [n for n in names if n not in on_left]
         parts = [
@@ -58,3 +68,52 @@ def true_of(spec: JoinSpec, left: Rows, right: Rows) -> Ints:
         ]
         kept = kept[asked(spec.function, rows_of[0], rows_of[1])]
     return kept
+
+
+def _same(conjunct: Expr, left: Rows, right: Rows, kept: Ints) -> Mask | None:
+    """An equality of two columns, where there is a shorter way than gathering both for all pairs.
+
+    None for all that is not one.
+    """
+    if not isinstance(conjunct, Call) or conjunct.op != "eq":
+        return None
+    names = [arg.name for arg in conjunct.args if isinstance(arg, Column)]
+    on_left = [n for n in names if n in left.table.column_names]
+    if len(names) < 2 or len(on_left) != 1:
+        return None
+    (name,) = (n for n in names if n not in on_left)
+    columns = left.table.column(on_left[0]), right.table.column(name)
+    places = left.places[kept], right.places[kept]
+    if pa.types.is_integer(columns[0].type):
+        return _same_integer(columns, places) if all(c.num_chunks == 1 for c in columns) else None
+    wide = left.is_wide(on_left[0], kept) and right.is_wide(name, kept)
+    if not wide or not pa.types.is_string(columns[0].type):
+        return None
+    return _same_text(columns, places)
+
+
+def _same_integer(columns: Sequence[pa.ChunkedArray], places: Sequence[Ints]) -> Mask:
+    """Whether integers of one type are equal, read where they lie; NULL equals nothing."""
+    values, known = [], np.ones(len(places[0]), np.bool_)
+    for column, rows in zip(columns, places, strict=True):
+        chunk = column.chunk(0)
+        valid, data = chunk.buffers()
+        at = rows + chunk.offset
+        values.append(np.frombuffer(data, f"i{chunk.type.byte_width}")[at])
+        if chunk.null_count:
+            bits = np.frombuffer(valid, np.uint8)
+            known &= (bits[at >> 3] >> (at & 7) & 1).astype(np.bool_)
+    return np.asarray((values[0] == values[1]) & known)
+
+
+def _same_text(columns: Sequence[pa.ChunkedArray], places: Sequence[Ints]) -> Mask:
+    """Whether long texts are equal, each read once however many pairs it is in."""
+    parts, at = [], []
+    for column, rows in zip(columns, places, strict=True):
+        chosen, back = np.unique(rows, return_inverse=True)
+        at.append(back)
+        parts.append(column if len(chosen) == len(column) else column.take(pa.array(chosen)))
+    numbers = pa.chunked_array([*parts[0].chunks, *parts[1].chunks]).dictionary_encode()
+    codes = numbers.combine_chunks().indices.fill_null(-1).to_numpy()
+    one, other = codes[at[0]], codes[len(parts[0]) + at[1]]
+    return np.asarray((one == other) & (one >= 0))

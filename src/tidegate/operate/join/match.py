@@ -7,7 +7,7 @@ time for a scan and a union. Candidates come from `search` and `union`, the pred
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -55,11 +55,21 @@ class Held:
 
 
 def match(
-    spec: JoinSpec, news: tuple[News, News], stored: tuple[Sequence[Held], Sequence[Held]]
+    spec: JoinSpec,
+    news: tuple[News, News],
+    stored: tuple[Sequence[Held], Sequence[Held]],
+    wanted: Collection[str] | None = None,
 ) -> tuple[list[Pairs], Work]:
-    """All pairs of a new tuple and an earlier one that is held here, each once, in no order."""
+    """All pairs of a new tuple and an earlier one that is held here, each once, in no order.
+
+    They have the `wanted` columns of both sides, None for all, beside those of the total order.
+    """
     found: list[Pairs] = []
     work = Work()
+    columns = [
+        [name for name, _ in side.columns if wanted is None or name in wanted]
+        for side in (spec.left, spec.right)
+    ]
     for side in (LEFT, RIGHT):
         asking, mine = news[1 - side], news[side]
         if not asking.table.num_rows:
@@ -72,7 +82,11 @@ def match(
                 kept = true_of(spec, left, right)
                 if len(kept):
                     place = asking.place[ask_rows[kept]]
-                    found.append(Pairs(left.taken(kept), right.taken(kept), 1 - side, place))
+                    lefts, rights = (
+                        rows.columns([*ORDER, *names], kept)
+                        for rows, names in zip((left, right), columns, strict=True)
+                    )
+                    found.append(Pairs(lefts, rights, 1 - side, place))
     return found, work
 
 

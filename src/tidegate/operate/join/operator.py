@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from tidegate.operate.join.match import (
     places,
     total_order,
 )
+from tidegate.operate.join.opened import Opened
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spec import LEFT, Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
@@ -46,12 +48,14 @@ from tidegate.route.partitioner import Partitioner, Router
 from tidegate.route.round_robin import RoundRobin
 from tidegate.schema import TIME
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment import Segment, read_segment, version_of, write_segment
 
 BY_KEY, IN_TURN = "key", "deal"
 """Where a tuple is stored: in the bucket of its key, or in any bucket in turn."""
 
 _SMALL_ROWS = 1_024
+
+_OPENED = Opened()
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,8 @@ class StreamJoin(Operator):
 
     It works on what the prefixes put out: l0, l1, ... and r0, r1, ... `sides` says by input which
     side it feeds: 0 left, 1 right. `conjuncts` are the conditions of the predicate as the query
-    writes them, `reasons` why this method and routing. `before` is how many tuples of each side
-    came in earlier batches.
+    writes them, `reasons` why this method and routing. `comparisons` and `warned` say how much is
+    compared without an index. `before` is how many tuples of each side came in earlier batches.
     """
 
     kind: ClassVar[str] = "join"
@@ -74,6 +78,8 @@ class StreamJoin(Operator):
     routing: str
     reasons: tuple[str, ...]
     conjuncts: tuple[str, ...] = ()
+    comparisons: str | None = None
+    warned: str | None = None
     before: tuple[int, int] = (0, 0)
     remote: bool = False
 
@@ -130,7 +136,8 @@ class StreamJoin(Operator):
         work.spans.mark("instance merge")
         stored = [self._stored(work, side, owners) for side in range(2)]
         work.spans.mark("instance read state")
-        found, compared = match(self.spec, (news[0], news[1]), (stored[0], stored[1]))
+        wanted = {name for port in work.ports for name in port.columns}
+        found, compared = match(self.spec, (news[0], news[1]), (stored[0], stored[1]), wanted)
         work.spans.mark("instance match")
         rows = tuple(_output(port, self.spec, found) for port in work.ports)
         work.spans.mark("instance output")
@@ -147,6 +154,10 @@ class StreamJoin(Operator):
     def keepers(self) -> Mapping[str, SideKeeper]:
         return {name: self._keeper(i) for i, name in enumerate(SIDES)}
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return () if self.warned is None else (self.warned,)
+
     def title(self) -> str:
         left, right = (_extent(s.extent) for s in (self.spec.left, self.spec.right))
         return f"join, keeps {left} of the left side and {right} of the right"
@@ -154,6 +165,8 @@ class StreamJoin(Operator):
     def details(self, texts: Mapping[str, str]) -> list[str]:
         spec = self.spec
         lines = [f"method: {self.reasons[0]}"]
+        if self.comparisons is not None:
+            lines.append(f"comparisons: {self.comparisons}")
         probed = [i.text for i in spec.probe.indexed]
         lines += [f"index: {text}" for text in probed]
         for number, branch in enumerate(spec.branches):
@@ -195,22 +208,26 @@ class StreamJoin(Operator):
         # Where all new tuples are seen, the stored ones are divided.
         spread = TO_OWNER if self.spread == TO_ALL else self.spread
         seen = seen_by(work.instance, spread, side, owners, work.mapping.instances)
-        held, wanted = [], BucketSet.where(seen)
-        keeper = self._keeper(side)
+        wanted, keeper = BucketSet.where(seen), self._keeper(side)
+        way = keeper.way
         horizon = keeper.horizon(work.previous_us, self.before[side])
-        for segment in work.state.get(SIDES[side], ()):
-            if horizon.passed(segment):
-                continue
-            if segment.tag != keeper.way:
+        live = [s for s in work.state.get(SIDES[side], ()) if not horizon.passed(s)]
+        known = [s for s in live if s.tag == way and s.buckets & wanted]
+        own = [s for s in known if s.buckets & wanted == s.buckets]
+        mapped = _mapped(work, (work.query, work.instance, side, way), own)
+        held = []
+        for segment in known:
+            mine = segment.buckets & wanted
+            # Another query may have written the same file at the same place before.
+            file = (work.store.location, segment.name, segment.checksum)
+            rows = mapped.get(segment.name)
+            if rows is None:
+                rows = read_segment(work.store, segment, mine)
+            held.append(Held(rows, (work.query, *file, way, mine)))
+        for segment in live:
+            if segment.tag != way:
                 rows = read_segment(work.store, segment)
                 held.append(Held(self._adapted(work.mapping, side, rows, seen)))
-                continue
-            mine = segment.buckets & wanted
-            if mine:
-                # Another query may have written the same file at the same place before.
-                file = (work.store.location, segment.name, segment.checksum)
-                token = (work.query, *file, keeper.way, mine)
-                held.append(Held(read_segment(work.store, segment, mine), token))
         return _fewer(self.spec, side, held)
 
     def _adapted(
@@ -249,6 +266,21 @@ def qualified_name(function: Callable[..., object]) -> str:
     return f"{getattr(function, '__module__', None)}.{name}"
 
 
+def _mapped(
+    work: InstanceWork, owner: Hashable, segments: Sequence[Segment]
+) -> dict[str, pa.Table]:
+    """Segments by name, as they were mapped for an earlier batch or now; none where reading copies.
+
+    A file that was changed meanwhile is read, and so checked, again.
+    """
+    if not work.store.files.local:
+        return {}
+    files = {s.name: version_of(work.store, s) for s in segments}
+    loads = {files[s.name]: partial(read_segment, work.store, s) for s in segments}
+    tables = _OPENED.tables(owner, loads)
+    return {name: tables[file] for name, file in files.items()}
+
+
 def _fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
     """Small runs as one: sorting them again costs less than searching them one by one."""
     large = [h for h in held if h.table.num_rows > _SMALL_ROWS]
@@ -271,8 +303,8 @@ def _output(port: Port, spec: JoinSpec, found: Sequence[Pairs]) -> pa.Table:
     for pairs in found:
         last = pairs.left if pairs.later == LEFT else pairs.right
         past = pairs.right if pairs.later == LEFT else pairs.left
-        rows = {n: pairs.left.column(n) for n, _ in spec.left.columns}
-        rows |= {n: pairs.right.column(n) for n, _ in spec.right.columns}
+        sides = (pairs.left, spec.left), (pairs.right, spec.right)
+        rows = {n: t.column(n) for t, s in sides for n, _ in s.columns if n in t.column_names}
         table = pa.table({TS: last.column(TS).cast(TIME), **rows})
         place = pairs.place
         for predicate in port.where:

@@ -95,4 +95,5 @@ class SideKeeper:
         distinct = dict.fromkeys(s.buckets for s in segments)
         several = -1
         owner = {b: by if (by := b.owner(by_bucket)) is not None else several for b in distinct}
-        return [owner[s.buckets] if s.tag == self.way else None for s in segments]
+        way = self.way
+        return [owner[s.buckets] if s.tag == way else None for s in segments]

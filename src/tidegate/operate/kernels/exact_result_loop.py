@@ -74,8 +74,9 @@ def _top(digits: Any, count: Any) -> Any:
     d1 = digits[count - 2] if count > 1 else np.int64(0)
     d2 = digits[count - 3] if count > 2 else np.int64(0)
     zeros = np.int64(0)
-    while (d0 << zeros) >> 31 == 0:
-        zeros += 1
+    for bits in (16, 8, 4, 2, 1):
+        if (d0 << zeros) >> (32 - bits) == 0:
+            zeros += bits
     up = np.uint64(zeros)
     top = (np.uint64(d0) << np.uint64(32)) | np.uint64(d1)
     top = (top << up) | (np.uint64(d2) >> np.uint64(32 - zeros))

@@ -49,6 +49,19 @@ def add_sums(groups: Groups, sums: pa.Array) -> pa.Array:
     return _in_turns("sums", groups, places, span, reach=1, shared=(words,))
 
 
+def slide_sums(sums: pa.Array, first: Ints, last: Ints) -> pa.Array:
+    """Kept sums of the kept sums in [first, last), one for each window; neither bound falls."""
+    offsets, words = _arrays(sums)
+    places = offsets[:-1], offsets[1:]
+    low, width = _limbs(_loop("span_of_sums")(*places, words), reach=1)
+    turns = []
+    step = max(_LIMBS // max(width, 1), 1)
+    for start in range(0, len(first), step):
+        bounds = [_fixed(bound[start : start + step]) for bound in (first, last)]
+        turns.append(_column(*_loop("slid")(*places, words, *bounds, low, width)))
+    return pa.concat_arrays(turns) if turns else pa.array([], KEPT_SUM)
+
+
 def round_sums(sums: pa.Array) -> Floats:
     """The doubles nearest to kept sums, half to even, infinite beyond the largest.
 
@@ -83,13 +96,9 @@ def _in_turns(
     reach: int,
     shared: Sequence[Words] = (),
 ) -> pa.Array:
-    """Run a loop over all groups, or over as many at a time as there may be limbs for.
-
-    `reach`: how many digits from its first on a row may change; the sum may take one more.
-    """
-    low, high = (exponent >> 5 for exponent in span)
-    width = max(high - low + reach + 1, 0)
-    codes, run = np.require(groups.codes, np.int64, ("C", "A")), _loop(name)
+    """Run a loop over all groups, or over as many at a time as there may be limbs for."""
+    low, width = _limbs(span, reach)
+    codes, run = _fixed(groups.codes), _loop(name)
     if groups.n * width <= _LIMBS:
         return _column(*run(codes, *columns, *shared, groups.n, low, width))
     turns = []
@@ -103,6 +112,19 @@ def _in_turns(
     return pa.concat_arrays(turns)
 
 
+def _limbs(span: tuple[int, int], reach: int) -> tuple[int, int]:
+    """The place of the lowest limb, and how many there are.
+
+    `reach`: how many digits from its first on a row may change; the sum may take one more.
+    """
+    low, high = (exponent >> 5 for exponent in span)
+    return low, max(high - low + reach + 1, 0)
+
+
+def _fixed(numbers: Ints) -> Ints:
+    return np.require(numbers, np.int64, ("C", "A"))
+
+
 def _column(offsets: Ints, words: Words) -> pa.Array:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(words)]
     return pa.Array.from_buffers(KEPT_SUM, len(offsets) - 1, buffers)
@@ -113,8 +135,9 @@ def _arrays(sums: pa.Array) -> tuple[Ints, Words]:
     _, offsets, data = sums.buffers()
     if len(sums) == 0:
         return np.zeros(1, np.int64), np.zeros(0, np.int32)
-    places = np.frombuffer(offsets, np.int64)[sums.offset : sums.offset + len(sums) + 1]
-    return places, np.frombuffer(data or b"", np.int32, int(places[-1]) // 4)
+    places = np.frombuffer(offsets, np.int64, len(sums) + 1, 8 * sums.offset)
+    words = np.frombuffer(data or b"", np.int32, int(places[-1]) // 4)
+    return _fixed(places), np.require(words, np.int32, "A")
 
 
 def _bits(values: Floats) -> Ints:

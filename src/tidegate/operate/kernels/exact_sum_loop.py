@@ -173,6 +173,44 @@ def _sums(codes: Any, begins: Any, ends: Any, words: Any, n: Any, low: Any, widt
     return _packed(limbs, flags, low)
 
 
+@part
+def _moved(limbs: Any, flags: Any, words: Any, begin: Any, end: Any, low: Any, step: Any) -> Any:
+    """Add a kept sum to limbs and to how often each flag is there, or with -1 take it away."""
+    if begin == end:
+        return
+    head = np.int64(words[begin])
+    for i in range(3):
+        flags[i] += step * ((head >> i) & 1)
+    at = begin + 1
+    for i in range((head >> 3) - low, (head >> 3) - low + end - at):
+        word = np.int64(words[at])
+        at += 1
+        limbs[i] += step * (word if at == end else word & _DIGIT)
+
+
+def _slid(begins: Any, ends: Any, words: Any, first: Any, last: Any, low: Any, width: Any) -> Any:
+    """Kept sums of the kept sums in [first, last), for each window; neither bound falls.
+
+    What leaves a window is taken away again: the limbs are integers, so nothing remains of it.
+    """
+    limbs, flags = np.zeros((len(first), width), np.int64), np.zeros(len(first), np.uint8)
+    total, often = np.zeros(width, np.int64), np.zeros(3, np.int64)
+    begin, end = np.int64(0), np.int64(0)
+    for w in range(len(first)):
+        if first[w] >= end:
+            total[:], often[:] = 0, 0
+            begin = end = first[w]
+        for r in range(end, last[w]):
+            _moved(total, often, words, begins[r] >> 2, ends[r] >> 2, low, 1)
+        for r in range(begin, first[w]):
+            _moved(total, often, words, begins[r] >> 2, ends[r] >> 2, low, -1)
+        begin, end = first[w], last[w]
+        limbs[w] = total
+        for i in range(3):
+            flags[w] |= (often[i] > 0) << i
+    return _packed(limbs, flags, low)
+
+
 _INTS, _WORDS = given(types.int64), given(types.int32)
 _SPAN = types.UniTuple(types.int64, 2)
 _KEPT = types.Tuple((made(types.int64), made(types.int32)))
@@ -184,6 +222,7 @@ _LOOPS: dict[str, tuple[Callable[..., Any], Any]] = {
     "values": (_values, _KEPT(_INTS, _INTS, *_SHAPE)),
     "products": (_products, _KEPT(_INTS, _INTS, _INTS, *_SHAPE)),
     "sums": (_sums, _KEPT(_INTS, _INTS, _INTS, _WORDS, *_SHAPE)),
+    "slid": (_slid, _KEPT(_INTS, _INTS, _WORDS, _INTS, _INTS, types.int64, types.int64)),
 }
 
 

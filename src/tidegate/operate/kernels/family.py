@@ -41,7 +41,11 @@ class Family(Protocol):
 
 @runtime_checkable
 class SlidingFamily(Family, Protocol):
-    """A family whose states grow with the rows, and which need not merge them for every window."""
+    """A family that need not merge states for every window.
+
+    What leaves a window can be taken away again, as from exact sums; or states grow with the rows,
+    and are better kept in order from window to window.
+    """
 
     def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
         """What `finish` would return for the merges of states [first, last), one for each window.

@@ -37,6 +37,13 @@ def sum_integers(groups: Groups, values: Ints) -> Ints:
     return total
 
 
+def slide_integers(values: Ints, first: Ints, last: Ints) -> Ints:
+    """The sums of the values in [first, last), one for each window, modulo 2**64."""
+    sums = np.append(0, np.cumsum(values))
+    made: Ints = sums[last] - sums[first]
+    return made
+
+
 def add_limbs(groups: Groups, limbs: list[Ints]) -> list[Ints]:
     """Add limbs up per group and carry."""
     return carry([sum_integers(groups, limb) for limb in limbs])

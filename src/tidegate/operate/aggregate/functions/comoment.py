@@ -15,13 +15,14 @@ from tidegate.operate.kernels.exact_sum import (
     add_sums,
     correlations,
     covariances,
+    slide_sums,
     sum_products,
     sum_values,
 )
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, floats, valid
-from tidegate.operate.kernels.total import sum_integers
+from tidegate.operate.kernels.total import slide_integers, sum_integers
 
 _X, _Y = 0, 1
 
@@ -52,6 +53,14 @@ class Comoment:
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         counts = sum_integers(groups, states[0].to_numpy())
         return [pa.array(counts), *(add_sums(groups, sums) for sums in states[1:])]
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        counts = slide_integers(states[0].to_numpy(), first, last)
+        sums = [slide_sums(column, first, last) for column in states[1:]]
+        return self.finish([pa.array(counts), *sums])
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

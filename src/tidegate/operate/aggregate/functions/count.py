@@ -10,8 +10,8 @@ import pyarrow as pa
 from tidegate.operate.aggregate.definition import ANYTHING, BOOLEAN, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Mask, valid
-from tidegate.operate.kernels.total import sum_integers
+from tidegate.operate.kernels.order import Ints, Mask, valid
+from tidegate.operate.kernels.total import slide_integers, sum_integers
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class Count:
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         return states[0]
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        return pa.array(slide_integers(states[0].to_numpy(), first, last))
 
 
 class CountTrue(Count):

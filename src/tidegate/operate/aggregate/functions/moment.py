@@ -13,13 +13,14 @@ from tidegate.operate.kernels.exact_sum import (
     KEPT_SUM,
     add_sums,
     covariances,
+    slide_sums,
     sum_products,
     sum_values,
 )
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, floats, valid
-from tidegate.operate.kernels.total import sum_integers
+from tidegate.operate.kernels.total import slide_integers, sum_integers
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class Moment:
         _, x, xx = states
         variance = covariances(counts, 1, x, x, xx)
         return pa.array(np.sqrt(variance) if self.root else variance, mask=counts < 2)
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        counts = slide_integers(states[0].to_numpy(), first, last)
+        sums = [slide_sums(column, first, last) for column in states[1:]]
+        return self.finish([pa.array(counts), *sums])
 
 
 VAR = AggregateFunction(

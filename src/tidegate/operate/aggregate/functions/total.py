@@ -9,16 +9,24 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
-from tidegate.operate.kernels.exact_sum import KEPT_SUM, add_sums, round_sums, sum_values
+from tidegate.operate.kernels.exact_sum import (
+    KEPT_SUM,
+    add_sums,
+    round_sums,
+    slide_sums,
+    sum_values,
+)
 from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, floats, valid
 from tidegate.operate.kernels.total import (
     add_limbs,
+    carry,
     divide_limbs,
     limb_decimals,
     limb_floats,
     limb_integers,
+    slide_integers,
     sum_exact,
     sum_integers,
 )
@@ -52,6 +60,10 @@ class FloatTotal:
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         counts, sums = _numbers(states[0]), round_sums(states[1])
         return pa.array(sums / np.maximum(counts, 1) if self.mean else sums, mask=counts == 0)
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        counts = slide_integers(_numbers(states[0]), first, last)
+        return self.finish([pa.array(counts), slide_sums(states[1], first, last)])
 
 
 @dataclass(frozen=True)
@@ -103,6 +115,10 @@ class ExactTotal:
         if self.mean:
             return pa.array(limb_floats(limbs) / np.maximum(counts, 1), mask=counts == 0)
         return pa.array(limb_integers(limbs, where), mask=counts == 0)
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        counts, *limbs = (slide_integers(_numbers(state), first, last) for state in states)
+        return self.finish([pa.array(counts), *map(pa.array, carry(limbs))])
 
 
 def _total(type_: pa.DataType, mean: bool) -> Family:

@@ -1,0 +1,84 @@
+"""A large output in parts, between the rows of instances and the sink: one part at a time.
+
+A part has what lies between two event times, of all instances, so that parts can be merged and
+written one by one or side by side, and no one holds all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.execute.job import Job, Outcome, Piece
+from tidegate.execute.merge import merged
+from tidegate.operate.port import Port
+from tidegate.sink.receipt import Part
+
+PART_ROWS = 1_000_000
+"""About how many rows a part has."""
+
+SHOWN_ROWS = 20
+"""How many rows of a part that is written the driver is shown."""
+
+_SAMPLES = 1000
+
+
+def cuts_of(job: Job, outcomes: Sequence[Outcome], parts: int) -> list[int]:
+    """The event times at which an output is divided into so many parts; fewer where all have one.
+
+    They are chosen by some rows of each instance.
+    """
+    (port,) = job.subquery.ports
+    times = [_times(port, outcome) for outcome in outcomes]
+    some = [
+        chunk.to_numpy()[:: max(len(column) // _SAMPLES, 1)]
+        for column in times
+        for chunk in column.chunks
+    ]
+    sample = np.sort(np.concatenate(some))
+    cuts = sample[np.arange(1, parts) * len(sample) // parts]
+    return [int(c) for c in np.unique(cuts) if c > sample[0]]
+
+
+def write_part(job: Job, outcomes: Sequence[Outcome], cuts: Sequence[int], number: int) -> Outcome:
+    """Merge and write the part before the cut of this number, or after the last one."""
+    assert job.parts is not None
+    (port,) = job.subquery.ports
+    pieces = []
+    for outcome in outcomes:
+        times = _times(port, outcome)
+        low = _place(times, cuts[number - 1]) if number else 0
+        high = _place(times, cuts[number]) if number < len(cuts) else len(times)
+        pieces.append(outcome.pieces[0].load().slice(low, high - low))
+    whole = merged(job.operator.order, port, pieces)
+    receipt = job.parts.write(Part(number), whole)
+    last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
+    shown = Piece.of(port, pa.table(last.to_pydict(), schema=last.schema))
+    return Outcome(number, (shown,), receipts=(receipt,))
+
+
+def written(job: Job, outcomes: Sequence[Outcome], parts: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes of instances whose rows are in these parts, all of them, in their order."""
+    (port,) = job.subquery.ports
+    nothing = Piece.of(port, port.schema.empty_table())
+    bare = [replace(o, pieces=(nothing,), receipts=()) for o in outcomes]
+    receipts = tuple(r for p in parts for r in p.receipts or ())
+    return [replace(bare[0], pieces=parts[-1].pieces, receipts=receipts), *bare[1:]]
+
+
+def _times(port: Port, outcome: Outcome) -> pa.ChunkedArray:
+    times = outcome.pieces[0].load().column(port.time)
+    return pa.chunked_array([chunk.view(pa.int64()) for chunk in times.chunks], pa.int64())
+
+
+def _place(times: pa.ChunkedArray, time_us: int) -> int:
+    """The place of the first time that is not below this one; chunk by chunk, without a copy."""
+    place = 0
+    for chunk in times.chunks:
+        if len(chunk) and chunk[-1].as_py() >= time_us:
+            return place + int(np.searchsorted(chunk.to_numpy(), time_us))
+        place += len(chunk)
+    return place

@@ -1,0 +1,96 @@
+"""Rows that an instance makes step by step, between an operator and whoever takes them whole.
+
+They are in memory while they are few, and in a file from then on, which is mapped in the end.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+
+import pyarrow as pa
+
+from tidegate.batch import from_bytes, mapped
+from tidegate.errors import StateError
+from tidegate.state.files import reason
+from tidegate.state.store import Store
+from tidegate.whole_file import temporary
+
+SPILL_BYTES = 64 * 2**20
+"""How much of the rows of one port is held in memory."""
+
+
+class Spill:
+    """The rows of one port. `name` is that of the instance's files in this batch.
+
+    The file has no name any more when `table` gives its rows, so nothing is left of it when they
+    are let go. What a process leaves that dies before goes with the store's next `clean`.
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._name = name
+        self._held: list[pa.Table] = []
+        self._bytes = 0
+        self._path: str | None = None
+        self._file: pa.OSFile | None = None
+        self._writer: pa.ipc.RecordBatchStreamWriter | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        """Take more rows, which come after the earlier ones; at least one table must be given."""
+        self._held.append(rows)
+        self._bytes += rows.nbytes
+        if self._bytes > SPILL_BYTES:
+            self._write()
+
+    def table(self) -> pa.Table:
+        """All rows."""
+        if self._writer is None:
+            return pa.concat_tables(self._held)
+        self._write()
+        assert self._file is not None
+        assert self._path is not None
+        try:
+            self._writer.close()
+            self._file.close()
+            return from_bytes(mapped(self._path))
+        except OSError as error:
+            raise self._failed(error) from error
+        finally:
+            self.drop()
+
+    def drop(self) -> None:
+        """Remove the file, if there is one."""
+        if self._path is not None:
+            with suppress(OSError):  # the first error is the one to tell
+                os.unlink(self._path)
+
+    def _write(self) -> None:
+        try:
+            if self._writer is None:
+                self._path = self._place()
+                self._file = pa.OSFile(self._path, "wb")
+                self._writer = pa.ipc.new_stream(self._file, self._held[0].schema)
+            for rows in self._held:
+                self._writer.write_table(rows)
+        except OSError as error:
+            self.drop()
+            raise self._failed(error) from error
+        self._held, self._bytes = [], 0
+
+    def _place(self) -> str:
+        files = self._store.files
+        if not files.local:
+            return os.path.join(tempfile.gettempdir(), temporary(self._name))
+        files.make("staged")
+        return temporary(files.full(f"staged/{self._name}"))
+
+    def _failed(self, error: OSError) -> StateError:
+        return StateError(
+            str(self._path),
+            "must be writable",
+            reason(error),
+            "Make room or give access, and restart: the run continues after its last committed "
+            "batch.",
+        )

@@ -1,0 +1,166 @@
+"""A check of aggregates of one's own: whether results depend on how rows are divided and merged.
+
+The engine folds rows where it reads them and merges the states where their group lives. How many
+states there are and in which order they meet depends on batches, sources and partitioners, so the
+results may not depend on it, to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.operate.aggregate.user import Aggregator, UserFamily
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import flat
+
+_MOST_ROWS = 12
+"""How many rows one way of merging takes: what goes wrong does so with few."""
+
+
+_PLACES = ((0, 0), (0, 1), (1, 2))
+"""The number of the group that is looked at, and how many others there are."""
+
+
+def check_aggregate(
+    aggregate: Aggregator,
+    *columns: pa.Array | Sequence[Any],
+    in_order: bool = False,
+    tries: int = 300,
+    seed: int = 0,
+) -> None:
+    """Raise AssertionError if results depend on how rows are divided, ordered and merged.
+
+    `columns` are values for the arguments, one entry per row: give the awkward ones, too (NULL, 0.1
+    and 1e16, NaN, repetitions). Rows are picked at random, in `tries` ways that the seed decides;
+    each is folded at once, and in parts beside other groups whose states are written, read again
+    and merged in a tree. The message has the fewest rows that a search found to go wrong.
+
+    With `in_order` parts are runs of rows and are merged in their order: what windows of tuples do.
+    """
+    rows = pa.table([_column(column) for column in columns], [str(i) for i in range(len(columns))])
+    if rows.num_rows == 0:
+        raise ValueError("check_aggregate: values for at least one row must be given; got none.")
+    check = _Check(UserFamily(aggregate), rows, in_order)
+    chance = np.random.default_rng(seed)
+    for number in range(tries):
+        few = min(1 + number % _MOST_ROWS, rows.num_rows)
+        chosen = sorted(chance.choice(rows.num_rows, few, replace=False).tolist())
+        wrong = check.wrong(chosen, chance)
+        if wrong is not None:
+            raise AssertionError(check.told(check.smallest(wrong, tries, chance)))
+
+
+def _column(column: pa.Array | Sequence[Any]) -> pa.Array:
+    return column if isinstance(column, pa.Array) else pa.array(column)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows that are folded, or parts that are merged."""
+
+    rows: tuple[int, ...]
+    parts: tuple[_Part, ...] = ()
+
+    def text(self, shown: Callable[[int], str]) -> str:
+        if self.parts:
+            return f"merge({', '.join(part.text(shown) for part in self.parts)})"
+        return f"fold({', '.join(map(shown, self.rows))})"
+
+
+@dataclass(frozen=True)
+class _Check:
+    family: UserFamily
+    rows: pa.Table
+    in_order: bool
+
+    def wrong(self, chosen: Sequence[int], chance: np.random.Generator) -> _Part | None:
+        """A way of merging these rows with another result than folding them at once, if tried."""
+        part = self._divided(list(chosen), chance)
+        expected = self._result(_Part(tuple(chosen)), None)
+        return part if self._result(part, chance) != expected else None
+
+    def smallest(self, wrong: _Part, tries: int, chance: np.random.Generator) -> _Part:
+        """Leave out row after row while something still goes wrong."""
+        rows = sorted(wrong.rows)
+        place = 0
+        while place < len(rows):
+            fewer = rows[:place] + rows[place + 1 :]
+            found = (self.wrong(fewer, chance) for _ in range(tries if fewer else 0))
+            again = next((part for part in found if part is not None), None)
+            if again is None:
+                place += 1
+            else:
+                rows, wrong = fewer, again
+        return wrong
+
+    def told(self, wrong: _Part) -> str:
+        at_once = _Part(tuple(sorted(wrong.rows)))
+        results = [self._result(part, None) for part in (at_once, wrong)]
+        if results[0] == results[1]:
+            requirement = "the result must not depend on the rows of other groups"
+            got = f"a difference in {wrong.text(self._shown)} beside others"
+            remedy = "Use `groups` for every row of a column."
+        else:
+            requirement = "the result must not depend on how rows are divided and merged"
+            ways = zip(results, (at_once, wrong), strict=True)
+            got = " and ".join(f"{result} from {way.text(self._shown)}" for result, way in ways)
+            remedy = (
+                "Keep what is the same in any order: integers, sets, extremes; no sums of floats."
+            )
+        return (
+            f"aggregate {type(self.family.user).__qualname__}: {requirement}; got {got}. {remedy}"
+        )
+
+    def _shown(self, row: int) -> str:
+        cells = [repr(column[row].as_py()) for column in self.rows.columns]
+        return cells[0] if len(cells) == 1 else f"({', '.join(cells)})"
+
+    def _divided(self, rows: list[int], chance: np.random.Generator) -> _Part:
+        """A tree over some rows: leaves are folded, inner parts merged, one part alone as well."""
+        if len(rows) == 1 or chance.random() < 0.3:
+            leaf = _Part(tuple(rows))
+            return _Part(leaf.rows, (leaf,)) if chance.random() < 0.2 else leaf
+        if not self.in_order:
+            rows = chance.permutation(rows).tolist()
+        most = min(3, len(rows) - 1)
+        places = chance.choice(len(rows) - 1, chance.integers(1, most + 1), replace=False)
+        cuts = sorted((places + 1).tolist())
+        edges = zip([0, *cuts], [*cuts, len(rows)], strict=True)
+        parts = tuple(self._divided(rows[a:b], chance) for a, b in edges)
+        return _Part(tuple(row for part in parts for row in part.rows), parts)
+
+    def _result(self, part: _Part, chance: np.random.Generator | None) -> str:
+        """The result as text that tells every value from every other; NaN is one."""
+        return repr(self.family.finish(self._state(part, chance))[0].as_py())
+
+    def _state(self, part: _Part, chance: np.random.Generator | None) -> States:
+        """The state of one group, made beside others where there is a chance."""
+        mine, others = _PLACES[chance.integers(len(_PLACES)) if chance else 0]
+        codes = [mine] * (len(part.parts) or len(part.rows))
+        if part.parts:
+            states = [self._state(inner, chance) for inner in part.parts]
+            rows = [pa.concat_arrays(column) for column in zip(*states, strict=True)]
+        else:
+            rows = [flat(column) for column in self.rows.take(list(part.rows)).columns]
+        beside = [group for group in range(others + 1) if group != mine]
+        taken = [0] * len(beside) + list(range(len(codes)))
+        groups = Groups(np.array([*beside, *codes], np.int64), others + 1)
+        given = [column.take(pa.array(taken)) for column in rows]
+        made = self.family.merge if part.parts else self.family.fold
+        return _stored([column.slice(mine, 1) for column in made(groups, given)])
+
+
+def _stored(states: States) -> States:
+    """The states as a checkpoint gives them back."""
+    table = pa.table(states, [str(i) for i in range(len(states))])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    back = pa.ipc.open_file(sink.getvalue()).read_all()
+    return [flat(column) for column in back.columns]

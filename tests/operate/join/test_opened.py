@@ -1,0 +1,33 @@
+"""Segments that stay mapped: loaded once while they are asked for, and let go when they are not."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pyarrow as pa
+
+from tidegate.operate.join.opened import Opened
+
+
+def test_a_table_is_loaded_once_while_its_owner_asks_for_it() -> None:
+    opened, loaded = Opened(most=2), []
+
+    def load(name: str) -> pa.Table:
+        loaded.append(name)
+        return pa.table({"name": [name]})
+
+    def ask(owner: str, *names: str) -> list[str]:
+        found = opened.tables(owner, {n: partial(load, n) for n in names})
+        assert list(found) == list(names)
+        assert [t.column("name")[0].as_py() for t in found.values()] == list(names)
+        before = loaded.copy()
+        loaded.clear()
+        return before
+
+    assert ask("a", "1", "2") == ["1", "2"]
+    assert ask("a", "2", "3") == ["3"]
+    assert ask("a", "1", "3") == ["1"]
+    assert ask("b", "1") == ["1"]
+    assert ask("c", "1") == ["1"]
+    assert ask("b", "1") == []
+    assert ask("a", "1", "3") == ["1", "3"]
