@@ -99,11 +99,6 @@ def _total(pairs: list[tuple[str, str]], where: str) -> CalendarInterval:
         raise QueryError(where, requirement, got)
     if micros.denominator != 1:
         raise QueryError(where, "an interval must be whole microseconds", str(float(micros)))
-    if abs(months) >= 2**31 or abs(micros) >= 2**63:
-        got = " ".join(f"{number} {unit}" for number, unit in pairs)
-        raise QueryError(
-            where, "an interval must fit 32 bits of months or 64 bits of microseconds", got
-        )
     return CalendarInterval(months, int(micros), days_only and not months)
 
 
