@@ -35,7 +35,10 @@ def draw_call(chance: Chance, grammar: Grammar) -> Call:
         return _of_reals(chance, grammar)
     argument = grammar.of(BOOLEAN)
     name = str(chance.choice(["BOOL_AND", "BOOL_OR", "COUNT_IF"]))
-    return _same(name, argument, LONG if name == "COUNT_IF" else BOOLEAN)
+    if name == "COUNT_IF":  # in DuckDB NULL where all are
+        counted = f"COUNT(CASE WHEN {argument.duck} THEN 1 END)"
+        return Call(f"COUNT_IF({argument.spark})", counted, LONG)
+    return _same(name, argument, BOOLEAN)
 
 
 def _same(name: str, argument: Expr, kind: Kind) -> Call:
