@@ -57,8 +57,9 @@ def slide_sums(sums: pa.Array, first: Ints, last: Ints) -> pa.Array:
     turns = []
     step = max(_LIMBS // max(width, 1), 1)
     for start in range(0, len(first), step):
-        bounds = [_fixed(bound[start : start + step]) for bound in (first, last)]
-        turns.append(_column(*_loop("slid")(*places, words, *bounds, low, width)))
+        since, until = (_fixed(bound[start : start + step]) for bound in (first, last))
+        given = (*places, words, since, until)
+        turns.append(_made(_loop("slid"), given, len(since), low, width))
     return pa.concat_arrays(turns) if turns else pa.array([], KEPT_SUM)
 
 
@@ -67,8 +68,10 @@ def round_sums(sums: pa.Array) -> Floats:
 
     A sum of zero is 0.0; that of both infinities, or with a NaN, is NaN.
     """
-    bits: Ints = _result_loop("rounded")(*_arrays(sums))
-    return bits.view(np.float64)
+    from tidegate.operate.kernels.exact_round_loop import rounded
+
+    doubles: Floats = rounded()(*_arrays(sums))
+    return doubles
 
 
 def covariances(counts: Ints, less: int, x: pa.Array, y: pa.Array, xy: pa.Array) -> Floats:
@@ -77,14 +80,14 @@ def covariances(counts: Ints, less: int, x: pa.Array, y: pa.Array, xy: pa.Array)
     0.0 where n <= less, NaN where a number was not finite. With y = x it is a variance.
     """
     columns = [part for sums in (x, y, xy) for part in _arrays(sums)]
-    bits: Ints = _result_loop("covariances")(counts, less, *columns)
+    bits: Ints = _moment_loop("covariances")(counts, less, *columns)
     return bits.view(np.float64)
 
 
 def correlations(counts: Ints, *sums: pa.Array) -> Floats:
     """Pearson's correlations from the sums of x, y, xy, xx and yy; infinite where there is none."""
     columns = [part for column in sums for part in _arrays(column)]
-    found: Floats = _result_loop("correlations")(counts, *columns)
+    found: Floats = _moment_loop("correlations")(counts, *columns)
     return found
 
 
@@ -100,7 +103,7 @@ def _in_turns(
     low, width = _limbs(span, reach)
     codes, run = _fixed(groups.codes), _loop(name)
     if groups.n * width <= _LIMBS:
-        return _column(*run(codes, *columns, *shared, groups.n, low, width))
+        return _made(run, (codes, *columns, *shared), groups.n, low, width)
     turns = []
     step = max(_LIMBS // width, 1)
     for first in range(0, groups.n, step):
@@ -108,7 +111,7 @@ def _in_turns(
         begin = groups.starts[first]
         rows = groups.order[begin : begin + groups.counts[first : first + n].sum()]
         chosen = [column[rows] for column in columns]
-        turns.append(_column(*run(codes[rows] - first, *chosen, *shared, n, low, width)))
+        turns.append(_made(run, (codes[rows] - first, *chosen, *shared), n, low, width))
     return pa.concat_arrays(turns)
 
 
@@ -125,9 +128,22 @@ def _fixed(numbers: Ints) -> Ints:
     return np.require(numbers, np.int64, ("C", "A"))
 
 
-def _column(offsets: Ints, words: Words) -> pa.Array:
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(words)]
-    return pa.Array.from_buffers(KEPT_SUM, len(offsets) - 1, buffers)
+def _made(
+    run: Callable[..., int], given: Sequence[npt.NDArray[Any]], n: int, low: int, width: int
+) -> pa.Array:
+    """Run a loop that makes n kept sums."""
+    limbs = _room(n * width, np.int64).reshape(n, width)
+    limbs.fill(0)
+    offsets, words = _room(n + 1, np.int64), _room(n * (width + 2), np.int32)
+    used = run(*given, low, limbs, np.zeros(n, np.uint8), offsets, words)
+    kept = _room(used, np.int32)
+    kept[:] = words[:used]
+    return pa.Array.from_buffers(KEPT_SUM, n, [None, pa.py_buffer(offsets), pa.py_buffer(kept)])
+
+
+def _room(size: int, dtype: Any) -> npt.NDArray[Any]:
+    """Memory of Arrow's, which is used again: numpy's is new to the system in large pieces."""
+    return np.frombuffer(pa.allocate_buffer(size * np.dtype(dtype).itemsize), dtype)
 
 
 def _arrays(sums: pa.Array) -> tuple[Ints, Words]:
@@ -150,7 +166,7 @@ def _loop(name: str) -> Callable[..., Any]:
     return loop(name)
 
 
-def _result_loop(name: str) -> Callable[..., Any]:
-    from tidegate.operate.kernels.exact_result_loop import loop
+def _moment_loop(name: str) -> Callable[..., Any]:
+    from tidegate.operate.kernels.exact_moment_loop import loop
 
     return loop(name)

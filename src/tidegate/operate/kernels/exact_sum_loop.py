@@ -5,6 +5,9 @@ being the same for all groups of a call. A double adds less than 2**33 to three 
 of two less than 2**34 to five, a kept sum less than 2**32 to as many as it has digits, so a limb
 cannot overflow below 2**29 rows. Then carries make the limbs digits, of which only those in use
 are kept: see `exact_sum`.
+
+All memory is given: `limbs` and `flags` of zeros, `offsets` for one more than there are groups, and
+`words` for two more a group than limbs. A loop returns how many words it made.
 """
 
 from __future__ import annotations
@@ -37,42 +40,40 @@ def _fields(bits: Any) -> Any:
 
 
 @part
-def _packed(limbs: Any, flags: Any, low: Any) -> Any:
-    """The limbs of every group as a kept sum: where each begins, in bytes, and the words of all."""
+def _packed(limbs: Any, flags: Any, low: Any, offsets: Any, words: Any) -> Any:
+    """The limbs of every group as a kept sum: where each begins, in bytes; returns the words."""
     n, width = limbs.shape
-    offsets = np.zeros(n + 1, np.int64)
-    words = np.empty(n * (width + 2), np.int32)
-    at = 0
+    offsets[0] = 0
+    at = np.uint64(0)
+    one, four = np.uint64(1), np.uint64(4)
     for g in range(n):
+        row = limbs[g]
         carry = np.int64(0)
-        first, last = width, -1
         for i in range(width):
-            digit = limbs[g, i] + carry
-            carry = digit >> 32
-            digit &= _DIGIT
-            limbs[g, i] = digit
-            if digit != 0 and first == width:
-                first = i
+            limb = row[np.uint64(i)] + carry
+            carry = limb >> 32
+            row[np.uint64(i)] = limb & _DIGIT
         # Beyond the width there is only the sign: 0, or -1 in all digits.
         fill = carry & _DIGIT
-        for i in range(width - 1, -1, -1):
-            if limbs[g, i] != fill:
-                last = i
-                break
-        if first < width or flags[g] != 0:
-            base = low + first if first < width else 0
-            words[at] = (base << 3) | flags[g]
-            at += 1
-        if first < width:
-            last = max(first, last)
-            for i in range(first, last + 1):
-                words[at] = limbs[g, i]
-                at += 1
-            if (limbs[g, last] >> 31) != (fill >> 31):
-                words[at] = carry
-                at += 1
-        offsets[g + 1] = 4 * at
-    return offsets, words[:at]
+        first, last = np.uint64(0), np.uint64(width)
+        while first < last and row[first] == 0:
+            first += one
+        while first + one < last and row[last - one] == fill:
+            last -= one
+        if first < last:
+            words[at] = ((low + np.int64(first)) << 3) | flags[g]
+            for i in range(first, last):
+                at += one
+                words[at] = row[np.uint64(i)]
+            at += one
+            # One word more where the last digit lacks the sign; else the next group has its place.
+            words[at] = carry
+            at += np.uint64((row[last - one] >> 31) != (fill >> 31))
+        elif flags[g] != 0:
+            words[at] = flags[g]
+            at += one
+        offsets[g + 1] = np.int64(four * at)
+    return np.int64(at)
 
 
 def _span_of_values(bits: Any) -> Any:
@@ -107,9 +108,10 @@ def _span_of_sums(begins: Any, ends: Any, words: Any) -> Any:
     return least * 32, greatest * 32
 
 
-def _values(codes: Any, bits: Any, n: Any, low: Any, width: Any) -> Any:
+def _values(
+    codes: Any, bits: Any, low: Any, limbs: Any, flags: Any, offsets: Any, words: Any
+) -> Any:
     """Kept sums of numbers, one per group."""
-    limbs, flags = np.zeros((n, width), np.int64), np.zeros(n, np.uint8)
     for r in range(len(codes)):
         g, b = codes[r], bits[r]
         mantissa, exponent = _fields(b)
@@ -124,12 +126,20 @@ def _values(codes: Any, bits: Any, n: Any, low: Any, width: Any) -> Any:
             limbs[g, i] += sign * (lower & _DIGIT)
             limbs[g, i + 1] += sign * ((lower >> 32) + (upper & _DIGIT))
             limbs[g, i + 2] += sign * (upper >> 32)
-    return _packed(limbs, flags, low)
+    return _packed(limbs, flags, low, offsets, words)
 
 
-def _products(codes: Any, bits: Any, others: Any, n: Any, low: Any, width: Any) -> Any:
+def _products(
+    codes: Any,
+    bits: Any,
+    others: Any,
+    low: Any,
+    limbs: Any,
+    flags: Any,
+    offsets: Any,
+    words: Any,
+) -> Any:
     """Kept sums of products, one per group; those with a number that is not finite are left out."""
-    limbs, flags = np.zeros((n, width), np.int64), np.zeros(n, np.uint8)
     mask, half = np.uint64(_DIGIT), np.uint64(32)
     for r in range(len(codes)):
         a, e = _fields(bits[r])
@@ -152,25 +162,34 @@ def _products(codes: Any, bits: Any, others: Any, n: Any, low: Any, width: Any) 
         limbs[g, i + 2] += sign * np.int64((d1 >> half) + (d2 & mask))
         limbs[g, i + 3] += sign * np.int64((d2 >> half) + (d3 & mask))
         limbs[g, i + 4] += sign * np.int64(d3 >> half)
-    return _packed(limbs, flags, low)
+    return _packed(limbs, flags, low, offsets, words)
 
 
-def _sums(codes: Any, begins: Any, ends: Any, words: Any, n: Any, low: Any, width: Any) -> Any:
+def _sums(
+    codes: Any,
+    begins: Any,
+    ends: Any,
+    kept: Any,
+    low: Any,
+    limbs: Any,
+    flags: Any,
+    offsets: Any,
+    words: Any,
+) -> Any:
     """Kept sums of kept sums, one per group."""
-    limbs, flags = np.zeros((n, width), np.int64), np.zeros(n, np.uint8)
     for r in range(len(codes)):
         g, begin, end = codes[r], begins[r] >> 2, ends[r] >> 2
         if begin == end:
             continue
-        head = np.int64(words[begin])
+        head = np.int64(kept[begin])
         flags[g] |= head & 7
         i = (head >> 3) - low
         for at in range(begin + 1, end - 1):
-            limbs[g, i] += np.int64(words[at]) & _DIGIT
+            limbs[g, i] += np.int64(kept[at]) & _DIGIT
             i += 1
         if begin + 1 < end:
-            limbs[g, i] += words[end - 1]
-    return _packed(limbs, flags, low)
+            limbs[g, i] += kept[end - 1]
+    return _packed(limbs, flags, low, offsets, words)
 
 
 @part
@@ -188,41 +207,51 @@ def _moved(limbs: Any, flags: Any, words: Any, begin: Any, end: Any, low: Any, s
         limbs[i] += step * (word if at == end else word & _DIGIT)
 
 
-def _slid(begins: Any, ends: Any, words: Any, first: Any, last: Any, low: Any, width: Any) -> Any:
+def _slid(
+    begins: Any,
+    ends: Any,
+    kept: Any,
+    first: Any,
+    last: Any,
+    low: Any,
+    limbs: Any,
+    flags: Any,
+    offsets: Any,
+    words: Any,
+) -> Any:
     """Kept sums of the kept sums in [first, last), for each window; neither bound falls.
 
     What leaves a window is taken away again: the limbs are integers, so nothing remains of it.
     """
-    limbs, flags = np.zeros((len(first), width), np.int64), np.zeros(len(first), np.uint8)
-    total, often = np.zeros(width, np.int64), np.zeros(3, np.int64)
+    total, often = np.zeros(limbs.shape[1], np.int64), np.zeros(3, np.int64)
     begin, end = np.int64(0), np.int64(0)
     for w in range(len(first)):
         if first[w] >= end:
             total[:], often[:] = 0, 0
             begin = end = first[w]
         for r in range(end, last[w]):
-            _moved(total, often, words, begins[r] >> 2, ends[r] >> 2, low, 1)
+            _moved(total, often, kept, begins[r] >> 2, ends[r] >> 2, low, 1)
         for r in range(begin, first[w]):
-            _moved(total, often, words, begins[r] >> 2, ends[r] >> 2, low, -1)
+            _moved(total, often, kept, begins[r] >> 2, ends[r] >> 2, low, -1)
         begin, end = first[w], last[w]
         limbs[w] = total
         for i in range(3):
             flags[w] |= (often[i] > 0) << i
-    return _packed(limbs, flags, low)
+    return _packed(limbs, flags, low, offsets, words)
 
 
 _INTS, _WORDS = given(types.int64), given(types.int32)
 _SPAN = types.UniTuple(types.int64, 2)
-_KEPT = types.Tuple((made(types.int64), made(types.int32)))
-_SHAPE = (types.int64, types.int64, types.int64)
+_MADE = (made(types.int64, 2), made(types.uint8), made(types.int64), made(types.int32))
+_COUNT = types.int64
 _LOOPS: dict[str, tuple[Callable[..., Any], Any]] = {
     "span_of_values": (_span_of_values, _SPAN(_INTS)),
     "span_of_products": (_span_of_products, _SPAN(_INTS, _INTS)),
     "span_of_sums": (_span_of_sums, _SPAN(_INTS, _INTS, _WORDS)),
-    "values": (_values, _KEPT(_INTS, _INTS, *_SHAPE)),
-    "products": (_products, _KEPT(_INTS, _INTS, _INTS, *_SHAPE)),
-    "sums": (_sums, _KEPT(_INTS, _INTS, _INTS, _WORDS, *_SHAPE)),
-    "slid": (_slid, _KEPT(_INTS, _INTS, _WORDS, _INTS, _INTS, types.int64, types.int64)),
+    "values": (_values, _COUNT(_INTS, _INTS, types.int64, *_MADE)),
+    "products": (_products, _COUNT(_INTS, _INTS, _INTS, types.int64, *_MADE)),
+    "sums": (_sums, _COUNT(_INTS, _INTS, _INTS, _WORDS, types.int64, *_MADE)),
+    "slid": (_slid, _COUNT(_INTS, _INTS, _WORDS, _INTS, _INTS, types.int64, *_MADE)),
 }
 
 

@@ -1,4 +1,4 @@
-"""The compiled loops that round exact sums, between kept sums per group and doubles.
+"""The compiled loops of second moments, between kept sums per group and doubles.
 
 Numbers of many digits are sign and size here: an array of base 2**32 digits, least first, of which
 digit i counts 2**(32 * (base + i)). All is exact until one rounding to the nearest double, half to
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from tidegate.operate.kernels.exact_sum_loop import MINUS, NAN, PLUS
 from tidegate.operate.kernels.machine_code import compiled, given, made, part
 
 _DIGIT = 2**32 - 1
@@ -180,21 +179,6 @@ def _read(offsets: Any, words: Any, r: Any, digits: Any) -> Any:
     return sign, count, base, digits, flags
 
 
-def _rounded(offsets: Any, words: Any) -> Any:
-    """The bits of the doubles nearest to kept sums."""
-    results, digits = np.zeros(len(offsets) - 1, np.int64), np.zeros(_ROOM, np.int64)
-    for r in range(len(results)):
-        sign, count, base, _, flags = _read(offsets, words, r, digits)
-        if flags & NAN or flags & (PLUS | MINUS) == PLUS | MINUS:
-            results[r] = _NOT_A_NUMBER
-        elif flags:
-            results[r] = _signed(np.int64(_INFINITE), -1 if flags == MINUS else 1)
-        elif count > 0:
-            top, place, more = _top(digits, count)
-            results[r] = _signed(_double(top, place + 32 * base, more), sign)
-    return results
-
-
 def _covariances(
     counts: Any, less: Any, x: Any, x_words: Any, y: Any, y_words: Any, xy: Any, xy_words: Any
 ) -> Any:
@@ -262,7 +246,6 @@ _COLUMN = (given(types.int64), given(types.int32))
 _COUNTS = given(types.int64)
 _BITS = made(types.int64)
 _LOOPS: dict[str, tuple[Callable[..., Any], Any]] = {
-    "rounded": (_rounded, _BITS(*_COLUMN)),
     "covariances": (_covariances, _BITS(_COUNTS, types.int64, *_COLUMN * 3)),
     "correlations": (_correlations, made(types.float64)(_COUNTS, *_COLUMN * 5)),
 }
