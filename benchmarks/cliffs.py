@@ -4,9 +4,10 @@
     python benchmarks/cliffs.py --case "join, IN" --case "join, OR of equalities"
 
 Every case is a command of its own on one core, without Spark. What counts is its CPU time from the
-start of Python to the end, the least of the rounds, beside the reference case of the same run: a
-case fails where that ratio is three times its budget. (The first round may have to compile.) The rows that come out are counted by other means. Ends with 1 where a
-case fails. Results go to benchmarks/results/cliffs.json.
+start of Python to the end, the least of the rounds (the first may have to compile), beside the
+reference case of the same run: a case fails where that ratio is three times its budget. The rows
+that come out are counted by other means. Ends with 1 where a case fails. Results go to
+benchmarks/results/cliffs.json.
 """
 
 from __future__ import annotations
