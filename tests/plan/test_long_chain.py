@@ -162,3 +162,6 @@ def test_deep_trees_are_compared_described_and_told_apart() -> None:
     assert hash(chain("b")) == hash(chain("b"))
     assert pickle.loads(pickle.dumps(chain("b"))) == chain("b")
     assert len(describe(chain("b"))) < 1_100
+    assert len({chain(f"c{n}") for n in range(20)}) == len(
+        {hash(chain(f"c{n}")) for n in range(20)}
+    )
