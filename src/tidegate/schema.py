@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidegate.errors import SourceError, near
+from tidegate.leaf import each_leaf
 from tidegate.microsecond import DAY_US, FIRST_US, LAST_US
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -41,6 +42,10 @@ def normal_type(type_: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_null(type_):
         return pa.string()
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(normal_type(f.type)) for f in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(normal_type(type_.value_type)))
     return _SIGNED.get(type_, type_)
 
 
@@ -61,10 +66,8 @@ def cast_table(table: pa.Table, schema: pa.Schema, where: str, time: str | None 
     columns = []
     for field in schema:
         column = table.column(field.name)
-        if field.type == TIME:
-            column = _timestamps(column, None if field.name == time else where, field.name)
-        elif column.type != field.type:
-            column = column.cast(field.type)
+        if column.type != field.type:
+            column = _normal(column, None if field.name == time else where, field)
         columns.append(column)
     return pa.table(columns, schema=schema)
 
@@ -158,7 +161,9 @@ def to_us(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArra
     """
     factor, divisor = _unit(column.type)
     whole = pa.int32() if column.type == pa.date32() else pa.int64()
-    numbers = column.cast(whole).fill_null(0).to_numpy(zero_copy_only=False)
+    counts = column.cast(whole)
+    counts = counts.fill_null(0) if column.null_count else counts
+    numbers = counts.to_numpy(zero_copy_only=False)
     if divisor != 1:
         numbers = np.floor_divide(numbers, divisor)
     elif factor != 1:
@@ -168,11 +173,23 @@ def to_us(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArra
     return numbers, column.is_valid().to_numpy(zero_copy_only=False)
 
 
-def _timestamps(column: pa.ChunkedArray, where: str | None, name: str) -> pa.ChunkedArray:
+def _normal(column: pa.ChunkedArray, where: str | None, field: pa.Field) -> pa.ChunkedArray:
+    """A column in the type of a field, its timestamps in microseconds at any depth."""
+
+    def change(leaf: pa.Array) -> pa.Array:
+        if pa.types.is_dictionary(leaf.type):
+            leaf = leaf.cast(leaf.type.value_type)
+        return _timestamps(leaf, where, field.name) if pa.types.is_timestamp(leaf.type) else leaf
+
+    if pa.types.is_nested(field.type) or pa.types.is_timestamp(field.type):
+        chunks = [each_leaf(chunk, change) for chunk in column.chunks]
+        column = pa.chunked_array(chunks, None if chunks else field.type)
+    return column.cast(field.type)
+
+
+def _timestamps(column: pa.Array, where: str | None, name: str) -> pa.Array:
     """Timestamps of any unit as TIME; with `where` those are refused that it cannot hold."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_null(column.type) or _unit(column.type) == (1, 1):
+    if _unit(column.type) == (1, 1):
         return column.cast(TIME)
     numbers, valid = to_us(column)
     if where is not None and len(numbers):
@@ -187,7 +204,7 @@ def _timestamps(column: pa.ChunkedArray, where: str | None, name: str) -> pa.Chu
                 "A query that does not read the column needs it for late and rejected rows only.",
             )
     mask = None if valid.all() else ~valid
-    return pa.chunked_array([pa.array(numbers, pa.int64(), mask=mask).view(TIME)])
+    return pa.array(numbers, pa.int64(), mask=mask).view(TIME)
 
 
 def _unit(type_: pa.DataType) -> tuple[int, int]:

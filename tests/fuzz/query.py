@@ -105,7 +105,8 @@ def draw_script(chance: Chance, streams: Sequence[Stream]) -> Script:
         if level:
             assert script.output is not None
             relations.append(script.add(script.output))
-        script.output = draw_query(chance, relations)
+        joined = any(" JOIN " in create for create in script.creates)
+        script.output = draw_query(chance, relations, joins=not joined)
     return script
 
 
@@ -119,9 +120,10 @@ def has_join(script: Script) -> bool:
     return " JOIN " in used
 
 
-def draw_query(chance: Chance, relations: Sequence[Relation]) -> Query:
-    """One operator over relations, the newest one among them."""
-    kinds = [_stateless, _union, _time_window, _time_window, _tuple_window, _join, _join]
+def draw_query(chance: Chance, relations: Sequence[Relation], joins: bool) -> Query:
+    """One operator over relations, the newest one among them; pairs of pairs would be too many."""
+    kinds = [_stateless, _union, _time_window, _time_window, _tuple_window]
+    kinds += [_join, _join] if joins else []
     return _one(chance, kinds)(chance, relations)
 
 

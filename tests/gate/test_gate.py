@@ -214,7 +214,7 @@ def test_wrong_rows_are_refused_whole_and_decide_nothing():
         gate.append("a", [{"ts": "yesterday"}])
     with pytest.raises(SourceError, match="gate: the time column must be there"):
         Gate(time="t", schema=SCHEMA)
-    with pytest.raises(OptionError, match="disorder: must not be negative"):
+    with pytest.raises(OptionError, match="disorder: must be from 0 to 10,000 years; got -1"):
         Gate(time="ts", disorder=timedelta(seconds=-1))
     gate.append("a", rows([(1, 1)]))
     gate.end("a")

@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.query.catalog import CALLS, RIDES, sql
-from tidegate.errors import TaskError
+from tests.query.catalog import CALLS, RIDES, sql, stream
+from tidegate.errors import QueryError, TaskError
 from tidegate.expression.tree import Call, Column, Expr, describe
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
+from tidegate.query.aggregate import mean
 from tidegate.query.expression import Expression, call, col
 from tidegate.query.node import Filter, Input, Node, project
 from tidegate.query.output import Output
@@ -100,6 +101,18 @@ def test_in_python_too() -> None:
     assert run(project(Filter(rides, either.node), fares)) == FARES.tolist()
 
 
+def test_what_is_nested_in_python_has_the_same_bound() -> None:
+    def deep(levels: int) -> Expression:
+        return reduce(lambda inner, _: call("abs", inner), range(levels), col("fare"))
+
+    rides = stream(Input(RIDES))
+    fares = rides.select(x=deep(450)).where(~(col("x") < 0.5)).node
+    assert run(fares) == [0.7, 3.0]
+    for use in (rides.select, rides.where, mean):
+        with pytest.raises(QueryError, match="expression: expressions and queries may be nested"):
+            use(deep(600) > 1 if use == rides.where else deep(600))
+
+
 def test_a_part_of_a_long_expression_can_be_used_again() -> None:
     part = col("fare") + col("fare")
     more = part + 1.0
@@ -149,3 +162,6 @@ def test_deep_trees_are_compared_described_and_told_apart() -> None:
     assert hash(chain("b")) == hash(chain("b"))
     assert pickle.loads(pickle.dumps(chain("b"))) == chain("b")
     assert len(describe(chain("b"))) < 1_100
+    assert len({chain(f"c{n}") for n in range(20)}) == len(
+        {hash(chain(f"c{n}")) for n in range(20)}
+    )

@@ -297,6 +297,16 @@ def test_explain_says_where_it_runs(session: tg.Session) -> None:
     assert "one task per instance" in said
 
 
+def test_a_tuple_may_be_in_so_many_windows_as_asked_for(session: tg.Session) -> None:
+    counted = given(session, (1, "a", 1)).window(1, slide="1 ms").agg(n=count())
+    assert len(ran(counted, max_windows_per_tuple=1000)) == 1000
+    for refused in (counted.explain, lambda **options: ran(counted, **options)):
+        with pytest.raises(QueryError, match="must be in at most 999 windows; got 1,000"):
+            refused(max_windows_per_tuple=999)
+    with pytest.raises(OptionError, match="--max-windows-per-tuple: must be at least 1; got 0"):
+        counted.explain(max_windows_per_tuple=0)
+
+
 def test_a_checkpoint_on_any_file_system(session: tg.Session) -> None:
     counted = given(session).window("10 seconds").agg(n=count())
     place = (_MockFileSystem(), "a/checkpoint")

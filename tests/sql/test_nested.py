@@ -211,3 +211,18 @@ def test_what_comes_later_is_told_inside_a_statement_too() -> None:
     assert str(caught.value) == (
         "INSERT INTO b, WITH LATENCY 2 seconds: is not available yet. Leave the clause out."
     )
+
+
+def test_a_query_of_with_is_bound_once_however_often_it_is_read() -> None:
+    sides = "SELECT fare FROM {0} WHERE fare < 5 UNION ALL SELECT fare FROM {0} WHERE fare >= 5"
+    named = ", ".join(
+        f"v{n} AS ({sides.format('rides' if n == 0 else f'v{n - 1}')})" for n in range(30)
+    )
+    assert sql(f"WITH {named} SELECT fare FROM v29").names == ("ts", "fare")  # 2**30 paths
+
+
+def test_a_query_of_with_sees_those_before_it_only() -> None:
+    with pytest.raises(QueryError, match="no stream has this name; got b"):
+        sql("WITH a AS (SELECT fare FROM b), b AS (SELECT fare FROM rides) SELECT fare FROM a")
+    node = sql("WITH rides AS (SELECT fare + 1 AS fare FROM rides) SELECT fare FROM rides")
+    assert node.names == ("ts", "fare")

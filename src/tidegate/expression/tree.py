@@ -42,16 +42,18 @@ class Call:
     type: pa.DataType
     total: bool = field(init=False)
     """Whether no row can make it fail."""
+    mark: int = field(init=False)
+    """A number of the whole tree, made of those of its arguments: equal trees have the same."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", _is_total(self.op, self.args, self.type))
+        object.__setattr__(self, "mark", hash((self.op, *map(_mark, self.args))))
 
     def __eq__(self, other: object) -> bool:
         return _same(self, other) if isinstance(other, Call) else NotImplemented
 
     def __hash__(self) -> int:
-        near = (a.op if isinstance(a, Call) else a for a in self.args)
-        return hash((self.op, self.type, *near))
+        return self.mark
 
     def __repr__(self) -> str:
         return f"Call({describe(self)})"
@@ -168,8 +170,19 @@ def _is_total(op: str, args: Sequence[Expr], type_: pa.DataType) -> bool:
     return op == "cast" and _is_widening(args[0].type, type_)
 
 
+def _mark(expr: Expr) -> int:
+    if isinstance(expr, Call):
+        return expr.mark
+    try:
+        return hash(expr)
+    except TypeError:  # a constant of a nested type
+        return hash(type(expr))
+
+
 def _same(one: Call, other: Call) -> bool:
     """Whether two trees are equal; a pair of parts that both share is compared once."""
+    if one.mark != other.mark:
+        return False
     seen: set[tuple[int, int]] = set()
     stack: list[tuple[Expr, Expr]] = [(one, other)]
     while stack:

@@ -26,7 +26,7 @@ from tidegate.gate.admission import Appended, admit
 from tidegate.gate.frontier import Feed, check_promise, frontier
 from tidegate.gate.ready import ReadySequence
 from tidegate.gate.waiting import WaitingSource
-from tidegate.microsecond import MICROSECOND, time_us
+from tidegate.microsecond import LONGEST_US, MICROSECOND, time_us
 from tidegate.schema import check_time, fit_rows, normal_schema
 
 
@@ -301,6 +301,6 @@ def _names(names: str | Sequence[str]) -> list[str]:
 
 def _duration_us(duration: timedelta | int) -> int:
     duration_us = duration // MICROSECOND if isinstance(duration, timedelta) else duration
-    if duration_us < 0:
-        raise OptionError("disorder", "must not be negative", str(duration))
+    if not 0 <= duration_us <= LONGEST_US:
+        raise OptionError("disorder", "must be from 0 to 10,000 years", str(duration))
     return duration_us

@@ -18,6 +18,8 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.microsecond import MICROSECOND
+from tidegate.nesting import nested
+from tidegate.query.depth import require_shallow
 
 _SUMS = (exp.Add, exp.Sub)
 _LEFT_FIRST: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
@@ -62,6 +64,7 @@ class Expression:
             node = _binary(link.kind, node, link.right.copy())
         return node
 
+    @nested
     def __repr__(self) -> str:
         return f"Expression({self.node.sql('spark')})"
 
@@ -261,7 +264,9 @@ def to_node(value: object) -> exp.Expression:
     """The tree of what a user gave as an expression: a string is a column, a scalar a constant."""
     if isinstance(value, str):
         return col(value).node
-    return Expression(_constant(value)).node
+    node = Expression(_constant(value)).node
+    require_shallow(node, "expression")
+    return node
 
 
 def _constant(value: object) -> exp.Expr:

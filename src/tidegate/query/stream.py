@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError
+from tidegate.nesting import nested
 from tidegate.operate.process.definition import FilterFunction
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.expression import Expression, lit, to_node
@@ -60,6 +61,7 @@ class Stream:
     launch: Launch
     describe: Describe
 
+    @nested
     def where(self, *conditions: Expression) -> Stream:
         """Keep the tuples for which all conditions are true; after a window, the rows."""
         node = self.node
@@ -69,12 +71,14 @@ class Stream:
 
     filter = where
 
+    @nested
     def having(self, *conditions: Expression) -> Stream:
         """Keep the rows of windows for which all conditions are true."""
         if not self.node.windowed:
             raise QueryError("having", "needs an aggregate", None, "Use where() on a stream.")
         return self.where(*conditions)
 
+    @nested
     def select(self, *columns: Column, **named: Column) -> Stream:
         """Choose and compute columns; the event time or the window stays by itself."""
         return self._with(project(self.node, _named(self.node.names, columns, named)))
@@ -87,6 +91,7 @@ class Stream:
             inputs.extend(node.inputs if isinstance(node, Union) else (unqualified(node),))
         return self._with(Union(tuple(inputs)))
 
+    @nested
     def split(self, *conditions: Expression) -> tuple[Stream, ...]:
         """One stream per condition, each tuple in the first that is true; the last is the rest."""
         parts = tuple(to_node(c) for c in conditions)
@@ -106,6 +111,7 @@ class Stream:
         """
         return Windowed(self, read_window(range, slide, rows), ())
 
+    @nested
     def top(self, n: int, by: Column | None = None, descending: bool = True) -> Stream:
         """The first n rows of every window by a column, the greatest first; ties by key."""
         if isinstance(n, bool) or not isinstance(n, int):
@@ -113,11 +119,13 @@ class Stream:
         order = () if by is None else (Order(to_node(by), descending),)
         return self._with(Top(self.node, order, n))
 
+    @nested
     def order_by(self, *by: Column, descending: bool = False) -> Stream:
         """The rows of every window in the order of these columns; ties by key."""
         keys = tuple(Order(to_node(c), descending) for c in by)
         return self._with(Top(self.node, keys, None))
 
+    @nested
     def join(
         self,
         other: Stream,
@@ -201,6 +209,7 @@ class Windowed:
         keys = _named(names, columns, named)
         return Windowed(self.stream, self.over, (*self.keys, *keys))
 
+    @nested
     def agg(self, **aggregates: AggregateCall) -> Stream:
         """The aggregates of every window and group, by name."""
         for name, call in aggregates.items():

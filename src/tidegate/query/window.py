@@ -48,7 +48,9 @@ def scaled_us(amount: Decimal, unit: int, where: str) -> int:
     """An amount of a unit as whole microseconds; a fraction of a microsecond is refused."""
     us = amount * unit
     if us.is_finite() and abs(us) > LONGEST_US:
-        raise _too_long(f"{amount:.6g} times {duration_text(unit)}", where)
+        readable = abs(us) < 2**80
+        got = duration_text(int(us)) if readable else f"{amount:.6g} times {duration_text(unit)}"
+        raise _too_long(got, where)
     if not us.is_finite() or us != us.to_integral_value():
         raise QueryError(where, "a duration must be a whole number of microseconds", f"{us}")
     return int(us)

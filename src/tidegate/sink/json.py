@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.era import texts
+from tidegate.leaf import each_leaf
 
 _NEEDS_CARE = r'[\x00-\x1f"\\]'
 
@@ -53,7 +54,7 @@ def encoded(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(type_):
         return pc.if_else(pc.is_finite(column), column, None).cast(pa.string())
     if pa.types.is_timestamp(type_):
-        return _quoted(texts(lambda times: pc.strftime(times, "%Y-%m-%dT%H:%M:%SZ"), column))
+        return _quoted(_written(column))
     if pa.types.is_date(type_):
         return _quoted(texts(lambda dates: dates.cast(pa.string()), column))
     if pa.types.is_string(type_):
@@ -68,8 +69,17 @@ def _quoted(column: pa.Array) -> pa.Array:
 
 
 def _one_by_one(column: pa.Array) -> pa.Array:
+    if pa.types.is_nested(column.type):
+        column = each_leaf(column, _written)
     cells = [None if v is None else _text(v) for v in column.to_pylist(maps_as_pydicts="lossy")]
     return pa.array(cells, pa.string())
+
+
+def _written(column: pa.Array) -> pa.Array:
+    """Timestamps of any year as texts, everything else as it is."""
+    if not pa.types.is_timestamp(column.type):
+        return column
+    return texts(lambda times: pc.strftime(times, "%Y-%m-%dT%H:%M:%SZ"), column)
 
 
 def _text(value: Any) -> str:

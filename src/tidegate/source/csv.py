@@ -65,7 +65,7 @@ class CsvFormat:
             type_ = table.schema.field(name).type
             if pa.types.is_timestamp(type_):
                 type_ = TIME
-            elif type_ == pa.float64() and self._is_whole(sample, name):
+            elif type_ == pa.float64() and self._is_whole(sample, name, table.column(name)):
                 type_ = pa.int64()
             elif type_ not in _INFERRED:
                 type_ = pa.string()
@@ -78,9 +78,9 @@ class CsvFormat:
             fields.append((name, type_))
         return pa.schema(fields)
 
-    def _is_whole(self, sample: bytes, name: str) -> bool:
+    def _is_whole(self, sample: bytes, name: str, floats: pa.ChunkedArray) -> bool:
         """Whether numbers that Arrow takes for floats are integers but for a plus sign."""
-        if b"+" not in sample:
+        if b"+" not in sample or not pc.all(pc.equal(floats, pc.floor(floats))).as_py():
             return False
         cells = self._read(sample, pa.schema([(name, pa.string())])).column(0).combine_chunks()
         return bool(convert(cells, pa.int64()).null_count == cells.null_count)

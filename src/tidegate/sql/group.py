@@ -131,8 +131,12 @@ class Grouping:
         call = read_aggregate(node)
         call = call.over([canonical(a, self.names, aggregate_name(node)) for a in call.arguments])
         if call not in self._call_names:
-            self._call_names[call] = self._free(self._item_names.get(node), spark_name(node))
-            self.calls.append((self._call_names[call], call))
+            name = self._item_names.get(node)
+            if name is None or name.lower() in self._taken:
+                name = self._free(name, spark_name(node))
+            self._taken.add(name.lower())
+            self._call_names[call] = name
+            self.calls.append((name, call))
         return self._call_names[call]
 
     def _of_window(self, node: exp.Column) -> bool:

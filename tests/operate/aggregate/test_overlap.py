@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.operate.aggregate.stream import (
 from tests.operate.aggregate.test_pane import check, place
 from tests.oracle.aggregate import windows
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.operate.aggregate import closing
+from tidegate.operate.aggregate import closing, overlap
 from tidegate.operate.aggregate.overlap import MANY
 from tidegate.operate.aggregate.pane import (
     AggregateSpec,
@@ -49,8 +50,8 @@ HOUR = 3600 * SECOND
 def overlapping(draw: st.DrawFn) -> AggregateSpec:
     """Slides from one pane to several, in ranges that are multiples of them and that are not."""
     spec = draw(specs())
-    slide = draw(st.integers(1, 4))
-    length = draw(st.integers((MANY - 1) * slide + 1, 24 * slide))
+    slide = draw(st.integers(1, 3))
+    length = draw(st.integers((MANY - 1) * slide + 1, 27 * slide))
     return AggregateSpec(length, slide, spec.keys, draw(functions()))
 
 
@@ -73,7 +74,7 @@ def test_windows_that_overlap_little_may_share_too(data: st.DataObject) -> None:
     spec = data.draw(specs())
     rows = data.draw(rows_for(spec))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(closing, "MANY", 1)
+        patch.setattr(overlap, "MANY", 1)
         (shared,) = run(spec, rows, Course([], 0, [0], []))
     check(spec, lines(shared), windows(spec, rows, users=USERS))
 
@@ -87,6 +88,17 @@ def test_steps_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     stepped = close(spec, panes, MIN_US, MAX_US)
     assert stepped["window_end"].num_chunks > 10
     assert stepped.combine_chunks().equals(whole.combine_chunks())
+
+
+def test_functions_that_merge_stand_beside_those_that_slide() -> None:
+    """Where windows overlap some, but not so much that a tree is worthwhile."""
+    spec, made = hourly(60, 3, ("sum", "quantile", "distinct", "approx_count_distinct", "var"))
+    spec = replace(spec, range_us=7 * SECOND)
+    panes = fold(spec, made, by_hash(4))
+    twin = windows(spec, made.to_pylist())
+    ends = [end for _, end, *_ in twin]
+    check(spec, lines(close(spec, panes, MIN_US, MAX_US)), twin)
+    check(spec, lines(close(spec, panes, MIN_US, ends[40])), [r for r in twin if r[1] <= ends[40]])
 
 
 def hourly(

@@ -124,7 +124,7 @@ SPEC = AggregateSpec(
 tuples = st.tuples(st.integers(-20, 40), st.sampled_from(["a", "b", None]), st.integers(0, 5))
 
 
-@pytest.mark.parametrize("spec", [SPEC, replace(SPEC, range_us=20, slide_us=1)])
+@pytest.mark.parametrize("spec", [SPEC, replace(SPEC, range_us=24, slide_us=1)])
 @given(st.lists(tuples, max_size=30), st.integers(1, 5), st.integers(-10, 50), st.data())
 def test_windows_in_part_are_finished_to_the_whole(
     spec: AggregateSpec,

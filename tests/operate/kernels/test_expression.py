@@ -195,3 +195,24 @@ def test_a_struct_field_of_a_null_struct_is_null() -> None:
 
 def test_the_safe_operations_exist() -> None:
     assert set(OPS) | set(LAZY) >= SAFE | SAFE_ON_FLOATS
+
+
+@pytest.mark.parametrize(
+    ("type_", "left", "right", "wanted"),
+    [
+        (pa.int32(), 2, 2**31 - 1, 2),
+        (pa.int32(), -2, 2**31 - 1, 2**31 - 3),
+        (pa.int32(), -(2**31), 2**31 - 1, 2**31 - 2),
+        (pa.int32(), -7, -(2**31), 2**31 - 7),  # the sum wraps around, as in Java
+        (pa.int64(), 2, 2**63 - 1, 2),
+        (pa.int64(), -2, 2**63 - 1, 2**63 - 3),
+        (pa.int8(), 100, 127, 100),
+        (pa.int8(), -7, -128, -7),  # Java adds bytes in 32 bits
+        (pa.int32(), -5, -3, -2),
+    ],
+)
+def test_pmod_is_that_of_spark_at_the_ends_of_its_type(
+    type_: pa.DataType, left: int, right: int, wanted: int
+) -> None:
+    pair = pa.array([left], type_), pa.array([right], type_)
+    assert OPS["positive_remainder"](type_, *pair).to_pylist() == [wanted]

@@ -11,7 +11,7 @@ import sqlglot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.errors import TaskError
+from tidegate.errors import QueryError, TaskError
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.query.typing import bind
 from tidegate.schema import TIME
@@ -152,6 +152,13 @@ SECONDS = {
 @pytest.mark.parametrize("text", SECONDS)
 def test_seconds_of_any_kind(text: str) -> None:
     assert value(text) == SECONDS[text]
+
+
+@pytest.mark.parametrize("span", ["9999999999 YEARS", "178956971 YEARS", f"{2**63} MICROSECONDS"])
+def test_an_interval_that_no_column_holds_is_refused(span: str) -> None:
+    wanted = "an interval must fit 64 bits of microseconds, or 32 bits of months"
+    with pytest.raises(QueryError, match=wanted):
+        value(f"t + INTERVAL {span}")
 
 
 def test_months_beyond_the_last_date_fail() -> None:

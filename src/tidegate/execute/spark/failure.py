@@ -67,8 +67,8 @@ def first_line(error: BaseException) -> str:
 
 
 def _raised(text: str) -> str:
-    """The exception that a traceback of a Python worker ends with."""
-    after = text.split(_PYTHON, 1)[1].splitlines()[1:]
+    """The exception that a traceback of a Python worker ends with; the last of nested ones."""
+    after = text.rsplit(_PYTHON, 1)[1].splitlines()[1:]
     return next((line for line in after if line.strip() and not line[0].isspace()), "an exception")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.overlap import MANY, Overlap, words_of
+from tidegate.operate.aggregate.overlap import Overlap, overlaps, words_of
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank_integers
 from tidegate.operate.kernels.order import Ints
@@ -76,10 +76,10 @@ def closed(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
 
     The columns are the results of the functions, or their states with `partly`.
     """
-    if cover.windows < MANY:
-        yield from _apart(panes, partly)
-    else:
+    if overlaps(cover.windows, () if partly else panes.functions):
         yield from _overlapping(panes, cover, partly)
+    else:
+        yield from _apart(panes, partly)
 
 
 def _apart(panes: Panes, partly: bool) -> Iterator[Closed]:
@@ -108,7 +108,12 @@ def _overlapping(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
     panes = panes.by_key_and_pane()
     codes = panes.by_key.codes
     overlap = Overlap(
-        panes.functions, panes.states, codes=codes, panes=panes.pane, length=cover.length
+        panes.functions,
+        panes.states,
+        codes=codes,
+        panes=panes.pane,
+        length=cover.length,
+        windows=cover.windows,
     )
     own_low = once(codes, panes.low, panes.high)
     own_high = -once(codes[::-1], -panes.high[::-1], -panes.low[::-1])[::-1]

@@ -1,7 +1,7 @@
-"""Windows that overlap much, between the states of panes and the columns of windows.
+"""Windows that overlap, between the states of panes and the columns of windows.
 
-Functions whose states can be merged cheaply go through a tree of merges (`kernels.tree`), those
-whose states grow with the values from window to window (`kernels.slide`).
+Functions that can go from window to window do (`SlidingFamily`). The others merge states: in a tree
+(`kernels.tree`) where windows overlap much, else pane after pane.
 """
 
 from __future__ import annotations
@@ -14,19 +14,33 @@ import pyarrow.compute as pc
 
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.family import SlidingFamily, States
+from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, inverse
 from tidegate.operate.kernels.tree import Ranges, Shape, Tree
+from tidegate.operate.kernels.window import expand
 
-MANY = 16
-"""In how many windows a pane must be for them to share more than panes. It is asked of the window,
-not of what a batch closes: a function then gets the same merges for any cut."""
+MANY = 24
+"""In how many windows a pane must be for a tree of merges to be worthwhile."""
+
+SOME = 4
+"""In how many it must be for sliding to be, in a query that has a function which can."""
 
 _STEP_WORDS = 4_000_000
 """How many words of eight bytes the states may take that are merged for windows in one step."""
 
 
+def overlaps(windows: int, functions: Sequence[Function]) -> bool:
+    """Whether windows share more than panes, where a pane is in so many of them.
+
+    It is asked of the query, not of what a batch closes: then a function gets the same merges for
+    any cut.
+    """
+    slides = any(isinstance(function.family, SlidingFamily) for function in functions)
+    return windows >= (SOME if slides else MANY)
+
+
 class Overlap:
-    """The panes of all keys, for windows of `length` panes.
+    """The panes of all keys, for windows of `length` panes, of which a pane is in `windows`.
 
     `codes` are the numbers of the keys, ascending, and `panes` ascend within each key, none twice.
     `states` has the columns of each function, a row for each pane. Takes memory in proportion to
@@ -41,10 +55,13 @@ class Overlap:
         codes: Ints,
         panes: Ints,
         length: int,
+        windows: int,
     ) -> None:
         self._families = [function.family for function in functions]
         self._states = states
-        self._shape = Shape(codes, panes, length)
+        self._rows = len(panes)
+        self._length = length
+        self._shape = Shape(codes, panes, length) if windows >= MANY else None
         self._trees: dict[int, Tree] = {}
 
     def results(self, ranges: Ranges) -> list[pa.ChunkedArray]:
@@ -67,14 +84,28 @@ class Overlap:
         return pa.chunked_array(made, family.result)
 
     def _steps(self, number: int, ranges: Ranges) -> Iterator[States]:
+        """The states of windows by one function, a bounded number at a time."""
+        family, states = self._families[number], self._states[number]
+        if self._shape is None:
+            words = self._length * int(words_of(states, self._rows).max())
+            for part in _parts(ranges, words):
+                window, place = expand(part.first, part.last)
+                taken = [column.take(pa.array(place)) for column in states]
+                yield family.merge(Groups(window, len(part)), taken)
+            return
         if number not in self._trees:
-            family, states = self._families[number], self._states[number]
             self._trees[number] = Tree(self._shape, family, states)
         tree = self._trees[number]
-        words = 3 * int(words_of(tree.blocks, len(self._shape.blocks)).max(initial=1))
-        step = max(_STEP_WORDS // words, 1)
-        for start in range(0, len(ranges), step):
-            yield tree.windows(ranges.take(slice(start, start + step)))
+        words = 3 * int(words_of(tree.blocks, len(self._shape.blocks)).max())
+        for part in _parts(ranges, words):
+            yield tree.windows(part)
+
+
+def _parts(ranges: Ranges, words: int) -> Iterator[Ranges]:
+    """The windows in steps, each of which needs so many words."""
+    step = max(_STEP_WORDS // max(words, 1), 1)
+    for start in range(0, len(ranges), step):
+        yield ranges.take(slice(start, start + step))
 
 
 def _slid(family: SlidingFamily, states: States, ranges: Ranges) -> pa.Array:

@@ -10,24 +10,23 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidegate.batch import ORDER, TS
-from tidegate.collect.pair import PairOrder, pair_rows, sorted_pairs
+from tidegate.batch import ORDER
+from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.operate.join.match import (
     BUCKET,
     RANK,
     Held,
-    Pairs,
     arranged,
     match,
     places,
     total_order,
 )
 from tidegate.operate.join.opened import Opened
+from tidegate.operate.join.output import output_rows
 from tidegate.operate.join.search import News
-from tidegate.operate.join.spec import LEFT, Extent, JoinSpec
+from tidegate.operate.join.spec import Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
 from tidegate.operate.join.state import SIDES, SideKeeper
 from tidegate.operate.kernels.expression import evaluate
@@ -41,12 +40,10 @@ from tidegate.operate.operator import (
     Share,
     plain_names,
 )
-from tidegate.operate.port import Port
 from tidegate.route.hash import Hash
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner, Router
 from tidegate.route.round_robin import RoundRobin
-from tidegate.schema import TIME
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, version_of, write_segment
 
@@ -139,7 +136,7 @@ class StreamJoin(Operator):
         wanted = {name for port in work.ports for name in port.columns}
         found, compared = match(self.spec, (news[0], news[1]), (stored[0], stored[1]), wanted)
         work.spans.mark("instance match")
-        rows = tuple(_output(port, self.spec, found) for port in work.ports)
+        rows = tuple(output_rows(port, self.spec, found) for port in work.ports)
         work.spans.mark("instance output")
         segments = {SIDES[side]: self._kept(work, side, news[side], own[side]) for side in range(2)}
         work.spans.mark("instance write")
@@ -295,29 +292,6 @@ def _fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
 def _schema(spec: JoinSpec, side: int) -> pa.Schema:
     order = [(c, pa.int64()) for c in ORDER]
     return pa.schema([*order, (BUCKET, pa.int32()), *spec.side(side).columns])
-
-
-def _output(port: Port, spec: JoinSpec, found: Sequence[Pairs]) -> pa.Table:
-    """The output rows of matching pairs, in order, with what a merge needs."""
-    parts, later = [], []
-    for pairs in found:
-        last = pairs.left if pairs.later == LEFT else pairs.right
-        past = pairs.right if pairs.later == LEFT else pairs.left
-        sides = (pairs.left, spec.left), (pairs.right, spec.right)
-        rows = {n: t.column(n) for t, s in sides for n, _ in s.columns if n in t.column_names}
-        table = pa.table({TS: last.column(TS).cast(TIME), **rows})
-        place = pairs.place
-        for predicate in port.where:
-            mask = pc.fill_null(evaluate(predicate, table), False)
-            table, last, past = (t.filter(mask) for t in (table, last, past))
-            place = place[mask.to_numpy(zero_copy_only=False)]
-        named = {TS: table.column(TS)} | port.selected(table)
-        parts.append(pair_rows(named, last, past))
-        later.append(place)
-    if not parts:
-        nothing = pa.table({c: pa.array([], pa.int64()) for c in ORDER})
-        return pair_rows({f.name: pa.array([], f.type) for f in port.schema}, nothing, nothing)
-    return sorted_pairs(pa.concat_tables(parts), np.concatenate(later))
 
 
 def _extent(extent: Extent) -> str:

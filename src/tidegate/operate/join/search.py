@@ -133,6 +133,12 @@ class Ask:
         return rows if self.order is None else self._inverse[rows]
 
     @cached_property
+    def unknown(self) -> Ints:
+        """The probes that find nothing: a bound is NULL, which is NaN here."""
+        assert self.index is not None
+        return np.flatnonzero(np.isnan(self.index[0]) | np.isnan(self.index[1]))
+
+    @cached_property
     def _inverse(self) -> Ints:
         assert self.order is not None
         return inverse(self.order)
@@ -148,13 +154,16 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
     else:
         key = run.searched.key
         assert key is not None
-        nothing = np.isnan(ask.index[0]) | np.isnan(ask.index[1])
         first = np.searchsorted(key, ask.index[0])
         last = np.maximum(first, np.searchsorted(key, ask.index[1], "right"))
-        last[nothing] = first[nothing]
+        if len(ask.unknown):
+            last[ask.unknown] = first[ask.unknown]
         if ask.one_key:
             first, last = _within(run, ask, first, last)
-    work.made += int((last - first).sum())
+    made = int((last - first).sum())
+    if not made:
+        return
+    work.made += made
     values = run.searched.values
     lows, highs = run.searched.narrowed(ask.bounds)
     for a, b, hits in _steps(first, last, bool(values)):

@@ -96,7 +96,9 @@ def _overlapping(
     pane, length = spec.pane_rows, spec.rows // spec.pane_rows
     groups, panes = runs.panes(pane)
     states = [_fold(function, rows, len(panes), pane) for function in functions]
-    overlap = Overlap(functions, states, codes=groups, panes=panes, length=length)
+    overlap = Overlap(
+        functions, states, codes=groups, panes=panes, length=length, windows=spec.windows
+    )
     first = runs.starts // pane
     results = overlap.results(Ranges(first, first + length - 1, panes[first]))
     return {f.name: column for f, column in zip(functions, results, strict=True)}

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tidegate.batch import ORDER
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.overlap import MANY
+from tidegate.operate.aggregate.overlap import overlaps
 from tidegate.operate.kernels.order import is_ordered
 from tidegate.schema import TIME, type_name
 
@@ -72,4 +72,9 @@ class TupleSpec:
     @property
     def overlaps(self) -> bool:
         """Whether a tuple is in so many windows that they share more than panes."""
-        return -(-self.rows // self.slide) >= MANY
+        return overlaps(self.windows, self.functions)
+
+    @property
+    def windows(self) -> int:
+        """In how many windows a tuple is, at most."""
+        return -(-self.rows // self.slide)
