@@ -16,10 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tests.crash.process import wait_for
 from tests.crash.scene import SCENES
 from tidegate.driver.options import RunOptions
 from tidegate.errors import TidegateError, UserError
+from tidegate.operate.kernels.exact_sum import (
+    add_sums,
+    covariances,
+    round_sums,
+    sum_products,
+    sum_values,
+)
+from tidegate.operate.kernels.group import Groups
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
@@ -99,6 +109,7 @@ def main(request: dict[str, Any]) -> int:
 
 def serve() -> None:
     """Answer requests until standard input ends."""
+    _load_loops()
     for line in sys.stdin:
         request = json.loads(line)
         pid = os.fork()
@@ -107,6 +118,15 @@ def serve() -> None:
         print(json.dumps({"pid": pid}), flush=True)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         print(json.dumps({"status": status}), flush=True)
+
+
+def _load_loops() -> None:
+    """Have machine code in memory before a process is forked; each would load it again."""
+    one = Groups(np.zeros(1, np.int64), 1)
+    x = sum_values(one, np.ones(1))
+    xx = sum_products(one, np.ones(1), np.ones(1))
+    round_sums(add_sums(one, x))
+    covariances(np.ones(1, np.int64), 1, x, x, xx)
 
 
 def _child(request: dict[str, Any]) -> int:
