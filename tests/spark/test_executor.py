@@ -14,7 +14,7 @@ import tidegate as tg
 from tests.driver.scene import SCHEMA, Row, csv, memory, rows_of
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
-from tidegate.errors import OptionError, RunError, SourceError, TaskError, TidegateError
+from tidegate.errors import OptionError, SourceError, TaskError, TidegateError
 from tidegate.execute.executor import Executor
 from tidegate.plan.physical import SPARK
 from tidegate.query.node import StreamDef
@@ -185,14 +185,15 @@ def test_a_fold_that_fails_after_spark_sql(spark: SparkSession) -> None:
         query.wait()
 
 
-def test_a_failure_of_spark_itself_is_an_error_of_the_run(
+def test_a_row_that_spark_has_no_value_for_is_an_error_of_the_expressions(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     sql = "SELECT soundex(k) AS x, v / (v - 7) AS y FROM s"
     place = Place(session=spark)
     error = failure(loop_on(place, sql, memory(*ROWS, end=True), tmp_path, MemorySink()))
-    assert type(error) is RunError
-    assert str(error).startswith("batch 0: its tasks must finish; got")
+    assert type(error) is TaskError
+    expressions = "SOUNDEX(`k`), `v` / (`v` - 7)"
+    assert str(error).startswith(f"one of the expressions {expressions}: Spark must find a value")
     assert "DIVIDE_BY_ZERO" in str(error)
 
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tidegate.execute.spark.failure import first_line, without_stacks
+from tidegate.execute.spark.failure import first_line, is_of_a_row, without_stacks
 
 
 def _record(path: str) -> logging.LogRecord:
@@ -49,3 +49,18 @@ def test_a_failed_python_worker_is_told_by_its_exception() -> None:
         + "java.lang.ArithmeticException: long overflow"
     )
     assert first_line(RuntimeError(jvm)) == "java.lang.ArithmeticException: long overflow"
+
+
+@pytest.mark.parametrize(
+    ("text", "of_a_row"),
+    [
+        ("SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", True),
+        ("[USER_RAISED_EXCEPTION] no route SQLSTATE: P0001", True),
+        ("java.lang.ArithmeticException: long overflow", True),
+        ("ExecutorLostFailure (executor 3 exited caused by one of the running tasks)", False),
+        ("java.io.IOException: No space left on device", False),
+        ("PythonException: Traceback (most recent call last):\n ArithmeticException", False),
+    ],
+)
+def test_expressions_are_blamed_for_what_fails_on_a_row(text: str, of_a_row: bool) -> None:
+    assert is_of_a_row(text) == of_a_row

@@ -21,6 +21,10 @@ LOST = (Py4JError, ConnectionError, EOFError)
 _GAVE_UP = re.compile(r".*Job aborted due to stage failure: .*?Lost task .*?executor .*?\): ")
 _CONTEXTS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _PYTHON = "Traceback (most recent call last)"
+_OF_A_ROW = re.compile(
+    r"SQLSTATE: (22|P0)|ArithmeticException|DateTimeException|NumberFormatException"
+)
+"""What Spark says when an expression has no value on a row; an executor that is lost is not such."""
 
 
 def tasks_failed(job: Job, error: BaseException) -> RunError:
@@ -29,8 +33,8 @@ def tasks_failed(job: Job, error: BaseException) -> RunError:
     Where Spark itself evaluates expressions, they are what fails on a row, and are named. Which
     value it was, Spark says or does not.
     """
-    expressions = _by_spark(job)
-    if expressions and _PYTHON not in str(error):
+    expressions = _by_spark(job) if is_of_a_row(str(error)) else []
+    if expressions:
         one = len(expressions) == 1
         return TaskError(
             f"{'expression' if one else 'one of the expressions'} {', '.join(expressions)}",
@@ -44,6 +48,11 @@ def tasks_failed(job: Job, error: BaseException) -> RunError:
         first_line(error),
         "Nothing of the batch was committed; run again to continue.",
     )
+
+
+def is_of_a_row(text: str) -> bool:
+    """Whether Spark failed to evaluate an expression itself."""
+    return _PYTHON not in text and _OF_A_ROW.search(text) is not None
 
 
 def spark_gone(job: Job, error: BaseException) -> RunError:
