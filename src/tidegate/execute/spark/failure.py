@@ -24,7 +24,7 @@ _PYTHON = "Traceback (most recent call last)"
 _OF_A_ROW = re.compile(
     r"SQLSTATE: (22|P0)|ArithmeticException|DateTimeException|NumberFormatException"
 )
-"""What Spark says when an expression has no value on a row; an executor that is lost is not such."""
+"""What Spark says when an expression has no value on a row; a lost executor is another matter."""
 
 
 def tasks_failed(job: Job, error: BaseException) -> RunError:
