@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo newcomer test test-inner test-fast test-long lint types layers rooms docs check \
-        format bench lock \
+        format bench cliffs lock \
         clean clean-venv
 
 BIN := .venv/bin
@@ -62,6 +62,9 @@ format: setup ## let ruff mend what it can
 
 bench: setup ## windows beside Spark's own (benchmarks/ has more)
 	$(BIN)/python benchmarks/window_aggregate.py
+
+cliffs: setup ## queries that must end in a bounded time, beside a reference (two minutes)
+	$(BIN)/python benchmarks/cliffs.py
 
 lock: ## write requirements.lock anew, with the newest versions allowed
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
