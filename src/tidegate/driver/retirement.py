@@ -25,15 +25,17 @@ class Retirement:
         self._pool = ThreadPoolExecutor(1, "tidegate-retire")
         self._pending: deque[Future[int]] = deque()
 
-    def retire(self, previous: Manifest, current: Manifest) -> None:
+    def retire(
+        self, previous: Manifest, current: Manifest, replaced: Manifest | None = None
+    ) -> None:
         """After `current` was published: delete what neither manifest needs, soon."""
         while len(self._pending) >= MOST_PENDING:
             self._pending.popleft().result()
         try:
-            self._pending.append(self._pool.submit(self._store.retire, previous, current))
+            self._pending.append(self._pool.submit(self._store.retire, previous, current, replaced))
         except RuntimeError:  # Python is ending, and pools take no more: this is the last batch
             self.wait()
-            self._store.retire(previous, current)
+            self._store.retire(previous, current, replaced)
 
     def check(self) -> None:
         """Raise the StateError of a deletion that has failed; does not wait."""
