@@ -9,8 +9,8 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tidegate import schedule
 from tidegate.batch import mapped
-from tidegate.clock import SystemClock
 from tidegate.execute.exchange import Shipment, receive, ship, store_rows
 from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import SPANS, Job, Outcome, Piece
@@ -24,7 +24,7 @@ from tidegate.spans import Spans, added
 def map_task(job: Job, number: int) -> Shipment:
     """Read one split and leave its parcels."""
     parcels = map_split(job, job.splits[number])
-    spans = Spans(SystemClock())
+    spans = Spans(schedule.current().clock)
     shipment = ship(job, f"split-{number}", parcels)
     spans.mark("map ship")
     return replace(shipment, spans_ms=spans.spans_ms)
@@ -55,7 +55,7 @@ def batch_task(drafts: Sequence[Draft], number: int) -> tuple[Outcomes, float]:
 
     Only the rows that go out are kept.
     """
-    clock = SystemClock()
+    clock = schedule.current().clock
     started = clock.now()
     jobs, outcomes = in_turn(drafts, run_here)
     kept = [[_kept(job, o) for o in found] for job, found in zip(jobs, outcomes, strict=True)]
@@ -72,7 +72,7 @@ def _kept(job: Job, outcome: Outcome) -> Outcome:
 
 
 def _stored(job: Job, outcome: Outcome) -> Outcome:
-    spans = Spans(SystemClock())
+    spans = Spans(schedule.current().clock)
     outcome = store_rows(job, outcome)
     spans.mark("instance ship")
     return outcome.with_spans(added([outcome.spans_ms, spans.spans_ms]))
