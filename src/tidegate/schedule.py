@@ -7,6 +7,9 @@ place, which lets one of them run at a time and draws from a seed who is next
 
 from __future__ import annotations
 
+import itertools
+import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -51,6 +54,9 @@ class Schedule(Protocol):
     def hold(self, lock: Lock) -> AbstractContextManager[Any]:
         """A lock, to be entered; for those that are held while files are read or written."""
 
+    def token(self) -> str:
+        """A text that no other thread is given, on this host or another."""
+
 
 class Threads:
     """The threads of the system."""
@@ -74,6 +80,12 @@ class Threads:
 
     def hold(self, lock: Lock) -> AbstractContextManager[Any]:
         return lock
+
+    def token(self) -> str:
+        return f"{os.getpid()}-{next(_serial)}-{secrets.token_hex(4)}"
+
+
+_serial = itertools.count()
 
 
 _installed: list[Schedule] = [Threads()]
