@@ -33,6 +33,9 @@ class Process:
     memory: list[Any] = field(default_factory=list)
     at_death: list[Callable[[], None]] = field(default_factory=list)
     """What the system does for a process that has died, however it did: locks are let go."""
+    steps: int = 0
+    at_step: Callable[[int, str], None] | None = None
+    """Called at each of its steps, with the number and the name, before what the step is for."""
 
 
 def exchange_memory(held: list[Any]) -> list[Any]:

@@ -99,8 +99,8 @@ class SimSchedule:
     """A `tidegate.schedule.Schedule` whose course follows from a seed.
 
     Processes are begun with `begin`, from outside; `run` lets all actors go on until a condition
-    holds or all have ended. What must happen at some step (a kill, a loss of power) is told to
-    `at_step`, which is called by the running actor with each step's number and name.
+    holds. What must happen at some step of a process (a kill, a loss of power) is told to its
+    `at_step`.
     """
 
     def __init__(self, seed: int | str) -> None:
@@ -108,7 +108,6 @@ class SimSchedule:
         self.time = SimClock(self)
         self.clock: Clock = self.time
         self.steps = 0
-        self.at_step: Callable[[int, str], None] = lambda number, name: None
         self._actors: list[Actor] = []
         self._running: Actor | None = None
         self._loaded: Process | None = None
@@ -175,10 +174,8 @@ class SimSchedule:
         actor = self._running
         if actor is None or threading.current_thread() is not actor.thread:
             return
-        self.check()
-        self.steps += 1
+        self._count(actor.process, name)
         self.time.time_s += STEP_S
-        self.at_step(self.steps, name)
         actor.ready, actor.waits_for, actor.until = None, name, None
         self._yield(actor)
 
@@ -188,11 +185,16 @@ class SimSchedule:
         if actor is None or threading.current_thread() is not actor.thread:
             self.run(ready)
             return
-        self.check()
-        self.steps += 1
-        self.at_step(self.steps, f"wait for {what}")
+        self._count(actor.process, "wait")
         actor.ready, actor.waits_for, actor.until = ready, what, until
         self._yield(actor)
+
+    def _count(self, process: Process, name: str) -> None:
+        self.check()
+        self.steps += 1
+        process.steps += 1
+        if process.at_step is not None:
+            process.at_step(process.steps, name)
 
     def check(self) -> None:
         """Raise Killed where the process of the running actor is dead."""

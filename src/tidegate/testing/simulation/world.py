@@ -51,6 +51,22 @@ class World:
         """End a process as with SIGKILL, and let its threads unwind, which changes nothing."""
         self.schedule.kill(process)
 
+    def pause(self, process: Process, steps: int | None = None) -> None:
+        """Let a process stand still, for so many steps of others, or until `resume`."""
+        process.paused = True
+        if steps is not None:
+            at = self.schedule.steps + steps
+
+            def waited() -> None:
+                self.schedule.wait_for(lambda: self.schedule.steps >= at, "a pause")
+                self.resume(process)
+
+            self.begin("pause", waited)
+
+    def resume(self, process: Process) -> None:
+        """Let a process go on that stands still."""
+        process.paused = False
+
     def power_loss(self) -> None:
         """End all processes, and lose what they had not forced to disk."""
         for actor in list(self.schedule._actors):
