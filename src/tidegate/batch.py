@@ -40,12 +40,6 @@ def from_bytes(data: bytes | pa.Buffer) -> pa.Table:
         return reader.read_all()
 
 
-def mapped(path: str) -> pa.Buffer:
-    """A file of this host as memory, shared with all that map it."""
-    with pa.memory_map(path) as file:
-        return file.read_buffer()
-
-
 def ints(table: pa.Table, column: str) -> npt.NDArray[np.int64]:
     """An integer column without NULL as an array."""
     values: npt.NDArray[np.int64] = table.column(column).to_numpy()

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Literal
 
+from tidegate import disk
+
 _serial = itertools.count()
 
 
@@ -36,15 +38,14 @@ def whole_file(
         with _created(aside, parents) as file:
             yield file
             if sync != "nothing":
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(aside, path)
+                disk.current().sync(file)
+        disk.current().replace(aside, path)
     except (Exception, KeyboardInterrupt):
         with suppress(OSError):  # the first error is the one to tell
-            os.unlink(aside)
+            disk.current().unlink(aside)
         raise
     if sync == "folder":
-        sync_folder(os.path.dirname(path) or ".")
+        disk.current().sync_folder(os.path.dirname(path) or ".")
 
 
 class FileWriter:
@@ -95,20 +96,11 @@ def is_temporary(name: str) -> bool:
     return base.startswith(".") and base.endswith(".tmp")
 
 
-def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Make the names in a folder outlive a loss of power."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _created(path: str, parents: bool) -> IO[bytes]:
     try:
-        return open(path, "xb")
+        return disk.current().create(path)
     except FileNotFoundError:
         if not parents:
             raise
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        return open(path, "xb")
+        disk.make_folders(os.path.dirname(path))
+        return disk.current().create(path)

@@ -1,4 +1,4 @@
-"""One process at a time has a checkpoint, and loses it when it ends, however it ends."""
+"""One run at a time has a checkpoint, and loses it when its process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from pyarrow.fs import _MockFileSystem
 
 from tidegate.errors import CheckpointError
-from tidegate.state.lock import Lock
+from tidegate.state.lock import LOCK, Lock
 from tidegate.state.store import Store
 
 HOLDER = """
@@ -73,13 +73,27 @@ def test_a_process_that_is_killed_lets_go(store: Store) -> None:
     lock.release()
 
 
-def test_runs_of_one_process_share_it(store: Store) -> None:
-    """The first that ends does not take it from the second."""
+def test_another_query_of_this_process_is_refused(store: Store) -> None:
+    """As when a cell of a notebook is run twice."""
     one, two = Lock(store), Lock(store)
     one.take()
+    with pytest.raises(CheckpointError) as caught:
+        two.take()
+    two.release()
+    assert caught.value.got == "one that another query of this process uses"
+    assert "query.stop()" in str(caught.value)
+    with pytest.raises(CheckpointError):
+        two.take()
+    one.release()
+    one.release()
     two.take()
-    one.release()
-    one.release()
+    two.release()
+
+
+def test_other_code_that_opens_and_closes_the_file_does_not_end_it(store: Store) -> None:
+    lock = Lock(store)
+    lock.take()
+    Path(store.files.full(LOCK)).read_bytes()
     with pytest.raises(subprocess.CalledProcessError):
         subprocess.run(
             [sys.executable, "-c", HOLDER, store.location],
@@ -88,7 +102,7 @@ def test_runs_of_one_process_share_it(store: Store) -> None:
             stdin=subprocess.DEVNULL,
             capture_output=True,
         )
-    two.release()
+    lock.release()
     hold(store).communicate()
 
 

@@ -7,15 +7,15 @@ Files live for one batch, are not forced to disk, and do not count for recovery.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import IO
 
 import pyarrow as pa
 
-from tidegate.batch import mapped, write_table
+from tidegate import disk
+from tidegate.batch import write_table
 from tidegate.errors import StateError
 from tidegate.execute.job import Job, Outcome, Parcel
 from tidegate.route.partitioner import EVERY_INSTANCE
@@ -59,7 +59,7 @@ def receive(shipments: Iterable[Shipment], instance: int) -> list[Parcel]:
         mine = [p for p in shipment.parcels if p[0] in (instance, EVERY_INSTANCE)]
         if not mine:
             continue
-        whole = mapped(shipment.path) if any(p[5] for p in mine) else pa.py_buffer(b"")
+        whole = disk.current().map(shipment.path) if any(p[5] for p in mine) else pa.py_buffer(b"")
         for owner, split, kind, label, offset, size in mine:
             parcels.append(Parcel(owner, split, kind, whole.slice(offset, size), label))
     return parcels
@@ -89,14 +89,14 @@ def leave(job: Job, name: str, data: bytes) -> str:
 
 def begin(job: Job) -> None:
     """Make the folder of a job, empty."""
-    shutil.rmtree(_folder(job), ignore_errors=True)
+    _remove(_folder(job))
     make(job)
 
 
 def make(job: Job) -> None:
     """Make the folder of a job, where it is not there."""
     try:
-        os.makedirs(_folder(job), exist_ok=True)
+        disk.make_folders(_folder(job))
     except OSError as error:
         raise _unwritten(_folder(job), error) from error
 
@@ -106,7 +106,7 @@ def clear(job: Job) -> None:
 
     What is mapped stays readable until it is let go.
     """
-    shutil.rmtree(os.path.dirname(_folder(job)), ignore_errors=True)
+    _remove(os.path.dirname(_folder(job)))
 
 
 @contextmanager
@@ -117,6 +117,11 @@ def _file(path: str) -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         raise _unwritten(path, error) from error
+
+
+def _remove(folder: str) -> None:
+    with suppress(OSError):  # a task that outlives its batch may write there still
+        disk.remove_tree(folder)
 
 
 def _unwritten(path: str, error: OSError) -> StateError:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from tidegate.batch import from_bytes, mapped
+from tidegate import disk
+from tidegate.batch import from_bytes
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
 from tidegate.plan.physical import Subquery
@@ -172,7 +173,7 @@ class Piece:
         if self.table is not None:
             return self.table
         assert self.path is not None
-        return from_bytes(mapped(self.path))
+        return from_bytes(disk.current().map(self.path))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidegate.batch import mapped
+from tidegate import disk
 from tidegate.clock import SystemClock
 from tidegate.execute.exchange import Shipment, receive, ship, store_rows
 from tidegate.execute.executor import Draft, Outcomes, in_turn
@@ -33,14 +33,14 @@ def map_task(job: Job, number: int) -> Shipment:
 def instance_task(work: tuple[str, list[Shipment]], number: int) -> Outcome:
     """Run one instance over the parcels left for it."""
     path, shipments = work
-    job: Job = pickle.loads(mapped(path))
+    job: Job = pickle.loads(disk.current().map(path))
     return _stored(job, run_instance(job, number, receive(shipments, number)))
 
 
 def merge_task(work: tuple[str, list[Outcome], list[int]], number: int) -> Outcome:
     """Write one part of a large output."""
     path, outcomes, cuts = work
-    return write_part(pickle.loads(mapped(path)), outcomes, cuts, number)
+    return write_part(pickle.loads(disk.current().map(path)), outcomes, cuts, number)
 
 
 def whole_task(job: Job, number: int) -> Outcome:

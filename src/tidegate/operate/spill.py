@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
+from typing import IO
 
 import pyarrow as pa
 
-from tidegate.batch import from_bytes, mapped
+from tidegate import disk
+from tidegate.batch import from_bytes
 from tidegate.errors import StateError
 from tidegate.state.files import reason
 from tidegate.state.store import Store
@@ -34,7 +36,7 @@ class Spill:
         self._held: list[pa.Table] = []
         self._bytes = 0
         self._path: str | None = None
-        self._file: pa.OSFile | None = None
+        self._file: IO[bytes] | None = None
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
 
     def add(self, rows: pa.Table) -> None:
@@ -54,7 +56,7 @@ class Spill:
         try:
             self._writer.close()
             self._file.close()
-            return from_bytes(mapped(self._path))
+            return from_bytes(disk.current().map(self._path))
         except OSError as error:
             raise self._failed(error) from error
         finally:
@@ -64,13 +66,13 @@ class Spill:
         """Remove the file, if there is one."""
         if self._path is not None:
             with suppress(OSError):  # the first error is the one to tell
-                os.unlink(self._path)
+                disk.current().unlink(self._path)
 
     def _write(self) -> None:
         try:
             if self._writer is None:
                 self._path = self._place()
-                self._file = pa.OSFile(self._path, "wb")
+                self._file = disk.current().create(self._path)
                 self._writer = pa.ipc.new_stream(self._file, self._held[0].schema)
             for rows in self._held:
                 self._writer.write_table(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import IO, Protocol
 import pyarrow as pa
 import pyarrow.parquet
 
+from tidegate import disk
 from tidegate.errors import OptionError, SinkError, near
 from tidegate.sink.csv import csv_text
 from tidegate.sink.json import write_json
@@ -53,11 +53,11 @@ def _check_target(path: Path) -> None:
     """Refuse a path that cannot become a file."""
     folder = path.absolute().parent
     trouble = None
-    if path.is_dir():
+    if disk.is_folder(path):
         trouble = "a folder"
-    elif not folder.is_dir():
+    elif not disk.is_folder(folder):
         trouble = f"no folder {folder}"
-    elif not os.access(folder, os.W_OK | os.X_OK):
+    elif not disk.current().writable(folder):
         trouble = f"no permission to write in {folder}"
     if trouble is not None:
         raise OptionError(

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from tidegate import disk
 from tidegate.batch import BatchId
 from tidegate.errors import OptionError, SinkError, near
 from tidegate.sink.address import Address
 from tidegate.sink.part import SIDES, WRITERS, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
-from tidegate.whole_file import sync_folder
 
 _STAGING = "_staging"
 
@@ -52,7 +51,7 @@ class FileSink:
 
     def open(self, opening: Opening) -> None:
         self._begun = None
-        if self.path.exists() and not self.path.is_dir():
+        if disk.is_file(self.path):
             raise OptionError(
                 str(self.path), "the output must be a folder", "a file", "Choose another --out."
             )
@@ -61,12 +60,12 @@ class FileSink:
         else:
             self._check_continued(_folder(opening.newest))
         whole = self.path.absolute()
-        nearest = next(p for p in (whole, *whole.parents) if p.exists())
-        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        nearest = next(p for p in (whole, *whole.parents) if disk.exists(p))
+        if not disk.is_folder(nearest) or not disk.current().writable(nearest):
             raise OptionError(
                 str(self.path),
                 "the output folder must be writable",
-                "no permission" if nearest.is_dir() else f"a file at {nearest}",
+                "no permission" if disk.is_folder(nearest) else f"a file at {nearest}",
                 "Choose another --out or change its permissions.",
             )
 
@@ -88,17 +87,17 @@ class FileSink:
         """
         aside, place = self.path / _STAGING / _folder(batch), self.path / _folder(batch)
         try:
-            if place.exists() and batch != self._begun:
+            if disk.exists(place) and batch != self._begun:
                 self._discard(self.path / _STAGING)
                 return
             self._check_staged(batch, receipts)
             self._discard_unnamed(aside, receipts)
             for side in SIDES:
-                if (aside / side).exists():
+                if disk.exists(aside / side):
                     self._move(aside / side, self.sides / side / _folder(batch))
             self._move(aside, place)
             self._begun = None
-            sync_folder(self.path)
+            disk.current().sync_folder(self.path)
             self._drop_empty_staging()
         except OSError as error:
             raise SinkError(
@@ -113,8 +112,8 @@ class FileSink:
 
     def _check_unused(self) -> None:
         """A new run begins in a folder without results, so that none of another are read as its."""
-        there = [*self.path.glob("batch=*")]
-        there += [found for side in SIDES for found in (self.sides / side).glob("batch=*")]
+        there = _found(self.path, "batch=")
+        there += [p for side in SIDES for p in _found(self.sides / side, "batch=")]
         if there:
             raise OptionError(
                 str(self.path),
@@ -125,7 +124,7 @@ class FileSink:
 
     def _check_continued(self, newest: str) -> None:
         """A run continues in the folder that has its results: the newest, and none beyond it."""
-        beyond = sorted(p.name for p in self.path.glob("batch=*") if p.name > newest)
+        beyond = [p.name for p in _found(self.path, "batch=") if p.name > newest]
         if beyond:
             raise OptionError(
                 str(self.path),
@@ -134,7 +133,7 @@ class FileSink:
                 "Continue with the --out of the earlier run, or move those batches away.",
             )
         places = (self.path / newest, self.path / _STAGING / newest)
-        other = [p for place in places for p in sorted(place.glob("part-*"))]
+        other = [p for place in places for p in _found(place, "part-")]
         if other and other[0].suffix != f".{self.format}":
             raise OptionError(
                 "--format",
@@ -142,7 +141,7 @@ class FileSink:
                 self.format,
                 f"Use --format {other[0].suffix[1:]}, or another --out and --checkpoint.",
             )
-        if not any(place.exists() for place in places):
+        if not any(disk.exists(place) for place in places):
             raise OptionError(
                 str(self.path),
                 f"must have the results of this checkpoint, up to {newest}",
@@ -156,8 +155,8 @@ class FileSink:
         for receipt in receipts:
             side, _, name = receipt.name.rpartition("/")
             aside = self.path / _STAGING / _folder(batch) / receipt.name
-            if not aside.exists() and not (
-                side in SIDES and (self.sides / side / _folder(batch) / name).exists()
+            if not disk.exists(aside) and not (
+                side in SIDES and disk.exists(self.sides / side / _folder(batch) / name)
             ):
                 raise SinkError(
                     str(aside),
@@ -170,25 +169,25 @@ class FileSink:
     def _discard_unnamed(self, aside: Path, receipts: Sequence[Receipt]) -> None:
         """Remove what tasks left that were tried twice, or are of an earlier try of the batch."""
         named = {os.path.join(aside, receipt.name) for receipt in receipts}
-        for folder, _, files in os.walk(aside):
+        for folder, _, files in disk.current().walk(aside):
             for path in (os.path.join(folder, file) for file in files):
                 if path not in named:
-                    Path(path).unlink(missing_ok=True)
+                    disk.unlink_if_there(path)
 
     def _move(self, source: Path, target: Path) -> None:
-        target.parent.mkdir(exist_ok=True)
+        disk.make_folders(target.parent)
         self._discard(target)
-        os.replace(source, target)
+        disk.current().replace(source, target)
 
     def _drop_empty_staging(self) -> None:
         staging = self.path / _STAGING
-        if staging.exists() and not any(staging.iterdir()):
-            staging.rmdir()
+        if disk.exists(staging) and not disk.current().names(staging):
+            disk.current().remove_folder(staging)
 
     @staticmethod
     def _discard(path: Path) -> None:
-        if path.exists():
-            shutil.rmtree(path)
+        if disk.exists(path):
+            disk.remove_tree(path)
 
 
 def check_format(format: str, where: str = "--format", said: str | None = None) -> None:
@@ -196,6 +195,12 @@ def check_format(format: str, where: str = "--format", said: str | None = None) 
     if format not in WRITERS:
         got = said or format
         raise OptionError(where, "must be a known format", got, near(format, WRITERS))
+
+
+def _found(folder: Path, prefix: str) -> list[Path]:
+    """What begins so in a folder, sorted; nothing where there is no such folder."""
+    names = disk.current().names(folder) if disk.is_folder(folder) else []
+    return [folder / name for name in sorted(names) if name.startswith(prefix)]
 
 
 def _folder(batch: int) -> str:

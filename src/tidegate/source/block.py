@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate import disk
 from tidegate.errors import SourceError
 from tidegate.source.protocol import Int64s
 
@@ -214,9 +215,7 @@ class BlockIndex:
 def read_bytes(path: str, offset: int, length: int) -> bytes:
     """Bytes of a file; fewer where it is shorter."""
     try:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            return file.read(length)
+        return disk.read(path, offset, length)
     except OSError as error:
         raise SourceError(
             path, "the file must be readable", str(error), "Check its permissions and its disk."

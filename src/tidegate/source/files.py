@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tidegate import disk
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock
 from tidegate.errors import SourceError
@@ -70,7 +70,7 @@ class FilesConnector:
         block_bytes: int | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.several = not os.path.isfile(path)
+        self.several = not disk.is_file(path)
         self._path = path
         self._where = where
         self._time = time
@@ -219,8 +219,8 @@ class FilesConnector:
         self._growing = None
         self._finished.append((source.path, source.size_bytes))
         facts = self._files[source.path]
-        if isinstance(facts, TextFacts) and os.path.exists(source.path):
-            modified_ns = os.stat(source.path).st_mtime_ns
+        if isinstance(facts, TextFacts) and disk.exists(source.path):
+            modified_ns = disk.current().status(source.path).modified_ns
             self._files[source.path] = facts._replace(
                 size_bytes=source.size_bytes, modified_ns=modified_ns
             )
@@ -238,11 +238,11 @@ class FilesConnector:
     def _probe_unseen(self, path: str) -> ParquetProbe | TextProbe | None:
         """Look at a new file of a followed folder; None while it is still being written."""
         try:
-            status = os.stat(path)
+            status = disk.current().status(path)
         except FileNotFoundError:
             self._unseen.pop(path)
             return None
-        tried = status.st_size, status.st_mtime_ns
+        tried = status.bytes, status.modified_ns
         if self._unseen[path] == tried:
             return None
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.source.block import read_bytes
 from tidegate.source.protocol import Bools, Int64s
@@ -74,11 +74,11 @@ def probe_text(
     want = sample_bytes
     while True:
         data = read_bytes(path, 0, want)
-        status = os.stat(path)
+        status = disk.current().status(path)
         whole = len(data) < want
         head = read_head(data, whole, whole and not grows, time, where)
         if head is not None:
-            return TextProbe(path, (status.st_size, status.st_mtime_ns), head, block_bytes)
+            return TextProbe(path, (status.bytes, status.modified_ns), head, block_bytes)
         if whole:
             return None
         want *= 2

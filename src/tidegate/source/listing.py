@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlparse
 
+from tidegate import disk
 from tidegate.errors import SourceError, likely
 
 FORMATS = {
@@ -51,9 +52,9 @@ def list_files(
     `look` gives the files there are now below a folder or for a glob. A path that exists is meant
     as it stands, also where it has characters of a glob in it.
     """
-    if os.path.isfile(path):
+    if disk.is_file(path):
         return [Found(path, format_of(path, where))]
-    if os.path.isdir(path):
+    if disk.is_folder(path):
         kind, verb = "folder", "hold"
     elif glob.has_magic(path):
         kind, verb = "glob", "match"
@@ -113,13 +114,13 @@ def _of_one_format(paths: list[str], where: str, follow: bool) -> list[Found]:
 
 def paths_of(path: str) -> list[str]:
     """The files below a folder or for a glob, in no order."""
-    return _walk(path) if os.path.isdir(path) else _match(path)
+    return _walk(path) if disk.is_folder(path) else _match(path)
 
 
 def _walk(folder: str) -> list[str]:
     """The files below a folder, nested ones too, without hidden ones and those with a leading _."""
     found = []
-    for parent, folders, files in os.walk(folder):
+    for parent, folders, files in disk.current().walk(folder):
         folders[:] = [f for f in folders if counts(f)]
         found += [os.path.join(parent, f) for f in files if counts(f)]
     return found
@@ -127,8 +128,8 @@ def _walk(folder: str) -> list[str]:
 
 def _match(pattern: str) -> list[str]:
     found: set[str] = set()
-    for path in glob.glob(pattern, recursive=True):
-        if os.path.isdir(path):
+    for path in disk.current().matching(pattern):
+        if disk.is_folder(path):
             found.update(_walk(path))
         elif counts(os.path.basename(path)):
             found.add(path)
@@ -147,10 +148,10 @@ def _extension(path: str) -> str:
 def _neighbours(path: str) -> str:
     """What there is where a missing path was looked for."""
     parent = os.path.dirname(path) or "."
-    if not os.path.isdir(parent):
+    if not disk.is_folder(parent):
         return f"There is no folder {parent}."
     folder = "The current folder" if parent == "." else f"The folder {parent}"
-    names = sorted(n for n in os.listdir(parent) if counts(n))
+    names = sorted(n for n in disk.current().names(parent) if counts(n))
     if not names:
         return f"{folder} is empty."
     listed = ", ".join(names[:10]) + (", ..." if len(names) > 10 else ".")

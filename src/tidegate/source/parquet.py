@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, SourceError
 from tidegate.schema import cast_table, event_times, normal_type
@@ -201,8 +202,8 @@ class ParquetProbe:
 def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     """Read the footer of a file: its columns, the sizes of its row groups, their least times."""
     try:
-        status = os.stat(path)
-        with pq.ParquetFile(path) as file:
+        status = disk.current().status(path)
+        with disk.current().open_arrow(path) as raw_file, pq.ParquetFile(raw_file) as file:
             raw, metadata = file.schema_arrow, file.metadata
     except (pa.ArrowException, OSError) as error:
         raise unreadable(where, error) from error
@@ -223,7 +224,7 @@ def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
         first += rows
     types = [f.type if pa.types.is_null(f.type) else normal_type(f.type) for f in raw]
     schema = pa.schema(list(zip(raw.names, types, strict=True)))
-    version = status.st_size, status.st_mtime_ns
+    version = status.bytes, status.modified_ns
     return ParquetProbe(path, version, tuple(groups), tuple(lows_us), schema)
 
 
@@ -232,10 +233,11 @@ def decode_group(
 ) -> pa.Table:
     """Columns of one row group in normalised types; refuses a file that has changed."""
     try:
-        status = os.stat(path)
-        if version != (status.st_size, status.st_mtime_ns):
+        status = disk.current().status(path)
+        if version != (status.bytes, status.modified_ns):
             raise _changed(path)
-        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+        with disk.current().open_arrow(path) as raw:
+            file = pq.ParquetFile(raw, coerce_int96_timestamp_unit="us")
             table = file.read_row_group(number, columns=asked.names, use_threads=False)
         return cast_table(table, asked, path, time)
     except (pa.ArrowException, OSError) as error:

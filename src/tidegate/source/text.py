@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from tidegate import disk
 from tidegate.batch import MIN_US
 from tidegate.errors import GateError
 from tidegate.schema import TIME, event_times
@@ -96,7 +97,7 @@ class TextReader:
         return Rows.joined(pieces, asked)
 
     def _key(self, block: Block) -> tuple[object, ...]:
-        inode = os.stat(self.path).st_ino if os.path.exists(self.path) else 0
+        inode = disk.current().status(self.path).inode if disk.exists(self.path) else 0
         types = tuple(str(f.type) for f in self.schema)
         return (self.path, inode, self.version, block, self.format, *self.schema.names, types)
 
@@ -145,7 +146,7 @@ class TextSource:
         self.grows = version is None
         self._format = format
         self._time = time
-        self._size = version[0] if version is not None else os.stat(path).st_size
+        self._size = version[0] if version is not None else disk.current().status(path).bytes
         self._version = version
         self._index = BlockIndex(path, origin, format.split, block_bytes)
         self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
@@ -218,7 +219,7 @@ class TextSource:
         return self._times[block.offset]
 
     def _grown_size(self) -> int:
-        size = os.stat(self.path).st_size if os.path.exists(self.path) else 0
+        size = disk.current().status(self.path).bytes if disk.exists(self.path) else 0
         if size < self._size:
             raise GateError(
                 self.path,
@@ -231,7 +232,7 @@ class TextSource:
 
 def check_not_grown(path: str, size_bytes: int) -> None:
     """Refuse a file that got longer after it was finished; its new rows would be lost."""
-    size = os.stat(path).st_size if os.path.exists(path) else 0
+    size = disk.current().status(path).bytes if disk.exists(path) else 0
     if size > size_bytes:
         raise GateError(
             path,
@@ -245,8 +246,8 @@ def check_not_grown(path: str, size_bytes: int) -> None:
 def read_block(path: str, block: Block, version: Version | None) -> bytes:
     """The bytes of a block; refuses a file that is not what the driver saw any more."""
     data = read_bytes(path, block.offset, block.length)
-    status = os.stat(path)
-    changed = version is not None and version != (status.st_size, status.st_mtime_ns)
+    status = disk.current().status(path)
+    changed = version is not None and version != (status.bytes, status.modified_ns)
     if changed or len(data) < block.length:
         raise GateError(
             path,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 
+from tidegate import disk
 from tidegate.errors import SourceError
 from tidegate.source.files import FilesConnector
 from tidegate.source.generator import open_generator
@@ -28,7 +28,7 @@ def open_uri(uri: str, stream: str, time: str | None, follow: bool) -> Connector
     if uri.startswith("generator:"):
         return open_generator(uri, where, time)
     scheme = _SCHEME.match(uri)
-    if scheme and scheme[1].lower() != "file" and not os.path.exists(uri):
+    if scheme and scheme[1].lower() != "file" and not disk.exists(uri):
         raise SourceError(
             where,
             "the scheme must be one that is read here",

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from tidegate import disk
 from tidegate.clock import Clock, SystemClock
 from tidegate.source.listing import counts, paths_of
 from tidegate.source.notices import Notices
@@ -64,10 +65,10 @@ class Watch:
         self._folders: dict[str, _Folder] = {}
         self._matched: set[str] = set()
         parent, pattern = os.path.split(path)
-        self._pattern = "" if os.path.isdir(path) else pattern
+        self._pattern = "" if disk.is_folder(path) else pattern
         self._root = parent if self._pattern else path
         self._plain = not (glob.has_magic(parent) or pattern in ("", "**")) or not self._pattern
-        self._notices = Notices.open() if self._plain else None
+        self._notices = Notices.open() if self._plain and disk.current().notifies else None
 
     def look(self) -> list[str]:
         """The files that were not there at the last look, in no order."""
@@ -110,7 +111,7 @@ class Watch:
         now = self._clock.now()
         if seen is None or not seen.told or seen.may_differ(seen.changed_ns, now):
             try:
-                changed_ns = os.stat(folder or ".").st_mtime_ns
+                changed_ns = disk.current().status(folder or ".").modified_ns
             except FileNotFoundError:
                 self._forget(folder)
                 return
@@ -131,7 +132,7 @@ class Watch:
 
     def _list(self, folder: str, seen: _Folder) -> Iterator[str]:
         try:
-            names = set(os.listdir(folder or "."))
+            names = set(disk.current().names(folder or "."))
         except (FileNotFoundError, NotADirectoryError):  # gone since it was looked at
             return
         fresh = names - seen.names
@@ -145,8 +146,8 @@ class Watch:
             path = os.path.join(folder, name)
             if seen.pattern and not _matches(name, seen.pattern):
                 continue
-            if os.path.isdir(path):
-                if seen.pattern or (counts(name) and not os.path.islink(path)):
+            if disk.is_folder(path):
+                if seen.pattern or (counts(name) and not disk.current().is_link(path)):
                     seen.folders.add(name)
             elif counts(name):
                 yield path

@@ -12,8 +12,9 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 
+from tidegate import disk
 from tidegate.errors import StateError
-from tidegate.whole_file import FileWriter, sync_folder, temporary, whole_file
+from tidegate.whole_file import FileWriter, temporary, whole_file
 
 T = TypeVar("T")
 
@@ -101,45 +102,48 @@ class LocalFiles:
             raise _unwritten(path, error) from error
 
     def buffer(self, name: str) -> pa.Buffer:
-        path = self.full(name)
-        if os.path.getsize(path) == 0:  # an empty file cannot be mapped
-            return pa.py_buffer(b"")
-        with pa.memory_map(path) as file:
-            return file.read_buffer()
+        return disk.current().map(self.full(name))
 
     def stamp(self, name: str) -> tuple[int, ...]:
-        status = os.stat(self.full(name))
-        return (status.st_size, status.st_mtime_ns, status.st_ino)
+        status = disk.current().status(self.full(name))
+        return (status.bytes, status.modified_ns, status.inode)
 
     def exists(self, name: str) -> bool:
-        return os.path.isfile(self.full(name))
+        return disk.is_file(self.full(name))
 
     def is_folder(self) -> bool:
-        return os.path.isdir(self.root)
+        return disk.is_folder(self.root)
 
     def delete(self, name: str) -> bool:
-        try:
-            os.unlink(self.full(name))
-        except FileNotFoundError:
-            return False
-        return True
+        return disk.unlink_if_there(self.full(name))
 
     def list(self, folder: str, recursive: bool = False) -> list[Entry]:
-        return _listing(LocalFileSystem(), self.root, folder, recursive)
+        entries = []
+        for path, folders, names in disk.current().walk(self.full(folder)):
+            for name in names:
+                file = os.path.join(path, name)
+                try:
+                    size = disk.current().status(file).bytes
+                except FileNotFoundError:  # gone since it was listed
+                    continue
+                entries.append(Entry(os.path.relpath(file, self.root), size))
+            if not recursive:
+                folders.clear()
+        return sorted(entries, key=lambda entry: entry.name)
 
     def make(self, folder: str) -> None:
         path = self.full(folder)
         try:
-            os.makedirs(path, exist_ok=True)
-            sync_folder(os.path.dirname(path))
+            disk.make_folders(path)
+            disk.current().sync_folder(os.path.dirname(path))
         except OSError as error:
             raise _unwritten(path, error) from error
 
     def prune(self, folder: str) -> None:
-        for path, _, _ in os.walk(self.full(folder), topdown=False):
-            if path != self.full(folder):
-                with suppress(OSError):  # not empty: it holds what is kept
-                    os.rmdir(path)
+        found = [path for path, _, _ in disk.current().walk(self.full(folder))]
+        for path in reversed(found[1:]):
+            with suppress(OSError):  # not empty: it holds what is kept
+                disk.current().remove_folder(path)
 
 
 class RemoteFiles:
@@ -223,7 +227,11 @@ class RemoteFiles:
         return True
 
     def list(self, folder: str, recursive: bool = False) -> list[Entry]:
-        return _listing(self.fs, self.root, folder, recursive)
+        base = f"{self.root}/{folder}" if self.root and folder else self.root or folder
+        chosen = FileSelector(base, recursive=recursive, allow_not_found=True)
+        skip = len(self.root) + 1 if self.root else 0
+        found = [i for i in self.fs.get_file_info(chosen) if i.type == FileType.File]
+        return sorted((Entry(i.path[skip:], i.size) for i in found), key=lambda e: e.name)
 
     def make(self, folder: str) -> None:
         try:
@@ -251,14 +259,6 @@ def guard(action: Callable[[], T], where: str, remedy: str) -> T:
         raise StateError(where, "must be there", "no such file", remedy) from error
     except OSError as error:
         raise StateError(where, "must be readable", reason(error), remedy) from error
-
-
-def _listing(fs: FileSystem, root: str, folder: str, recursive: bool) -> list[Entry]:
-    base = f"{root}/{folder}" if root and folder else root or folder
-    found = fs.get_file_info(FileSelector(base, recursive=recursive, allow_not_found=True))
-    skip = len(root) + 1 if root else 0
-    entries = [Entry(i.path[skip:], i.size) for i in found if i.type == FileType.File]
-    return sorted(entries, key=lambda entry: entry.name)
 
 
 def _unwritten(where: str, error: OSError) -> StateError:

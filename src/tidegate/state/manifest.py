@@ -17,7 +17,7 @@ from tidegate.state.packed import pack_numbers, unpack_numbers
 from tidegate.state.seal import damaged, seal, unseal
 from tidegate.state.segment import Segment
 
-VERSION = 4
+VERSION = 5
 """Of the manifest and of what it names: a new one when the columns of a state change as well."""
 
 

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
-from tidegate.batch import mapped
+from tidegate import disk
 from tidegate.errors import TidegateError
 from tidegate.execute.exchange import leave
 from tidegate.execute.job import Job, Outcome
@@ -78,7 +78,7 @@ def _tried(task: Task) -> Callable[[int, Iterable[int]], Iterator[Any]]:
         path = context.getLocalProperty(_WORK)
         assert path is not None
         try:
-            yield task(pickle.loads(mapped(path)), partition)
+            yield task(pickle.loads(disk.current().map(path)), partition)
         except TidegateError as error:
             yield error
 

@@ -1,0 +1,293 @@
+"""The files of this host as the engine sees them, between all that reads or writes one and a disk.
+
+Everything the engine does with local files goes through the `Disk` that `current` gives: state,
+results, input, and what tasks exchange. It is that of the operating system, unless a test has put
+another in its place (`using`) to cut the power, fill the disk or tear a write at a chosen moment.
+
+Errors are those of the operating system (OSError and its kin); who calls puts them into words.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, NamedTuple, Protocol
+
+import pyarrow as pa
+
+Path = str | os.PathLike[str]
+
+
+class Status(NamedTuple):
+    """A file or a folder: its size, when it was changed, and what stays when its name changes."""
+
+    bytes: int
+    modified_ns: int
+    inode: int
+    folder: bool
+
+
+class Claim(Protocol):
+    """A file that is locked for whoever holds this; the system lets go of it with the process."""
+
+    def release(self) -> None:
+        """Let another have it."""
+
+
+class Disk(Protocol):
+    """What can be done with files and folders by their paths; paths without `/` are of the present
+    folder. Links to files are followed."""
+
+    notifies: bool
+    """Whether the kernel can tell of new names in its folders."""
+
+    def status(self, path: Path) -> Status:
+        """What is at a path; FileNotFoundError, NotADirectoryError where nothing is."""
+
+    def is_link(self, path: Path) -> bool:
+        """Whether a path is a symbolic link."""
+
+    def writable(self, folder: Path) -> bool:
+        """Whether this user may make files in a folder."""
+
+    def names(self, folder: Path) -> list[str]:
+        """The names in a folder, in no order."""
+
+    def walk(self, folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        """As `os.walk`, from the top; links to folders are named and not gone into."""
+
+    def matching(self, pattern: str) -> list[str]:
+        """The paths that match a glob, with `**` for folders of any depth; none is no error."""
+
+    def open(self, path: Path) -> IO[bytes]:
+        """A file to read."""
+
+    def open_arrow(self, path: Path) -> pa.NativeFile:
+        """A file to read here and there, for Arrow's own readers."""
+
+    def map(self, path: Path) -> pa.Buffer:
+        """A file as memory, shared with all that map it; its name may go, the bytes stay."""
+
+    def create(self, path: Path, mode: int = 0o666) -> IO[bytes]:
+        """A new file to write; FileExistsError where the path is taken."""
+
+    def sync(self, file: IO[bytes]) -> None:
+        """Make what was written to a file of `create` outlive a loss of power; not its name."""
+
+    def sync_folder(self, path: Path) -> None:
+        """Make the names in a folder outlive a loss of power."""
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Give a file or a folder another name, in one step; a file of that name is gone."""
+
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file a second name, in one step; FileExistsError where the name is taken."""
+
+    def unlink(self, path: Path) -> None:
+        """Take the name of a file away."""
+
+    def make_folder(self, path: Path, mode: int = 0o777) -> None:
+        """Make a folder in one that is there; FileExistsError where the path is taken."""
+
+    def remove_folder(self, path: Path) -> None:
+        """Remove an empty folder."""
+
+    def claim(self, path: Path, holder: bytes) -> Claim:
+        """Lock a file, made where it is missing, and write into it who holds it.
+
+        BlockingIOError where it is locked, also by this process. Another OSError where the file
+        system has no locks.
+        """
+
+
+class SystemDisk:
+    """The disk of the operating system."""
+
+    notifies = True
+
+    def status(self, path: Path) -> Status:
+        found = os.stat(path)
+        is_folder = found.st_mode & 0o170000 == 0o040000
+        return Status(found.st_size, found.st_mtime_ns, found.st_ino, is_folder)
+
+    def is_link(self, path: Path) -> bool:
+        return os.path.islink(path)
+
+    def writable(self, folder: Path) -> bool:
+        return os.access(folder, os.W_OK | os.X_OK)
+
+    def names(self, folder: Path) -> list[str]:
+        return os.listdir(folder)
+
+    def walk(self, folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        return os.walk(os.fspath(folder))
+
+    def matching(self, pattern: str) -> list[str]:
+        return glob.glob(pattern, recursive=True)
+
+    def open(self, path: Path) -> IO[bytes]:
+        return open(path, "rb")
+
+    def open_arrow(self, path: Path) -> pa.NativeFile:
+        return pa.OSFile(os.fspath(path), "rb")
+
+    def map(self, path: Path) -> pa.Buffer:
+        if os.path.getsize(path) == 0:  # an empty file cannot be mapped
+            return pa.py_buffer(b"")
+        with pa.memory_map(os.fspath(path)) as file:
+            return file.read_buffer()
+
+    def create(self, path: Path, mode: int = 0o666) -> IO[bytes]:
+        return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
+
+    def sync(self, file: IO[bytes]) -> None:
+        file.flush()
+        os.fsync(file.fileno())
+
+    def sync_folder(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def replace(self, source: Path, target: Path) -> None:
+        os.replace(source, target)
+
+    def link(self, source: Path, target: Path) -> None:
+        os.link(source, target)
+
+    def unlink(self, path: Path) -> None:
+        os.unlink(path)
+
+    def make_folder(self, path: Path, mode: int = 0o777) -> None:
+        os.mkdir(path, mode)
+
+    def remove_folder(self, path: Path) -> None:
+        os.rmdir(path)
+
+    def claim(self, path: Path, holder: bytes) -> Claim:
+        # Not a lock of fcntl: those go when any code of the process closes the file.
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(file)
+            raise
+        with suppress(OSError):  # the disk may be full: it is locked all the same
+            os.truncate(file, 0)
+            os.pwrite(file, holder, 0)
+        return _Flock(file)
+
+
+class _Flock:
+    """A locked file that is open; the lock is that of this opening, not of the process."""
+
+    def __init__(self, file: int) -> None:
+        self._file: int | None = file
+
+    def release(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+_disks: list[Disk] = [SystemDisk()]
+"""That of the system, and above it the one that stands in for it."""
+
+
+def current() -> Disk:
+    """The disk that this process works on."""
+    return _disks[-1]
+
+
+@contextmanager
+def using(disk: Disk) -> Iterator[Disk]:
+    """Work on another disk within the block, in all threads."""
+    _disks.append(disk)
+    try:
+        yield disk
+    finally:
+        _disks.remove(disk)
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a file or a folder at a path."""
+    try:
+        current().status(path)
+    except (OSError, ValueError):  # also what is no path of a file
+        return False
+    return True
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is something at a path that is not a folder."""
+    try:
+        return not current().status(path).folder
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder at a path."""
+    try:
+        return current().status(path).folder
+    except (OSError, ValueError):
+        return False
+
+
+def read(path: Path, offset: int = 0, length: int = -1) -> bytes:
+    """Bytes of a file, to its end where no length is given; fewer where it is shorter."""
+    with current().open(path) as file:
+        file.seek(offset)
+        return file.read(length)
+
+
+def make_folders(path: Path, mode: int = 0o777) -> list[str]:
+    """Make a folder and those above it that are missing; which were made, the uppermost first."""
+    missing = []
+    place = os.path.abspath(path)
+    while not is_folder(place):
+        missing.append(place)
+        above = os.path.dirname(place)
+        if above == place:
+            break
+        place = above
+    made = []
+    for folder in reversed(missing):
+        try:
+            current().make_folder(folder, mode)
+        except FileExistsError:
+            if not is_folder(folder):
+                raise
+            continue  # another was quicker
+        made.append(folder)
+    return made
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder with all in it. What goes in the meantime, by others, is fine."""
+    found = list(current().walk(path))
+    for folder, folders, files in reversed(found):
+        for name in files:
+            unlink_if_there(os.path.join(folder, name))
+        for name in folders:
+            place = os.path.join(folder, name)
+            if current().is_link(place):
+                unlink_if_there(place)
+        try:
+            current().remove_folder(folder)
+        except FileNotFoundError:
+            continue
+
+
+def unlink_if_there(path: Path) -> bool:
+    """Take the name of a file away; False where there was none."""
+    try:
+        current().unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
