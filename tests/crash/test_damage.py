@@ -292,7 +292,7 @@ def test_staged_output_that_is_damaged_before_it_is_published(
 def test_a_batch_runs_again_to_where_it_ended_with_any_options(
     command: Command, make_site: Callable[..., Site], golden: Callable[..., Golden]
 ) -> None:
-    """Killed on the way, and with other batches and instances: the rows of the batch are its own."""
+    """Killed on the way, and with other batches and instances: it has the rows that it had."""
     site = make_site("whole")
     assert site.run(kind="step", step="after commit", batch=HALF)
     (part,) = site.out.glob(f"_staging/batch={HALF:08d}*/part-*")
