@@ -14,6 +14,7 @@ from tidegate.sink.address import Address
 from tidegate.sink.part import SIDES, WRITERS, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
+from tidegate.sink.registry import folder_of
 from tidegate.sink.staging import ATTEMPT, Staging, first_damage
 
 _log = logging.getLogger(__name__)
@@ -36,9 +37,9 @@ class FileSink:
         sides: str | os.PathLike[str] | None = None,
     ) -> None:
         check_format(format)
-        self.path = Path(path)
+        self.path = Path(folder_of(os.fspath(path), "sink"))
         self.format = format
-        self.sides = Path(path if sides is None else sides)
+        self.sides = self.path if sides is None else Path(sides)
         self._staging = Staging(self.path, 0)
         self._opened = False
         self._attempt = ""
