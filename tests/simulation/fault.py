@@ -124,7 +124,7 @@ def drawn(chance: random.Random, steps: int) -> Fault:
 
 def _step(chance: random.Random, steps: int) -> int:
     """Also the start and the first batch are met often, however long the life."""
-    return chance.randint(1, chance.choice((150, 500, max(steps, 2))))
+    return chance.randint(1, chance.choice((60, 150, max(steps, 2))))
 
 
 _KINDS = (

@@ -21,6 +21,7 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.report import report_of
 from tidegate.driver.subqueries import Subqueries
 from tidegate.errors import OptionError, StateError
+from tidegate.execute.exchange import clear_all
 from tidegate.execute.executor import Executor
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
@@ -192,6 +193,7 @@ class Loop:
     def _recover(self) -> Manifest:
         """The state to continue from, with the newest batch published (again)."""
         manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets)
+        clear_all(self.store)
         if manifest is None:
             return self._subqueries.first_manifest()
         self._outlets.publish(manifest)
