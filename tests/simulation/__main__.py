@@ -57,7 +57,7 @@ def tell(report: Report) -> int:
     least = shrunk(report)
     print(f"seed {report.scenario.seed}: {least.wrong}")
     print(*(f"    {line}" for line in least.story), sep="\n")
-    print("  with", [life.fault for life in least.scenario.lives])
+    print("  with", [start.fault for start in least.scenario.starts])
     return 1
 
 

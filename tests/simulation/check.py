@@ -41,7 +41,6 @@ class Check:
     ) -> None:
         self.scenario = scenario
         self.world = world
-        self.refuses = False
         self.schemas = {t.name or "": plan.port(t.edge).schema for t in plan.targets}
         tables = {s.name: s.tables() for s in scenario.streams}
         meant = interpret({o.name or "": o.node for o in outputs}, tables, BUCKETS)
@@ -131,12 +130,8 @@ class Check:
             for s in self.scenario.streams
             for path, lines, spoilt in zip(s.paths(), s.sources, s.spoilt, strict=True)
         }
-        found = []
-        for source in manifest.sources:
-            path, position = source.get("id"), source.get("position", 0)
-            if path in rows and 0 < position < rows[path]:
-                found.append(path)
-        return found
+        positions = {source.get("id"): source.get("position", 0) for source in manifest.sources}
+        return [path for path in rows if 0 < positions.get(path, 0) < rows[path]]
 
     def rows(self, name: str) -> list[str]:
         """The rows of an output as they are on the disk, in the order of the files' names."""
@@ -149,13 +144,16 @@ class Check:
 
     def side(self, side: str) -> int:
         paths = [p for p in self.world.disk.files(OUT) if f"/{side}/batch=" in p]
-        return sum(_count(p, self.world.disk.read(p)) for p in paths)
+        try:
+            return sum(_count(p, self.world.disk.read(p)) for p in paths)
+        except pa.ArrowException as error:
+            raise Wrong(f"{paths}: must be readable; got {error}") from error
 
     def _read(self, path: str, name: str) -> Lines:
         content = self.world.disk.read(path)
         try:
             return _lines(path, content, self.schemas[name])
-        except (pa.ArrowException, ValueError, KeyError) as error:
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             raise Wrong(f"{path}: must be readable; got {error}") from error
 
 
@@ -206,5 +204,5 @@ def _plain(table: pa.Table) -> Lines:
 def _count(path: str, content: bytes) -> int:
     if path.endswith(".parquet"):
         return int(pa.parquet.read_table(io.BytesIO(content)).num_rows)
-    lines = len(content.decode().splitlines())
+    lines = len(content.splitlines())
     return lines - 1 if path.endswith(".csv") else lines

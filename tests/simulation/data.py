@@ -32,6 +32,11 @@ class StreamData:
     disorder_us: int
     spoilt: tuple[tuple[int, ...], ...]
 
+    @property
+    def can_grow(self) -> bool:
+        """Whether its files can be followed while they are written: text, each named."""
+        return self.format != "parquet" and not self.folder
+
     def paths(self) -> list[str]:
         return [f"/in/{self.name}/{i}.{self.format}" for i in range(len(self.sources))]
 
@@ -104,3 +109,12 @@ def _is_typed(lines: Sequence[Line]) -> bool:
 
 def _shaken(chance: random.Random, lines: Sequence[Line]) -> tuple[Line, ...]:
     return tuple((ts + chance.choice((0, 0, 0, -3, -12, 2)), k, v) for ts, k, v in lines)
+
+
+def pieces(chance: random.Random, content: bytes) -> list[bytes]:
+    """A text file as it is written: first some lines, then bytes cut anywhere."""
+    first = sum(len(line) for line in content.splitlines(keepends=True)[:12])
+    rest = content[first:]
+    cuts = sorted(chance.randint(0, len(rest)) for _ in range(chance.randint(1, 5)))
+    edges = zip([0, *cuts], [*cuts, len(rest)], strict=True)
+    return [content[:first], *(rest[a:b] for a, b in edges)]

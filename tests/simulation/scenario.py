@@ -20,33 +20,39 @@ STEPS_OF_A_BATCH = 160
 
 
 @dataclass(frozen=True)
-class Life:
+class Start:
     """One start of a driver, and what goes wrong in it; None where nothing does."""
 
     batch_rows: int
     instances: int
     switches: tuple[tuple[int, int], ...]
     method: str
+    follow: bool = False
     fault: Fault | None = None
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """All that a seed decides but the order of threads; the last life has no fault."""
+    """All that a seed decides but the order of threads; the last start has no fault."""
 
     seed: int
     graph: Graph
     streams: tuple[StreamData, ...]
     strategy: str
     format: str
-    lives: tuple[Life, ...]
+    starts: tuple[Start, ...]
 
     @property
     def faults(self) -> list[Fault]:
-        return [life.fault for life in self.lives if life.fault is not None]
+        return [start.fault for start in self.starts if start.fault is not None]
 
-    def with_lives(self, lives: Sequence[Life]) -> Scenario:
-        return replace(self, lives=tuple(lives))
+    @property
+    def follow(self) -> bool:
+        """Whether input grows while the drivers run; the last one reads it to its end."""
+        return any(start.follow for start in self.starts)
+
+    def with_starts(self, starts: Sequence[Start]) -> Scenario:
+        return replace(self, starts=tuple(starts))
 
 
 class _Drawn(_Drawing):
@@ -70,25 +76,28 @@ def scenario(seed: int, faults: int = 6) -> Scenario:
     )
     graph = Graph(tuple(s.sources for s in given), steps, outputs)
     rows = sum(s.rows for s in given)
-    lives = []
+    follow = all(s.can_grow for s in given) and chance.random() < 0.7
+    starts = []
     for number in range(faults + 1):
-        life = _life(chance, rows)
-        length = STEPS_OF_A_BATCH * (1 + rows // life.batch_rows) // max(1, faults - number)
-        lives.append(replace(life, fault=fault.drawn(chance, length)) if number < faults else life)
+        start = _start(chance, rows)
+        length = STEPS_OF_A_BATCH * (1 + rows // start.batch_rows) // max(1, faults - number)
+        if number < faults:
+            start = replace(start, follow=follow, fault=fault.drawn(chance, length))
+        starts.append(start)
     return Scenario(
         seed,
         graph,
         given,
         chance.choice(STRATEGIES),
         chance.choice(("parquet", "csv", "json")),
-        tuple(lives),
+        tuple(starts),
     )
 
 
-def _life(chance: random.Random, rows: int) -> Life:
+def _start(chance: random.Random, rows: int) -> Start:
     batches = chance.randint(2, 6)
     switches = {chance.randrange(6): chance.randint(1, MOST_INSTANCES) for _ in range(2)}
-    return Life(
+    return Start(
         batch_rows=max(1, rows // batches),
         instances=chance.randint(1, MOST_INSTANCES),
         switches=tuple(sorted(switches.items())) if chance.random() < 0.3 else (),

@@ -6,12 +6,12 @@ from tests.simulation.course import Report, run
 
 
 def shrunk(report: Report) -> Report:
-    """Leave out one life after the other, as long as something stays wrong; the last one stays."""
+    """Leave out one start after the other, as long as something stays wrong; the last one stays."""
     smallest, place = report, 0
-    while place < len(smallest.scenario.lives) - 1:
-        lives = list(smallest.scenario.lives)
-        del lives[place]
-        tried = run(smallest.scenario.with_lives(lives))
+    while place < len(smallest.scenario.starts) - 1:
+        starts = list(smallest.scenario.starts)
+        del starts[place]
+        tried = run(smallest.scenario.with_starts(starts))
         if tried.wrong is None:
             place += 1
         else:
