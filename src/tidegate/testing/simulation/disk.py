@@ -145,9 +145,13 @@ class SimDisk:
             if name not in old.names:
                 raise _error(errno.ENOENT, source)
             node, there = old.names[name], new.names.get(wanted)
+            if there is node:
+                return  # two names of one file stay, as POSIX has it
+            if isinstance(node, Folder) and new in self._folders_seen(node):
+                raise _error(errno.EINVAL, target)
             if isinstance(there, Folder) and not isinstance(node, Folder):
                 raise _error(errno.EISDIR, target)
-            if isinstance(there, Folder) and there.names and there is not node:
+            if isinstance(there, Folder) and there.names:
                 raise _error(errno.ENOTEMPTY, target)
             if isinstance(there, File) and isinstance(node, Folder):
                 raise _error(errno.ENOTDIR, target)
@@ -155,9 +159,11 @@ class SimDisk:
 
     def link(self, source: Path, target: Path) -> None:
         with self._operation("link", target):
-            node, (folder, name) = self._file(source), self._place(target)
+            node, (folder, name) = self._node(source), self._place(target)
             if name in folder.names:
                 raise _error(errno.EEXIST, target)
+            if isinstance(node, Folder):
+                raise _error(errno.EPERM, source)
             self._change(Named(node, gained=(folder, name)))
 
     def unlink(self, path: Path) -> None:
@@ -366,6 +372,12 @@ class SimDisk:
             yield path
             if isinstance(here.names[name], Folder):
                 yield from self._below(path)
+
+    def _folders_seen(self, top: Folder) -> Iterator[Folder]:
+        yield top
+        for node in top.names.values():
+            if isinstance(node, Folder):
+                yield from self._folders_seen(node)
 
     def _folders(self, top: Folder) -> Iterator[Folder]:
         """All that are left after a loss of power."""
