@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import glob
 import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple, Protocol
@@ -184,15 +185,16 @@ class SystemDisk:
 
 
 class _Flock:
-    """A locked file that is open; the lock is that of this opening, not of the process."""
+    """A locked file that is open; the lock is that of this opening, not of the process.
+
+    Who is let go of without a word does not hold it any more.
+    """
 
     def __init__(self, file: int) -> None:
-        self._file: int | None = file
+        self._close = weakref.finalize(self, os.close, file)
 
     def release(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        self._close()
 
 
 _disks: list[Disk] = [SystemDisk()]

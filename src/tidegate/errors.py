@@ -21,7 +21,8 @@ Messages have one shape: ``<where>: <requirement>; got <actual>. <what to do nex
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 LONGEST = 500
 """Characters of what a message says it got."""
@@ -45,6 +46,29 @@ class TidegateError(Exception):
             text += f"; got {_short(self.got)}"
         text += "." if not text.endswith((".", "?")) else ""
         return f"{text} {self.remedy}" if self.remedy else text
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The error as JSON values, where it is told by way of a file."""
+        return {
+            "kind": type(self).__name__,
+            "where": self.where,
+            "requirement": self.requirement,
+            "got": self.got,
+            "remedy": self.remedy,
+        }
+
+    @staticmethod
+    def from_dict(fields: Mapping[str, Any]) -> TidegateError:
+        """What `to_dict` gave; of a kind that is not in the tree, a RunError."""
+        kinds = {kind.__name__: kind for kind in _below(TidegateError)}
+        kind = kinds.get(fields["kind"], RunError)
+        return kind(*(fields[name] for name in ("where", "requirement", "got", "remedy")))
+
+
+def _below(kind: type[TidegateError]) -> Iterator[type[TidegateError]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _below(child)
 
 
 def _short(got: str) -> str:

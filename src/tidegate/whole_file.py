@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Literal
 
-from tidegate import disk
-
-_serial = itertools.count()
+from tidegate import disk, schedule
 
 
 @contextmanager
@@ -86,7 +82,7 @@ def temporary(name: str) -> str:
     folder, _, base = name.rpartition("/")
     # Two attempts of one task may write the same file at the same time; the token keeps them apart
     # and is never seen in a file that counts.
-    token = f"{os.getpid()}-{next(_serial)}-{secrets.token_hex(4)}"
+    token = schedule.current().token()
     return f"{folder}/.{base}.{token}.tmp" if folder else f".{base}.{token}.tmp"
 
 

@@ -102,6 +102,12 @@ def drain(loop: Loop) -> int:
     return batches
 
 
+def run_dry(loop: Loop) -> None:
+    """Step until there is nothing to do, and let go of the checkpoint."""
+    drain(loop)
+    loop.close()
+
+
 def compacted(loop: Loop) -> None:
     """Wait for what the last batch left to others: deletions, and the rewriting of state.
 

@@ -19,6 +19,7 @@ from tests.driver.scene import (
     opened,
     plan_of,
     rows_of,
+    run_dry,
     table,
 )
 from tidegate.errors import GateError
@@ -96,7 +97,7 @@ def test_a_json_file_that_grows_across_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     jsonl(path, (1, "a", 1), (2, "b", 2))
     sink, plan = MemorySink(), plan_of(PASSED)
-    drain(loop_of(plan, [opened(str(path))], tmp_path / "c", sink))
+    run_dry(loop_of(plan, [opened(str(path))], tmp_path / "c", sink))
     jsonl(path, (3, "c", 3))
     loop = loop_of(plan, [opened(str(path))], tmp_path / "c", sink)
     assert drain(loop) == 1

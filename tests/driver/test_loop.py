@@ -21,6 +21,7 @@ from tests.driver.scene import (
     opened,
     plan_of,
     rows_of,
+    run_dry,
     table,
 )
 from tidegate.batch import MAX_US, MIN_US
@@ -258,7 +259,7 @@ def test_waiting_tuples_are_found_again_after_a_restart(tmp_path: Path) -> None:
     fast = memory((10, "a", 0), (5, "late", 0), (20, "a", 1), id="fast", end=True)
     slow = memory((1, "b", 0), id="slow")
     sink = MemorySink()
-    drain(loop_of(plan_of(PASSED), [fast, slow], tmp_path, sink))
+    run_dry(loop_of(plan_of(PASSED), [fast, slow], tmp_path, sink))
     again = loop_of(plan_of(PASSED), [fast, slow], tmp_path, sink)
     slow.end()
     again.run()
@@ -318,7 +319,7 @@ def test_run_waits_between_looks_and_ends_with_the_input(tmp_path: Path) -> None
 
 
 def test_a_checkpoint_of_another_query_or_number_of_buckets_is_refused(tmp_path: Path) -> None:
-    drain(loop_of(plan_of(COUNTS), [memory(*ROWS)], tmp_path))
+    run_dry(loop_of(plan_of(COUNTS), [memory(*ROWS)], tmp_path))
     with pytest.raises(CheckpointError, match="must be the checkpoint of this query"):
         loop_of(plan_of(PASSED), [memory(*ROWS)], tmp_path)
     with pytest.raises(CheckpointError, match="was made with 8 buckets"):
@@ -326,7 +327,7 @@ def test_a_checkpoint_of_another_query_or_number_of_buckets_is_refused(tmp_path:
 
 
 def test_manifests_without_meta_are_refused(tmp_path: Path) -> None:
-    drain(loop_of(plan_of(COUNTS), [memory(*ROWS)], tmp_path))
+    run_dry(loop_of(plan_of(COUNTS), [memory(*ROWS)], tmp_path))
     (tmp_path / "meta.json").unlink()
     with pytest.raises(CheckpointError, match=r"must have its meta\.json"):
         loop_of(plan_of(COUNTS), [memory(*ROWS)], tmp_path)
@@ -399,7 +400,7 @@ def test_a_sink_that_fails_after_the_commit_gets_the_batch_again(tmp_path: Path)
 
 def test_a_new_memory_source_must_bring_the_rows_that_were_read(tmp_path: Path) -> None:
     """Positions count: the same program appends the same rows, then the new ones."""
-    drain(loop_of(plan_of(COUNTS), [memory(*ROWS[:3])], tmp_path))
+    run_dry(loop_of(plan_of(COUNTS), [memory(*ROWS[:3])], tmp_path))
     sink = MemorySink()
     loop_of(plan_of(COUNTS), [memory(*ROWS, end=True)], tmp_path, sink).run()
     assert rows_of(sink) == EXPECTED[2:]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.driver.scene import PASSED, plan_of, table
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.errors import StateError
 from tidegate.execute import exchange
 from tidegate.execute.job import LATE, ROWS, Job, Outcome, Parcel, Piece
 from tidegate.route.mapping import even
@@ -79,6 +80,15 @@ def test_an_instance_receives_its_parcels_and_those_for_all(job: Job) -> None:
         (b"all", ROWS, ""),
         (b"", LATE, "s"),
     ]
+
+
+def test_what_was_left_for_tasks_is_opened_only_as_it_was_written(job: Job) -> None:
+    left = exchange.leave(job, "job", b"code")
+    assert exchange.Left.of(str(left)) == left
+    assert left.open().to_pybytes() == b"code"
+    Path(left.path).write_bytes(b"c0de")
+    with pytest.raises(StateError, match="must be as the driver left it; got other bytes"):
+        left.open()
 
 
 def test_what_a_piece_says_of_no_rows() -> None:

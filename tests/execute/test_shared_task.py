@@ -13,7 +13,13 @@ from tidegate.driver.metrics import BatchReport
 from tidegate.execute.exchange import begin, clear, leave
 from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.shared_task import batch_task, instance_task, map_task, whole_task
+from tidegate.execute.shared_task import (
+    batch_task,
+    instance_task,
+    instance_work,
+    map_task,
+    whole_task,
+)
 from tidegate.sink.memory import MemorySink
 
 QUERY = """
@@ -32,13 +38,14 @@ class SharedTasks(Executor):
 
     def run(self, job: Job) -> list[Outcome]:
         begin(job)
-        path = leave(job, "job", pickle.dumps(job))
+        left = leave(job, "job", pickle.dumps(job))
         numbers = range(job.mapping.instances)
         if self._small:
-            return [whole_task(job, i) for i in numbers]
-        shipments = [map_task(job, n) for n in range(len(job.splits))]
+            return [whole_task(left, i) for i in numbers]
+        shipments = [map_task(left, n) for n in range(len(job.splits))]
         assert all(set(s.spans_ms) == {"map ship"} for s in shipments)
-        return [instance_task((path, shipments), i) for i in numbers]
+        work = leave(job, "shipments", instance_work(left, shipments))
+        return [instance_task(work, i) for i in numbers]
 
     def release(self, jobs: Sequence[Job]) -> None:
         clear(jobs[0])
@@ -51,7 +58,10 @@ class OneTask(SharedTasks):
     """Runs a whole batch as the executor on Spark does where it is tiny."""
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
-        outcomes, seconds = batch_task(pickle.loads(pickle.dumps(tuple(drafts))), 0)
+        begin(drafts[0].job)
+        outcomes, seconds = batch_task(
+            leave(drafts[0].job, "batch", pickle.dumps(tuple(drafts))), 0
+        )
         assert seconds > 0
         first, last = outcomes
         assert sum(p.count for o in first for p in o.pieces) == 0, "nobody takes them any more"

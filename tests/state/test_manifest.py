@@ -123,13 +123,13 @@ def test_members_of_another_shape_are_found(wrong: dict[str, object]) -> None:
         Manifest.from_json(seal({**body, **wrong}), "m.json")
 
 
-@pytest.mark.parametrize("version", [99, 3, 2, 1, 0, None, "4"])
+@pytest.mark.parametrize("version", [99, 4, 3, 2, 1, 0, None, "5"])
 def test_another_version_says_so(version: object) -> None:
     other = seal({"version": version, "anything": "else"})
     with pytest.raises(CheckpointError) as caught:
         Manifest.from_json(other, "m.json")
     assert str(caught.value) == (
-        f"m.json: must be of version 4; got version {version}. "
+        f"m.json: must be of version 5; got version {version}. "
         "Run it with the Tidegate that wrote it, or start from an empty checkpoint."
     )
 
@@ -141,14 +141,14 @@ BEFORE = (
 
 
 def test_a_manifest_that_the_version_before_wrote_says_so() -> None:
-    with pytest.raises(CheckpointError, match=r"must be of version 4; got version 2\. Run"):
+    with pytest.raises(CheckpointError, match=r"must be of version 5; got version 2\. Run"):
         Manifest.from_json(BEFORE, "m.json")
     for place in range(0, len(BEFORE), 5):
         data = bytearray(BEFORE.encode())
         data[place] ^= 1
         with pytest.raises(StateError, match="must be as it was written"):
             Manifest.from_json(bytes(data), "m.json")
-    now = BEFORE.replace('"version":2', '"version":4')
+    now = BEFORE.replace('"version":2', '"version":5')
     with pytest.raises(StateError, match="must be as it was written"):
         Manifest.from_json(now, "m.json")
 

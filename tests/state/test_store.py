@@ -150,7 +150,7 @@ class TestCreate:
     def test_a_checkpoint_of_the_version_before_is_refused_by_name(self, store: Store) -> None:
         before = b'{"checksum":"870d6a16","layout":2,"meta":{"buckets":8,"fingerprint":"f00d"}}\n'
         store.write("meta.json", before)
-        with pytest.raises(CheckpointError, match="must be of version 4; got version 2"):
+        with pytest.raises(CheckpointError, match="must be of version 5; got version 2"):
             store.meta()
 
     def test_a_file_in_place_of_the_folder(self, tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import wait
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
+from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.driver.beside import beside
 from tidegate.driver.connection import Connection, Spooling
@@ -65,7 +65,7 @@ class Inputs:
     def join(self, connection: Connection, promised_us: int | None = None) -> None:
         """Let a source join at the next batch."""
         stream = self._plan.streams[connection.stream]
-        with self._lock:
+        with self._alone():
             self._intake.join(
                 connection.stream,
                 connection.connector,
@@ -78,12 +78,12 @@ class Inputs:
 
     def remove(self, source_id: str) -> None:
         """Let a source leave at the next batch."""
-        with self._lock:
+        with self._alone():
             self._intake.remove(source_id)
 
     def cut(self, limit_rows: int, now: float) -> Cut | None:
         """The next batch; None where nothing would change."""
-        with self._lock:
+        with self._alone():
             self._intake.discover(now)
             return self._intake.next_cut(limit_rows, now)
 
@@ -95,7 +95,7 @@ class Inputs:
         """
 
         def look() -> None:
-            with self._lock, suppress(Exception):
+            with self._alone(), suppress(Exception):
                 self._intake.look_ahead(limit_rows)
 
         looking = beside("tidegate-ahead", look)
@@ -103,19 +103,22 @@ class Inputs:
             yield
         finally:
             if looking is not None:
-                wait([looking])
+                schedule.wait([looking])
 
     def saved(self, batch: int) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
         """What the manifest of a batch keeps of all sources, and the files that it needs for it."""
-        with self._lock:
+        with self._alone():
             names = self._intake.write_names(self._store, batch)
             return self._intake.saved(), names
 
     def forget(self) -> None:
         """Let go of what is consumed; after a commit."""
-        with self._lock:
+        with self._alone():
             self._intake.forget()
 
     def close(self) -> None:
         for action in self._closing:
             action()
+
+    def _alone(self) -> AbstractContextManager[Any]:
+        return schedule.current().hold(self._lock)

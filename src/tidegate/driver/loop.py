@@ -9,7 +9,8 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from tidegate.clock import Clock, SystemClock
+from tidegate import schedule
+from tidegate.clock import Clock
 from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
@@ -62,7 +63,7 @@ class Loop:
         self.executor = executor
         self.options = options
         self.summary = Summary()
-        self._clock = clock or SystemClock()
+        self._clock = clock or schedule.current().clock
         self._observe = observer or (lambda step, batch: None)
         self._on_batch = on_batch or (lambda report: None)
         self._on_rows = on_rows or (lambda output, rows: None)

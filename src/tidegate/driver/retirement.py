@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
+from tidegate import schedule
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -22,7 +23,7 @@ class Retirement:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._pool = ThreadPoolExecutor(1, "tidegate-retire")
+        self._line = schedule.current().line("tidegate-retire")
         self._pending: deque[Future[int]] = deque()
 
     def retire(self, previous: Manifest, current: Manifest) -> None:
@@ -30,8 +31,8 @@ class Retirement:
         while len(self._pending) >= MOST_PENDING:
             self._pending.popleft().result()
         try:
-            self._pending.append(self._pool.submit(self._store.retire, previous, current))
-        except RuntimeError:  # Python is ending, and pools take no more: this is the last batch
+            self._pending.append(self._line.submit(self._store.retire, previous, current))
+        except RuntimeError:  # Python is ending, and no more is taken: this is the last batch
             self.wait()
             self._store.retire(previous, current)
 
@@ -47,5 +48,5 @@ class Retirement:
 
     def close(self) -> None:
         """Wait for all deletions, then raise where one has failed."""
-        self._pool.shutdown(wait=True)
+        self._line.shutdown(wait=True)
         self.wait()

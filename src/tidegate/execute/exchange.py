@@ -2,10 +2,14 @@
 
 This is the shared exchange (virtual shared-nothing: every task may read all, each reads its own).
 Files live for one batch, are not forced to disk, and do not count for recovery.
+
+What instances get are Arrow tables. What the driver leaves (`Left`) may hold code, and is opened
+only as the bytes that it wrote: their digest comes with the task, not by way of a file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,7 +28,8 @@ from tidegate.whole_file import whole_file
 
 FOLDER = "exchange"
 _ALIGNMENT = 64
-_INLINE_BYTES = 65_536
+INLINE_BYTES = 65_536
+"""Fewer of an outcome's rows come to the driver with it."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,37 @@ class Shipment:
     path: str
     parcels: tuple[tuple[int, int, int, str, int, int], ...]
     spans_ms: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Left:
+    """Bytes that the driver left for the tasks of a batch: where, and their digest.
+
+    Its text is small: it goes to tasks as a property of their job.
+    """
+
+    path: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.digest}:{self.path}"
+
+    @staticmethod
+    def of(text: str) -> Left:
+        digest, _, path = text.partition(":")
+        return Left(path, digest)
+
+    def open(self) -> pa.Buffer:
+        """The bytes; others than the driver wrote are a StateError."""
+        data = disk.current().map(self.path)
+        if _digest(data) != self.digest:
+            raise StateError(
+                self.path,
+                "must be as the driver left it",
+                "other bytes",
+                "See who else can write there, and restart.",
+            )
+        return data
 
 
 def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
@@ -65,11 +101,11 @@ def receive(shipments: Iterable[Shipment], instance: int) -> list[Parcel]:
     return parcels
 
 
-def store_rows(job: Job, outcome: Outcome) -> Outcome:
+def store_rows(job: Job, outcome: Outcome, least_bytes: int = INLINE_BYTES) -> Outcome:
     """Leave an outcome's rows in files where they are many, so that they need no pickling."""
     pieces = []
     for number, piece in enumerate(outcome.pieces):
-        if piece.table is not None and piece.table.nbytes >= _INLINE_BYTES:
+        if piece.table is not None and piece.table.nbytes >= least_bytes:
             make(job)
             path = _path(job, f"outcome-{outcome.instance}-{number}")
             with _file(path) as file:
@@ -79,12 +115,12 @@ def store_rows(job: Job, outcome: Outcome) -> Outcome:
     return replace(outcome, pieces=tuple(pieces))
 
 
-def leave(job: Job, name: str, data: bytes) -> str:
-    """Leave bytes for the tasks of a batch; where they are."""
+def leave(job: Job, name: str, data: bytes) -> Left:
+    """Leave bytes for the tasks of a batch."""
     path = _path(job, name)
     with _file(path) as file:
         file.write(data)
-    return path
+    return Left(path, _digest(data))
 
 
 def begin(job: Job) -> None:
@@ -131,6 +167,10 @@ def _unwritten(path: str, error: OSError) -> StateError:
         reason(error),
         "Make room or give access, and restart: the run continues after its last committed batch.",
     )
+
+
+def _digest(data: bytes | pa.Buffer) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _folder(job: Job) -> str:

@@ -33,7 +33,7 @@ START = 3
 SPANS = 4
 """What a map task spent its time on and counted, as JSON; one instance passes it on."""
 ERROR = 5
-"""Why a map task failed, pickled, where it cannot answer the driver itself."""
+"""Why a map task failed, as JSON, where it cannot answer the driver itself."""
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,18 @@
 """The tasks of the shared exchange; a module of their own, because workers import it.
 
-What they are given is what the driver left for the batch in a file (`exchange.leave`).
+What they are given is what the driver left for the batch in a file (`exchange.leave`): a job, which
+may hold classes of the user's and is pickled, or JSON that names one.
 """
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from tidegate import disk
-from tidegate.clock import SystemClock
-from tidegate.execute.exchange import Shipment, receive, ship, store_rows
+from tidegate import schedule
+from tidegate.execute.exchange import Left, Shipment, receive, ship, store_rows
 from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import SPANS, Job, Outcome, Piece
 from tidegate.execute.large_output import write_part
@@ -21,45 +22,66 @@ from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.spans import Spans, added
 
 
-def map_task(job: Job, number: int) -> Shipment:
+def map_task(left: Left, number: int) -> Shipment:
     """Read one split and leave its parcels."""
+    job = _job(left)
     parcels = map_split(job, job.splits[number])
-    spans = Spans(SystemClock())
+    spans = Spans(schedule.current().clock)
     shipment = ship(job, f"split-{number}", parcels)
     spans.mark("map ship")
     return replace(shipment, spans_ms=spans.spans_ms)
 
 
-def instance_task(work: tuple[str, list[Shipment]], number: int) -> Outcome:
+def instance_work(job: Left, shipments: Sequence[Shipment]) -> bytes:
+    """What to leave for instance tasks."""
+    return json.dumps({"job": str(job), "shipments": [asdict(s) for s in shipments]}).encode()
+
+
+def instance_task(left: Left, number: int) -> Outcome:
     """Run one instance over the parcels left for it."""
-    path, shipments = work
-    job: Job = pickle.loads(disk.current().map(path))
+    work = json.loads(left.open().to_pybytes())
+    job = _job(Left.of(work["job"]))
+    shipments = [Shipment(**fields) for fields in work["shipments"]]
     return _stored(job, run_instance(job, number, receive(shipments, number)))
 
 
-def merge_task(work: tuple[str, list[Outcome], list[int]], number: int) -> Outcome:
+def merge_work(job: Left, outcomes: Sequence[Outcome], cuts: Sequence[int]) -> bytes:
+    """What to leave for merge tasks, of outcomes whose rows are in files."""
+    pieces = [asdict(outcome.pieces[0]) for outcome in outcomes]
+    return json.dumps({"job": str(job), "pieces": pieces, "cuts": list(cuts)}).encode()
+
+
+def merge_task(left: Left, number: int) -> Outcome:
     """Write one part of a large output."""
-    path, outcomes, cuts = work
-    return write_part(pickle.loads(disk.current().map(path)), outcomes, cuts, number)
+    work = json.loads(left.open().to_pybytes())
+    outcomes = [Outcome(i, (Piece(**fields),)) for i, fields in enumerate(work["pieces"])]
+    return write_part(_job(Left.of(work["job"])), outcomes, work["cuts"], number)
 
 
-def whole_task(job: Job, number: int) -> Outcome:
+def whole_task(left: Left, number: int) -> Outcome:
     """Read all splits of a small batch and run one instance over its part of them."""
+    job = _job(left)
     parcels = [p for split in job.splits for p in map_split(job, split)]
     parcels = [p for p in parcels if p.instance in (number, EVERY_INSTANCE) or p.kind == SPANS]
     return _stored(job, run_instance(job, number, parcels))
 
 
-def batch_task(drafts: Sequence[Draft], number: int) -> tuple[Outcomes, float]:
+def batch_task(left: Left, number: int) -> tuple[Outcomes, float]:
     """Run all instances of all subqueries of a small batch; with the seconds that took.
 
     Only the rows that go out are kept.
     """
-    clock = SystemClock()
+    clock = schedule.current().clock
     started = clock.now()
+    drafts: Sequence[Draft] = pickle.loads(left.open())
     jobs, outcomes = in_turn(drafts, run_here)
     kept = [[_kept(job, o) for o in found] for job, found in zip(jobs, outcomes, strict=True)]
     return kept, clock.now() - started
+
+
+def _job(left: Left) -> Job:
+    job: Job = pickle.loads(left.open())
+    return job
 
 
 def _kept(job: Job, outcome: Outcome) -> Outcome:
@@ -72,7 +94,7 @@ def _kept(job: Job, outcome: Outcome) -> Outcome:
 
 
 def _stored(job: Job, outcome: Outcome) -> Outcome:
-    spans = Spans(SystemClock())
+    spans = Spans(schedule.current().clock)
     outcome = store_rows(job, outcome)
     spans.mark("instance ship")
     return outcome.with_spans(added([outcome.spans_ms, spans.spans_ms]))

@@ -6,7 +6,6 @@ query with a shuffle needs (docs/performance.md has the numbers).
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -18,7 +17,13 @@ from tidegate.execute.exchange import Shipment, begin, leave, make
 from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.pace import Pace
-from tidegate.execute.shared_task import batch_task, instance_task, map_task, whole_task
+from tidegate.execute.shared_task import (
+    batch_task,
+    instance_task,
+    instance_work,
+    map_task,
+    whole_task,
+)
 from tidegate.execute.spark.plain import PlainJobs, is_large
 from tidegate.spans import Spans, added
 
@@ -48,9 +53,9 @@ class SharedExecutor:
             return in_turn(drafts, self.run)
         spans = Spans(SystemClock())
         begin(first)
-        path = leave(first, "batch", cloudpickle.dumps(tuple(drafts)))
+        left = leave(first, "batch", cloudpickle.dumps(tuple(drafts)))
         spans.mark("spark prepare")
-        ((outcomes, seconds),) = self._jobs.each(first, 1, batch_task, path)
+        ((outcomes, seconds),) = self._jobs.each(first, 1, batch_task, left)
         pace.note(rows, seconds)
         spans.mark("spark batch job")
         jobs = [d.job for d in drafts]
@@ -70,18 +75,18 @@ class SharedExecutor:
     def run(self, job: Job) -> list[Outcome]:
         spans = Spans(SystemClock())
         begin(job)
-        path = leave(job, "job", cloudpickle.dumps(job))  # may hold classes of a script
+        left = leave(job, "job", cloudpickle.dumps(job))  # may hold classes of a script
         spans.mark("spark prepare")
         shipments: list[Shipment] = []
         if job.rows * job.mapping.instances <= SMALL_ROWS:
-            answers = self._jobs.each(job, job.mapping.instances, whole_task, path)
+            answers = self._jobs.each(job, job.mapping.instances, whole_task, left)
         else:
-            shipments = self._jobs.each(job, len(job.splits), map_task, path)
+            shipments = self._jobs.each(job, len(job.splits), map_task, left)
             spans.mark("spark map job")
-            work = leave(job, "shipments", pickle.dumps((path, shipments)))
+            work = leave(job, "shipments", instance_work(left, shipments))
             answers = self._jobs.each(job, job.mapping.instances, instance_task, work)
         spans.mark("spark instance job")
-        outcomes = self._jobs.settled(job, path, answers)
+        outcomes = self._jobs.settled(job, left, answers)
         spans.mark("spark finish")
         first = outcomes[0]
         spent = added([first.spans_ms, *(s.spans_ms for s in shipments), spans.spans_ms])

@@ -7,6 +7,7 @@ prefix that Arrow kernels cannot express sends its rows through Spark SQL.
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from tidegate.batch import SEQ, SRC, TS
+from tidegate.batch import SEQ, SRC, TS, from_bytes, to_bytes
 from tidegate.errors import TidegateError
 from tidegate.execute.exchange import begin, leave, store_rows
 from tidegate.execute.job import (
@@ -81,8 +82,8 @@ class ShuffleExecutor:
     def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
         if not _leaves_files(job):
             return outcomes
-        path = leave(job, "job", cloudpickle.dumps(job))
-        return self._jobs.settled(job, path, outcomes)
+        left = leave(job, "job", cloudpickle.dumps(job))
+        return self._jobs.settled(job, left, outcomes)
 
     def _parcels(self, job: Job) -> DataFrame:
         """What the map stage sends: one partition per split, prefixes in Arrow or in Spark SQL."""
@@ -120,11 +121,11 @@ class ShuffleExecutor:
             if job.subquery.prefixes[split.input].engine == SPARK:
                 name = side_name(job, split.index)
                 if store.files.exists(name):
-                    found += pickle.loads(store.read(name))
+                    found += _unpacked(from_bytes(store.read(name)))
                     store.delete(name)  # a replay of the batch writes it again
         for parcel in found:
             if parcel.kind == ERROR:
-                raise pickle.loads(parcel.data)
+                raise _failure(parcel)
         if found:
             outcomes[0] = replace(outcomes[0], side=(*outcomes[0].side, *found))
         return outcomes
@@ -142,7 +143,7 @@ def _map_task(job: Job, splits: Sequence[int]) -> Callable[[Batches], Batches]:
                         parcels += map_split(job, job.splits[splits[number]])
                 except TidegateError as error:
                     parcels = [*parcels, _failed(error)]
-                yield _packed(job, parcels)
+                yield _packed(_to_every(job, parcels))
 
     return run
 
@@ -159,7 +160,8 @@ def _read_task(job: Job, splits: Sequence[int], schema: pa.Schema) -> Callable[[
                 except TidegateError as error:
                     tuples, side = None, [_failed(error)]
                 if side:
-                    job.store.open().write(side_name(job, split.index), pickle.dumps(side))
+                    packed = pa.Table.from_batches([_packed(side)])
+                    job.store.open().write(side_name(job, split.index), to_bytes(packed))
                 if tuples is None:
                     continue
                 numbers = pa.array([split.index] * tuples.num_rows, pa.int64())
@@ -184,7 +186,7 @@ def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
                 parcels = deal(job, split, tuples.combine_chunks())
             except TidegateError as error:
                 parcels = [_failed(error)]
-            yield _packed(job, parcels)
+            yield _packed(_to_every(job, parcels))
 
     return run
 
@@ -197,7 +199,7 @@ def _instance_task(job: Job) -> Callable[[Batches], Batches]:
         failed = [p for p in parcels if p.kind == ERROR]
         answer: Outcome | TidegateError
         if failed:
-            answer = pickle.loads(failed[0].data)
+            answer = _failure(failed[0])
         else:
             try:
                 answer = run_instance(job, parcels[0].instance, parcels)
@@ -216,15 +218,23 @@ def _leaves_files(job: Job) -> bool:
 
 
 def _failed(error: TidegateError) -> Parcel:
-    return Parcel(0, -1, ERROR, pickle.dumps(error))
+    return Parcel(0, -1, ERROR, json.dumps(error.to_dict()).encode())
 
 
-def _packed(job: Job, parcels: Sequence[Parcel]) -> pa.RecordBatch:
-    parcels = [
+def _failure(parcel: Parcel) -> TidegateError:
+    return TidegateError.from_dict(json.loads(bytes(parcel.data)))
+
+
+def _to_every(job: Job, parcels: Sequence[Parcel]) -> list[Parcel]:
+    """Parcels for single instances; one for every instance as often as there are any."""
+    return [
         replace(p, instance=i)
         for p in parcels
         for i in (range(job.mapping.instances) if p.instance == EVERY_INSTANCE else (p.instance,))
     ]
+
+
+def _packed(parcels: Sequence[Parcel]) -> pa.RecordBatch:
     columns = [
         [p.instance for p in parcels],
         [p.split for p in parcels],
@@ -236,7 +246,7 @@ def _packed(job: Job, parcels: Sequence[Parcel]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=_PARCEL)
 
 
-def _unpacked(batch: pa.RecordBatch) -> Iterator[Parcel]:
+def _unpacked(batch: pa.RecordBatch | pa.Table) -> Iterator[Parcel]:
     instance, split, kind, label, data = batch.columns
     for i in range(batch.num_rows):
         numbers = instance[i].as_py(), split[i].as_py(), kind[i].as_py()
@@ -245,4 +255,7 @@ def _unpacked(batch: pa.RecordBatch) -> Iterator[Parcel]:
 
 def _ddl(schema: pa.Schema) -> str:
     fields = from_arrow_schema(schema)
-    return ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in fields)
+    quoted = ("`" + f.name.replace("`", "``") + "`" for f in fields)
+    return ", ".join(
+        f"{n} {f.dataType.simpleString()}" for n, f in zip(quoted, fields, strict=True)
+    )
