@@ -22,6 +22,7 @@ from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.report import report_of
 from tidegate.driver.subqueries import Subqueries
 from tidegate.errors import GateError, OptionError, SourceError, StateError
+from tidegate.execute.exchange import clear_all
 from tidegate.execute.executor import Executor
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
@@ -202,6 +203,7 @@ class Loop:
         Where output of it was lost before that, the state before it: it runs again.
         """
         manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets)
+        clear_all(self.store)
         if manifest is None:
             return self._subqueries.first_manifest()
         lost = self._outlets.publish_again(manifest)
