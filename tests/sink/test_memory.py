@@ -16,6 +16,7 @@ from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.call import CallSink
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Receipt
+from tidegate.state.inspect import inspect
 from tidegate.state.store import Store
 
 
@@ -113,6 +114,18 @@ def test_a_batch_that_another_sink_was_given_is_not_missed(store: Store) -> None
     sink.publish(BatchId(0), receipts)
     commit(sink, store, 1, rows((20, "b", 1.0)))
     assert take.given == [(1, ["b"])]
+
+
+def test_what_is_kept_for_a_function_is_verified_in_the_checkpoint(store: Store) -> None:
+    sink = CallSink(Taking())
+    opened(sink, store)
+    commit(sink, store, 0, rows((10, "a", 1.0)))
+    (name,) = (e.name for e in store.files.list("staged"))
+    found = inspect(store, verify=True)["verified"]["outputs"][""]
+    assert (found["checked"], found["parts"], found["problems"]) == (True, 1, [])
+    store.write(name, b"x" + store.read(name)[1:])
+    found = inspect(store, verify=True)["verified"]
+    assert found["problems"] == [f"{store.files.full(name)}: other bytes than were written"]
 
 
 @pytest.mark.parametrize("lost", [True, False], ids=["gone", "damaged"])
