@@ -337,6 +337,20 @@ def test_only_what_receipts_name_is_published(out: Path, store: Store) -> None:
     assert names(out) == ["batch=00000000/part-00000.json"]
 
 
+def test_at_a_restart_nothing_is_published_that_no_receipt_names(out: Path, store: Store) -> None:
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    receipts = stage(sink, 0, SIDES)
+    for stray in ("part-00001.json", "_late/t.json"):
+        (aside(out, 0) / stray).write_text("{}")
+    FileSink(out, "json").publish(BatchId(0), receipts)
+    assert names(out) == [
+        "_late/batch=00000000/s.json",
+        "_rejected/batch=00000000/rejected.json",
+        "batch=00000000/part-00000.json",
+    ]
+
+
 def remove(path: Path) -> None:
     path.unlink()
 

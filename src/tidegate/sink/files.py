@@ -137,6 +137,8 @@ class FileSink:
                 self._check_published(batch, receipts)
             else:
                 self._check_staged(batch, receipts)
+                if batch != self._begun:
+                    self._staging.drop_unnamed(aside, receipts)
                 for side in SIDES:
                     if disk.exists(aside / side):
                         self._move_side(batch, receipts, side)

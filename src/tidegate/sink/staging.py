@@ -88,6 +88,15 @@ class Staging:
             self._synced = True
         return sealed
 
+    @staticmethod
+    def drop_unnamed(folder: Path, receipts: Sequence[Receipt]) -> None:
+        """Remove from the folder of a batch whatever no receipt names, whoever put it there."""
+        named = {os.path.join(folder, receipt.name) for receipt in receipts}
+        for place, _, files in disk.current().walk(folder):
+            for path in (os.path.join(place, file) for file in files):
+                if path not in named:
+                    disk.unlink_if_there(path)
+
     def attempt(self, batch: str, attempt: str) -> Path:
         """The folder of a try of a batch."""
         return self.folder / f"{batch}.{attempt}"
