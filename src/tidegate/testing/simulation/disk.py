@@ -45,7 +45,8 @@ CHANGES = (
 class SimDisk:
     """A `tidegate.disk.Disk` in memory; who calls it is the running process of a schedule.
 
-    `fail` may raise an OSError for an operation, given its name and path. `room_bytes` is how much
+    `fail` may raise an OSError for an operation, given its name and path; `written` says what of a
+    write reaches the file. `room_bytes` is how much
     may still be written, None for any amount. `locks` says whether it has locks at all.
     """
 
@@ -60,6 +61,7 @@ class SimDisk:
         """Those that may have bytes that are not synced."""
         self._claims: dict[int, tuple[Process | None, bytes]] = {}
         self.fail: Callable[[str, str], None] = lambda operation, path: None
+        self.written: Callable[[str, bytes], bytes] = lambda path, data: data
         self.room_bytes: int | None = None
         self.locks = True
         self.operations = 0
@@ -143,9 +145,13 @@ class SimDisk:
             if name not in old.names:
                 raise _error(errno.ENOENT, source)
             node, there = old.names[name], new.names.get(wanted)
+            if there is node:
+                return  # two names of one file stay, as POSIX has it
+            if isinstance(node, Folder) and new in self._folders_seen(node):
+                raise _error(errno.EINVAL, target)
             if isinstance(there, Folder) and not isinstance(node, Folder):
                 raise _error(errno.EISDIR, target)
-            if isinstance(there, Folder) and there.names and there is not node:
+            if isinstance(there, Folder) and there.names:
                 raise _error(errno.ENOTEMPTY, target)
             if isinstance(there, File) and isinstance(node, Folder):
                 raise _error(errno.ENOTDIR, target)
@@ -153,9 +159,11 @@ class SimDisk:
 
     def link(self, source: Path, target: Path) -> None:
         with self._operation("link", target):
-            node, (folder, name) = self._file(source), self._place(target)
+            node, (folder, name) = self._node(source), self._place(target)
             if name in folder.names:
                 raise _error(errno.EEXIST, target)
+            if isinstance(node, Folder):
+                raise _error(errno.EPERM, source)
             self._change(Named(node, gained=(folder, name)))
 
     def unlink(self, path: Path) -> None:
@@ -238,12 +246,12 @@ class SimDisk:
         folder.synced[name] = folder.names[name]
         folder.modified_ns = self._now_ns()
 
-    def rewrite(self, path: Path, data: bytes, touch: bool = True) -> None:
-        """Give a file other bytes in place; without `touch` its time stays, as when bits rot."""
+    def rewrite(self, path: Path, data: bytes, modified_ns: int | None = None) -> None:
+        """Give a file other bytes in place, changed now or at another time; bits that rot do so
+        without any."""
         file = self._file(path)
         file.data = file.synced = data
-        if touch:
-            file.modified_ns = self._now_ns()
+        file.modified_ns = self._now_ns() if modified_ns is None else modified_ns
 
     def remove(self, path: Path) -> None:
         """Let a file be gone, for good."""
@@ -288,6 +296,7 @@ class SimDisk:
 
     def _write(self, writing: _Writing, data: bytes) -> None:
         with self._operation("write", writing.path):
+            data = self.written(writing.path, data)
             room = self.room_bytes
             if room is not None:
                 data, rest = data[:room], data[room:]
@@ -297,6 +306,7 @@ class SimDisk:
             self._files[writing.file.inode] = writing.file
             if room is not None and rest:
                 raise _error(errno.ENOSPC, writing.path)
+        self._schedule.check()
 
     def _change(self, change: Named) -> None:
         """Let a change of names be seen, and wait for its folder to be synced."""
@@ -362,6 +372,12 @@ class SimDisk:
             yield path
             if isinstance(here.names[name], Folder):
                 yield from self._below(path)
+
+    def _folders_seen(self, top: Folder) -> Iterator[Folder]:
+        yield top
+        for node in top.names.values():
+            if isinstance(node, Folder):
+                yield from self._folders_seen(node)
 
     def _folders(self, top: Folder) -> Iterator[Folder]:
         """All that are left after a loss of power."""

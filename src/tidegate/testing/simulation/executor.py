@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tidegate import schedule
+from tidegate.errors import RunError, TidegateError
 from tidegate.execute.exchange import Left, Shipment, begin, clear, leave, make, store_rows
 from tidegate.execute.executor import Executor
 from tidegate.execute.job import Job, Outcome
@@ -116,7 +117,7 @@ class SimExecutor(Executor):
         """All tasks of a round, at the same time, in threads of the driver's process."""
         running = [self._started(task, left, number) for number in range(count)]
         schedule.wait(running)
-        return [future.result() for future in running]
+        return [_answer(future) for future in running]
 
     def _started(self, task: Task, left: Left, number: int) -> Future[Any]:
         self._tasks += 1
@@ -152,3 +153,18 @@ class SimExecutor(Executor):
         if told.kind == TWICE:
             self.happened.append(told)
         process.at_step = at_step
+
+
+def _answer(future: Future[Any]) -> Any:
+    """What a task gave; an error that is not for users is put into words, as on Spark."""
+    try:
+        return future.result()
+    except TidegateError:
+        raise
+    except Exception as error:
+        raise RunError(
+            "the tasks of a batch",
+            "must do their work",
+            f"{type(error).__name__} {error}",
+            "Nothing was committed; run again.",
+        ) from error
