@@ -24,7 +24,9 @@ DETERMINISM = "tests/property/test_determinism.py"
 JOINS = "tests/property/test_join_determinism.py"
 JOIN_STATE = "tests/driver/test_join_state.py"
 GRAPHS = "tests/property/test_graphs.py"
-KILLS = "tests/crash/test_driver_killed.py"
+EVERY_STEP = (
+    "tests/crash/test_driver_killed.py::test_killed_at_every_step_of_batches_in_turn[aggregate-0]"
+)
 CUT = "tests/gate/test_lazy_cut.py tests/gate/test_intake.py"
 STORE = "tests/state/test_store.py tests/state/test_crash.py"
 
@@ -60,8 +62,36 @@ MUTANTS = (
     Mutant(
         "parts of results are not synced",
         "whole_file.py",
-        'sync: Literal["nothing", "file", "folder"] = "file",',
-        'sync: Literal["nothing", "file", "folder"] = "nothing",',
+        "            yield file\n            disk.current().sync(file)\n",
+        "            yield file\n",
+        DURABLE,
+    ),
+    Mutant(
+        "names of parts are not synced",
+        "sink/staging.py",
+        "            disk.current().sync_folder(inner)\n",
+        "            pass\n",
+        DURABLE,
+    ),
+    Mutant(
+        "the name of a staged batch is not synced",
+        "sink/staging.py",
+        "        disk.current().sync_folder(self.folder)\n",
+        "",
+        DURABLE,
+    ),
+    Mutant(
+        "the name of a published batch is not synced",
+        "sink/files.py",
+        "                disk.current().sync_folder(self.path)\n",
+        "",
+        DURABLE,
+    ),
+    Mutant(
+        "the name of a side output is not synced",
+        "sink/files.py",
+        "        disk.current().sync_folder(target.parent)\n",
+        "",
         DURABLE,
     ),
     # The gate: cuts, lateness, the frontier.
@@ -432,13 +462,13 @@ MUTANTS = (
     Mutant(
         "a batch is shown before it is committed",
         "driver/loop.py",
-        """        self._checkpoint.commit(manifest)
+        """        self._checkpoint.commit(manifest, replaced)
         self._observe("after commit", batch)
         spans.mark("commit")
         self._outlets.publish(manifest)
 """,
         """        self._outlets.publish(manifest)
-        self._checkpoint.commit(manifest)
+        self._checkpoint.commit(manifest, replaced)
         self._observe("after commit", batch)
         spans.mark("commit")
 """,
@@ -447,9 +477,30 @@ MUTANTS = (
     Mutant(
         "what is committed is not shown at the next start",
         "driver/loop.py",
-        "        self._outlets.publish(manifest)\n        self._inputs.restore(manifest)\n",
-        "        self._inputs.restore(manifest)\n",
-        f"{KILLS} -k every_step",
+        "lost = self._outlets.publish_again(manifest)",
+        "lost = {}",
+        EVERY_STEP,
+    ),
+    Mutant(
+        "output that was lost is not asked for",
+        "driver/outlet.py",
+        "                lost[name] = error\n",
+        "                continue\n",
+        "tests/driver/test_replay.py",
+    ),
+    Mutant(
+        "a staged part of another size is published",
+        "sink/staging.py",
+        "    if size != receipt.bytes:\n",
+        "    if False:\n",
+        "tests/sink/test_files.py",
+    ),
+    Mutant(
+        "a committed batch that waits is swept away",
+        "sink/staging.py",
+        " and int(batch[1]) != keep:",
+        ":",
+        "tests/sink/test_files.py tests/driver/test_replay.py",
     ),
     Mutant(
         "counters count the newest batch alone",

@@ -57,7 +57,7 @@ def mutated(path: Path, mutant: Mutant) -> str:
 
 def paths(mutant: Mutant) -> list[str]:
     """The files and folders of a mutant's tests, without options."""
-    return [word for word in mutant.tests.split() if word.startswith("tests")]
+    return [w.partition("::")[0] for w in mutant.tests.split() if w.startswith("tests")]
 
 
 class Copy:
