@@ -12,6 +12,7 @@
     └── RunError             a failure while running: committed output stands, a restart continues
         ├── StateError       a segment or a manifest is damaged or missing
         ├── SinkError        the output could not be written
+        │   └── LostOutputError  a part of a committed batch is gone or damaged before it was seen
         ├── TaskError        user code or an expression failed on a tuple
         └── GateError        a source broke a promise it made when it joined
 
@@ -110,6 +111,13 @@ class StateError(RunError):
 
 class SinkError(RunError):
     """The output could not be written."""
+
+
+class LostOutputError(SinkError):
+    """A part of a committed batch is gone or damaged and was not published: it has to run again.
+
+    What a sink raises in `publish`; its remedy is for where the batch cannot run again.
+    """
 
 
 class TaskError(RunError):

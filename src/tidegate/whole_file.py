@@ -44,6 +44,22 @@ def whole_file(
         disk.current().sync_folder(os.path.dirname(path) or ".")
 
 
+@contextmanager
+def new_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write under a name that no other writer uses; its bytes are on the disk then.
+
+    An error or an interrupt removes it; a process that dies leaves it. Costs an fsync.
+    """
+    try:
+        with disk.current().create(path) as file:
+            yield file
+            disk.current().sync(file)
+    except (Exception, KeyboardInterrupt):
+        with suppress(OSError):  # the first error is the one to tell
+            disk.current().unlink(path)
+        raise
+
+
 class FileWriter:
     """Takes the bytes of a file, and counts and checksums (CRC-32) them on the way.
 

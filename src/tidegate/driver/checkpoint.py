@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.recovery import enter
+from tidegate.driver.replay import Replay
 from tidegate.driver.retirement import Retirement
 from tidegate.plan.physical import Plan
 from tidegate.state.epoch_log import shortened
@@ -28,13 +29,13 @@ class Checkpoint:
         """A manifest with its oldest epochs in a file, where they are many."""
         return shortened(self._store, manifest)
 
-    def commit(self, manifest: Manifest) -> None:
-        """Make a batch count."""
-        self._store.publish(manifest)
+    def commit(self, manifest: Manifest, replay: Replay | None = None) -> None:
+        """Make a batch count; one that ran again counts as it is now."""
+        self._store.publish(manifest, None if replay is None else replay.after)
 
-    def retire(self, previous: Manifest, current: Manifest) -> None:
+    def retire(self, previous: Manifest, current: Manifest, replay: Replay | None = None) -> None:
         """After a commit: delete what is superfluous, soon."""
-        self.retirement.retire(previous, current)
+        self.retirement.retire(previous, current, None if replay is None else replay.after)
 
     def check(self) -> None:
         """Raise the StateError of a deletion that has failed."""

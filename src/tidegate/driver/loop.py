@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 
@@ -18,9 +18,10 @@ from tidegate.driver.inputs import Inputs
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
+from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.report import report_of
 from tidegate.driver.subqueries import Subqueries
-from tidegate.errors import OptionError, StateError
+from tidegate.errors import GateError, OptionError, SourceError, StateError
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.executor import Executor
 from tidegate.plan.physical import Plan
@@ -76,8 +77,10 @@ class Loop:
         self._subqueries = Subqueries(plan, store, options)
         try:
             self._subqueries.check_options()
+            self._replay: Replay | None = None
             self._manifest = self._recover()
-            self._inputs.let_in(connections)
+            with self._told_of_loss():
+                self._inputs.let_in(connections)
         except BaseException:
             self.close()
             raise
@@ -155,13 +158,16 @@ class Loop:
         started = self._clock.now()
         spans = Spans(self._clock)
         self._observe("before gate", batch)
-        cut = self._inputs.cut(self.options.batch_rows, started)
+        with self._told_of_loss():
+            cut = self._inputs.cut(self.options.batch_rows, started)
         if cut is None:
             return None
         spans.mark("gate")
         self._observe("after gate", batch)
-        self._outlets.begin(batch)
-        drafts, epochs = self._subqueries.drafts(self._manifest, cut, self._outlets, self._clock)
+        self._outlets.begin(batch, self._replay)
+        drafts, epochs = self._subqueries.drafts(
+            self._manifest, cut, self._outlets, self._clock, self._replay
+        )
         with self._inputs.read_ahead(self.options.batch_rows):
             jobs, outcomes = self.executor.run_batch(drafts)
         self._observe("after operate", batch)
@@ -174,7 +180,8 @@ class Loop:
             next_manifest(self._manifest, work, self._subqueries, *self._inputs.saved(batch))
         )
         self._observe("before commit", batch)
-        self._checkpoint.commit(manifest)
+        replaced, self._replay = self._replay, None
+        self._checkpoint.commit(manifest, replaced)
         self._observe("after commit", batch)
         spans.mark("commit")
         self._outlets.publish(manifest)
@@ -184,22 +191,40 @@ class Loop:
         self._inputs.forget()
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
-        self._checkpoint.retire(previous, manifest)
+        self._checkpoint.retire(previous, manifest, replaced)
         self._subqueries.compact(manifest, self.executor)
         names = self._subqueries.names
         seconds = self._clock.now() - started
         return self._told(report_of(previous, manifest, names, outcomes, seconds, spans))
 
     def _recover(self) -> Manifest:
-        """The state to continue from, with the newest batch published (again)."""
+        """The state to continue from, with the newest batch published (again).
+
+        Where output of it was lost before that, the state before it: it runs again.
+        """
         manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets)
         clear_all(self.store)
         if manifest is None:
             return self._subqueries.first_manifest()
-        self._outlets.publish(manifest)
-        self._inputs.restore(manifest)
+        lost = self._outlets.publish_again(manifest)
         self.summary.count(manifest)
-        return manifest
+        if not lost:
+            self._inputs.restore(manifest)
+            return manifest
+        first = self._subqueries.first_manifest()
+        self._replay = replay = Replay.of(manifest, lost, self.store, first)
+        self._inputs.rewind(replay.before, manifest)
+        return replay.before
+
+    @contextmanager
+    def _told_of_loss(self) -> Iterator[None]:
+        """Where a batch has to run again, and its input is not there, say why it has to."""
+        try:
+            yield
+        except (SourceError, GateError) as error:
+            if self._replay is None:
+                raise
+            raise hopeless(self._replay.reason, error) from error
 
     def _told(self, report: BatchReport) -> BatchReport:
         """A report, after the summary, the log and who watches have it."""

@@ -26,15 +26,18 @@ class Retirement:
         self._line = schedule.current().line("tidegate-retire")
         self._pending: deque[Future[int]] = deque()
 
-    def retire(self, previous: Manifest, current: Manifest) -> None:
+    def retire(
+        self, previous: Manifest, current: Manifest, replaced: Manifest | None = None
+    ) -> None:
         """After `current` was published: delete what neither manifest needs, soon."""
         while len(self._pending) >= MOST_PENDING:
             self._pending.popleft().result()
         try:
-            self._pending.append(self._line.submit(self._store.retire, previous, current))
+            done = self._line.submit(self._store.retire, previous, current, replaced)
+            self._pending.append(done)
         except RuntimeError:  # Python is ending, and no more is taken: this is the last batch
             self.wait()
-            self._store.retire(previous, current)
+            self._store.retire(previous, current, replaced)
 
     def check(self) -> None:
         """Raise the StateError of a deletion that has failed; does not wait."""

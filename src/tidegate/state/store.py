@@ -191,12 +191,16 @@ class Store:
             raise StateError(self.files.full(name), f"must be of batch {batch}", got, REMEDY)
         return manifest
 
-    def publish(self, manifest: Manifest) -> None:
-        """Make a batch count. Its segments must be written before. The same again is no change."""
+    def publish(self, manifest: Manifest, replaces: Manifest | None = None) -> None:
+        """Make a batch count. Its segments must be written before. The same again is no change.
+
+        `replaces` is the manifest of the same batch that is there, where it has run again.
+        """
         name = manifest_name(manifest.batch)
         text = manifest.to_json().encode()
-        if self.files.exists(name):
-            if self.read(name) == text:
+        expected = None if replaces is None else replaces.to_json().encode()
+        if self.files.exists(name) and (there := self.read(name)) != expected:
+            if there == text:
                 return
             raise StateError(
                 self.files.full(name),
@@ -206,14 +210,22 @@ class Store:
             )
         self.write(name, text)
 
-    def retire(self, previous: Manifest | None, current: Manifest) -> int:
+    def retire(
+        self, previous: Manifest | None, current: Manifest, replaced: Manifest | None = None
+    ) -> int:
         """After `publish(current)`: delete what neither it nor its predecessor needs; how many.
 
-        The files to delete are what the manifest before `previous` lists and these two do not; the
-        cost is that of the manifests' length and never that of the number of batches done. What
-        a crash leaves undone `clean` does.
+        `replaced` is the manifest that was in the place of `current` before. The other files to
+        delete are what the manifest before `previous` lists and these two do not; the cost is that
+        of the manifests' length and never that of the number of batches done. What a crash leaves
+        undone `clean` does.
         """
-        if previous is None or previous.batch < 0:
+        if previous is None:
+            return 0
+        if replaced is not None:
+            spare = sorted(replaced.names() - previous.names() - current.names())
+            return sum(self.delete(name) for name in spare)
+        if previous.batch < 0:
             return 0
         older = self._older
         if older is None or older.batch >= previous.batch:
@@ -240,7 +252,7 @@ class Store:
             return Cleaned()
         kept = self.kept()
         if kept:
-            self._check_present(kept[-1])
+            self.check_present(kept[-1])
         removed = self.unreferenced(kept)
         for entry in removed:
             self.delete(entry.name)
@@ -309,7 +321,8 @@ class Store:
             remedy = "Give the right to delete it, and restart."
             raise StateError(where, "must be deletable", reason(error), remedy) from error
 
-    def _check_present(self, manifest: Manifest) -> None:
+    def check_present(self, manifest: Manifest) -> None:
+        """Raise a StateError where a file of a state is missing or has another size."""
         sizes = {e.name: e.bytes for f in FOLDERS for e in self.files.list(f, recursive=True)}
         wanted: dict[str, int | None] = {s.path: s.bytes for s in manifest.segments()}
         wanted.update(dict.fromkeys(manifest.files))
