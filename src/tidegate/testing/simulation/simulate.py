@@ -35,6 +35,9 @@ P = TypeVar("P")
 Rows = Any
 """A table, or rows as mappings."""
 
+KINDS = tuple(dict.fromkeys(fault.__name__ for fault in FAULTS))
+"""The names of the faults there are."""
+
 _CHECKPOINT = "/checkpoint"
 _PLACE = Place("none")
 _BUCKETS = 8
@@ -132,6 +135,7 @@ def simulate(
     read: Callable[[P], Rows],
     seeds: Iterable[int] = range(100),
     faults: int = 3,
+    kinds: Sequence[str] = KINDS,
     files: Mapping[str, bytes] | None = None,
     batch_rows: int = 10,
 ) -> int:
@@ -153,7 +157,7 @@ def simulate(
     power fails. Everything else that a sink uses is as real as it is outside. A driver can die at
     every call of the sink, before it and after it, and at every operation on the disk.
 
-    `batch_rows` are those of the first start; others have more or fewer.
+    `faults` are those of a course, of these `kinds`. Batches have at most `batch_rows` rows.
     """
     simulation = _Simulation(query, place, sink, read, files or {}, batch_rows)
     meant, steps = _meant(simulation)
@@ -161,7 +165,7 @@ def simulate(
     for seed in seeds:
         course = _Course(simulation, seed, meant)
         chance = random.Random(f"simulate {seed}")
-        given = [_drawn(chance, steps) for _ in range(faults)]
+        given = [_drawn(chance, steps, kinds) for _ in range(faults)]
         wrong = course.run(given)
         happened += course.happened
         if wrong is not None:
@@ -169,8 +173,8 @@ def simulate(
     return happened
 
 
-def _drawn(chance: random.Random, steps: int) -> Fault:
-    fault = drawn(chance, steps, chance.choice(FAULTS))
+def _drawn(chance: random.Random, steps: int, kinds: Sequence[str]) -> Fault:
+    fault = drawn(chance, steps, chance.choice([f for f in FAULTS if f.__name__ in kinds]))
     # A sink without fencing cannot be asked to bear two drivers on a disk without locks.
     return Zombie(fault.step, True, fault.resumed) if isinstance(fault, Zombie) else fault
 
