@@ -270,6 +270,19 @@ def make_folders(path: Path, mode: int = 0o777) -> list[str]:
     return made
 
 
+def sync_above(path: Path) -> None:
+    """Make the name of a folder outlive a loss of power, and those of the folders above it.
+
+    Also those that are there: a run that was killed may have made them, and no more. Folders that
+    this user may not read were made by others.
+    """
+    place = os.path.abspath(path)
+    with suppress(PermissionError):
+        while (above := os.path.dirname(place)) != place:
+            current().sync_folder(above)
+            place = above
+
+
 def remove_tree(path: Path) -> None:
     """Remove a folder with all in it. What goes in the meantime, by others, is fine."""
     found = list(current().walk(path))

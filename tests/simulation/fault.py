@@ -28,7 +28,12 @@ class Replaced:
     choice: float
 
 
-Fault = fault.Fault | Damage | Replaced
+@dataclass(frozen=True)
+class Astray:
+    """The driver is told to write results to an object store, which no sink can do."""
+
+
+Fault = fault.Fault | Damage | Replaced | Astray
 
 DAMAGES = ("flip", "cut", "zero", "remove")
 REPLACEMENTS = ("values", "longer", "rotated")
@@ -36,10 +41,12 @@ REPLACEMENTS = ("values", "longer", "rotated")
 
 def drawn(chance: random.Random, steps: int) -> Fault:
     """A fault in a life of about so many steps."""
-    kind = chance.choice((*FAULTS, *[Damage] * 3, *[Replaced] * 3))
+    kind = chance.choice((*FAULTS, *[Damage] * 3, *[Replaced] * 3, Astray))
     if kind is Damage:
         step, kinds = some_step(chance, steps), DAMAGES
         return Damage(step, chance.choice(kinds), chance.random(), chance.random() < 0.4)
+    if kind is Astray:
+        return Astray()
     if kind is Replaced:
         return Replaced(
             chance.randint(1, max(2, steps)), chance.choice(REPLACEMENTS), chance.random()

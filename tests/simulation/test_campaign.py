@@ -44,6 +44,7 @@ def test_courses_differ_in_all_that_is_drawn() -> None:
     kinds = {type(fault).__name__ for s in drawn for fault in s.faults}
     assert kinds == {
         *("Kill", "PowerLoss", "Torn", "Fails", "Full", "Task", "Zombie", "Damage", "Replaced"),
+        "Astray",
     }
     steps = {type(step).__name__ for s in drawn for step in s.graph.steps}
     assert steps >= {"Windows", "TupleWindows", "Pairs", "Own", "UnionAll", "Split", "First"}

@@ -260,6 +260,10 @@ class SimDisk:
         folder.synced.pop(name, None)
         self._pending = [c for c in self._pending if c.gained != (folder, name)]
 
+    def holds_lock(self, process: Process) -> bool:
+        """Whether a process has locked a file."""
+        return any(holder is process for holder, _ in self._claims.values())
+
     def make_parents(self, path: Path) -> None:
         """Make the folders above a path, for good."""
         folder = self._root

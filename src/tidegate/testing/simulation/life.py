@@ -46,6 +46,8 @@ class Life:
     def __init__(self, world: World, name: str, drive: Drive, fault: Fault | None = None) -> None:
         self.happened = False
         """Whether the fault did."""
+        self.two = False
+        """Whether another driver went well while the first had the lock, which must not be."""
         self._world = world
         self._name = name
         self._drive = drive
@@ -76,7 +78,9 @@ class Life:
         assert isinstance(fault, Zombie)
         second, taken = self._begin(SimExecutor(world, f"{world.seed} {self._name} again"))
         second.at_step = self._at(fault.resumed, lambda: world.resume(first))
+        held = world.disk.holds_lock(first)
         world.schedule.run(taken.done)
+        self.two = held and first.paused and taken.exception() is None
         world.resume(first)
         return [_ended(f"{self._name}, who took over", taken)]
 
