@@ -253,12 +253,18 @@ class SimDisk:
         file.data = file.synced = data
         file.modified_ns = self._now_ns() if modified_ns is None else modified_ns
 
-    def remove(self, path: Path) -> None:
-        """Let a file be gone, for good."""
-        folder, name = self._place(path)
+    def remove(self, path: Path) -> File:
+        """Let a file be gone, for good; it can be given back."""
+        file, (folder, name) = self._file(path), self._place(path)
         del folder.names[name]
         folder.synced.pop(name, None)
         self._pending = [c for c in self._pending if c.gained != (folder, name)]
+        return file
+
+    def give_back(self, path: Path, file: File) -> None:
+        """Let a file that was removed be there again, as it was."""
+        folder, name = self._place(path)
+        folder.names[name] = folder.synced[name] = file
 
     def holds_lock(self, process: Process) -> bool:
         """Whether a process has locked a file."""
