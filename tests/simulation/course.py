@@ -33,7 +33,7 @@ from tidegate.sink.files import FileSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import of
 from tidegate.testing.simulation.executor import SimExecutor
-from tidegate.testing.simulation.fault import Kill
+from tidegate.testing.simulation.fault import Kill, Strike
 from tidegate.testing.simulation.life import Ended, Life
 from tidegate.testing.simulation.process import Process
 from tidegate.testing.simulation.world import World
@@ -132,7 +132,9 @@ class Course:
         """One life, to whatever end."""
         fault = start.fault
         inside = None if isinstance(fault, Astray) else fault
-        if isinstance(inside, Damage | Replaced):
+        if isinstance(inside, Damage) and inside.staged:
+            inside = Strike("replace", "/batch=", 1 + inside.step % 5, power=False)
+        elif isinstance(inside, Damage | Replaced):
             inside = Kill(inside.step)
         life = Life(self.world, name, lambda executor: self.drive(start, executor), inside)
         ends = life.live()

@@ -12,7 +12,10 @@ from tidegate.testing.simulation.fault import FAULTS, some_step
 
 @dataclass(frozen=True)
 class Damage:
-    """The driver is killed, and then a file of the checkpoint or of staging is damaged."""
+    """The driver is killed, and then a file of the checkpoint is damaged, or one that is staged.
+
+    For that it is killed just before a batch is published, or put together.
+    """
 
     step: int
     kind: str

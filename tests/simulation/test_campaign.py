@@ -43,7 +43,18 @@ def test_courses_differ_in_all_that_is_drawn() -> None:
     assert {stream.folder for s in drawn for stream in s.streams} == {True, False}
     kinds = {type(fault).__name__ for s in drawn for fault in s.faults}
     assert kinds == {
-        *("Kill", "PowerLoss", "Torn", "Fails", "Full", "Task", "Zombie", "Damage", "Replaced"),
+        *(
+            "Kill",
+            "PowerLoss",
+            "Strike",
+            "Torn",
+            "Fails",
+            "Full",
+            "Task",
+            "Zombie",
+            "Damage",
+            "Replaced",
+        ),
         "Astray",
     }
     steps = {type(step).__name__ for s in drawn for step in s.graph.steps}

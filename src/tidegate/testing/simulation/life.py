@@ -15,6 +15,7 @@ from tidegate.testing.simulation.fault import (
     Full,
     Kill,
     PowerLoss,
+    Strike,
     Task,
     Torn,
     Zombie,
@@ -100,6 +101,8 @@ class Life:
                 world.disk.room_bytes = room_bytes
             case Fails():
                 world.disk.fail = self._fail
+            case Strike():
+                world.disk.fail = self._strike
             case Torn():
                 world.disk.written = self._written
 
@@ -133,6 +136,18 @@ class Life:
         if self._counted == fault.operation:
             self.happened = True
             raise OSError(fault.error, "simulated", path)
+
+    def _strike(self, operation: str, path: str) -> None:
+        fault, world = self._fault, self._world
+        assert isinstance(fault, Strike)
+        if operation == fault.operation and fault.path in path:
+            self._counted += 1
+            if self._counted == fault.count:
+                self.happened = True
+                if fault.power:
+                    world.power_loss()
+                world.kill(self._process)
+                world.schedule.check()
 
     def _written(self, path: str, content: bytes) -> bytes:
         fault = self._fault
