@@ -90,7 +90,7 @@ class SimDisk:
         top = os.fspath(folder)
         try:
             here, names = self._folder(top), self.names(top)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         folders = [n for n in names if isinstance(here.names.get(n), Folder)]
         yield top, folders, [n for n in names if n not in folders]
