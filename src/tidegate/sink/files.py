@@ -85,6 +85,17 @@ class FileSink:
         )
 
     def open(self, opening: Opening) -> None:
+        try:
+            self._open(opening)
+        except OSError as error:
+            raise OptionError(
+                str(self.path),
+                "the output folder must be readable",
+                error.strerror or str(error),
+                "Give access or see to the disk, or choose another --out.",
+            ) from error
+
+    def _open(self, opening: Opening) -> None:
         self._opened, self._begun, self._waiting = False, None, opening.newest
         self._staging = Staging(self.path, opening.owner)
         if disk.is_file(self.path):
@@ -96,7 +107,8 @@ class FileSink:
         else:
             self._check_continued(_folder(opening.newest), _folder(opening.newest - 1))
         whole = self.path.absolute()
-        nearest = next(p for p in (whole, *whole.parents) if disk.exists(p))
+        above = (whole, *whole.parents)
+        nearest = next((p for p in above if disk.exists(p)), above[-1])
         if not disk.is_folder(nearest) or not disk.current().writable(nearest):
             raise OptionError(
                 str(self.path),
