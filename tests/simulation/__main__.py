@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections import Counter
@@ -27,6 +28,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes to run them in (1)")
     parser.add_argument("--keep-going", action="store_true", help="also after one that is wrong")
     asked = parser.parse_args(arguments)
+    logging.disable(logging.WARNING)
     if asked.seeds is None:
         report = course(asked.faults, asked.kinds, asked.seed)
         print(*report.story, sep="\n")

@@ -43,7 +43,8 @@ class FileSink:
         self.format = format
         self.sides = self.path if sides is None else Path(sides)
         self._staging = Staging(self.path, 0)
-        self._opened = False
+        self._used = False
+        """Whether something was written or published since it was opened."""
         self._attempt = ""
         self._begun: BatchId | None = None
         """The batch that this run is writing, or has written last."""
@@ -96,7 +97,7 @@ class FileSink:
             ) from error
 
     def _open(self, opening: Opening) -> None:
-        self._opened, self._begun, self._waiting = False, None, opening.newest
+        self._used, self._begun, self._waiting = False, None, opening.newest
         self._staging = Staging(self.path, opening.owner)
         if disk.is_file(self.path):
             raise OptionError(
@@ -116,9 +117,9 @@ class FileSink:
                 "no permission" if disk.is_folder(nearest) else f"a file at {nearest}",
                 "Choose another --out or change its permissions.",
             )
-        self._opened = True
 
     def begin(self, batch: BatchId) -> FilePartWriter:
+        self._used = True
         place = self.path / _folder(batch)
         try:
             self._attempt = self._staging.begin(_folder(batch), keep=self._waiting)
@@ -142,6 +143,7 @@ class FileSink:
         The last move is the one that counts: a batch that is in place stays as it is, whatever it
         is. What another process has written is read and compared with its checksum before that.
         """
+        self._used = True
         place = self.path / _folder(batch)
         aside = self._staging.attempt(_folder(batch), _attempt(receipts))
         try:
@@ -166,7 +168,7 @@ class FileSink:
             self._staging.sweep(None, ended=False)
 
     def close(self) -> None:
-        if self._opened:
+        if self._used:  # else the run was refused, and nothing here is its own
             self._staging.sweep(self._waiting, ended=True)
 
     def _check_unused(self) -> None:
