@@ -43,7 +43,8 @@ class FileSink:
         self.format = format
         self.sides = self.path if sides is None else Path(sides)
         self._staging = Staging(self.path, 0)
-        self._opened = False
+        self._used = False
+        """Whether something was written or published since it was opened."""
         self._attempt = ""
         self._begun: BatchId | None = None
         """The batch that this run is writing, or has written last."""
@@ -85,7 +86,7 @@ class FileSink:
         )
 
     def open(self, opening: Opening) -> None:
-        self._opened, self._begun, self._waiting = False, None, opening.newest
+        self._used, self._begun, self._waiting = False, None, opening.newest
         self._staging = Staging(self.path, opening.owner)
         try:
             self._check_place(opening.newest)
@@ -94,11 +95,11 @@ class FileSink:
                 str(self.path),
                 "the output folder must be readable",
                 error.strerror or str(error),
-                "Choose another --out or change its permissions.",
+                "Give access or see to the disk, or choose another --out.",
             ) from error
-        self._opened = True
 
     def begin(self, batch: BatchId) -> FilePartWriter:
+        self._used = True
         place = self.path / _folder(batch)
         try:
             self._attempt = self._staging.begin(_folder(batch), keep=self._waiting)
@@ -122,6 +123,7 @@ class FileSink:
         The last move is the one that counts: a batch that is in place stays as it is, whatever it
         is. What another process has written is read and compared with its checksum before that.
         """
+        self._used = True
         place = self.path / _folder(batch)
         aside = self._staging.attempt(_folder(batch), _attempt(receipts))
         try:
@@ -148,7 +150,7 @@ class FileSink:
             self._staging.sweep(None, ended=False)
 
     def close(self) -> None:
-        if self._opened:
+        if self._used:  # else the run was refused, and nothing here is its own
             self._staging.sweep(self._waiting, ended=True)
 
     def _check_place(self, newest: BatchId | None) -> None:

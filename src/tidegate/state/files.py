@@ -152,7 +152,9 @@ class LocalFiles:
             raise _unwritten(self.root, error) from error
 
     def prune(self, folder: str) -> None:
-        found = [path for path, _, _ in disk.current().walk(self.full(folder))]
+        found = []
+        with suppress(OSError):  # what is not found stays
+            found += [path for path, _, _ in disk.current().walk(self.full(folder))]
         for path in reversed(found[1:]):
             with suppress(OSError):  # not empty: it holds what is kept
                 disk.current().remove_folder(path)
