@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -28,3 +29,8 @@ class SystemClock:
     def cpu(self) -> float:
         """Seconds that this process has used of a processor."""
         return time.process_time()
+
+
+def utc_now() -> datetime:
+    """The time of day, for people to read; nothing is decided by it."""
+    return datetime.now(UTC)

@@ -11,6 +11,7 @@
     │   └── UnavailableError a part of the language that this version parses but does not run yet
     └── RunError             a failure while running: committed output stands, a restart continues
         ├── StateError       a segment or a manifest is damaged or missing
+        ├── FencedError      another run has taken the checkpoint over
         ├── SinkError        the output could not be written
         ├── TaskError        user code or an expression failed on a tuple
         └── GateError        a source broke a promise it made when it joined
@@ -106,6 +107,10 @@ class RunError(TidegateError):
 
 class StateError(RunError):
     """A segment or a manifest is damaged or missing."""
+
+
+class FencedError(RunError):
+    """Another run has taken the checkpoint over; this one has published nothing since."""
 
 
 class SinkError(RunError):

@@ -69,7 +69,7 @@ def test_a_function_gets_every_committed_batch_once(store: Store) -> None:
     commit(sink, store, 1, rows())
     sink.close()
     assert take.given == [(0, ["a"]), (1, [])]
-    assert [e.name for e in store.files.list("staged")] == ["staged/00000001-output.arrow"]
+    assert [e.name for e in store.files.list("staged")] == ["staged/00000001.0-output.arrow"]
 
 
 def test_the_newest_batch_is_given_again_after_a_restart_with_its_number(store: Store) -> None:
@@ -119,7 +119,7 @@ def test_a_batch_that_is_gone_from_the_checkpoint_is_missed(store: Store) -> Non
     sink = CallSink(take)
     opened(sink, store)
     receipts = stage(sink, 0, rows((10, "a", 1.0)))
-    store.delete("staged/00000000-output.arrow")
+    store.delete("staged/00000000.0-output.arrow")
     with pytest.raises(SinkError, match="batch 0 must be in the checkpoint until") as caught:
         sink.publish(BatchId(0), receipts)
     assert "got no output.arrow of it" in str(caught.value)
@@ -130,6 +130,6 @@ def test_the_receipt_of_a_batch_for_a_function_says_what_is_kept(store: Store) -
     sink = CallSink(Taking())
     opened(sink, store)
     (receipt,) = stage(sink, 3, rows((10, "a", 1.0), (10, "b", 1.0)))
-    kept = store.read("staged/00000003-output.arrow")
+    kept = store.read("staged/00000003.0-output.arrow")
     assert (receipt.name, receipt.rows) == ("output.arrow", 2)
     assert (receipt.bytes, receipt.checksum) == (len(kept), zlib.crc32(kept))

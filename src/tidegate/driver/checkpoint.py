@@ -20,9 +20,9 @@ class Checkpoint:
         self._lock = Lock(store)
         self.retirement = Retirement(store)
 
-    def enter(self, outlets: Outlets, plan: Plan, buckets: int) -> Manifest | None:
-        """The newest manifest, None where there is none yet; see `recovery.enter`."""
-        return enter(self._store, self._lock, outlets, plan, buckets)
+    def enter(self, outlets: Outlets, plan: Plan, buckets: int, first: Manifest) -> Manifest:
+        """The newest manifest, or `first` where there is none yet; see `recovery.enter`."""
+        return enter(self._store, self._lock, outlets, plan, buckets, first)
 
     def shortened(self, manifest: Manifest) -> Manifest:
         """A manifest with its oldest epochs in a file, where they are many."""

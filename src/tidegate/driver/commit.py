@@ -53,6 +53,7 @@ def next_manifest(
         epochs=tuple(work.epochs),
         finished=cut.exhausted,
         outputs=work.staged.receipts,
+        staged_by=previous.owner,
     )
 
 

@@ -190,9 +190,10 @@ class Loop:
 
     def _recover(self) -> Manifest:
         """The state to continue from, with the newest batch published (again)."""
-        manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets)
-        if manifest is None:
-            return self._subqueries.first_manifest()
+        first = self._subqueries.first_manifest()
+        manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets, first)
+        if manifest.batch < 0:
+            return manifest
         self._outlets.publish(manifest)
         self._inputs.restore(manifest)
         self.summary.count(manifest)

@@ -14,7 +14,7 @@ from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.protocol import Opening, PartWriter, Sink
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.state.manifest import Manifest
-from tidegate.state.store import Store
+from tidegate.state.store import Store, owned
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,18 @@ class Outlets:
         self._keep = StoreKeep(store)
         self._writers: dict[str | None, PartWriter] = {}
 
-    def open(self, newest: int | None) -> None:
-        """Open every sink; `newest` is the newest committed batch, None before the first."""
-        committed = None if newest is None else BatchId(newest)
+    def open(self, manifest: Manifest | None, owner: int = 0) -> None:
+        """Open every sink; the newest manifest is None before the first batch.
+
+        `owner` is the number of this run in the checkpoint, greater than those of all before it.
+        """
+        committed = None if manifest is None else BatchId(manifest.batch)
+        if manifest is not None:
+            self._keep.inherit(manifest)
         for target in self._plan.targets:
             schema = self._plan.port(target.edge).schema
-            self._sinks[target.name].open(Opening(schema, target.name, committed, self._keep))
+            opening = Opening(schema, target.name, committed, self._keep, owner)
+            self._sinks[target.name].open(opening)
 
     def begin(self, batch: int) -> None:
         """Get a part writer of every sink for a batch."""
@@ -99,22 +105,28 @@ class Outlets:
 
 class StoreKeep:
     """What sinks keep in the checkpoint: files that `Store.clean` spares while their batch is the
-    newest, because their names begin with its number."""
+    newest, because their names begin with its number and the run that staged it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._inherited: dict[int, int] = {}
+        """The newest batch of the run before, and the run that staged it."""
+
+    def inherit(self, manifest: Manifest) -> None:
+        """Find again what was kept for the newest batch of an earlier run."""
+        self._inherited = {manifest.batch: manifest.staged_by}
 
     def write(self, batch: BatchId, name: str, data: bytes) -> None:
-        self._store.write(_staged(batch, name), data)
+        self._inherited.pop(batch, None)
+        self._store.write(self._place(batch, name), data)
 
     def read(self, batch: BatchId, name: str) -> bytes | None:
-        if not self._store.files.exists(_staged(batch, name)):
-            return None
-        return self._store.read(_staged(batch, name))
+        place = self._place(batch, name)
+        return self._store.read(place) if self._store.files.exists(place) else None
 
     def delete(self, batch: BatchId, name: str) -> None:
-        self._store.delete(_staged(batch, name))
+        self._store.delete(self._place(batch, name))
 
-
-def _staged(batch: int, name: str) -> str:
-    return f"staged/{batch:08d}-{name}"
+    def _place(self, batch: int, name: str) -> str:
+        owner = self._inherited.get(batch, self._store.owner)
+        return f"staged/{owned(batch, owner)}-{name}"

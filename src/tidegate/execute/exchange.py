@@ -23,7 +23,7 @@ from tidegate.batch import write_table
 from tidegate.errors import StateError
 from tidegate.execute.job import Job, Outcome, Parcel
 from tidegate.route.partitioner import EVERY_INSTANCE
-from tidegate.state.files import reason
+from tidegate.state.files import OWNER_ONLY, reason
 from tidegate.whole_file import whole_file
 
 FOLDER = "exchange"
@@ -132,7 +132,7 @@ def begin(job: Job) -> None:
 def make(job: Job) -> None:
     """Make the folder of a job, where it is not there."""
     try:
-        disk.make_folders(_folder(job))
+        disk.make_folders(_folder(job), OWNER_ONLY)
     except OSError as error:
         raise _unwritten(_folder(job), error) from error
 
@@ -140,9 +140,15 @@ def make(job: Job) -> None:
 def clear(job: Job) -> None:
     """Remove what all jobs left, of this batch and of others before a crash.
 
-    What is mapped stays readable until it is let go.
+    But nothing of a run that has taken the checkpoint over since. What is mapped stays readable
+    until it is let go.
     """
-    _remove(os.path.dirname(_folder(job)))
+    place = os.path.dirname(os.path.dirname(_folder(job)))
+    with suppress(OSError):  # where nothing was left
+        for owner in disk.current().names(place):
+            if not owner.isdecimal() or int(owner) <= job.owner:
+                _remove(os.path.join(place, owner))
+        disk.current().remove_folder(place)
 
 
 @contextmanager
@@ -174,7 +180,7 @@ def _digest(data: bytes | pa.Buffer) -> str:
 
 
 def _folder(job: Job) -> str:
-    return job.store.open().files.full(f"{FOLDER}/{job.name}")
+    return job.store.open().files.full(f"{FOLDER}/{job.owner}/{job.name}")
 
 
 def _path(job: Job, name: str) -> str:

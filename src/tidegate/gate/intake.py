@@ -14,7 +14,7 @@ from tidegate.gate.entry import CONSUMED
 from tidegate.gate.frontier import Feed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Forgetting, Inlet, Joining, in_order
 from tidegate.gate.track import Slice, Track
-from tidegate.state.store import Store
+from tidegate.state.store import Store, owned
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,8 @@ class Intake:
         files = []
         for inlet in self.inlets:
             if inlet.folder is not None:
-                inlet.folder.write_names(store, f"gate/names-{inlet.place}-{batch:08d}.arrow")
+                name = f"gate/names-{inlet.place}-{owned(batch, store.owner)}.arrow"
+                inlet.folder.write_names(store, name)
                 files += inlet.folder.names.files
         return tuple(files)
 

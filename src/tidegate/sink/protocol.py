@@ -66,13 +66,15 @@ class Opening:
     """What a sink is told at the start of a run.
 
     `output` is the name of the output it is for, None where the query has only one. `newest` is
-    the newest batch that this query has committed, None for a run that begins.
+    the newest batch that this query has committed, None for a run that begins. `owner` is the
+    number of this run in its checkpoint, greater than those of all runs before it.
     """
 
     schema: pa.Schema
     output: str | None
     newest: BatchId | None
     keep: Keep
+    owner: int = 0
 
 
 class PartWriter(Protocol):
