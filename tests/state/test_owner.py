@@ -175,6 +175,21 @@ class TestEnter:
         with pytest.raises(FencedError):
             commit(store, manifest)
 
+    def test_a_run_that_is_refused_leaves_it_to_the_one_before(self, store: Store) -> None:
+        manifest = commit(store, FIRST, "gate/0.arrow")
+        other = again(store)
+        other.enter(FIRST, HOLDER)
+        other.withdraw()
+        manifest = commit(store, manifest, "gate/1.arrow")
+        assert store.latest() == manifest
+
+    def test_a_finished_state_has_no_further_owner(self, store: Store) -> None:
+        manifest = replace(FIRST, batch=0, finished=True)
+        store.publish(manifest)
+        other = again(store)
+        assert other.enter(FIRST, HOLDER) == manifest
+        assert (other.clean(), other.numbers()) == (Cleaned(), [0])
+
     def test_damage_is_told_before_anything_changes(self, store: Store) -> None:
         commit(store, FIRST, "gate/0.arrow")
         store.delete("gate/0.arrow")

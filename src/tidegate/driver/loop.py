@@ -76,7 +76,9 @@ class Loop:
             self._subqueries.check_options()
             self._manifest = self._recover()
             self._inputs.let_in(connections)
+            self._checkpoint.clean()
         except BaseException:
+            self._closing.append(self._checkpoint.withdraw)
             self.close()
             raise
 

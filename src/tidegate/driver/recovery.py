@@ -22,9 +22,9 @@ def enter(
 ) -> Manifest:
     """The state a run goes on from, as its owner: the newest manifest of a checkpoint, or `first`.
 
-    Opens the sinks, and makes the checkpoint where there is none; what crashes left is gone.
-    Refuses one that belongs to another query or to a run that is at work, and changes nothing then.
-    Where locks do not reach, the run that was there before is fenced from now on.
+    Opens the sinks, and makes the checkpoint where there is none. Refuses one that belongs to
+    another query or to a run that is at work, and changes nothing then. Where locks do not reach,
+    the run that was there before is fenced from now on, unless this one withdraws.
     """
     wanted = {"fingerprint": plan.fingerprint, "buckets": buckets}
     first = replace(first, holder=this_process())
@@ -44,7 +44,6 @@ def enter(
     _check_meta(store.location, store.meta(), wanted)
     manifest = store.enter(first, first.holder)
     outlets.open(manifest if manifest.batch >= 0 else None, manifest.owner)
-    store.clean()
     return manifest
 
 

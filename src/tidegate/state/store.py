@@ -105,6 +105,7 @@ class Store:
         self._handle = handle
         self._older: Manifest | None = None
         self._found: tuple[list[Manifest], list[Entry]] | None = None
+        self._entry: Manifest | None = None
         self._number = -1
         """That of the newest manifest of this run."""
 
@@ -215,8 +216,9 @@ class Store:
     def enter(self, first: Manifest, holder: Mapping[str, Any]) -> Manifest:
         """Take the checkpoint over: the newest state, or `first`, as that of a new owner.
 
-        From then on no run that was before can commit. First it is checked that all files of the
-        newest state are there in their size; if not, a StateError, and nothing was changed.
+        From then on no run that was before can commit. A state that is finished is given as it is:
+        nothing comes after it. First it is checked that all files of the newest state are there in
+        their size; if not, a StateError, and nothing was changed.
         """
         for _ in range(_TRIES):
             before = self.numbers()
@@ -228,13 +230,21 @@ class Store:
                 if self.numbers() == before:
                     raise
                 continue  # a run that is at work has gone on, and deleted what it was before
-            newest = kept[-1] if kept else first
-            entry = replace(newest, owner=newest.owner + 1, holder=dict(holder))
-            if self._put(entry):
+            entry = newest = kept[-1] if kept else first
+            if not newest.finished:
+                entry = replace(newest, owner=newest.owner + 1, holder=dict(holder))
+            if newest.finished or self._put(entry):
                 self.owner, self._number = entry.owner, entry.number
                 self._found = [*(m for m in kept if m.batch < entry.batch), entry], listed
+                self._entry = entry if entry is not newest else None
                 return entry
         raise self._fenced()
+
+    def withdraw(self) -> None:
+        """Undo `enter`, where nothing was done since: the run before, if any, has it again."""
+        entry, self._entry = self._entry, None
+        if entry is not None and self.numbers()[-1] == entry.number:
+            self.delete(manifest_name(entry.number))
 
     def resumed(self, manifest: Manifest) -> Manifest:
         """A state before the newest, of which the run that has entered makes the next one.
@@ -249,7 +259,7 @@ class Store:
 
         Where another run has taken the checkpoint over it is a FencedError, and does not count.
         """
-        self._number = manifest.number
+        self._number, self._entry = manifest.number, None
         # The number may have been taken and let go again: then there are greater ones.
         if not self._put(manifest) or self.numbers()[-1] > manifest.number:
             raise self._fenced()
@@ -313,7 +323,7 @@ class Store:
         if self.meta() is None:
             return Cleaned()
         kept, listed = self._found or (self.kept(), self._listed())
-        self._found = None
+        self._found = self._entry = None
         if kept:
             self._check_present(kept[-1], listed)
         removed = self.unreferenced(kept, listed)
