@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 NEEDS_JVM = ("spark", "cluster")
-WHOLE = "cases cli crash docs driver duckdb examples fuzz property session testing".split()
+WHOLE = "cases cli crash docs driver duckdb examples fuzz property s3 session testing".split()
 """Folders whose tests run whole queries, or processes; the others test one thing at a time."""
 
 # The same examples on every machine and every run, so that a red build is red for its change.

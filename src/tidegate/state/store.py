@@ -33,6 +33,7 @@ from tidegate.state.files import (
     reason,
 )
 from tidegate.state.manifest import VERSION, Manifest, check_version
+from tidegate.state.object_uri import is_object_uri, object_place, with_region
 from tidegate.state.seal import REMEDY, seal, unseal
 from tidegate.whole_file import is_temporary
 
@@ -43,6 +44,7 @@ LAYOUT = VERSION
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _MANIFEST = re.compile(r"manifest/(\d{8,})\.json")
 _EPOCHS = re.compile(r"epoch/(\d{8,})\.(\d+)\.json")
+_READABLE = "Give access to it, or see that its server answers, and restart."
 _TRIES = 100
 """How often another run may come first while one takes a checkpoint over."""
 
@@ -119,6 +121,11 @@ class Store:
         if not _URI.match(location):
             files = files_at(LocalFileSystem(), location)
             return cls(files, StoreHandle(files.root))
+        if is_object_uri(location):
+            from tidegate.state.object_files import ObjectFiles  # other stores need no client
+
+            location = with_region(location)
+            return cls(ObjectFiles(object_place(location)), StoreHandle(location))
         try:
             fs, path = FileSystem.from_uri(location)
         except (pa.ArrowException, ValueError, OSError) as error:
@@ -159,7 +166,11 @@ class Store:
                 )
             return False
         for folder in FOLDERS:
-            found = [e for e in self.files.list(folder, recursive=True) if not is_temporary(e.name)]
+            try:
+                listed = self._files_in(folder)
+            except StateError as error:
+                raise _unusable(error) from error
+            found = [entry for entry in listed if not is_temporary(entry.name)]
             if found:
                 raise CheckpointError(
                     self.location,
@@ -201,7 +212,9 @@ class Store:
 
     def numbers(self) -> list[int]:
         """The numbers of the manifests that are there, ascending; lists a folder of a few."""
-        found = (_MANIFEST.fullmatch(name) for name in self.files.names("manifest"))
+        where = self.files.full("manifest")
+        names = guard(lambda: self.files.names("manifest"), where, _READABLE)
+        found = (_MANIFEST.fullmatch(name) for name in names)
         return sorted(int(match[1]) for match in found if match)
 
     def manifest(self, number: int) -> Manifest:
@@ -384,10 +397,12 @@ class Store:
 
     def _listed(self) -> list[Entry]:
         """All files of the checkpoint but those of sources."""
-        found = self.files.list("")
-        for folder in FOLDERS:
-            found += self.files.list(folder, recursive=True)
-        return found
+        root = guard(lambda: self.files.list(""), self.files.full(""), _READABLE)
+        return [*root, *(entry for folder in FOLDERS for entry in self._files_in(folder))]
+
+    def _files_in(self, folder: str) -> list[Entry]:
+        found = guard(lambda: self.files.list(folder, True), self.files.full(folder), _READABLE)
+        return list(found)
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file whole (gate and staged files, meta, manifests)."""
