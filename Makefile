@@ -40,9 +40,10 @@ test-fast: setup s3-server ## the tests that need no JVM
 test-long: setup s3-server ## all tests in long mode: more examples, more kills
 	TIDEGATE_TEST_MODE=long $(BIN)/python -m pytest --timeout 3600 $(WORKERS) $(PYTEST_ARGS)
 
-lint: setup ## ruff: rules and format
+lint: setup ## ruff: rules and format; tests that assert nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/check_tests.py
 
 types: setup ## mypy, strict for the package
 	$(BIN)/mypy

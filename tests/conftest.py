@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.seed import FIXED, SEED, VARIABLE
+
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 NEEDS_JVM = ("spark", "cluster")
 WHOLE = "cases cli crash docs driver duckdb examples fuzz property s3 session testing".split()
 """Folders whose tests run whole queries, or processes; the others test one thing at a time."""
 
-# The same examples on every machine and every run, so that a red build is red for its change.
 settings.register_profile(
     "ci",
     derandomize=True,
@@ -25,9 +26,23 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# New examples each time, and many of them.
-settings.register_profile("long", settings.get_profile("ci"), derandomize=False, max_examples=2000)
-settings.load_profile("long" if LONG else "ci")
+settings.register_profile("new", settings.get_profile("ci"), derandomize=False)
+settings.register_profile("long", settings.get_profile("new"), max_examples=2000)
+settings.load_profile("long" if LONG else "ci" if FIXED else "new")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Hypothesis draws from the seed of the run, unless it is told another."""
+    if not FIXED and config.getoption("--hypothesis-seed") is None:
+        config.option.hypothesis_seed = str(SEED)
+
+
+def pytest_report_header() -> str:
+    """So that what was drawn can be drawn again."""
+    if FIXED:
+        return "seed: 0, as always in CI"
+    return f"seed: {SEED}, drawn for this run; {VARIABLE}={SEED} draws the same again"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -54,6 +69,12 @@ class OneJvm(LoadScopeScheduling):
         # xdist's own way, its mark `xdist_group`, has no effect under pytest 9.
         needs = nodeid.startswith(tuple(f"tests/{folder}/" for folder in NEEDS_JVM))
         return "jvm" if needs else nodeid
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Where something failed, the seed stands beside it."""
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(pytest_report_header())
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)

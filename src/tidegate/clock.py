@@ -16,6 +16,9 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None:
         """Wait; a manual clock moves instead."""
 
+    def cpu(self) -> float:
+        """Seconds that this process has used of a processor."""
+
 
 class SystemClock:
     """The machine's monotonic clock."""
@@ -27,7 +30,6 @@ class SystemClock:
         time.sleep(seconds)
 
     def cpu(self) -> float:
-        """Seconds that this process has used of a processor."""
         return time.process_time()
 
 

@@ -12,7 +12,9 @@
     └── RunError             a failure while running: committed output stands, a restart continues
         ├── StateError       a segment or a manifest is damaged or missing
         ├── FencedError      another run has taken the checkpoint over
+        ├── MemoryExceededError  a batch needs more memory than there is, however small it is cut
         ├── SinkError        the output could not be written
+        │   └── LostOutputError  a part of a committed batch is gone or damaged before it was seen
         ├── TaskError        user code or an expression failed on a tuple
         └── GateError        a source broke a promise it made when it joined
 
@@ -113,8 +115,19 @@ class FencedError(RunError):
     """Another run has taken the checkpoint over; this one has published nothing since."""
 
 
+class MemoryExceededError(RunError):
+    """Work on a batch needs more memory than there is."""
+
+
 class SinkError(RunError):
     """The output could not be written."""
+
+
+class LostOutputError(SinkError):
+    """A part of a committed batch is gone or damaged and was not published: it has to run again.
+
+    What a sink raises in `publish`; its remedy is for where the batch cannot run again.
+    """
 
 
 class TaskError(RunError):

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
+from tidegate import schedule
 from tidegate.errors import OptionError
 
 LEAST_BYTES, MOST_BYTES = 64 * 2**20, 2**30
@@ -102,7 +103,7 @@ class Cache:
                 self._values.move_to_end(key)
                 return cast(T, self._values[key][0])
             turn = self._loading.setdefault(key, threading.Lock())
-        with turn:
+        with schedule.current().hold(turn):
             with lock:
                 if key in self._values:
                     return cast(T, self._values[key][0])

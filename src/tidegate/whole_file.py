@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import os
-import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Literal
 
-from tidegate import disk
-
-_serial = itertools.count()
+from tidegate import disk, schedule
 
 
 @contextmanager
@@ -51,7 +47,23 @@ def whole_file(
         disk.current().sync_folder(os.path.dirname(path) or ".")
 
 
-def new_file(path: str | os.PathLike[str], data: bytes, folder_mode: int = 0o777) -> bool:
+@contextmanager
+def new_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write under a name that no other writer uses; its bytes are on the disk then.
+
+    An error or an interrupt removes it; a process that dies leaves it. Costs an fsync.
+    """
+    try:
+        with disk.current().create(path) as file:
+            yield file
+            disk.current().sync(file)
+    except (Exception, KeyboardInterrupt):
+        with suppress(OSError):  # the first error is the one to tell
+            disk.current().unlink(path)
+        raise
+
+
+def sole_file(path: str | os.PathLike[str], data: bytes, folder_mode: int = 0o777) -> bool:
     """Write a file whole, name and all, unless the name is taken; False then, and nothing changes.
 
     Of several that try at the same time one succeeds, on this host or, over NFS, on another. Where
@@ -133,7 +145,7 @@ def temporary(name: str) -> str:
     folder, _, base = name.rpartition("/")
     # Two attempts of one task may write the same file at the same time; the token keeps them apart
     # and is never seen in a file that counts.
-    token = f"{os.getpid()}-{next(_serial)}-{secrets.token_hex(4)}"
+    token = schedule.current().token()
     return f"{folder}/.{base}.{token}.tmp" if folder else f".{base}.{token}.tmp"
 
 

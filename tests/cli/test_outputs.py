@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from tidegate.batch import BatchId
 from tidegate.cli.main import invoke
 from tidegate.cli.out import address_of, sinks_of
-from tidegate.errors import OptionError
+from tidegate.errors import OptionError, SinkError
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink
+from tidegate.sink.receipt import Receipt
 
 ROWS = [
     ("2024-01-01T00:00:01Z", "a", "5"),
@@ -167,3 +170,31 @@ def test_several_are_not() -> None:
 def test_outputs_below_a_folder_by_its_uri(tmp_path: Path) -> None:
     assert run(out=f"file://{tmp_path}/o?format=parquet") == 0
     assert results() == EXPECTED
+
+
+def test_an_output_that_is_published_stays_when_another_runs_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The batch is cut where it was, so that the outputs still fit together."""
+    assert run("--batch-rows", "3", "--checkpoint", "steady", out="s") == 0
+    published = FileSink.publish
+
+    def fail(sink: FileSink, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        if sink.path.name == "most":
+            raise SinkError("most", "is away")
+        published(sink, batch, receipts)
+
+    monkeypatch.setattr(FileSink, "publish", fail)
+    assert run("--batch-rows", "3", "--checkpoint", "c") == 1
+    monkeypatch.setattr(FileSink, "publish", published)
+    there = Path("o/Busy/batch=00000000").stat().st_ino
+    (staged,) = Path("o/most/_staging").glob("batch=00000000.*/part-*")
+    staged.write_bytes(staged.read_bytes()[:-4])
+    assert run("--batch-rows", "100", "--checkpoint", "c") == 0
+    assert "Batch 0 runs again" in caplog.text
+    assert Path("o/Busy/batch=00000000").stat().st_ino == there
+    assert results() == results("s") == EXPECTED
+    for name in EXPECTED:
+        (first, again) = (Path(o, name, "batch=00000000/part-00000.parquet") for o in "so")
+        assert first.read_bytes() == again.read_bytes()
+    assert [p.name for p in Path("o").rglob("_staging")] == []

@@ -76,6 +76,7 @@ def killed_halfway(
             known[name] = Site(nursery, request_for(name, folder / "run", inputs), golden(name))
             assert known[name].run(kind="step", step="before gate", batch=HALF)
             Store.open(str(known[name].checkpoint)).clean()
+            shutil.rmtree(known[name].out / "_staging")
         return known[name]
 
     return of

@@ -33,11 +33,9 @@ from tidegate.operate.kernels.group import Groups
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
-from tidegate.session.script import streams_of
+from tidegate.sink.address import Address
 from tidegate.sink.files import FileSink
-from tidegate.sql.bind import bind
-from tidegate.sql.script import read_script
-from tidegate.testing import FailAtChange, KillAt, KillAtChange, KillInOperate
+from tidegate.testing import FailAtChange, FullAtByte, KillAt, KillAtChange, KillInOperate
 
 BUCKETS = 16
 
@@ -47,17 +45,19 @@ def run(request: dict[str, Any]) -> None:
     scene = SCENES[request["scene"]]
     observer = observer_of(request.get("fault"))
     place = Place(request.get("master", "none"), exchange=request.get("exchange", "auto"))
-    script = read_script(scene.script(Path(request["inputs"])))
-    plan = plan_for(bind(script, streams_of(script)), place)
+    outputs = scene.outputs(Path(request["inputs"]))
+    plan = plan_for(outputs, place)
     options = RunOptions(
         instances=request.get("instances", scene.instances),
         buckets=BUCKETS,
         batch_rows=scene.batch_rows,
         switches=scene.switches,
     )
-    sink = FileSink(request["out"], request.get("format", scene.format))
+    format_ = request.get("format", scene.format)
+    out = Address.parse(f"{request['out']}?format={format_}", "--out")
+    sinks = {o.name: FileSink.at(out, o.name) for o in outputs}
     loop = prepare(
-        plan, place.connected(), {None: sink}, options, request["checkpoint"], observer=observer
+        plan, place.connected(), sinks, options, request["checkpoint"], observer=observer
     )
     if request.get("two_jobs"):
         from tidegate.execute.spark import shared as spark_shared
@@ -68,7 +68,7 @@ def run(request: dict[str, Any]) -> None:
         loop.executor = KillInOperate(loop.executor, tally=tally, **more)
     loop.run()
     if isinstance(observer, KillAtChange):
-        print(json.dumps({"changes": observer.count}))
+        print(json.dumps({"changes": observer.count, "bytes": observer.bytes}))
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,13 @@ def observer_of(fault: dict[str, Any] | None) -> KillAt | KillAtChange | Pause |
     """The fault of a request: at a step, or at a change to a file from the start or a step on."""
     if fault is None:
         return None
-    kinds = {"step": KillAt, "change": KillAtChange, "failure": FailAtChange, "pause": Pause}
+    kinds = {
+        "step": KillAt,
+        "change": KillAtChange,
+        "failure": FailAtChange,
+        "full": FullAtByte,
+        "pause": Pause,
+    }
     observer = kinds[fault["kind"]](**{k: v for k, v in fault.items() if k != "kind"})
     if isinstance(observer, KillAtChange) and observer.step is None:
         observer.arm()

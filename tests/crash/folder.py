@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from tidegate.operate.layered_state import HIDES
+from tidegate.operate.process.entry import EntryKeeper
 from tidegate.state.inspect import inspect
 from tidegate.state.lock import LOCK
 from tidegate.state.segment import Segment, read_segment
@@ -40,19 +44,33 @@ def difference(found: dict[str, bytes], expected: dict[str, bytes]) -> list[str]
 
 def published(folder: Path) -> dict[str, bytes]:
     """What a reader of the results sees now: all but what waits to be published."""
-    return {k: v for k, v in contents(folder).items() if not k.startswith("_staging")}
+    return {k: v for k, v in contents(folder).items() if "_staging" not in k}
 
 
-def results(found: dict[str, bytes]) -> dict[str, bytes]:
-    """The batches themselves, without the side outputs."""
-    return {k: v for k, v in found.items() if k.startswith("batch=")}
+def begins(seen: dict[str, bytes], whole: dict[str, bytes]) -> bool:
+    """Whether what is seen of each output is the beginning of the whole of it."""
+    everything = results(whole)
+    return all(
+        list(part.items()) == list(everything[output].items())[: len(part)]
+        for output, part in results(seen).items()
+    )
+
+
+def results(found: dict[str, bytes]) -> dict[str, dict[str, bytes]]:
+    """The batches of each output, without the side outputs; the folder of an only one is empty."""
+    outputs: dict[str, dict[str, bytes]] = defaultdict(dict)
+    for name, content in found.items():
+        output, batch, _ = name.rpartition("batch=")
+        if batch and not output.startswith("_"):
+            outputs[output][name] = content
+    return outputs
 
 
 def facts(checkpoint: Path) -> dict[str, Any]:
     """What `tidegate state --verify --json` says, without what depends on the clock.
 
-    How many layers windows of tuples have depends on when they were merged, and with them how many
-    dead tuples there are. For these the live tuples stand here instead.
+    How many layers windows of tuples and processes have depends on when they were merged, and with
+    them how many dead rows there are. For these the rows that count stand here instead.
     """
     store = Store.open(str(checkpoint))
     found = inspect(store, verify=True)
@@ -60,9 +78,22 @@ def facts(checkpoint: Path) -> dict[str, Any]:
     for epoch in state.get("epochs", []):
         epoch.pop("switch_ms")
     for name in state.get("operators", {}):
+        layers = store.kept()[-1].operators[name]
         if name.endswith("/tuples"):
-            state["operators"][name] = live_tuples(store, store.kept()[-1].operators[name])
+            state["operators"][name] = live_tuples(store, layers)
+        elif name.startswith("process/"):
+            state["operators"][name] = live_entries(store, layers)
     return {k: v for k, v in found.items() if k != "location"}
+
+
+def live_entries(store: Store, layers: Sequence[Segment]) -> list[dict[str, Any]]:
+    """What the objects of a process keep, by bucket and entry."""
+    if not layers:
+        return []
+    keeper = EntryKeeper()
+    merged = keeper.arrange(pa.concat_tables(read_segment(store, layer) for layer in layers))
+    rows = [row for row in merged.to_pylist() if row[keeper.order] < HIDES]
+    return sorted(rows, key=lambda row: (row["bucket"], row[keeper.order], row["name"]))
 
 
 def live_tuples(store: Store, layers: Sequence[Segment]) -> list[list[Any]]:

@@ -4,19 +4,64 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tidegate.operate.process.definition import Process
+from tidegate.query.output import Output
+from tidegate.query.stream import Stream
+from tidegate.session.script import streams_of
+from tidegate.sql.bind import bind
+from tidegate.sql.script import read_script
 
 TIME = pa.timestamp("us", tz="UTC")
 START_US = 1_700_000_000_000_000
 SECOND_US = 1_000_000
 ROWS = 600
 """Rows per source."""
+PAUSE = timedelta(seconds=1)
+
+
+class Rises(Process):
+    """How much more the seats of a route are than before, and how many came before a pause."""
+
+    output: ClassVar = {"route": "string", "more": "bigint"}
+
+    def __init__(self) -> None:
+        self.last: dict[str, int] = {}
+        self.count = 0
+        self.newest: datetime | None = None
+
+    def on_tuple(self, tuple: Any, keys: Sequence[str | None]) -> Iterator[dict[str, Any]]:
+        self.count += 1
+        self.newest = tuple.ts
+        self.wake(tuple.ts + PAUSE)
+        for key in keys:
+            before = self.last.get(str(key), 0)
+            if tuple.seats > before:
+                yield {"route": key, "more": tuple.seats - before}
+            self.last[str(key)] = tuple.seats
+
+    def on_frontier(self, ts: datetime) -> Iterator[dict[str, Any]]:
+        if self.newest is not None and ts - self.newest == PAUSE:
+            yield {"route": f"pause of {self.bucket}", "more": self.count}
+            self.count = 0
+
+
+@dataclass(frozen=True)
+class Own:
+    """An output that a class of its own makes of another one's rows."""
+
+    of: str
+    factory: type[Process]
+    keys: str
 
 
 @dataclass(frozen=True)
@@ -32,9 +77,20 @@ class Scene:
     batch_rows: int
     instances: int = 2
     switches: Mapping[int, int] = field(default_factory=dict)
+    processes: Mapping[str, Own] = field(default_factory=dict)
 
     def script(self, inputs: Path) -> str:
         return self.sql.replace("{inputs}", str(inputs))
+
+    def outputs(self, inputs: Path) -> list[Output]:
+        """What is put out: by the script, and by the processes over that."""
+        script = read_script(self.script(inputs))
+        found = list(bind(script, streams_of(script)))
+        streams = {o.name: Stream(o.node, _nothing, _nothing) for o in found}
+        for name, own in self.processes.items():
+            made = streams[own.of].process(own.factory, keys=own.keys)
+            found.append(Output(name, made.node))
+        return found
 
 
 AGGREGATE = Scene(
@@ -114,8 +170,33 @@ WHOLE = Scene(
 )
 """Three stateful operators, one of them taking the rows of another and the stream itself."""
 
-LOCAL = (AGGREGATE, STATELESS, TOP, WHOLE)
+SEVERAL = Scene(
+    "several",
+    """
+    CREATE STREAM rides FROM '{inputs}/a.parquet', '{inputs}/b.csv' TIME at DISORDER 2 SECONDS;
+    CREATE STREAM more FROM '{inputs}/c.json' TIME at DISORDER 3 SECONDS;
+
+    INSERT INTO busy
+    SELECT route, COUNT(*) AS n, SUM(fare) AS total FROM rides [ROWS 8 SLIDE 3] GROUP BY route;
+
+    INSERT INTO pairs
+    SELECT r.route, r.fare - m.fare AS more, m.seats
+    FROM rides AS r [RANGE 20 SECONDS] JOIN more AS m [RANGE 20 SECONDS]
+    ON r.route = m.route AND r.fare > m.fare;
+    """,
+    "parquet",
+    batch_rows=150,
+    switches={3: 3, 6: 1},
+    processes={"rises": Own("pairs", Rises, "route")},
+)
+"""Three outputs: windows of tuples, a join, and a class of its own over the pairs."""
+
+LOCAL = (AGGREGATE, STATELESS, TOP, WHOLE, SEVERAL)
 SCENES = {s.name: s for s in (*LOCAL, THROUGH_SQL)}
+
+
+def _nothing(*arguments: Any, **options: Any) -> Any:
+    raise AssertionError("the driver starts the query, not its streams")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.command import HALF, Command, Scenery
-from tests.crash.folder import contents, difference
+from tests.crash.folder import contents, difference, facts
 from tests.crash.process import wait_for
 from tests.crash.site import Golden, Site
 
@@ -254,3 +254,55 @@ def test_results_that_wait_to_be_shown_are_not_lost_to_another_folder(
     scenery = Scenery(command, "aggregate", site.out.parent, Path(site.request["inputs"]))
     assert f"up to batch={HALF:08d}; got no" in refused(scenery, 2, out=tmp_path / "elsewhere")
     goes_on(scenery, golden)
+
+
+def vanish(path: Path) -> None:
+    """All that was staged, not just one part."""
+    shutil.rmtree(path.parent.parent)
+
+
+@pytest.mark.parametrize(
+    ("damage", "batch"),
+    [(cut_short, 0), *((d, HALF) for d in (flip, cut_short, empty, remove, vanish))],
+)
+def test_staged_output_that_is_damaged_before_it_is_published(
+    damage: Damage,
+    batch: int,
+    command: Command,
+    make_site: Callable[..., Site],
+    golden: Callable[..., Golden],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It was published as it was, and every check said that all was well."""
+    site = make_site("aggregate")
+    assert site.run(kind="step", step="after commit", batch=batch)
+    (part,) = site.out.glob(f"_staging/batch={batch:08d}*/part-*")
+    damage(part)
+    scenery = Scenery(command, "aggregate", site.out.parent, Path(site.request["inputs"]))
+    code, message = scenery.run()
+    assert code == 0, message
+    (told,) = caplog.messages
+    assert told.startswith(f"{part}: a part of a committed batch must be whole until it is pub")
+    assert told.endswith(f"Batch {batch} runs again, from the state before it.")
+    assert difference(contents(site.out), golden("aggregate").files) == []
+    assert facts(site.checkpoint)["state"] == golden("aggregate").facts["state"]
+    assert facts(site.checkpoint)["unreferenced"] == []
+
+
+def test_a_batch_runs_again_to_where_it_ended_with_any_options(
+    command: Command, make_site: Callable[..., Site], golden: Callable[..., Golden]
+) -> None:
+    """Killed on the way, and with other batches and instances: it has the rows that it had."""
+    site = make_site("whole")
+    assert site.run(kind="step", step="after commit", batch=HALF)
+    (part,) = site.out.glob(f"_staging/batch={HALF:08d}*/part-*")
+    cut_short(part)
+    assert site.run(kind="step", step="before commit", batch=HALF)
+    scenery = Scenery(command, "whole", site.out.parent, Path(site.request["inputs"]))
+    code, message = scenery.run(batch_rows=31, instances=1)
+    assert code == 0, message
+    found, whole = contents(site.out), golden("whole").files
+    settled = [n for n in whole if int(n.partition("batch=")[2][:8]) <= HALF]
+    assert {n: found.get(n) for n in settled} == {n: whole[n] for n in settled}
+    rows = [b"".join(f[k] for k in sorted(f) if k.startswith("batch=")) for f in (found, whole)]
+    assert rows[0] == rows[1]

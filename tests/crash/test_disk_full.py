@@ -19,33 +19,55 @@ from tests.crash.folder import contents, difference
 from tests.crash.process import DRIVER, ENVIRONMENT
 from tests.crash.scene import LOCAL, SCENES
 from tests.crash.site import Golden, Site
+from tests.seed import SEED
 
 MakeSite = Callable[..., Site]
 
 FULL = "No space left on device"
+NAMES = [s.name for s in LOCAL]
 
 
 def fail(site: Site, **fault: Any) -> tuple[int, str]:
     """Run with a change that fails; the exit code and what the user is told."""
-    status = site.nursery.run({**site.request, "fault": {"kind": "failure", **fault}})
+    status = site.nursery.run({**site.request, "fault": fault})
     return status, site.log.read_text().strip()
 
 
+def told(site: Site, status: int, message: str, error: int, early: bool) -> None:
+    """One line with what to do, that names a file and says what the system said."""
+    assert status in (1, 2), message
+    assert status == 1 or early, f"nothing was started, says {message}"
+    assert len(message.splitlines()) == 1
+    assert message.startswith((str(site.checkpoint), str(site.out)))
+    assert f"got {os.strerror(error)}" in message
+
+
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO] if LONG else [errno.ENOSPC])
-@pytest.mark.parametrize("name", [s.name for s in LOCAL])
+@pytest.mark.parametrize("name", NAMES)
 def test_any_change_that_fails(name: str, error: int, make_site: MakeSite) -> None:
-    numbers = list(range(1 + error % 3, 300, 3))
-    if not LONG:
-        numbers = sorted(random.Random(f"failures of {name} {error}").sample(numbers[:50], 1))
-    for number in numbers:
+    """Files made, written, synced, renamed and removed; folders too."""
+    chance = random.Random(f"failures of {name} {error} {SEED}")
+    for number in sorted(chance.sample(range(1, 300), 50 if LONG else 1)):
         site = make_site(name)
-        status, message = fail(site, change=number, error=error)
+        status, message = fail(site, kind="failure", change=number, error=error)
         if status != 0:  # a folder that need not be made again may well not be made
-            assert status in (1, 2), message
-            assert status == 1 or number < 10, f"nothing was started, says {message}"
-            assert len(message.splitlines()) == 1
-            assert message.startswith((str(site.checkpoint), str(site.out)))
-            assert f"got {os.strerror(error)}" in message
+            told(site, status, message, error, early=number < 25)
+        site.check_now()
+        site.finish()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_disk_that_is_full_after_any_number_of_bytes(
+    name: str, make_site: MakeSite, golden: Callable[..., Golden]
+) -> None:
+    """Whoever writes them, Arrow or Python; the last file has only a part of its bytes."""
+    whole_bytes = golden(name).bytes
+    assert whole_bytes > 100_000
+    chance = random.Random(f"bytes of {name} {SEED}")
+    for number in sorted(chance.sample(range(int(whole_bytes * 0.8)), 10 if LONG else 1)):
+        site = make_site(name)
+        status, message = fail(site, kind="full", change=number)
+        told(site, status, message, errno.ENOSPC, early=number < 3_000)
         site.check_now()
         site.finish()
 
@@ -57,10 +79,10 @@ def test_what_is_said_of_each_kind_of_file(make_site: MakeSite) -> None:
     assert before.run(kind="step", step="before gate", batch=10)
     kinds = {"/checkpoint/segment/", "/out/_staging/", "/checkpoint/manifest/", "/out/batch="}
     said = set()
-    for number in range(1, 26, 1 if LONG else 2):
+    for number in range(1, 60):
         site = before.copy()
         held = contents(site.checkpoint)
-        status, message = fail(site, change=number, step="before gate", batch=10)
+        status, message = fail(site, kind="failure", change=number, step="before gate", batch=10)
         assert status in (0, 1)
         where = message.partition(":")[0].replace(str(site.out.parent), "")
         said |= {kind for kind in kinds if where.startswith(kind)}

@@ -114,7 +114,8 @@ CALLS = [call for row in rows(section("Functions")) for call in code(row[0])]
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_function_can_be_called_as_shown(call: str) -> None:
-    bind(sqlglot.parse_one(call.replace(", ...", ""), read=Tidegate), COLUMNS, "page")
+    found = bind(sqlglot.parse_one(call.replace(", ...", ""), read=Tidegate), COLUMNS, "page")
+    assert isinstance(found.type, pa.DataType)
 
 
 def test_the_functions_are_those_there_are() -> None:

@@ -92,10 +92,13 @@ def test_instances_that_subqueries_share_are_asked_for_without_a_name() -> None:
 
 
 def test_names_that_the_query_has() -> None:
+    """In a query without one of them they are refused, so that it is the names that count."""
     options = RunOptions(
         subquery_instances={"join": 5}, subquery_switches={"aggregate": {1: 1}, "join": {2: 3}}
     )
     options.check_subqueries(["aggregate", "join", "process"])
+    with pytest.raises(OptionError, match="got aggregate"):
+        options.check_subqueries(["join", "process"])
 
 
 def test_a_query_starts_with_no_more_instances_than_buckets() -> None:

@@ -9,6 +9,7 @@ from tests.crash.process import ENVIRONMENT
 
 ORDER = """
 import threading
+from tidegate import schedule
 from tidegate.execute.ending import clean_at_end, stop_at_end
 
 stopped = threading.Event()
@@ -19,9 +20,8 @@ def work():
     clean_at_end(print, "what was made last is taken down")
 
 clean_at_end(print, "what was made first is taken down")
-thread = threading.Thread(target=work, daemon=True)
-thread.start()
-stop_at_end(thread, stopped.set)
+running = schedule.current().start("work", work, daemon=True)
+stop_at_end(running, stopped.set)
 print("the program ends")
 """
 

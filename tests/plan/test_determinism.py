@@ -73,4 +73,5 @@ def test_in_conditions_and_after_windows_too() -> None:
 )
 def test_what_the_tuple_decides_is_fine(text: str) -> None:
     typer = lambda texts, _: [pa.string()] * len(texts)  # noqa: E731
-    lower(sql(f"SELECT {text} AS x FROM rides"), typer)
+    plan = lower(sql(f"SELECT {text} AS x FROM rides"), typer)
+    assert [name for name, _ in plan.subqueries[0].prefixes[0].outputs] == ["x"]

@@ -15,11 +15,13 @@ from tests.oracle.graph import interpret
 from tests.property.course import IN_MEMORY, lines
 from tests.property.graphs import GRAPHS, crowded, graphs, ways
 from tests.property.steps import BUCKETS, SCHEMA, Graph, Way
+from tests.property.test_determinism import share
+from tests.seed import seeds
 from tidegate.query.graph import has_join
 
 Lines = list[tuple[Any, ...]]
 
-SEEDS = max(3, settings.default.max_examples // 50)
+SEEDS = seeds(max(3, settings.default.max_examples // 50))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,11 +31,6 @@ def small_splits() -> Iterator[None]:
         patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 7)
         patch.setattr("tidegate.execute.delivery.SPAN_ROWS", 5)
         yield
-
-
-def share(percent: int, least: int) -> settings:
-    """So many per cent of the examples that the profile asks for, and never fewer than `least`."""
-    return settings(max_examples=max(least, settings.default.max_examples * percent // 100))
 
 
 def built(graph: Graph, session: tg.Session) -> dict[str, tg.Stream]:
@@ -125,7 +122,7 @@ def test_every_output_of_a_graph_gives_what_it_means(graph: Graph, way: Way) -> 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_relation_of_a_graph_gives_what_it_means(name: str) -> None:
-    for seed in range(SEEDS):
+    for seed in SEEDS:
         graph, way = crowded(name, seed)
         check(graph, way)
         assert all(plain(graph).values()), "nothing was compared"

@@ -15,11 +15,12 @@ from tests.property.joins import JOINED, numbered
 from tests.property.predicates import queries
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, places, share
+from tests.seed import seeds
 from tidegate.operate.join.operator import IN_TURN, StreamJoin
 from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN
 from tidegate.plan.physical import Plan
 
-SEEDS = max(1, settings.default.max_examples // 50)
+SEEDS = seeds(max(2, settings.default.max_examples // 50))
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,13 @@ def cut_finely(scenario: Scenario, batch_rows: int) -> Scenario:
     return replace(scenario, course=replace(scenario.course, batch_rows=batch_rows))
 
 
-@share(60)
+@share(60, least=60)
 @given(scenarios(JOINED).map(numbered), st.sampled_from(WAYS))
 def test_pairs_do_not_depend_on_the_run(scenario: Scenario, way: Way) -> None:
     check(scenario, way)
 
 
-@share(20)
+@share(20, least=20)
 @given(scenarios(JOINED).map(numbered), st.sampled_from(WAYS), st.integers(1, 2))
 def test_pairs_do_not_depend_on_the_run_tuple_by_tuple(
     scenario: Scenario, way: Way, batch_rows: int
@@ -127,7 +128,7 @@ def test_pairs_do_not_depend_on_the_run_tuple_by_tuple(
     check(cut_finely(scenario, batch_rows), way)
 
 
-@share(60)
+@share(60, least=60)
 @given(queries().flatmap(scenarios).map(numbered), st.sampled_from(WAYS))
 def test_pairs_of_any_predicate_do_not_depend_on_the_run(scenario: Scenario, way: Way) -> None:
     check(scenario, way)
@@ -135,7 +136,7 @@ def test_pairs_of_any_predicate_do_not_depend_on_the_run(scenario: Scenario, way
 
 @pytest.mark.parametrize("name", JOINED)
 def test_pairs_of_crowded_streams_do_not_depend_on_the_run(name: str) -> None:
-    for seed in range(SEEDS):
+    for seed in SEEDS:
         scenario = numbered(crowded(JOINED[name], f"{name} {seed}"))
         check(scenario, WAYS[(seed + len(name)) % len(WAYS)])
 
@@ -143,7 +144,7 @@ def test_pairs_of_crowded_streams_do_not_depend_on_the_run(name: str) -> None:
 @pytest.mark.parametrize("name", JOINED)
 @pytest.mark.long
 def test_every_way_gives_the_pairs_of_crowded_streams(name: str) -> None:
-    for seed in range(10):
+    for seed in seeds(10):
         scenario = numbered(crowded(JOINED[name], f"{name} {seed}, every way"))
         for way in WAYS:
             check(scenario, way)

@@ -14,7 +14,7 @@ from tidegate.batch import BatchId
 from tidegate.driver.outlet import StoreKeep
 from tidegate.schema import TIME
 from tidegate.sink.batch_output import BatchOutput
-from tidegate.sink.protocol import Opening, Sink
+from tidegate.sink.protocol import Opening, Preparing, Sink
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
@@ -36,11 +36,11 @@ def started(path: Path) -> Store:
     return store
 
 
-def opened(sink: Sink, store: Store, schema: pa.Schema = SCHEMA) -> None:
+def opened(sink: Sink, store: Store, schema: pa.Schema = SCHEMA, owner: int = 0) -> None:
     """Open a sink as the driver does: after the newest batch of a checkpoint, if it has one."""
     latest = store.latest()
     newest = None if latest is None else BatchId(latest.batch)
-    sink.open(Opening(schema, None, newest, StoreKeep(store)))
+    sink.open(Opening(schema, None, newest, StoreKeep(store), owner))
 
 
 def stage(sink: Sink, batch: int, output: BatchOutput | pa.Table) -> list[Receipt]:
@@ -53,7 +53,7 @@ def stage(sink: Sink, batch: int, output: BatchOutput | pa.Table) -> list[Receip
             receipts.append(writer.write(Part(side="late", stream=stream), late))
         if output.rejected is not None:
             receipts.append(writer.write(Part(side="rejected"), output.rejected))
-    return receipts
+    return list(sink.prepare(BatchId(batch), receipts)) if isinstance(sink, Preparing) else receipts
 
 
 def commit(sink: Sink, store: Store, batch: int, output: BatchOutput | pa.Table) -> list[Receipt]:

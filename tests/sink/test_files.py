@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import zlib
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,15 +18,30 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.sink.output import SCHEMA, commit, opened, read, rows, stage, started
+from tests.state.mapping import mappings
 from tidegate.batch import BatchId
-from tidegate.errors import OptionError, SinkError
+from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.schema import TIME
 from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.files import FileSink
 from tidegate.sink.receipt import Part, Receipt
+from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 FORMATS = ("parquet", "csv", "json")
+
+
+def aside(out: Path, batch: int) -> Path:
+    """Where the parts of a batch are that is about to be committed."""
+    (found,) = (out / "_staging").glob(f"batch={batch:08d}.*")
+    return found
+
+
+def committed(store: Store, batch: int, receipts: list[Receipt]) -> Store:
+    """A checkpoint whose newest batch has these parts."""
+    written = {"": tuple(r.to_dict() for r in receipts)}
+    store.publish(Manifest(batch, mappings(0), 0, outputs=written))
+    return store
 
 
 @pytest.fixture
@@ -87,6 +103,7 @@ def test_side_outputs_have_folders_of_their_own_where_there_is_something(
     assert read(out / "_rejected" / f"batch=00000000/rejected.{format_}") == [
         {"_reason": "no time"}
     ]
+    sink.close()
     assert not (out / "_staging").exists()
 
 
@@ -281,7 +298,7 @@ def test_a_receipt_says_what_is_on_disk(out: Path, store: Store, format_: str) -
         (f"_rejected/rejected.{format_}", 1),
     ]
     for receipt in receipts:
-        data = (out / "_staging/batch=00000000" / receipt.name).read_bytes()
+        data = (aside(out, 0) / receipt.name).read_bytes()
         assert (receipt.bytes, receipt.checksum) == (len(data), zlib.crc32(data))
         assert Receipt.from_dict(json.loads(json.dumps(receipt.to_dict()))) == receipt
 
@@ -294,7 +311,7 @@ def test_parts_that_tasks_write_are_read_in_the_order_of_their_numbers(
     writer = pickle.loads(pickle.dumps(sink.begin(BatchId(0))))
     later = writer.write(Part(1), rows((20, "b", 1.0)))
     first = writer.write(Part(0), rows((10, "a", 1.0)))
-    sink.publish(BatchId(0), [first, later])
+    sink.publish(BatchId(0), sink.prepare(BatchId(0), [first, later]))
     assert names(out) == ["batch=00000000/part-00000.json", "batch=00000000/part-00001.json"]
     assert [r["k"] for n in names(out) for r in read(out / n)] == ["a", "b"]
 
@@ -303,28 +320,64 @@ def test_only_what_receipts_name_is_published(out: Path, store: Store) -> None:
     """Not the half of a task that died, nor a part of a try that was cut into more parts."""
     sink = FileSink(out, "json")
     opened(sink, store)
-    receipts = stage(sink, 0, rows((10, "a", 1.0)))
-    aside = out / "_staging/batch=00000000"
-    (aside / ".part-00000.json.7-0-abc.tmp").write_text("half")
-    (aside / "part-00001.json").write_text("{}")
+    writer = sink.begin(BatchId(0))
+    twice = [writer.write(Part(), rows((10, k, 1.0))) for k in ("first try", "second try")]
+    writer.write(Part(1), rows((20, "of another division", 1.0)))
+    (out / "_staging/tasks-00000000/half").write_text("half")
+    receipts = sink.prepare(BatchId(0), twice[1:])
+    writer.write(Part(), rows((10, "late try", 1.0)))
     sink.publish(BatchId(0), receipts)
+    assert [n for n in names(out) if not n.startswith("_staging")] == [
+        "batch=00000000/part-00000.json"
+    ]
+    assert read(out / "batch=00000000/part-00000.json")[0]["k"] == "second try"
+    sink.close()
     assert names(out) == ["batch=00000000/part-00000.json"]
 
 
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def lengthen(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\n")
+
+
+def flip(path: Path) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+
+
+WRONG = {
+    remove: "no such file",
+    cut_short: " bytes, where ",
+    lengthen: " bytes, where ",
+    flip: "other bytes than were written",
+}
+
+
+@pytest.mark.parametrize("damage", WRONG)
 @pytest.mark.parametrize("lost", range(3))
-def test_a_part_that_is_lost_before_it_is_published_is_missed(
-    out: Path, store: Store, lost: int
+def test_a_part_that_is_damaged_before_it_is_published_is_missed(
+    out: Path, store: Store, lost: int, damage: Callable[[Path], None]
 ) -> None:
     sink = FileSink(out, "json")
     opened(sink, store)
     receipts = stage(sink, 0, SIDES)
-    path = out / "_staging/batch=00000000" / receipts[lost].name
-    path.unlink()
+    path = aside(out, 0) / receipts[lost].name
+    damage(path)
     before = names(out)
-    for again in (sink, FileSink(out, "json")):
-        with pytest.raises(SinkError, match="must be there until it is published") as caught:
+    # The run that has written it looks at the size only: it has read what it wrote as it went by.
+    for again in (sink, FileSink(out, "json")) if damage is not flip else (FileSink(out, "json"),):
+        with pytest.raises(LostOutputError, match="must be whole until it is published") as caught:
             again.publish(BatchId(0), receipts)
         assert caught.value.where == str(path)
+        assert WRONG[damage] in str(caught.value.got)
         assert f"make an empty folder {out / 'batch=00000000'}" in str(caught.value)
         assert names(out) == before
     (out / "batch=00000000").mkdir()
@@ -337,7 +390,7 @@ def test_a_batch_that_is_lost_as_a_whole_is_missed(out: Path, store: Store) -> N
     opened(sink, store)
     receipts = stage(sink, 0, rows())
     shutil.rmtree(out / "_staging")
-    with pytest.raises(SinkError, match="got no such file"):
+    with pytest.raises(LostOutputError, match="got no such file"):
         sink.publish(BatchId(0), receipts)
 
 
@@ -348,13 +401,69 @@ def test_side_outputs_that_were_moved_before_a_crash_are_not_missed(
     opened(sink, store)
     receipts = stage(sink, 0, SIDES)
     (out / "_late").mkdir()
-    os.replace(out / "_staging/batch=00000000/_late", out / "_late/batch=00000000")
+    os.replace(aside(out, 0) / "_late", out / "_late/batch=00000000")
     FileSink(out, "json").publish(BatchId(0), receipts)
     assert names(out) == [
         "_late/batch=00000000/s.json",
         "_rejected/batch=00000000/rejected.json",
         "batch=00000000/part-00000.json",
     ]
+
+
+@pytest.mark.parametrize("damage", WRONG)
+def test_a_side_output_that_was_damaged_after_its_move_is_replaced_when_the_batch_runs_again(
+    out: Path, store: Store, damage: Callable[[Path], None]
+) -> None:
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    receipts = stage(sink, 0, SIDES)
+    (out / "_late").mkdir()
+    os.replace(aside(out, 0) / "_late", out / "_late/batch=00000000")
+    damage(out / "_late/batch=00000000/s.json")
+    again = FileSink(out, "json")
+    opened(again, committed(store, 0, receipts), owner=1)
+    with pytest.raises(LostOutputError, match="must be whole"):
+        again.publish(BatchId(0), receipts)
+    commit(again, started(out.parent / "other"), 0, SIDES)
+    again.close()
+    assert names(out) == [
+        "_late/batch=00000000/s.json",
+        "_rejected/batch=00000000/rejected.json",
+        "batch=00000000/part-00000.json",
+    ]
+    assert read(out / "_late/batch=00000000/s.json")[0]["k"] == "x"
+
+
+def test_what_is_published_is_never_touched_again(
+    out: Path, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It belongs to its readers, who may have moved or changed it; that is told."""
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    receipts = commit(sink, store, 0, SIDES)
+    sink.close()
+    part = out / "batch=00000000/part-00000.json"
+    FileSink(out, "json").publish(BatchId(0), receipts)
+    assert caplog.messages == []
+    part.write_text("{}\n")
+    FileSink(out, "json").publish(BatchId(0), receipts)
+    assert part.read_text() == "{}\n"
+    (told,) = caplog.messages
+    assert told.startswith(f"{part}: is published, and is not what was committed: 3 bytes, where")
+
+
+def test_a_batch_does_not_take_the_place_of_other_results(out: Path, store: Store) -> None:
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    receipts = stage(sink, 0, rows((10, "a", 1.0)))
+    (out / "batch=00000000").mkdir()
+    (out / "batch=00000000/part-00000.json").write_text("of another")
+    with pytest.raises(SinkError, match=r"must not be there .* Move it away, and run again"):
+        sink.publish(BatchId(0), receipts)
+    assert (out / "batch=00000000/part-00000.json").read_text() == "of another"
+    shutil.rmtree(out / "batch=00000000")
+    FileSink(out, "json").publish(BatchId(0), receipts)
+    assert read(out / "batch=00000000/part-00000.json")[0]["k"] == "a"
 
 
 def test_a_task_that_outlives_its_driver_does_not_change_what_is_published(
@@ -365,9 +474,47 @@ def test_a_task_that_outlives_its_driver_does_not_change_what_is_published(
     late_one = sink.begin(BatchId(0))
     receipts = commit(sink, store, 0, rows((10, "a", 1.0)))
     late_one.write(Part(), rows((10, "cut elsewhere", 1.0)))
-    FileSink(out, "json").publish(BatchId(0), receipts)
+    again = FileSink(out, "json")
+    opened(again, store, owner=1)
+    again.publish(BatchId(0), receipts)
     assert names(out) == ["batch=00000000/part-00000.json"]
     assert read(out / names(out)[0])[0]["k"] == "a"
+
+
+def test_a_task_that_writes_after_the_end_finds_no_folder(out: Path, store: Store) -> None:
+    """Before, it made the folder again, and what it left was there for good."""
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    late_one = sink.begin(BatchId(0))
+    commit(sink, store, 0, rows((10, "a", 1.0)))
+    sink.close()
+    before = names(out)
+    with pytest.raises(SinkError, match="No such file or directory"):
+        late_one.write(Part(), rows((10, "late", 1.0)))
+    assert names(out) == before
+    assert not (out / "_staging").exists()
+
+
+def test_runs_of_different_owners_do_not_reach_what_the_others_write(
+    out: Path, store: Store
+) -> None:
+    """A driver that was paused goes on beside the one that took over."""
+    paused, newer = FileSink(out, "json"), FileSink(out, "json")
+    opened(paused, store, owner=3)
+    writer = paused.begin(BatchId(0))
+    opened(newer, store, owner=4)
+    mine = stage(newer, 0, rows((10, "of the newer", 1.0)))
+    with pytest.raises(SinkError, match="No such file or directory"):
+        writer.write(Part(), rows((10, "of the paused", 1.0)))
+    theirs = stage(paused, 0, rows((10, "of the paused", 1.0)))
+    paused.close()
+    newer.publish(BatchId(0), mine)
+    assert read(out / "batch=00000000/part-00000.json")[0]["k"] == "of the newer"
+    with pytest.raises(SinkError, match="must not be there before its batch is published"):
+        paused.publish(BatchId(0), theirs)
+    newer.close()
+    assert names(out) == ["batch=00000000/part-00000.json"]
+    assert not (out / "_staging").exists()
 
 
 def test_a_part_costs_one_sync_of_its_file(

@@ -145,6 +145,16 @@ def test_spark_sql_takes_part_where_kernels_cannot(spark: SparkSession, tmp_path
     assert list((tmp_path / "c" / "staged").iterdir()) == []
 
 
+def test_a_column_whose_name_has_marks_of_sql_in_it(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("ts,a`b; DROP\n1970-01-01T00:00:01Z,x\n", encoding="utf-8")
+    sink = tg.sink.memory()
+    session = tg.Session(spark)
+    s = session.stream(str(path), time="ts", name="s")
+    session.sql("SELECT soundex(`a``b; DROP`) AS h FROM s", s=s).start(sink=sink).wait()
+    assert [row[-1] for row in rows_of(sink)] == ["X000"]
+
+
 class Unreadable:
     """Positions of a source that is gone when a task comes to read it."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from threading import Thread
 from typing import TypeVar
+
+from tidegate import schedule
 
 T = TypeVar("T")
 
@@ -16,16 +17,7 @@ def beside(name: str, work: Callable[[], T]) -> Future[T] | None:
     Python starts no threads once it is ending, and a query may then be in its last batch. Pools of
     `concurrent.futures` refuse work even before, as soon as the main thread has ended.
     """
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as failure:
-            future.set_exception(failure)
-
     try:
-        Thread(target=run, name=name).start()
+        return schedule.current().start(name, work)
     except RuntimeError:
         return None
-    return future

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.recovery import enter
+from tidegate.driver.replay import Replay
 from tidegate.driver.retirement import Retirement
 from tidegate.errors import StateError
 from tidegate.plan.physical import Plan
@@ -41,12 +42,12 @@ class Checkpoint:
         return shortened(self._store, manifest)
 
     def commit(self, manifest: Manifest) -> None:
-        """Make a batch count."""
+        """Make a batch count; one that ran again counts as it is now."""
         self._store.publish(manifest)
 
-    def retire(self, previous: Manifest, current: Manifest) -> None:
+    def retire(self, previous: Manifest, current: Manifest, replay: Replay | None = None) -> None:
         """After a commit: delete what is superfluous, soon."""
-        self.retirement.retire(previous, current)
+        self.retirement.retire(previous, current, None if replay is None else replay.after)
 
     def check(self) -> None:
         """Raise the StateError of a deletion that has failed."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Future, wait
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
+from tidegate import schedule
 from tidegate.driver.beside import beside
 from tidegate.errors import StateError
 from tidegate.execute.executor import Executor
@@ -143,7 +144,7 @@ class Compactor:
 
     def wait(self) -> None:
         """Block until the work under way is done; the next `apply` puts the result in place."""
-        wait([*self._removals, *(() if self._running is None else (self._running,))])
+        schedule.wait([*self._removals, *(() if self._running is None else (self._running,))])
 
     def close(self) -> None:
         """Wait for the work under way and remove what no manifest will ever list."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import wait
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
+from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.driver.beside import beside
 from tidegate.driver.connection import Connection, Spooling
+from tidegate.gate.again import Goal, rewound
 from tidegate.gate.intake import Cut, Intake
 from tidegate.plan.physical import Plan
 from tidegate.source.uri import open_uri
@@ -33,10 +34,23 @@ class Inputs:
         self._intake = Intake(plan.hold)
         self._lock = threading.Lock()
         self._closing: list[Callable[[], None]] = []
+        self._goal: Goal | None = None
+        """Where the next batch has to end, where it is one that was committed before."""
 
     def restore(self, manifest: Manifest) -> None:
         """Go on where a manifest says; before `let_in`."""
         self._intake.restore(manifest.frontier_us, manifest.sources, self._store)
+
+    def rewind(self, before: Manifest, after: Manifest) -> None:
+        """Go on where a manifest says, with the batch that another came after; before `let_in`."""
+        entries = rewound(before.sources, after.sources, self._store)
+        self._intake.restore(before.frontier_us, entries, self._store)
+        self._goal = Goal.of(
+            after.sources,
+            rows=after.counters["rows_in"] - before.counters.get("rows_in", 0),
+            frontier_us=after.frontier_us,
+            finished=after.finished,
+        )
 
     def let_in(self, connections: Sequence[Connection]) -> None:
         """Open what the query starts with, and what joined an earlier run under a URI."""
@@ -65,7 +79,7 @@ class Inputs:
     def join(self, connection: Connection, promised_us: int | None = None) -> None:
         """Let a source join at the next batch."""
         stream = self._plan.streams[connection.stream]
-        with self._lock:
+        with self._alone():
             self._intake.join(
                 connection.stream,
                 connection.connector,
@@ -78,14 +92,21 @@ class Inputs:
 
     def remove(self, source_id: str) -> None:
         """Let a source leave at the next batch."""
-        with self._lock:
+        with self._alone():
             self._intake.remove(source_id)
 
     def cut(self, limit_rows: int, now: float) -> Cut | None:
         """The next batch; None where nothing would change."""
-        with self._lock:
+        with self._alone():
             self._intake.discover(now)
+            if self._goal is not None:
+                return self._intake.cut_again(self._goal)
             return self._intake.next_cut(limit_rows, now)
+
+    def undo(self) -> None:
+        """Take back the newest cut, of which nothing was committed."""
+        with self._lock:
+            self._intake.undo()
 
     @contextmanager
     def read_ahead(self, limit_rows: int) -> Iterator[None]:
@@ -95,7 +116,7 @@ class Inputs:
         """
 
         def look() -> None:
-            with self._lock, suppress(Exception):
+            with self._alone(), suppress(Exception):
                 self._intake.look_ahead(limit_rows)
 
         looking = beside("tidegate-ahead", look)
@@ -103,19 +124,26 @@ class Inputs:
             yield
         finally:
             if looking is not None:
-                wait([looking])
+                schedule.wait([looking])
 
     def saved(self, batch: int) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
         """What the manifest of a batch keeps of all sources, and the files that it needs for it."""
-        with self._lock:
-            names = self._intake.write_names(self._store, batch)
+        with self._alone():
+            # A batch that runs again leaves the file of its names alone: until the new manifest
+            # is there, the old one counts and needs it as it is.
+            writes = self._goal is None
+            names = self._intake.write_names(self._store, batch, writes)
             return self._intake.saved(), names
 
     def forget(self) -> None:
         """Let go of what is consumed; after a commit."""
-        with self._lock:
+        with self._alone():
+            self._goal = None
             self._intake.forget()
 
     def close(self) -> None:
         for action in self._closing:
             action()
+
+    def _alone(self) -> AbstractContextManager[Any]:
+        return schedule.current().hold(self._lock)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.batch import BatchId
 from tidegate.driver.collected import collected, side_outputs
+from tidegate.driver.replay import Replay
+from tidegate.errors import LostOutputError
 from tidegate.execute.executor import Outcomes
 from tidegate.plan.physical import Plan, Target
 from tidegate.sink.batch_output import BatchOutput
-from tidegate.sink.protocol import Opening, PartWriter, Sink
+from tidegate.sink.held import CountedParts
+from tidegate.sink.protocol import Opening, PartWriter, Preparing, Sink
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store, owned
@@ -36,6 +39,8 @@ class Outlets:
         self._sinks = {target.name: sinks[target.name] for target in plan.targets}
         self._keep = StoreKeep(store)
         self._writers: dict[str | None, PartWriter] = {}
+        self._replay: Replay | None = None
+        self._batch = -1
 
     def open(self, manifest: Manifest | None, owner: int = 0) -> None:
         """Open every sink; the newest manifest is None before the first batch.
@@ -50,13 +55,22 @@ class Outlets:
             opening = Opening(schema, target.name, committed, self._keep, owner)
             self._sinks[target.name].open(opening)
 
-    def begin(self, batch: int) -> None:
-        """Get a part writer of every sink for a batch."""
-        self._writers = {name: sink.begin(BatchId(batch)) for name, sink in self._sinks.items()}
+    def begin(self, batch: int, replay: Replay | None = None) -> None:
+        """Get a part writer of every sink for a batch.
+
+        In one that runs again sinks that lost nothing of it have no part: what they have stays.
+        """
+        self._batch, self._replay = batch, replay
+        self._writers = {
+            name: sink.begin(BatchId(batch)) if self._takes_part(name) else CountedParts()
+            for name, sink in self._sinks.items()
+        }
 
     def for_tasks(self, target: Target | None) -> PartWriter | None:
         """What tasks may write the rows of an output with, in the batch that is running."""
-        if target is None or not self._sinks[target.name].parallel:
+        if target is None:
+            return None
+        if self._takes_part(target.name) and not self._sinks[target.name].parallel:
             return None
         return self._writers[target.name]
 
@@ -76,31 +90,63 @@ class Outlets:
             if not outputs:
                 output = replace(output, late=late, rejected=rejected)
             outputs.append(output)
+            if self._replay is not None and not self._takes_part(target.name):
+                receipts[target.name or ""] = self._replay.after.outputs.get(target.name or "", ())
+                continue
             written = self._write(target.name, output)
             receipts[target.name or ""] = tuple(receipt.to_dict() for receipt in written)
         return Staged(tuple(outputs), receipts)
 
     def publish(self, manifest: Manifest) -> None:
-        """Make the newest batch visible, or once more after a restart."""
-        for name, sink in self._sinks.items():
-            receipts = [Receipt.from_dict(r) for r in manifest.outputs.get(name or "", ())]
-            sink.publish(BatchId(manifest.batch), receipts)
+        """Make the batch that was committed visible."""
+        for name in self._sinks:
+            if self._takes_part(name):
+                try:
+                    self._publish(name, manifest)
+                except LostOutputError as error:
+                    again = "Run again: it is made once more, from the state before it."
+                    raise LostOutputError(
+                        error.where, error.requirement, error.got, again
+                    ) from error
+        self._replay = None
+
+    def publish_again(self, manifest: Manifest) -> dict[str | None, LostOutputError]:
+        """At a start: make the newest batch visible where it is not; what is lost of it, if any."""
+        lost = {}
+        for name in self._sinks:
+            try:
+                self._publish(name, manifest)
+            except LostOutputError as error:
+                lost[name] = error
+        return lost
 
     def close(self) -> None:
         for sink in self._sinks.values():
             sink.close()
 
-    def _write(self, name: str | None, output: BatchOutput) -> list[Receipt]:
+    def _takes_part(self, name: str | None) -> bool:
+        """Whether the batch that is running is written to an output."""
+        return self._replay is None or name in self._replay.lost
+
+    def _publish(self, name: str | None, manifest: Manifest) -> None:
+        receipts = [Receipt.from_dict(r) for r in manifest.outputs.get(name or "", ())]
+        self._sinks[name].publish(BatchId(manifest.batch), receipts)
+
+    def _write(self, name: str | None, output: BatchOutput) -> Sequence[Receipt]:
         """The receipts of all parts of an output, after writing those that no task has written."""
-        writer = self._writers[name]
+        writer, sink = self._writers[name], self._sinks[name]
         written = output.receipts
         receipts = [writer.write(Part(), output.rows)] if written is None else list(written)
-        if self._sinks[name].side_outputs:
+        if sink.side_outputs:
             for stream, table in output.late.items():
                 receipts.append(writer.write(Part(side="late", stream=stream), table))
             if output.rejected is not None:
                 receipts.append(writer.write(Part(side="rejected"), output.rejected))
-        return receipts
+        return (
+            sink.prepare(BatchId(self._batch), receipts)
+            if isinstance(sink, Preparing)
+            else receipts
+        )
 
 
 class StoreKeep:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
+from tidegate import schedule
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -22,18 +23,21 @@ class Retirement:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._pool = ThreadPoolExecutor(1, "tidegate-retire")
+        self._line = schedule.current().line("tidegate-retire")
         self._pending: deque[Future[int]] = deque()
 
-    def retire(self, previous: Manifest, current: Manifest) -> None:
+    def retire(
+        self, previous: Manifest, current: Manifest, replaced: Manifest | None = None
+    ) -> None:
         """After `current` was published: delete what neither manifest needs, soon."""
         while len(self._pending) >= MOST_PENDING:
             self._pending.popleft().result()
         try:
-            self._pending.append(self._pool.submit(self._store.retire, previous, current))
-        except RuntimeError:  # Python is ending, and pools take no more: this is the last batch
+            done = self._line.submit(self._store.retire, previous, current, replaced)
+            self._pending.append(done)
+        except RuntimeError:  # Python is ending, and no more is taken: this is the last batch
             self.wait()
-            self._store.retire(previous, current)
+            self._store.retire(previous, current, replaced)
 
     def check(self) -> None:
         """Raise the StateError of a deletion that has failed; does not wait."""
@@ -47,5 +51,5 @@ class Retirement:
 
     def close(self) -> None:
         """Wait for all deletions, then raise where one has failed."""
-        self._pool.shutdown(wait=True)
+        self._line.shutdown(wait=True)
         self.wait()

@@ -9,6 +9,7 @@ from tidegate.batch import MIN_US
 from tidegate.clock import Clock
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
+from tidegate.driver.replay import Replay
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.errors import OptionError, near
 from tidegate.execute.executor import Draft, Executor
@@ -65,16 +66,29 @@ class Subqueries:
                 running.asked = instances
 
     def drafts(
-        self, manifest: Manifest, cut: Cut, outlets: Outlets, clock: Clock
+        self,
+        manifest: Manifest,
+        cut: Cut,
+        outlets: Outlets,
+        clock: Clock,
+        replay: Replay | None = None,
     ) -> tuple[list[Draft], list[Mapping[str, Any]]]:
-        """What the next batch asks of the tasks, and the history of mappings with its epochs."""
+        """What the next batch asks of the tasks, and the history of mappings with its epochs.
+
+        One that runs again has the mappings it had, whatever is asked for now.
+        """
         batch, drafts = manifest.batch + 1, []
         epochs: list[Mapping[str, Any]] = list(manifest.epochs)
         for subquery in self._all:
-            mapping, epoch = subquery.switched(manifest, batch, self._options, clock)
-            epochs += [] if epoch is None else [epoch]
+            if replay is not None:
+                mapping = subquery.mapping(replay.after)
+            else:
+                mapping, epoch = subquery.switched(manifest, batch, self._options, clock)
+                epochs += [] if epoch is None else [epoch]
             parts = outlets.for_tasks(subquery.target)
             drafts.append(subquery.draft(manifest, cut, mapping, parts))
+        if replay is not None:
+            epochs += [e for e in replay.after.epochs if e["batch"] == batch]
         return drafts, epochs
 
     def compact(self, manifest: Manifest, executor: Executor) -> None:

@@ -10,25 +10,25 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import ExitStack
-from threading import Thread
 from typing import Any
 from weakref import WeakKeyDictionary
 
-_threads: WeakKeyDictionary[Thread, Callable[[], None]] = WeakKeyDictionary()
-"""How threads are told to stop; grows with those that somebody still holds."""
+_running: WeakKeyDictionary[Future[Any], Callable[[], None]] = WeakKeyDictionary()
+"""How daemon threads are told to stop; grows with those whose futures somebody still holds."""
 
 _cleanups = ExitStack()
 """What is done after them; grows with Spark contexts, not with queries."""
 
 
-def stop_at_end(thread: Thread, stop: Callable[[], None]) -> None:
-    """Have a thread that was started told to stop, and waited for, if the program ends before it.
+def stop_at_end(running: Future[Any], stop: Callable[[], None]) -> None:
+    """Have the thread of this future told to stop, and waited for, if the program ends before it.
 
     `stop` must return at once. The program has ended when its main thread and all others that are
     not daemons have.
     """
-    _threads[thread] = stop
+    _running[running] = stop
 
 
 def clean_at_end(action: Callable[..., object], *arguments: Any, **options: Any) -> None:
@@ -41,19 +41,19 @@ def clean_at_end(action: Callable[..., object], *arguments: Any, **options: Any)
 
 @atexit.register
 def _end() -> None:
-    running = list(_threads.items())
+    threads = list(_running.items())
     try:
-        for _, stop in running:
+        for _, stop in threads:
             stop()
-        for thread, _ in running:
-            thread.join()
+        for running, _ in threads:
+            running.exception()
     finally:
         _cleanups.close()
 
 
 def _leave_to_parent() -> None:
     """In a process that was forked: what the parent made, the parent takes down."""
-    _threads.clear()
+    _running.clear()
     _cleanups.pop_all()
 
 

@@ -18,12 +18,13 @@ from typing import IO
 
 import pyarrow as pa
 
-from tidegate import disk
+from tidegate import disk, schedule
 from tidegate.batch import write_table
 from tidegate.errors import StateError
 from tidegate.execute.job import Job, Outcome, Parcel
 from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.state.files import OWNER_ONLY, reason
+from tidegate.state.store import Store
 from tidegate.whole_file import whole_file
 
 FOLDER = "exchange"
@@ -73,8 +74,11 @@ class Left:
 
 
 def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
-    """Write a task's parcels into one file; a second try of the task replaces the first."""
-    path = _path(job, task)
+    """Write a task's parcels into one file, another one in each try of the task.
+
+    Two tries do not write the same bytes, because what they tell of their times differs.
+    """
+    path = _path(job, f"{task}-{schedule.current().token()}")
     index, offset = [], 0
     with _file(path) as file:
         for parcel in parcels:
@@ -143,11 +147,23 @@ def clear(job: Job) -> None:
     But nothing of a run that has taken the checkpoint over since. What is mapped stays readable
     until it is let go.
     """
-    place = os.path.dirname(os.path.dirname(_folder(job)))
+    _clear(job.store.open(), job.owner)
+
+
+def clear_all(store: Store) -> None:
+    """Remove what all jobs left in a checkpoint; on a remote one there is nothing."""
+    _clear(store, store.owner)
+
+
+def _clear(store: Store, owner: int) -> None:
+    """Remove what runs up to an owner have left."""
+    if not store.files.local:
+        return
+    place = store.files.full(FOLDER)
     with suppress(OSError):  # where nothing was left
-        for owner in disk.current().names(place):
-            if not owner.isdecimal() or int(owner) <= job.owner:
-                _remove(os.path.join(place, owner))
+        for name in disk.current().names(place):
+            if not name.isdecimal() or int(name) <= owner:
+                _remove(os.path.join(place, name))
         disk.current().remove_folder(place)
 
 

@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from tidegate.clock import SystemClock
+from tidegate import schedule
 from tidegate.execute.exchange import Left, Shipment, receive, ship, store_rows
 from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import SPANS, Job, Outcome, Piece
@@ -26,7 +26,7 @@ def map_task(left: Left, number: int) -> Shipment:
     """Read one split and leave its parcels."""
     job = _job(left)
     parcels = map_split(job, job.splits[number])
-    spans = Spans(SystemClock())
+    spans = Spans(schedule.current().clock)
     shipment = ship(job, f"split-{number}", parcels)
     spans.mark("map ship")
     return replace(shipment, spans_ms=spans.spans_ms)
@@ -71,7 +71,7 @@ def batch_task(left: Left, number: int) -> tuple[Outcomes, float]:
 
     Only the rows that go out are kept.
     """
-    clock = SystemClock()
+    clock = schedule.current().clock
     started = clock.now()
     drafts: Sequence[Draft] = pickle.loads(left.open())
     jobs, outcomes = in_turn(drafts, run_here)
@@ -94,7 +94,7 @@ def _kept(job: Job, outcome: Outcome) -> Outcome:
 
 
 def _stored(job: Job, outcome: Outcome) -> Outcome:
-    spans = Spans(SystemClock())
+    spans = Spans(schedule.current().clock)
     outcome = store_rows(job, outcome)
     spans.mark("instance ship")
     return outcome.with_spans(added([outcome.spans_ms, spans.spans_ms]))

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate import schedule
 from tidegate.batch import SEQ, SRC, TS, from_bytes, to_bytes
-from tidegate.clock import SystemClock
 from tidegate.execute.job import (
     LATE,
     REJECTED,
@@ -27,6 +27,7 @@ from tidegate.execute.job import (
     raw_name,
 )
 from tidegate.execute.side_output import side_parcels
+from tidegate.execute.within_memory import within_memory
 from tidegate.memory import MEMORY
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
@@ -43,9 +44,10 @@ def start_parcels(job: Job) -> list[Parcel]:
     return [Parcel(i, -1, START, b"") for i in range(job.mapping.instances)]
 
 
+@within_memory("a task")
 def map_split(job: Job, split: Split) -> list[Parcel]:
     """Read a split, evaluate the prefix, and make the parcels for the instances."""
-    clock = SystemClock()
+    clock = schedule.current().clock
     used, spans = clock.cpu(), Spans(clock)
     prefix = job.subquery.prefixes[split.input]
     tuples, side = read_split(job, split, prefix.columns)
@@ -124,15 +126,16 @@ def deal(job: Job, split: int, tuples: pa.Table, spans: Spans | None = None) -> 
     """Divide a split's tuples among the instances, as the operator does it."""
     if not tuples.num_rows:
         return []
-    work = job.map_work(job.splits[split], spans or Spans(SystemClock()))
+    work = job.map_work(job.splits[split], spans or Spans(schedule.current().clock))
     shares = job.operator.deal(work, tuples)
     return [Parcel(share.instance, split, ROWS, to_bytes(share.rows)) for share in shares]
 
 
+@within_memory("a task")
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     """Merge what the map tasks sent, close what the frontier passed, write the state."""
     MEMORY.resize(job.memory_bytes)
-    clock = SystemClock()
+    clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     arrived = [

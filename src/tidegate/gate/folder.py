@@ -163,6 +163,12 @@ class Folder:
         self._unread = sorted(e for e in self._unread if e is not entry)
         return track
 
+    def take_all(self, wanted: Callable[[str, int], bool]) -> list[Track]:
+        """Open the unread sources whose id and order are wanted, before their turn."""
+        found = [e for e in self._unread if wanted(e.id, e.order)]
+        self._unread = sorted(e for e in self._unread if not wanted(e.id, e.order))
+        return [self._look(entry) for entry in found]
+
     def reach(self) -> Track | None:
         """Open the first unread source; None where it turns out to begin after the next one.
 

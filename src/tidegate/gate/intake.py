@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, near
+from tidegate.gate.again import Goal
 from tidegate.gate.arrivals import Arrivals
 from tidegate.gate.cut import cut
 from tidegate.gate.entry import CONSUMED
 from tidegate.gate.frontier import Feed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Forgetting, Inlet, Joining, in_order
-from tidegate.gate.track import Slice, Track
+from tidegate.gate.track import Mark, Slice, Track
 from tidegate.state.store import Store, owned
 
 
@@ -51,6 +53,8 @@ class Intake:
         self.frontier_us = MIN_US
         self.inlets: list[Inlet] = []
         self._arrivals = Arrivals(hold)
+        self._marked: tuple[list[tuple[Track, Mark]], int] | None = None
+        """Where tracks and frontier were before the newest cut, until it is kept."""
 
     def add(
         self,
@@ -141,12 +145,7 @@ class Intake:
                 f"source {source_id}", "must be known", "no such source", near(source_id, known)
             )
         for inlet in self.inlets:
-            if inlet.folder is not None and (unread := inlet.folder.take(source_id)) is not None:
-                inlet.open(unread)
-            if source_id in inlet.tracks:
-                inlet.tracks[source_id].removed = True
-            elif isinstance(inlet.connector, Absent) and source_id in self._arrivals.ids(inlet):
-                self._arrivals.remove_absent(inlet, source_id)
+            self._remove(inlet, source_id)
 
     def look_ahead(self, limit_rows: int) -> None:
         """Read the event times that the next cut will want; changes no position."""
@@ -158,30 +157,67 @@ class Intake:
             if inlet.has_rows():
                 inlet.spoke_at = now  # with tuples that wait for their turn it is not silent
         counts = self._cut(limit_rows)
-        parts = []
-        for inlet in self.inlets:
-            for track in in_order(inlet):
-                rows = counts.get(track, 0)
-                if rows or (self.hold and track.waiting_from < track.position):
-                    parts.append(Taken(inlet.stream, track, track.take(rows, self.frontier_us)))
+        self._mark()
+        parts = self._taken(counts)
         previous, reached = self.frontier_us, frontier(self.frontier_us, self._feeds(now))
         rows_taken = sum(counts.values())
         exhausted = reached == MAX_US
         if not rows_taken and reached == previous and not exhausted:
             return None
-        self.frontier_us = reached
-        for part in parts:
-            part.track.release(part.slice, reached)
-        for inlet in self.inlets:
-            inlet.fold()
-        parts.sort(key=lambda p: (p.stream, p.track.order))
+        self._release(parts, reached)
         return Cut(tuple(parts), rows_taken, previous, reached, exhausted)
+
+    def undo(self) -> None:
+        """Take back the newest cut, if nothing of it was kept; the next may be smaller."""
+        if self._marked is not None:
+            marks, self.frontier_us = self._marked
+            for track, mark in marks:
+                track.go_back(mark)
+        self._marked = None
+
+    def _mark(self) -> None:
+        marks = [(t, t.mark()) for i in self.inlets for t in i.tracks.values()]
+        self._marked = (marks, self.frontier_us)
+
+    def cut_again(self, goal: Goal) -> Cut | None:
+        """The batch that ended at a goal, once more; None while input of it may still come back.
+
+        The gate was restored with `again.rewound`. Raises GateError where the input is not what it
+        was.
+        """
+        counts: dict[Track, int] = {}
+        for inlet in self.inlets:
+            if inlet.folder is not None:
+                for track in inlet.folder.take_all(partial(goal.reads, inlet.place)):
+                    inlet.open(track)
+            counts |= {t: goal.take(inlet.place, t) for t in inlet.tracks.values()}
+        rows_taken = sum(counts.values())
+        awaited = any(i.connector.live() for i in self.inlets)
+        if rows_taken < goal.rows and awaited:
+            return None
+        parts = self._taken(counts)
+        if rows_taken != goal.rows or not all(
+            goal.is_met(i.place, t) for i in self.inlets for t in i.tracks.values()
+        ):
+            raise GateError(
+                "the input of a batch that has to run again",
+                f"must be the {goal.rows} rows that it was",
+                f"{rows_taken} rows" if rows_taken != goal.rows else "rows of other times",
+                "Put the input back as it was.",
+            )
+        for (place, id_), entry in goal.entries.items():
+            if entry["removed"]:
+                self._remove(next(i for i in self.inlets if i.place == place), id_)
+        previous = self.frontier_us
+        self._release(parts, goal.frontier_us)
+        return Cut(tuple(parts), rows_taken, previous, goal.frontier_us, goal.finished)
 
     def saved(self) -> tuple[Mapping[str, Any], ...]:
         """What the manifest keeps of all sources, also of those whose files are gone.
 
         Of a folder: what is being read, and one entry for all the rest.
         """
+        self._fold()
         entries = self._arrivals.entries()
         for inlet in self.inlets:
             of: dict[str, Any] = {"inlet": inlet.place, "stream": inlet.stream}
@@ -205,16 +241,18 @@ class Intake:
                 entries[inlet.place, track.source.id] = {**of, **track.saved()}
         return tuple(entries.values())
 
-    def write_names(self, store: Store, batch: int) -> tuple[str, ...]:
+    def write_names(self, store: Store, batch: int, writes: bool = True) -> tuple[str, ...]:
         """Move the names of many files out of the manifest of a batch; the files they are in.
 
-        Call it before `saved`. Writes nothing for most batches.
+        Call it before `saved`. Writes nothing for most batches, and where it is not to.
         """
+        self._fold()
         files = []
         for inlet in self.inlets:
             if inlet.folder is not None:
-                name = f"gate/names-{inlet.place}-{owned(batch, store.owner)}.arrow"
-                inlet.folder.write_names(store, name)
+                if writes:
+                    name = f"gate/names-{inlet.place}-{owned(batch, store.owner)}.arrow"
+                    inlet.folder.write_names(store, name)
                 files += inlet.folder.names.files
         return tuple(files)
 
@@ -245,6 +283,36 @@ class Intake:
     def _check_promise(self, where: str, promised_us: int) -> None:
         if promised_us != MIN_US:
             check_promise(where, promised_us, self.frontier_us)
+
+    def _fold(self) -> None:
+        """Let go of consumed files; when the batch is to be committed, because that is for good."""
+        self._marked = None
+        for inlet in self.inlets:
+            inlet.fold()
+
+    def _taken(self, counts: Mapping[Track, int]) -> list[Taken]:
+        """Move the reading positions; also of sources of which only waiting tuples are needed."""
+        return [
+            Taken(inlet.stream, track, track.take(counts.get(track, 0), self.frontier_us))
+            for inlet in self.inlets
+            for track in in_order(inlet)
+            if counts.get(track, 0) or (self.hold and track.waiting_from < track.position)
+        ]
+
+    def _release(self, parts: list[Taken], frontier_us: int) -> None:
+        """Move the frontier, let go of what a batch has consumed, and put its parts in order."""
+        self.frontier_us = frontier_us
+        for part in parts:
+            part.track.release(part.slice, frontier_us)
+        parts.sort(key=lambda p: (p.stream, p.track.order))
+
+    def _remove(self, inlet: Inlet, source_id: str) -> None:
+        if inlet.folder is not None and (unread := inlet.folder.take(source_id)) is not None:
+            inlet.open(unread)
+        if source_id in inlet.tracks:
+            inlet.tracks[source_id].removed = True
+        elif isinstance(inlet.connector, Absent) and source_id in self._arrivals.ids(inlet):
+            self._arrivals.remove_absent(inlet, source_id)
 
     def _joined(self, stream: int, connector: Joining, uri: str | None) -> Inlet | None:
         """The inlet that this connector is, or that it was in an earlier run."""

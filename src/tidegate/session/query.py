@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import Future
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from tidegate import schedule
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, Summary
@@ -29,25 +31,26 @@ class RunningQuery:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
+        self._running: Future[None] = Future()
         self._failure: BaseException | None = None
-        # A daemon, so that Ctrl-C ends a program which waits for a batch that takes too long.
-        self._thread = threading.Thread(target=self._run, name="tidegate-query", daemon=True)
 
     def begin(self) -> RunningQuery:
         """Start the thread; called once, by whoever made the query."""
-        self._thread.start()
-        stop_at_end(self._thread, self._loop.stop)
+        # A daemon, so that Ctrl-C ends a program which waits for a batch that takes too long.
+        self._running = schedule.current().start("tidegate-query", self._run, daemon=True)
+        stop_at_end(self._running, self._loop.stop)
         return self
 
     def wait(self, timeout_s: float | None = None) -> Summary:
         """Block until the input has ended or the time is over, and give the summary so far."""
-        self._thread.join(timeout_s)
+        with suppress(TimeoutError):  # the time is over
+            self._running.exception(timeout_s)
         return self._result()
 
     def stop(self) -> Summary:
         """End after the running batch; windows still open stay in the checkpoint."""
         self._loop.stop()
-        self._thread.join()
+        self._running.exception()
         return self._result()
 
     def scale(self, instances: int, subquery: str | None = None) -> None:
@@ -98,7 +101,7 @@ class RunningQuery:
         reports = self._loop.summary.reports
         newest: BatchReport | None = reports[-1] if reports else None
         return {
-            "running": self._thread.is_alive(),
+            "running": not self._running.done(),
             "failure": str(self._failure) if self._failure else None,
             "batch": self._loop.manifest.batch,
             "frontier_us": self._loop.manifest.frontier_us,

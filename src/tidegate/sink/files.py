@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from tidegate import disk
 from tidegate.batch import BatchId
-from tidegate.errors import OptionError, SinkError, near
+from tidegate.errors import LostOutputError, OptionError, SinkError, near
 from tidegate.sink.address import Address
 from tidegate.sink.part import SIDES, WRITERS, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
+from tidegate.sink.staging import ATTEMPT, Staging, first_damage
 
-_STAGING = "_staging"
+_log = logging.getLogger(__name__)
 
 
 class FileSink:
@@ -37,7 +39,13 @@ class FileSink:
         self.path = Path(path)
         self.format = format
         self.sides = Path(path if sides is None else sides)
+        self._staging = Staging(self.path, 0)
+        self._opened = False
+        self._attempt = ""
         self._begun: BatchId | None = None
+        """The batch that this run is writing, or has written last."""
+        self._waiting: BatchId | None = None
+        """The batch that is committed, or about to be, and not published."""
 
     @staticmethod
     def at(address: Address, output: str | None) -> FileSink:
@@ -50,7 +58,8 @@ class FileSink:
         return FileSink(Path(address.place) / output, format, sides=address.place)
 
     def open(self, opening: Opening) -> None:
-        self._begun = None
+        self._opened, self._begun, self._waiting = False, None, opening.newest
+        self._staging = Staging(self.path, opening.owner)
         if disk.is_file(self.path):
             raise OptionError(
                 str(self.path), "the output must be a folder", "a file", "Choose another --out."
@@ -58,7 +67,7 @@ class FileSink:
         if opening.newest is None:
             self._check_unused()
         else:
-            self._check_continued(_folder(opening.newest))
+            self._check_continued(_folder(opening.newest), _folder(opening.newest - 1))
         whole = self.path.absolute()
         nearest = next(p for p in (whole, *whole.parents) if disk.exists(p))
         if not disk.is_folder(nearest) or not disk.current().writable(nearest):
@@ -68,37 +77,44 @@ class FileSink:
                 "no permission" if disk.is_folder(nearest) else f"a file at {nearest}",
                 "Choose another --out or change its permissions.",
             )
+        self._opened = True
 
     def begin(self, batch: BatchId) -> FilePartWriter:
-        staging = self.path / _STAGING
-        aside = staging / _folder(batch)
+        place = self.path / _folder(batch)
         try:
-            self._discard(staging)
+            self._attempt = self._staging.begin(_folder(batch), keep=self._waiting)
         except OSError as error:
-            raise unwritten(str(aside), error) from error
+            raise unwritten(str(place), error) from error
         self._begun = batch
-        return FilePartWriter(str(aside.absolute()), self.format, str(aside))
+        folder, name = os.path.abspath(self._staging.tasks), f"{_folder(batch)}.{self._attempt}"
+        return FilePartWriter(folder, name, self.format, str(place))
+
+    def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[Receipt]:
+        try:
+            sealed = self._staging.seal(_folder(batch), self._attempt, receipts)
+        except OSError as error:
+            raise unwritten(str(self.path / _folder(batch)), error) from error
+        self._waiting = batch
+        return sealed
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         """Move the side outputs into place, then the batch itself: a crash leaves the rest aside.
 
-        The last move is the one that counts. So a batch that is in place, and was not begun since,
-        stays as it is; what is aside then was left by a task that outlived its driver.
+        The last move is the one that counts: a batch that is in place stays as it is, whatever it
+        is. What another process has written is read and compared with its checksum before that.
         """
-        aside, place = self.path / _STAGING / _folder(batch), self.path / _folder(batch)
+        place = self.path / _folder(batch)
+        aside = self._staging.attempt(_folder(batch), _attempt(receipts))
         try:
-            if disk.exists(place) and batch != self._begun:
-                self._discard(self.path / _STAGING)
-                return
-            self._check_staged(batch, receipts)
-            self._discard_unnamed(aside, receipts)
-            for side in SIDES:
-                if disk.exists(aside / side):
-                    self._move(aside / side, self.sides / side / _folder(batch))
-            self._move(aside, place)
-            self._begun = None
-            disk.current().sync_folder(self.path)
-            self._drop_empty_staging()
+            if disk.exists(place):
+                self._check_published(batch, receipts)
+            else:
+                self._check_staged(batch, receipts)
+                for side in SIDES:
+                    if disk.exists(aside / side):
+                        self._move_side(batch, receipts, side)
+                disk.current().replace(aside, place)
+                disk.current().sync_folder(self.path)
         except OSError as error:
             raise SinkError(
                 str(place),
@@ -106,9 +122,13 @@ class FileSink:
                 error.strerror or str(error),
                 f"It is kept in {aside}: mend the folder, then run again.",
             ) from error
+        self._waiting = None
+        if batch != self._begun:
+            self._staging.sweep(None, ended=False)
 
     def close(self) -> None:
-        self._drop_empty_staging()
+        if self._opened:
+            self._staging.sweep(self._waiting, ended=True)
 
     def _check_unused(self) -> None:
         """A new run begins in a folder without results, so that none of another are read as its."""
@@ -122,8 +142,11 @@ class FileSink:
                 "Choose another --out, delete the folder, or continue with its --checkpoint.",
             )
 
-    def _check_continued(self, newest: str) -> None:
-        """A run continues in the folder that has its results: the newest, and none beyond it."""
+    def _check_continued(self, newest: str, before: str) -> None:
+        """A run continues in the folder that has its results: the newest, and none beyond it.
+
+        Where only the newest is missing, it is the folder all the same: the batch will run again.
+        """
         beyond = [p.name for p in _found(self.path, "batch=") if p.name > newest]
         if beyond:
             raise OptionError(
@@ -132,7 +155,7 @@ class FileSink:
                 f"{beyond[0]} of another run",
                 "Continue with the --out of the earlier run, or move those batches away.",
             )
-        places = (self.path / newest, self.path / _STAGING / newest)
+        places = [self.path / newest, *self._staging.attempts(newest)]
         other = [p for place in places for p in _found(place, "part-")]
         if other and other[0].suffix != f".{self.format}":
             raise OptionError(
@@ -141,7 +164,7 @@ class FileSink:
                 self.format,
                 f"Use --format {other[0].suffix[1:]}, or another --out and --checkpoint.",
             )
-        if not any(disk.exists(place) for place in places):
+        if not any(disk.exists(place) for place in (*places, self.path / before)):
             raise OptionError(
                 str(self.path),
                 f"must have the results of this checkpoint, up to {newest}",
@@ -151,43 +174,68 @@ class FileSink:
             )
 
     def _check_staged(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
-        """Every part is aside, or is of a side output and was moved before a crash."""
+        """Every part is aside as it was written, or of a side output that was moved already."""
+        found = first_damage(self._staged(batch, receipts), contents=batch != self._begun)
+        if found is not None:
+            raise LostOutputError(
+                str(found[0]),
+                "a part of a committed batch must be whole until it is published",
+                found[1],
+                "Put it back from a copy; or to go on without the batch, make an empty folder "
+                f"{self.path / _folder(batch)}.",
+            )
+
+    def _check_published(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        """What is in place belongs to its readers; say so where it is not what was committed."""
+        place = self.path / _folder(batch)
+        changed = first_damage(
+            [(place / r.name, r) for r in receipts if _side(r) is None], contents=False
+        )
+        if changed is None:
+            return
+        staged = self._staged(batch, receipts)
+        if first_damage(staged, contents=batch != self._begun) is None:
+            raise SinkError(
+                str(place),
+                "must not be there before its batch is published",
+                "a folder of other results",
+                "Move it away, and run again.",
+            )
+        _log.warning(
+            "%s: is published, and is not what was committed: %s. It stays as it is.", *changed
+        )
+
+    def _staged(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[tuple[Path, Receipt]]:
+        """Where the parts of a batch are until it is published; sides are moved before the rest."""
+        aside, found = self._staging.attempt(_folder(batch), _attempt(receipts)), []
         for receipt in receipts:
-            side, _, name = receipt.name.rpartition("/")
-            aside = self.path / _STAGING / _folder(batch) / receipt.name
-            if not disk.exists(aside) and not (
-                side in SIDES and disk.exists(self.sides / side / _folder(batch) / name)
-            ):
-                raise SinkError(
-                    str(aside),
-                    "a part of a committed batch must be there until it is published",
-                    "no such file",
-                    "Put it back from a copy, and run again; or to go on without the batch, make "
-                    f"an empty folder {self.path / _folder(batch)}.",
-                )
+            path, side = aside / receipt.name, _side(receipt)
+            if side is not None and not disk.exists(aside / side):
+                path = self.sides / side / _folder(batch) / os.path.basename(receipt.name)
+            found.append((path, receipt))
+        return found
 
-    def _discard_unnamed(self, aside: Path, receipts: Sequence[Receipt]) -> None:
-        """Remove what tasks left that were tried twice, or are of an earlier try of the batch."""
-        named = {os.path.join(aside, receipt.name) for receipt in receipts}
-        for folder, _, files in disk.current().walk(aside):
-            for path in (os.path.join(folder, file) for file in files):
-                if path not in named:
-                    disk.unlink_if_there(path)
+    def _move_side(self, batch: BatchId, receipts: Sequence[Receipt], side: str) -> None:
+        """Put a side output into its place and make that durable.
 
-    def _move(self, source: Path, target: Path) -> None:
-        disk.make_folders(target.parent)
-        self._discard(target)
-        disk.current().replace(source, target)
-
-    def _drop_empty_staging(self) -> None:
-        staging = self.path / _STAGING
-        if disk.exists(staging) and not disk.current().names(staging):
-            disk.current().remove_folder(staging)
-
-    @staticmethod
-    def _discard(path: Path) -> None:
-        if disk.exists(path):
-            disk.remove_tree(path)
+        One that is there was moved before a crash, in an earlier try of the batch. It stays if it
+        is the same; if it was damaged, it goes when the other is in its place.
+        """
+        aside = self._staging.attempt(_folder(batch), _attempt(receipts))
+        target, old = self.sides / side / _folder(batch), aside.with_name(f"{aside.name}.{side}")
+        if disk.exists(target):
+            own = [r for r in receipts if _side(r) == side]
+            there = [(target / os.path.basename(r.name), r) for r in own]
+            if first_damage(there, contents=True) is None:
+                disk.remove_tree(aside / side)
+                return
+            disk.current().replace(target, old)
+        for folder in disk.make_folders(target.parent):
+            disk.current().sync_folder(os.path.dirname(folder))
+        disk.current().replace(aside / side, target)
+        disk.current().sync_folder(target.parent)
+        if disk.exists(old):
+            disk.remove_tree(old)
 
 
 def check_format(format: str, where: str = "--format", said: str | None = None) -> None:
@@ -205,3 +253,14 @@ def _found(folder: Path, prefix: str) -> list[Path]:
 
 def _folder(batch: int) -> str:
     return f"batch={batch:08d}"
+
+
+def _attempt(receipts: Sequence[Receipt]) -> str:
+    """Whose try of a batch receipts are of; that of nobody where another kind of sink wrote it."""
+    return next((str(r.more[ATTEMPT]) for r in receipts if ATTEMPT in r.more), "")
+
+
+def _side(receipt: Receipt) -> str | None:
+    """The folder of the side output that a part is of, if it is of one."""
+    side = os.path.dirname(receipt.name)
+    return side if side in SIDES else None

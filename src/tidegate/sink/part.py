@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,8 @@ from tidegate.errors import SinkError
 from tidegate.sink.csv import write_csv
 from tidegate.sink.json import write_json
 from tidegate.sink.receipt import Part, Receipt
-from tidegate.whole_file import FileWriter, whole_file
+from tidegate.sink.staging import FILE
+from tidegate.whole_file import FileWriter, new_file, temporary
 
 LATE, REJECTED = SIDES = "_late", "_rejected"
 """The folders of the side outputs, inside a batch that is staged and beside those published."""
@@ -25,23 +26,28 @@ LATE, REJECTED = SIDES = "_late", "_rejected"
 class FilePartWriter:
     """Writes parts of one batch into a folder; picklable, so that tasks can do it side by side.
 
-    The folder is absolute, because tasks work elsewhere; messages call it `where`. A part costs an
-    fsync, and none for its name: publishing checks that it is there.
+    The folder is absolute, because tasks work elsewhere; messages call it `where`. It is that of
+    one run, and every write is a file of its own there, which begins with `attempt`; so nobody
+    writes over what another has written. The folder is not made here: where it is gone, the run
+    has ended. A part costs an fsync, and none for its name: `Staging.seal` sees to that.
     """
 
     folder: str
+    attempt: str
     format: str
     where: str
 
     def write(self, part: Part, rows: pa.Table) -> Receipt:
         name = f"{_stem(part)}.{self.format}"
+        path = temporary(f"{self.folder}/{self.attempt}-{os.path.basename(name)}")
         try:
-            with whole_file(Path(self.folder, name), parents=True) as file:
+            with new_file(path) as file:
                 out = FileWriter(file)
                 WRITERS[self.format](rows, out)
         except (OSError, pa.ArrowException) as error:
             raise unwritten(self.where, error) from error
-        return Receipt(name, rows.num_rows, out.bytes, out.checksum)
+        found = {FILE: os.path.basename(path)}
+        return Receipt(name, rows.num_rows, out.bytes, out.checksum, found)
 
 
 def unwritten(where: str, error: OSError | pa.ArrowException) -> SinkError:

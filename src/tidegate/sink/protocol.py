@@ -67,7 +67,8 @@ class Opening:
 
     `output` is the name of the output it is for, None where the query has only one. `newest` is
     the newest batch that this query has committed, None for a run that begins. `owner` is the
-    number of this run in its checkpoint, greater than those of all runs before it.
+    number of this run among those that had the checkpoint, greater than those of all before it: a
+    name that has it is not written by the tasks, or by the driver, of another run.
     """
 
     schema: pa.Schema
@@ -127,3 +128,15 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Let go of what is held open. May come without `open`, and more than once."""
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A sink that has something to do when all parts of a batch are written; most have not."""
+
+    def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> Sequence[Receipt]:
+        """Make durable what `write` has left to do for all parts at once, such as their names.
+
+        The driver calls it once, after the last `write` and before the commit, and what it returns
+        is what `publish` is told. Raises SinkError: the batch is not committed.
+        """

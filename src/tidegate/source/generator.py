@@ -9,7 +9,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tidegate.clock import Clock, SystemClock
+from tidegate import schedule
+from tidegate.clock import Clock
 from tidegate.errors import SourceError, near
 from tidegate.schema import check_time, event_times
 from tidegate.source.generate.catalog import CATALOG
@@ -119,7 +120,7 @@ class GeneratorSource:
         self._generator = generator
         self._time = generator.time if time is None else time
         self._pace = pace
-        self._clock = clock or SystemClock()
+        self._clock = clock or schedule.current().clock
         self._begun_at: float | None = None
         self._first = 0
         self._known = 0 if pace else generator.rows

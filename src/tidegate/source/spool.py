@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from tidegate.errors import StateError
 from tidegate.schema import cast_table, event_times
 from tidegate.source.cache import PIECES
 from tidegate.source.protocol import Bools, Int64s, Reader, Rows, check_columns
+from tidegate.state.files import guard
+from tidegate.state.seal import REMEDY
 from tidegate.state.store import Store, StoreHandle
 
 
@@ -68,8 +72,18 @@ class SpoolReader:
 
 
 def _opened(handle: StoreHandle, file: SpooledFile, schema: pa.Schema) -> pa.Table:
+    """The rows of a spooled file, whose checksum is looked at each time it is taken from there.
+
+    A file that is gone or damaged is a StateError: Spark will not deliver its rows again.
+    """
+
     def load() -> pa.Table:
-        with pa.ipc.open_file(handle.open().files.buffer(file.name)) as reader:
+        files = handle.open().files
+        where = files.full(file.name)
+        buffer = guard(lambda: files.buffer(file.name), where, REMEDY)
+        if zlib.crc32(buffer) != file.checksum:
+            raise StateError(where, "must be as it was written", "other bytes", REMEDY)
+        with pa.ipc.open_file(buffer) as reader:
             return cast_table(reader.read_all(), schema, file.name)
 
     # The checksum tells a file from one of an earlier checkpoint that was at the same place.

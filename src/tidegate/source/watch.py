@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tidegate import disk
-from tidegate.clock import Clock, SystemClock
+from tidegate import disk, schedule
+from tidegate.clock import Clock
 from tidegate.source.listing import counts, paths_of
 from tidegate.source.notices import Notices
 
@@ -61,7 +61,7 @@ class Watch:
 
     def __init__(self, path: str, clock: Clock | None = None) -> None:
         self._path = path
-        self._clock = clock or SystemClock()
+        self._clock = clock or schedule.current().clock
         self._folders: dict[str, _Folder] = {}
         self._matched: set[str] = set()
         parent, pattern = os.path.split(path)

@@ -14,7 +14,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubT
 
 from tidegate import disk
 from tidegate.errors import StateError
-from tidegate.whole_file import FileWriter, new_file, temporary, whole_file
+from tidegate.whole_file import FileWriter, sole_file, temporary, whole_file
 
 T = TypeVar("T")
 
@@ -114,10 +114,10 @@ class LocalFiles:
             raise unwritten(path, error) from error
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """One of several succeeds, where files can have second names; see `new_file`."""
+        """One of several succeeds, where files can have second names; see `sole_file`."""
         path = self.full(name)
         try:
-            return new_file(path, data, OWNER_ONLY)
+            return sole_file(path, data, OWNER_ONLY)
         except OSError as error:
             raise unwritten(path, error) from error
 

@@ -108,6 +108,7 @@ class Store:
         self._older: Manifest | None = None
         self._found: tuple[list[Manifest], list[Entry]] | None = None
         self._entry: Manifest | None = None
+        self._holder: Mapping[str, Any] = {}
         self._number = -1
         """That of the newest manifest of this run."""
 
@@ -238,7 +239,7 @@ class Store:
             try:
                 kept, listed = self.kept(), self._listed()
                 if kept:
-                    self._check_present(kept[-1], listed)
+                    self.check_present(kept[-1], listed)
             except StateError:
                 if self.numbers() == before:
                     raise
@@ -247,7 +248,7 @@ class Store:
             if not newest.finished:
                 entry = replace(newest, owner=newest.owner + 1, holder=dict(holder))
             if newest.finished or self._put(entry):
-                self.owner, self._number = entry.owner, entry.number
+                self.owner, self._number, self._holder = entry.owner, entry.number, dict(holder)
                 self._found = [*(m for m in kept if m.batch < entry.batch), entry], listed
                 self._entry = entry if entry is not newest else None
                 return entry
@@ -265,7 +266,7 @@ class Store:
         What it writes from now on has other names than what it wrote for the newest.
         """
         self.owner = self._number - manifest.batch
-        return replace(manifest, owner=self.owner)
+        return replace(manifest, owner=self.owner, holder=self._holder)
 
     def publish(self, manifest: Manifest) -> None:
         """Make a batch count. Its segments must be written before. The same again is no change.
@@ -304,18 +305,27 @@ class Store:
             "this one again.",
         )
 
-    def retire(self, previous: Manifest | None, current: Manifest) -> int:
+    def retire(
+        self, previous: Manifest | None, current: Manifest, replaced: Manifest | None = None
+    ) -> int:
         """After `publish(current)`: delete what neither it nor its predecessor needs; how many.
 
-        The files to delete are what the manifest before `previous` lists and these two do not; the
-        cost is that of the manifests' length and never that of the number of batches done. What
-        a crash leaves undone `clean` does.
+        `replaced` is the manifest of the same batch before it ran again. The other files to
+        delete are what the manifest before `previous` lists and these two do not; the cost is that
+        of the manifests' length and never that of the number of batches done. What a crash leaves
+        undone `clean` does.
         """
-        if previous is None or previous.batch < 0:
+        if previous is None:
+            return 0
+        if replaced is not None:
+            names = [manifest_name(replaced.number)]
+            names += sorted(replaced.names() - previous.names() - current.names())
+            return sum(self.delete(name) for name in names)
+        if previous.batch < 0:
             return 0
         older = self._older
         if older is None or older.batch >= previous.batch:
-            older = self._before(previous)
+            older = self.before(previous)
         self._older = previous
         if older is None:
             return 0
@@ -338,7 +348,7 @@ class Store:
         kept, listed = self._found or (self.kept(), self._listed())
         self._found = self._entry = None
         if kept:
-            self._check_present(kept[-1], listed)
+            self.check_present(kept[-1], listed)
         removed = self.unreferenced(kept, listed)
         for entry in removed:
             self.delete(entry.name)
@@ -363,10 +373,10 @@ class Store:
         """
         numbers = self.numbers()
         newest = [self.manifest(number) for number in numbers[-1:]]
-        before = self._before(newest[0]) if newest else None
+        before = self.before(newest[0]) if newest else None
         return newest if before is None else [before, *newest]
 
-    def _before(self, manifest: Manifest) -> Manifest | None:
+    def before(self, manifest: Manifest) -> Manifest | None:
         """The newest manifest of an earlier batch that is there."""
         for number in reversed([n for n in self.numbers() if n < manifest.number]):
             try:
@@ -423,8 +433,10 @@ class Store:
             remedy = "Give the right to delete it, and restart."
             raise StateError(where, "must be deletable", reason(error), remedy) from error
 
-    def _check_present(self, manifest: Manifest, listed: Sequence[Entry]) -> None:
-        sizes = {entry.name: entry.bytes for entry in listed}
+    def check_present(self, manifest: Manifest, listed: Sequence[Entry] | None = None) -> None:
+        """Raise a StateError where a file of a state is missing or has another size."""
+        found = self._listed() if listed is None else listed
+        sizes = {entry.name: entry.bytes for entry in found}
         wanted: dict[str, int | None] = {s.path: s.bytes for s in manifest.segments()}
         wanted.update(dict.fromkeys(manifest.files))
         for name, size in wanted.items():

@@ -10,22 +10,28 @@ from tidegate.testing.fault import (
     STEPS,
     VICTIMS,
     FailAtChange,
+    FullAtByte,
     KillAt,
     KillAtChange,
     KillInOperate,
     kill,
 )
 from tidegate.testing.process import Visit, Watched, disorder, visits
+from tidegate.testing.tap import CHANGES, Change, TappedDisk
 
 __all__ = [
+    "CHANGES",
     "PHASES",
     "STEPS",
     "VICTIMS",
+    "Change",
     "FailAtChange",
+    "FullAtByte",
     "KillAt",
     "KillAtChange",
     "KillInOperate",
     "ManualClock",
+    "TappedDisk",
     "Visit",
     "Watched",
     "check_aggregate",

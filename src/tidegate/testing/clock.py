@@ -15,6 +15,9 @@ class ManualClock:
     def sleep(self, seconds: float) -> None:
         self._now += seconds
 
+    def cpu(self) -> float:
+        return self._now
+
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         self._now += seconds

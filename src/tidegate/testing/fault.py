@@ -6,17 +6,22 @@ import errno
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
+from tidegate import disk
+from tidegate.disk import Disk
 from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job, Outcome
 from tidegate.source.protocol import Reader, Rows
 from tidegate.state.store import Store, StoreHandle
+from tidegate.testing.tap import Change, TappedDisk
 
 T = TypeVar("T")
 
@@ -49,20 +54,25 @@ class KillAt:
             kill(os.getpid())
 
 
-class KillAtChange:
+class KillAtChange(TappedDisk):
     """Ends this process with SIGKILL just before its n-th change to the file system.
 
-    Changes are files opened for writing, renamed or removed, and folders made or removed, by
-    Python code; they count from `arm` on, which as an observer it does at a step of a batch. What
-    is armed stays so until the process ends, so this is for processes that are there to be killed.
+    Changes are those of the engine's disk (`CHANGES`): files made, bytes written to them, by Arrow
+    too, files and folders synced, renamed, linked and removed. Bytes count by blocks, as they come
+    to a disk, and are torn: of the write that is the n-th change half is written. Changes count
+    from `arm` on, which as an observer it does at a step of a batch. What is armed stays so until
+    the process ends, so this is for processes that are there to be killed.
     """
 
     def __init__(self, change: int, step: str | None = None, batch: int | None = None) -> None:
+        super().__init__()
         self.change = change
         self.step = step
         self.batch = batch
         self.count = 0
-        self._armed = False
+        self.bytes = 0
+        self._lock = threading.Lock()
+        self._in_place: AbstractContextManager[Disk] | None = None
 
     def __call__(self, step: str, batch: int) -> None:
         if (step, batch) == (self.step, self.batch):
@@ -70,19 +80,36 @@ class KillAtChange:
 
     def arm(self) -> None:
         """Begin to count."""
-        if not self._armed:
-            self._armed = True
-            sys.addaudithook(self._heard)
+        if self._in_place is None:
+            self._in_place = disk.using(self)
+            self._in_place.__enter__()
 
     def strike(self) -> None:
         """What happens at the chosen change."""
         kill(os.getpid())
 
-    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _CHANGES or (event == "open" and _writes(arguments[2])):
+    def before(self, change: Change) -> None:
+        if self._is_next():
+            self.strike()
+
+    def write(self, file: IO[bytes], change: Change, data: Any) -> int:
+        with self._lock:
+            self.bytes += change.bytes
+        blocks = change.offset // _BLOCK_BYTES, (change.offset + change.bytes) // _BLOCK_BYTES
+        if (change.offset == 0 or blocks[0] != blocks[1]) and self._is_next():
+            file.write(memoryview(data).cast("B")[: change.bytes // 2])
+            file.flush()
+            self.strike()
+        file.write(data)
+        return change.bytes
+
+    def _is_next(self) -> bool:
+        with self._lock:
             self.count += 1
-            if self.count == self.change:
-                self.strike()
+            return self.count == self.change
+
+
+_BLOCK_BYTES = 8192
 
 
 class FailAtChange(KillAtChange):
@@ -102,11 +129,24 @@ class FailAtChange(KillAtChange):
         raise OSError(self.error, os.strerror(self.error))
 
 
-_CHANGES = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "os.link"})
+class FullAtByte(KillAtChange):
+    """A disk that is full after so many bytes: of a write the rest is lost, and no other fits.
 
+    What is removed makes no room. `bytes` is how many were to be written in all.
+    """
 
-def _writes(flags: object) -> bool:
-    return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+    def before(self, change: Change) -> None:
+        return
+
+    def write(self, file: IO[bytes], change: Change, data: Any) -> int:
+        with self._lock:
+            room = max(self.change - self.bytes, 0)
+            self.bytes += change.bytes
+        if change.bytes > room:
+            file.write(memoryview(data).cast("B")[:room])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        file.write(data)
+        return change.bytes
 
 
 @dataclass(frozen=True)

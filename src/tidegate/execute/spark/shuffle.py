@@ -255,4 +255,7 @@ def _unpacked(batch: pa.RecordBatch | pa.Table) -> Iterator[Parcel]:
 
 def _ddl(schema: pa.Schema) -> str:
     fields = from_arrow_schema(schema)
-    return ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in fields)
+    quoted = ("`" + f.name.replace("`", "``") + "`" for f in fields)
+    return ", ".join(
+        f"{n} {f.dataType.simpleString()}" for n, f in zip(quoted, fields, strict=True)
+    )

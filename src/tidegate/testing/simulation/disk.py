@@ -1,0 +1,475 @@
+"""A disk in memory that loses what was not forced to it, and fails when it is told to.
+
+It keeps of every file and folder what the engine sees and what would outlive a loss of power: bytes
+last once `sync` was called for their file, names once `sync_folder` was called for the folder they
+are in. `power_loss` leaves of the rest what it likes. Every operation is a step of the schedule, at
+which another thread may run, a process may die, and the operation itself may fail.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import glob
+import io
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, cast
+
+import pyarrow as pa
+
+from tidegate.disk import Path, Status
+from tidegate.testing.simulation.node import File, Folder, Named, Node
+from tidegate.testing.simulation.process import Killed, Process
+from tidegate.testing.simulation.schedule import SimSchedule
+
+BEGIN_NS = 1_700_000_000_000_000_000
+
+READS = ("status", "names", "open", "map")
+CHANGES = (
+    "create",
+    "write",
+    "sync",
+    "sync_folder",
+    "replace",
+    "link",
+    "unlink",
+    "make_folder",
+    "remove_folder",
+)
+"""The names of the operations, as steps of the schedule have them (`disk create`)."""
+
+
+class SimDisk:
+    """A `tidegate.disk.Disk` in memory; who calls it is the running process of a schedule.
+
+    `fail` may raise an OSError for an operation, given its name and path; `written` says what of a
+    write reaches the file. `room_bytes` is how much
+    may still be written, None for any amount. `locks` says whether it has locks at all.
+    """
+
+    notifies = False
+
+    def __init__(self, schedule: SimSchedule) -> None:
+        self._schedule = schedule
+        self._inodes = 1
+        self._root = Folder(1, BEGIN_NS)
+        self._pending: list[Named] = []
+        self._files: dict[int, File] = {}
+        """Those that may have bytes that are not synced."""
+        self._claims: dict[int, tuple[Process | None, bytes]] = {}
+        self.fail: Callable[[str, str], None] = lambda operation, path: None
+        self.written: Callable[[str, bytes], bytes] = lambda path, data: data
+        self.room_bytes: int | None = None
+        self.locks = True
+        self.operations = 0
+        self.hidden: dict[str, float] = {}
+        """Paths that listings do not show before a time, though they can be opened."""
+
+    # What the engine does with it
+
+    def status(self, path: Path) -> Status:
+        with self._operation("status", path):
+            node = self._node(path)
+            size = len(node.data) if isinstance(node, File) else 0
+            return Status(size, node.modified_ns, node.inode, isinstance(node, Folder))
+
+    def is_link(self, path: Path) -> bool:
+        return False
+
+    def writable(self, folder: Path) -> bool:
+        return True
+
+    def names(self, folder: Path) -> list[str]:
+        with self._operation("names", folder):
+            return self._names(folder)
+
+    def walk(self, folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        top = os.fspath(folder)
+        try:
+            here, names = self._folder(top), self.names(top)
+        except OSError:
+            return
+        folders = [n for n in names if isinstance(here.names.get(n), Folder)]
+        yield top, folders, [n for n in names if n not in folders]
+        for name in folders:
+            yield from self.walk(os.path.join(top, name))
+
+    def matching(self, pattern: str) -> list[str]:
+        with self._operation("names", pattern):
+            base = pattern
+            while glob.has_magic(base):
+                base = os.path.dirname(base)
+            return [p for p in self._below(base or ".") if _matches(p, pattern)]
+
+    def open(self, path: Path) -> IO[bytes]:
+        with self._operation("open", path):
+            return io.BytesIO(self._file(path).data)
+
+    def open_arrow(self, path: Path) -> pa.NativeFile:
+        with self._operation("open", path):
+            return pa.BufferReader(self._file(path).data)
+
+    def map(self, path: Path) -> pa.Buffer:
+        with self._operation("map", path):
+            return pa.py_buffer(self._file(path).data)
+
+    def create(self, path: Path, mode: int = 0o666) -> IO[bytes]:
+        with self._operation("create", path):
+            folder, name = self._place(path)
+            if name in folder.names:
+                raise _error(errno.EEXIST, path)
+            self._inodes += 1
+            file = File(self._inodes, self._now_ns())
+            self._change(Named(file, gained=(folder, name)))
+            writing = _Writing(self, os.fspath(path), file, self._schedule.process)
+            return cast(IO[bytes], writing)
+
+    def sync(self, file: IO[bytes]) -> None:
+        writing = cast(_Writing, file)
+        writing.flush()
+        with self._operation("sync", writing.path):
+            writing.file.synced = writing.file.data
+
+    def sync_folder(self, path: Path) -> None:
+        with self._operation("sync_folder", path):
+            folder = self._folder(path)
+            for change in [c for c in self._pending if c.folder is folder]:
+                self._settle(change)
+
+    def replace(self, source: Path, target: Path) -> None:
+        with self._operation("replace", target):
+            (old, name), (new, wanted) = self._place(source), self._place(target)
+            if name not in old.names:
+                raise _error(errno.ENOENT, source)
+            node, there = old.names[name], new.names.get(wanted)
+            if there is node:
+                return  # two names of one file stay, as POSIX has it
+            if isinstance(node, Folder) and new in self._folders_seen(node):
+                raise _error(errno.EINVAL, target)
+            if isinstance(there, Folder) and not isinstance(node, Folder):
+                raise _error(errno.EISDIR, target)
+            if isinstance(there, Folder) and there.names:
+                raise _error(errno.ENOTEMPTY, target)
+            if isinstance(there, File) and isinstance(node, Folder):
+                raise _error(errno.ENOTDIR, target)
+            self._change(Named(node, gained=(new, wanted), lost=(old, name)))
+
+    def link(self, source: Path, target: Path) -> None:
+        with self._operation("link", target):
+            node, (folder, name) = self._node(source), self._place(target)
+            if name in folder.names:
+                raise _error(errno.EEXIST, target)
+            if isinstance(node, Folder):
+                raise _error(errno.EPERM, source)
+            self._change(Named(node, gained=(folder, name)))
+
+    def unlink(self, path: Path) -> None:
+        with self._operation("unlink", path):
+            folder, name = self._place(path)
+            self._change(Named(self._file(path), lost=(folder, name)))
+
+    def make_folder(self, path: Path, mode: int = 0o777) -> None:
+        with self._operation("make_folder", path):
+            folder, name = self._place(path)
+            if name in folder.names:
+                raise _error(errno.EEXIST, path)
+            self._inodes += 1
+            made = Folder(self._inodes, self._now_ns())
+            self._change(Named(made, gained=(folder, name)))
+
+    def remove_folder(self, path: Path) -> None:
+        with self._operation("remove_folder", path):
+            folder, name = self._place(path)
+            node = self._folder(path)
+            if node.names:
+                raise _error(errno.ENOTEMPTY, path)
+            self._change(Named(node, lost=(folder, name)))
+
+    def claim(self, path: Path, holder: bytes) -> SimClaim:
+        with self._operation("claim", path):
+            if not self.locks:
+                raise _error(errno.ENOLCK, path)
+            folder, name = self._place(path)
+            if name not in folder.names:
+                self._inodes += 1
+                made = File(self._inodes, self._now_ns())
+                self._change(Named(made, gained=(folder, name)))
+            file = self._file(path)
+            if file.inode in self._claims:
+                raise _error(errno.EAGAIN, path)
+            file.data = holder
+            self._claims[file.inode] = (self._schedule.process, holder)
+            claim = SimClaim(self, file.inode)
+            if self._schedule.process is not None:
+                self._schedule.process.at_death.append(claim.let_go)
+            return claim
+
+    # What happens to it
+
+    def power_loss(self, seed: int | str) -> None:
+        """Lose or tear what is not synced; the processes that used it must be dead.
+
+        Every file may keep, lose, cut short or have zeroed what was not synced of it. Of the names,
+        either those changes stay that were first, as in a journal, or any of them.
+        """
+        chance = random.Random(f"power {seed}")
+        in_order = chance.random() < 0.5
+        kept = chance.randint(0, len(self._pending)) if in_order else 0
+        for number, change in enumerate(list(self._pending)):
+            if number < kept if in_order else chance.random() < 0.5:
+                change.settle()
+        self._pending.clear()
+        for file in self._files.values():
+            file.tear(chance)
+        self._files.clear()
+        self._claims.clear()
+        for folder in self._folders(self._root):
+            folder.names = dict(folder.synced)
+
+    def put(self, path: Path, data: bytes, append: bool = False) -> None:
+        """Give a file these bytes, as somebody else does it: at once, and for good.
+
+        A file that is replaced is another one; one that is appended to is the same.
+        """
+        self.make_parents(path)
+        folder, name = self._place(path)
+        there = folder.names.get(name)
+        if isinstance(there, File) and append:
+            there.data = there.synced = there.data + data
+            there.modified_ns = self._now_ns()
+            return
+        self._inodes += 1
+        folder.names[name] = File(self._inodes, self._now_ns(), data, data)
+        folder.synced[name] = folder.names[name]
+        folder.modified_ns = self._now_ns()
+
+    def rewrite(self, path: Path, data: bytes, modified_ns: int | None = None) -> None:
+        """Give a file other bytes in place, changed now or at another time; bits that rot do so
+        without any."""
+        file = self._file(path)
+        file.data = file.synced = data
+        file.modified_ns = self._now_ns() if modified_ns is None else modified_ns
+
+    def remove(self, path: Path) -> None:
+        """Let a file be gone, for good."""
+        folder, name = self._place(path)
+        del folder.names[name]
+        folder.synced.pop(name, None)
+        self._pending = [c for c in self._pending if c.gained != (folder, name)]
+
+    def make_parents(self, path: Path) -> None:
+        """Make the folders above a path, for good."""
+        folder = self._root
+        for part in _parts(path)[:-1]:
+            below = folder.names.get(part)
+            if below is None:
+                self._inodes += 1
+                below = folder.names[part] = Folder(self._inodes, self._now_ns())
+                folder.synced[part] = below
+            assert isinstance(below, Folder)
+            folder = below
+
+    def read(self, path: Path) -> bytes:
+        """What is in a file, without a step."""
+        return self._file(path).data
+
+    def files(self, folder: Path = "/") -> list[str]:
+        """All files below a folder, in order, without a step; none where there is no folder."""
+        try:
+            top = self._folder(folder)
+        except OSError:
+            return []
+        return sorted(_files(os.fspath(folder).rstrip("/"), top))
+
+    # How it does it
+
+    @contextmanager
+    def _operation(self, name: str, path: Path) -> Iterator[None]:
+        self._schedule.step(f"disk {name}")
+        self._schedule.check()
+        self.operations += 1
+        self.fail(name, os.fspath(path))
+        yield
+
+    def _write(self, writing: _Writing, data: bytes) -> None:
+        with self._operation("write", writing.path):
+            data = self.written(writing.path, data)
+            room = self.room_bytes
+            if room is not None:
+                data, rest = data[:room], data[room:]
+                self.room_bytes = room - len(data)
+            writing.file.data += data
+            writing.file.modified_ns = self._now_ns()
+            self._files[writing.file.inode] = writing.file
+            if room is not None and rest:
+                raise _error(errno.ENOSPC, writing.path)
+        self._schedule.check()
+
+    def _change(self, change: Named) -> None:
+        """Let a change of names be seen, and wait for its folder to be synced."""
+        if change.lost is not None:
+            folder, name = change.lost
+            del folder.names[name]
+            folder.modified_ns = self._now_ns()
+        if change.gained is not None:
+            folder, name = change.gained
+            folder.names[name] = change.node
+            folder.modified_ns = self._now_ns()
+        self._pending.append(change)
+
+    def _settle(self, change: Named) -> None:
+        change.settle()
+        place = self._pending.index(change)
+        before = [c for c in self._pending[:place] if not c.is_void(change)]
+        self._pending = before + self._pending[place + 1 :]
+
+    def _now_ns(self) -> int:
+        return BEGIN_NS + round(self._schedule.clock.now() * 1e9)
+
+    def _node(self, path: Path) -> Node:
+        node: Node = self._root
+        for part in _parts(path):
+            if isinstance(node, File):
+                raise _error(errno.ENOTDIR, path)
+            if part not in node.names:
+                raise _error(errno.ENOENT, path)
+            node = node.names[part]
+        return node
+
+    def _file(self, path: Path) -> File:
+        node = self._node(path)
+        if isinstance(node, Folder):
+            raise _error(errno.EISDIR, path)
+        return node
+
+    def _folder(self, path: Path) -> Folder:
+        node = self._node(path)
+        if isinstance(node, File):
+            raise _error(errno.ENOTDIR, path)
+        return node
+
+    def _place(self, path: Path) -> tuple[Folder, str]:
+        *above, name = _parts(path)
+        return self._folder("/" + "/".join(above)), name
+
+    def _names(self, folder: Path) -> list[str]:
+        names = list(self._folder(folder).names)
+        if self.hidden:
+            now, base = self._schedule.clock.now(), os.fspath(folder)
+            names = [n for n in names if self.hidden.get(os.path.join(base, n), now) <= now]
+        return names
+
+    def _below(self, folder: str) -> Iterator[str]:
+        try:
+            here = self._folder(folder)
+        except OSError:
+            return
+        for name in self._names(folder):
+            path = os.path.join(folder, name)
+            yield path
+            if isinstance(here.names[name], Folder):
+                yield from self._below(path)
+
+    def _folders_seen(self, top: Folder) -> Iterator[Folder]:
+        yield top
+        for node in top.names.values():
+            if isinstance(node, Folder):
+                yield from self._folders_seen(node)
+
+    def _folders(self, top: Folder) -> Iterator[Folder]:
+        """All that are left after a loss of power."""
+        yield top
+        for node in top.synced.values():
+            if isinstance(node, Folder):
+                yield from self._folders(node)
+
+
+class SimClaim:
+    """A locked file; let go of by its holder, or when its process dies."""
+
+    def __init__(self, disk: SimDisk, inode: int) -> None:
+        self._disk = disk
+        self._inode = inode
+
+    def release(self) -> None:
+        self._disk._schedule.check()
+        self.let_go()
+
+    def let_go(self) -> None:
+        self._disk._claims.pop(self._inode, None)
+
+
+class _Writing(io.RawIOBase):
+    """A file being written, with the buffer that a file of Python has: what dies in it is lost."""
+
+    def __init__(self, disk: SimDisk, path: str, file: File, process: Process | None) -> None:
+        super().__init__()
+        self.path = path
+        self.file = file
+        self._disk = disk
+        self._process = process
+        self._buffer: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        taken = bytes(data)
+        self._buffer.append(taken)
+        return len(taken)
+
+    def tell(self) -> int:
+        return len(self.file.data) + sum(map(len, self._buffer))
+
+    def flush(self) -> None:
+        if not self._buffer:
+            return
+        given, self._buffer = b"".join(self._buffer), []
+        if self._process is self._disk._schedule.process:
+            self._disk._write(self, given)
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                self.flush()
+            finally:
+                super().close()
+
+
+def _parts(path: Path) -> list[str]:
+    return [part for part in os.path.abspath(path).split("/") if part]
+
+
+def _files(path: str, folder: Folder) -> Iterator[str]:
+    for name, node in folder.names.items():
+        if isinstance(node, File):
+            yield f"{path}/{name}"
+        else:
+            yield from _files(f"{path}/{name}", node)
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """As `glob`: `**` is any folders, also none."""
+    return _match_parts(path.split("/"), pattern.split("/"))
+
+
+def _match_parts(parts: list[str], patterns: list[str]) -> bool:
+    if not patterns:
+        return not parts
+    if patterns[0] == "**":
+        return any(_match_parts(parts[i:], patterns[1:]) for i in range(len(parts) + 1))
+    return (
+        bool(parts)
+        and fnmatch.fnmatchcase(parts[0], patterns[0])
+        and _match_parts(parts[1:], patterns[1:])
+    )
+
+
+def _error(number: int, path: Path) -> OSError:
+    return OSError(number, os.strerror(number), os.fspath(path))
+
+
+__all__ = ["CHANGES", "READS", "Killed", "SimClaim", "SimDisk"]

@@ -1,0 +1,170 @@
+"""Tasks of a simulated cluster: attempts that die, that are made twice, that go on after the end.
+
+The driver does what it does on Spark on one host (`execute/spark/shared.py`): it leaves the job in
+a file, and tasks read it, ship parcels to each other through files and write segments and parts.
+An attempt that was told to misbehave is a process of its own, as a worker of Spark is; it outlives
+the driver, and whatever it still writes then must do no harm.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tidegate import schedule
+from tidegate.errors import RunError, TidegateError
+from tidegate.execute.exchange import Left, Shipment, begin, clear, leave, make, store_rows
+from tidegate.execute.executor import Executor
+from tidegate.execute.job import Job, Outcome
+from tidegate.execute.large_output import cuts_of, written
+from tidegate.execute.local import run_here
+from tidegate.execute.shared_task import (
+    instance_task,
+    instance_work,
+    map_task,
+    merge_task,
+    merge_work,
+    whole_task,
+)
+from tidegate.testing.simulation.process import Killed, Process
+from tidegate.testing.simulation.world import World
+
+T = TypeVar("T")
+
+Task = Callable[[Left, int], Any]
+
+CRASH, TWICE, LATE = KINDS = "crash", "twice", "late"
+"""How an attempt misbehaves: it dies on its way and is made again; it is made twice at the same
+time; it stops, is made again, and goes on much later, perhaps when its driver is dead."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The attempt number `task` of a run misbehaves at its step number `step`.
+
+    A late one goes on when the world has made `pause` more steps.
+    """
+
+    task: int
+    kind: str
+    step: int = 1
+    pause: int = 0
+
+
+class SimExecutor(Executor):
+    """Runs the tasks of a run in a simulated world.
+
+    Of the ways to run a job (here, or by one or two rounds of tasks) one is drawn for each. Outputs
+    of `part_rows` rows are written by tasks, where the sink takes parts.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        seed: int | str,
+        attempts: Sequence[Attempt] = (),
+        part_rows: int = 12,
+    ) -> None:
+        self._world = world
+        self._chance = random.Random(f"executor {seed}")
+        self._attempts = {a.task: a for a in attempts}
+        self._part_rows = part_rows
+        self._tasks = 0
+        self._exchanged = False
+        self.happened: list[Attempt] = []
+
+    def run(self, job: Job) -> list[Outcome]:
+        way = self._chance.randrange(3)
+        if way == 0 and not self._attempts:
+            return run_here(job)
+        self._exchanged = True
+        begin(job)
+        left = leave(job, "job", pickle.dumps(job))
+        if way == 1:
+            answers = self._each(job.mapping.instances, whole_task, left)
+        else:
+            shipments: list[Shipment] = self._each(len(job.splits), map_task, left)
+            work = leave(job, "shipments", instance_work(left, shipments))
+            answers = self._each(job.mapping.instances, instance_task, work)
+        return self._settled(job, left, answers)
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        return schedule.current().start("task", lambda: function(*arguments))
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        if self._exchanged:
+            clear(jobs[0])
+            self._exchanged = False
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _settled(self, job: Job, left: Left, outcomes: list[Outcome]) -> list[Outcome]:
+        rows = sum(o.rows for o in outcomes)
+        if job.parts is None or rows < self._part_rows:
+            return outcomes
+        make(job)
+        cuts = cuts_of(job, outcomes, -(-rows // self._part_rows))
+        stored = [store_rows(job, outcome, least_bytes=0) for outcome in outcomes]
+        work = leave(job, "merge", merge_work(left, stored, cuts))
+        return written(job, outcomes, self._each(len(cuts) + 1, merge_task, work))
+
+    def _each(self, count: int, task: Task, left: Left) -> list[Any]:
+        """All tasks of a round, at the same time, in threads of the driver's process."""
+        running = [self._started(task, left, number) for number in range(count)]
+        schedule.wait(running)
+        return [_answer(future) for future in running]
+
+    def _started(self, task: Task, left: Left, number: int) -> Future[Any]:
+        self._tasks += 1
+        told = self._attempts.pop(self._tasks, None)
+
+        def work() -> Any:
+            return task(left, number)
+
+        def tried() -> Any:
+            assert told is not None
+            process, first = self._world.begin("worker", work)
+            self._tell(process, told)
+            if told.kind != TWICE:
+                self._world.schedule.wait_for(
+                    lambda: first.done() or process.paused, "an attempt of a task"
+                )
+                if first.done() and not isinstance(first.exception(), Killed):
+                    return first.result()
+            return work()
+
+        name = f"{task.__name__} {number}"
+        return schedule.current().start(name, work if told is None else tried)
+
+    def _tell(self, process: Process, told: Attempt) -> None:
+        def at_step(number: int, name: str) -> None:
+            if number == told.step and told.kind != TWICE:
+                self.happened.append(told)
+                if told.kind == CRASH:
+                    self._world.kill(process)
+                else:
+                    self._world.pause(process, told.pause)
+
+        if told.kind == TWICE:
+            self.happened.append(told)
+        process.at_step = at_step
+
+
+def _answer(future: Future[Any]) -> Any:
+    """What a task gave; an error that is not for users is put into words, as on Spark."""
+    try:
+        return future.result()
+    except TidegateError:
+        raise
+    except Exception as error:
+        raise RunError(
+            "the tasks of a batch",
+            "must do their work",
+            f"{type(error).__name__} {error}",
+            "Nothing was committed; run again.",
+        ) from error

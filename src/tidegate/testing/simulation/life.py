@@ -1,0 +1,146 @@
+"""One life of a driver: it begins, something goes wrong, and it ends one way or another."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.testing.simulation.disk import CHANGES
+from tidegate.testing.simulation.executor import SimExecutor
+from tidegate.testing.simulation.fault import (
+    Fails,
+    Fault,
+    Full,
+    Kill,
+    PowerLoss,
+    Task,
+    Torn,
+    Zombie,
+)
+from tidegate.testing.simulation.process import Killed, Process
+from tidegate.testing.simulation.schedule import SimFuture
+from tidegate.testing.simulation.world import World
+
+Drive = Callable[[SimExecutor], Any]
+"""What a driver does from its start to its end, with the executor for its tasks."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a driver ended: with a result, or with what it raised."""
+
+    who: str
+    result: Any = None
+    failure: BaseException | None = None
+
+    @property
+    def killed(self) -> bool:
+        return isinstance(self.failure, Killed)
+
+
+class Life:
+    """A driver in a world, with at most one fault. Used once."""
+
+    def __init__(self, world: World, name: str, drive: Drive, fault: Fault | None = None) -> None:
+        self.happened = False
+        """Whether the fault did."""
+        self._world = world
+        self._name = name
+        self._drive = drive
+        self._fault = fault
+        self._counted = 0
+        self._executor = SimExecutor(
+            world, f"{world.seed} {name}", (fault.attempt,) if isinstance(fault, Task) else ()
+        )
+
+    def live(self) -> list[Ended]:
+        """Until the driver has ended; where another took over, that one is the first."""
+        process, future = self._begin(self._executor)
+        self._process = process
+        self._arm()
+        self._world.schedule.run(lambda: future.done() or process.paused)
+        self._disarm()
+        ends = self._take_over(process) if process.paused else []
+        self._world.schedule.run(future.done)
+        self._world.disk.locks = True
+        return [*ends, _ended(f"{self._name}, who stood still" if ends else self._name, future)]
+
+    def _begin(self, executor: SimExecutor) -> tuple[Process, SimFuture[Any]]:
+        return self._world.begin("driver", lambda: self._drive(executor))
+
+    def _take_over(self, first: Process) -> list[Ended]:
+        """A second driver comes while the first stands still, which then goes on."""
+        fault, world = self._fault, self._world
+        assert isinstance(fault, Zombie)
+        second, taken = self._begin(SimExecutor(world, f"{world.seed} {self._name} again"))
+        second.at_step = self._at(fault.resumed, lambda: world.resume(first))
+        world.schedule.run(taken.done)
+        world.resume(first)
+        return [_ended(f"{self._name}, who took over", taken)]
+
+    def _arm(self) -> None:
+        world, process = self._world, self._process
+        match self._fault:
+            case Kill(step):
+                process.at_step = self._at(step, lambda: world.kill(process))
+            case Task(_, step) if step is not None:
+                process.at_step = self._at(step, lambda: world.kill(process))
+            case PowerLoss(step):
+                process.at_step = self._at(step, world.power_loss)
+            case Zombie(step, locks):
+                world.disk.locks = locks
+                process.at_step = self._at(step, lambda: world.pause(process))
+            case Full(room_bytes):
+                world.disk.room_bytes = room_bytes
+            case Fails():
+                world.disk.fail = self._fail
+            case Torn():
+                world.disk.written = self._written
+
+    def _disarm(self) -> None:
+        disk = self._world.disk
+        if isinstance(self._fault, Full):
+            self.happened = disk.room_bytes == 0
+        if isinstance(self._fault, Task):
+            self.happened |= bool(self._executor.happened)
+        disk.room_bytes = None
+        disk.fail = lambda operation, path: None
+        disk.written = lambda path, content: content
+        self._process.at_step = None
+
+    def _at(self, step: int, action: Callable[[], None]) -> Callable[[int, str], None]:
+        def at_step(number: int, name: str) -> None:
+            if number == step:
+                self.happened = True
+                action()
+
+        return at_step
+
+    def _fail(self, operation: str, path: str) -> None:
+        fault = self._fault
+        assert isinstance(fault, Fails)
+        if not path.startswith(fault.where) or path.startswith("/in"):
+            return
+        if fault.error != errno.EIO and operation not in CHANGES:
+            return
+        self._counted += 1
+        if self._counted == fault.operation:
+            self.happened = True
+            raise OSError(fault.error, "simulated", path)
+
+    def _written(self, path: str, content: bytes) -> bytes:
+        fault = self._fault
+        assert isinstance(fault, Torn)
+        self._counted += 1
+        if self._counted != fault.write:
+            return content
+        self.happened = True
+        self._world.kill(self._process)
+        return content[: round(len(content) * fault.part)]
+
+
+def _ended(who: str, future: SimFuture[Any]) -> Ended:
+    failure = future.exception()
+    return Ended(who, None if failure is not None else future.result(), failure)

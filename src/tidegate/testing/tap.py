@@ -1,0 +1,158 @@
+"""A disk beside another one, between the engine and its files: it is told of each change first."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any, cast
+
+import pyarrow as pa
+
+from tidegate import disk
+from tidegate.disk import Claim, Disk, Path, Status
+
+CHANGES = (
+    "create",
+    "write",
+    "sync",
+    "sync folder",
+    "replace",
+    "link",
+    "unlink",
+    "make folder",
+    "remove folder",
+    "claim",
+)
+"""All that alters a disk, or what of it outlives a loss of power."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One of CHANGES, about to happen: at which path, to which other one; which bytes of a file."""
+
+    kind: str
+    path: str
+    target: str = ""
+    offset: int = 0
+    bytes: int = 0
+
+
+class TappedDisk:
+    """Passes everything on to another disk; `before` is called ahead of each change.
+
+    What that raises comes out of the operation, which then does not happen. Bytes that libraries
+    such as Arrow write are seen as well, because they are given a file that is open.
+    """
+
+    def __init__(self, inner: Disk | None = None) -> None:
+        self.inner = inner or disk.current()
+        self.notifies = self.inner.notifies
+
+    def before(self, change: Change) -> None:
+        """Called ahead of each change, by the thread that makes it."""
+
+    def write(self, file: IO[bytes], change: Change, data: Any) -> int:
+        """Put bytes into a file that this disk has created."""
+        self.before(change)
+        file.write(data)
+        return change.bytes
+
+    def status(self, path: Path) -> Status:
+        return self.inner.status(path)
+
+    def is_link(self, path: Path) -> bool:
+        return self.inner.is_link(path)
+
+    def writable(self, folder: Path) -> bool:
+        return self.inner.writable(folder)
+
+    def names(self, folder: Path) -> list[str]:
+        return self.inner.names(folder)
+
+    def walk(self, folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        return self.inner.walk(folder)
+
+    def matching(self, pattern: str) -> list[str]:
+        return self.inner.matching(pattern)
+
+    def open(self, path: Path) -> IO[bytes]:
+        return self.inner.open(path)
+
+    def open_arrow(self, path: Path) -> pa.NativeFile:
+        return self.inner.open_arrow(path)
+
+    def map(self, path: Path) -> pa.Buffer:
+        return self.inner.map(path)
+
+    def create(self, path: Path, mode: int = 0o666) -> IO[bytes]:
+        self.before(Change("create", str(path)))
+        made = _TappedFile(self, self.inner.create(path, mode), str(path))
+        return cast("IO[bytes]", made)
+
+    def sync(self, file: IO[bytes]) -> None:
+        tapped = file if isinstance(file, _TappedFile) else None  # else it was made before
+        self.before(Change("sync", tapped.path if tapped else ""))
+        self.inner.sync(tapped.inner if tapped else file)
+
+    def sync_folder(self, path: Path) -> None:
+        self.before(Change("sync folder", str(path)))
+        self.inner.sync_folder(path)
+
+    def replace(self, source: Path, target: Path) -> None:
+        self.before(Change("replace", str(source), str(target)))
+        self.inner.replace(source, target)
+
+    def link(self, source: Path, target: Path) -> None:
+        self.before(Change("link", str(source), str(target)))
+        self.inner.link(source, target)
+
+    def unlink(self, path: Path) -> None:
+        self.before(Change("unlink", str(path)))
+        self.inner.unlink(path)
+
+    def make_folder(self, path: Path, mode: int = 0o777) -> None:
+        self.before(Change("make folder", str(path)))
+        self.inner.make_folder(path, mode)
+
+    def remove_folder(self, path: Path) -> None:
+        self.before(Change("remove folder", str(path)))
+        self.inner.remove_folder(path)
+
+    def claim(self, path: Path, holder: bytes) -> Claim:
+        self.before(Change("claim", str(path)))
+        return self.inner.claim(path, holder)
+
+
+class _TappedFile(io.BufferedIOBase):
+    """A file that is being written."""
+
+    def __init__(self, tap: TappedDisk, inner: IO[bytes], path: str) -> None:
+        super().__init__()
+        self.inner = inner
+        self.path = path
+        self._tap = tap
+        self._offset = 0
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        change = Change("write", self.path, offset=self._offset, bytes=size)
+        self._offset += size
+        return self._tap.write(self.inner, change, data)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self.inner.fileno()
+
+    def tell(self) -> int:
+        return self.inner.tell()
+
+    def flush(self) -> None:
+        if not self.inner.closed:
+            self.inner.flush()
+
+    def close(self) -> None:
+        self.inner.close()
+        super().close()

@@ -1,0 +1,226 @@
+"""A scenario as it goes: lives of a driver in a simulated world, one after the other."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+import tidegate as tg
+from tests.property.steps import BUCKETS
+from tests.simulation.check import CHECKPOINT, OUT, Check, Wrong
+from tests.simulation.data import pieces
+from tests.simulation.fault import Damage, Fault, Replaced
+from tests.simulation.harm import Undo, damage, replace
+from tests.simulation.scenario import Scenario, Start
+from tidegate.driver.loop import Loop
+from tidegate.driver.metrics import Summary
+from tidegate.errors import TidegateError
+from tidegate.plan.options import JoinOptions, PlanOptions
+from tidegate.plan.physical import Plan
+from tidegate.query.graph import has_join
+from tidegate.query.output import Output
+from tidegate.session.launch import prepare
+from tidegate.session.options import run_options
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
+from tidegate.sink.files import FileSink
+from tidegate.testing.simulation.executor import SimExecutor
+from tidegate.testing.simulation.fault import Kill
+from tidegate.testing.simulation.life import Ended, Life
+from tidegate.testing.simulation.process import Process
+from tidegate.testing.simulation.world import World
+
+PLACE = Place("none")
+
+
+@dataclass
+class Report:
+    """What a course came to: the faults that happened, and what was wrong, if anything."""
+
+    scenario: Scenario
+    happened: list[Fault] = field(default_factory=list)
+    wrong: str | None = None
+    story: list[str] = field(default_factory=list)
+    steps: int = 0
+
+
+def run(scenario: Scenario) -> Report:
+    """Let a scenario happen, and check it."""
+    with small_pieces():
+        course = Course(scenario)
+        try:
+            course.run()
+        except AssertionError as error:
+            course.report.wrong = f"{type(error).__name__}: {error}"
+        course.report.steps = course.world.schedule.steps
+        return course.report
+
+
+@contextmanager
+def small_pieces() -> Iterator[None]:
+    """Several tasks read one source and one edge, although both are small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 16)
+        patch.setattr("tidegate.execute.delivery.SPAN_ROWS", 12)
+        yield
+
+
+class Course:
+    """The world of one scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.report = Report(scenario)
+        self.world = World(scenario.seed)
+        self.plans: dict[str, Plan] = {}
+        self.undo: list[Undo] = []
+        """How to repair what was damaged, until a run has gone well without."""
+        self.growth: list[tuple[str, bytes]] = []
+        """What is still to be written of the input, while drivers run."""
+        self.writers: list[Process] = []
+        self.chance = random.Random(f"growth {scenario.seed}")
+        for stream in scenario.streams:
+            for path, content in stream.files().items():
+                written = pieces(self.chance, content) if scenario.follow else [content]
+                self.world.disk.put(path, written[0])
+                place = 0
+                for piece in written[1:]:
+                    place = self.chance.randint(place, len(self.growth))
+                    self.growth.insert(place, (path, piece))
+                    place += 1
+
+    def run(self) -> None:
+        with self.world.entered():
+            session = tg.Session(master="none")
+            streams = [
+                session.stream(
+                    s.uris(),
+                    time="ts",
+                    name=s.name,
+                    disorder=timedelta(microseconds=s.disorder_us),
+                )
+                for s in self.scenario.streams
+            ]
+            self.outputs = tuple(
+                Output(name, stream.node)
+                for name, stream in self.scenario.graph.build(streams).items()
+            )
+            plan = self.plan(self.scenario.starts[0])
+            self.check = Check(self.scenario, self.outputs, plan, self.world)
+            for number, start in enumerate(self.scenario.starts):
+                if not start.follow:
+                    self.complete()
+                last = self.live(f"life {number}", start)
+            self.end(last)
+            self.check.finished()
+
+    def complete(self) -> None:
+        """Write what is left of the input."""
+        for path, piece in self.growth:
+            self.world.disk.put(path, piece, append=True)
+        self.growth = []
+
+    def live(self, name: str, start: Start) -> Ended:
+        """One life, to whatever end."""
+        fault = start.fault
+        inside = Kill(fault.step) if isinstance(fault, Damage | Replaced) else fault
+        life = Life(self.world, name, lambda executor: self.drive(start, executor), inside)
+        ends = life.live()
+        for writer in self.writers:
+            self.world.kill(writer)
+        for ended in ends:
+            self.judge(ended)
+        if life.happened and fault is not None and self.harm(fault):
+            self.report.happened.append(fault)
+        return ended
+
+    def drive(self, start: Start, executor: SimExecutor) -> Summary:
+        sinks = {o.name: FileSink(f"{OUT}/{o.name}", self.scenario.format) for o in self.outputs}
+        options = run_options(
+            start.instances,
+            dict(start.switches),
+            None,
+            buckets=BUCKETS,
+            batch_rows=start.batch_rows,
+            follow=start.follow,
+        )
+        loop = prepare(self.plan(start), PLACE, sinks, options, checkpoint=CHECKPOINT)
+        loop.executor = executor
+        if start.follow:
+            writer, _ = self.world.begin("writer", lambda: self.write(loop))
+            self.writers.append(writer)
+        return loop.run()
+
+    def write(self, loop: Loop) -> None:
+        """Let the input grow, then stop the driver that follows it."""
+        clock = self.world.schedule.clock
+        while self.growth:
+            clock.sleep(self.chance.choice((0.001, 0.1, 0.5)))
+            if self.growth:
+                path, piece = self.growth.pop(0)
+                self.world.disk.put(path, piece, append=True)
+        clock.sleep(1.0)
+        loop.stop()
+
+    def plan(self, start: Start) -> Plan:
+        """Made once for each method: making it again in each life gives the same."""
+        joins = any(has_join(o.node) for o in self.outputs)
+        method = start.method if joins else "auto"
+        if method not in self.plans:
+            options = PlanOptions(JoinOptions(method, "auto", BUCKETS), self.scenario.strategy)
+            self.plans[method] = plan_for(self.outputs, PLACE, options)
+        return self.plans[method]
+
+    def harm(self, fault: Fault) -> bool:
+        """Do to files what is done while no driver runs; whether there was something to do."""
+        if isinstance(fault, Damage):
+            done = damage(self.world, fault)
+        elif isinstance(fault, Replaced):
+            done = replace(self.world, self.scenario, self.check, fault)
+        else:
+            return True
+        if done is None:
+            return False
+        told, undo = done
+        self.report.story.append(told)
+        self.undo.append(undo)
+        return True
+
+    def judge(self, ended: Ended) -> None:
+        """A life ends done, dead, or with an error that a user can read; its output is true."""
+        failure = ended.failure
+        how = f"finished {ended.result.finished}" if failure is None else repr(failure)
+        self.report.story.append(f"{ended.who}: {how}")
+        if ended.killed:
+            return
+        if failure is not None and not isinstance(failure, TidegateError):
+            lines = "".join(traceback.format_exception(failure))
+            raise Wrong(f"{ended.who} ended with what is no error for users: {lines}")
+        self.check.prefix(ended.who)
+        if failure is not None:
+            for undo in reversed(self.undo):
+                undo()
+        self.undo = []
+
+    def end(self, last: Ended) -> None:
+        """The last life goes well, after one more try where damage was still to be repaired.
+
+        A start after the end finds nothing to do, and clears away what late tasks have left.
+        """
+        start = self.scenario.starts[-1]
+        if last.failure is not None:
+            last = self.live("the last life", start)
+        if last.failure is not None:
+            raise Wrong(f"the last life must complete; got {last.failure!r}")
+        if not last.result.finished:
+            raise Wrong("the last life must finish")
+        self.world.schedule.end()
+        once_more = self.live("a start after the end", start)
+        if once_more.failure is not None:
+            raise Wrong("a start after the end must find nothing to do")

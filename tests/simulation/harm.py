@@ -1,0 +1,69 @@
+"""What is done to files while no driver runs, and how it is undone when it was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.simulation.check import CHECKPOINT, OUT, Check
+from tests.simulation.data import encoded
+from tests.simulation.fault import Damage, Replaced
+from tests.simulation.scenario import Scenario
+from tidegate.testing.simulation.world import World
+
+Undo = Callable[[], None]
+
+
+def damage(world: World, fault: Damage) -> tuple[str, Undo] | None:
+    """Damage a file of the checkpoint, or of what is staged; None where there is none."""
+    disk = world.disk
+    staged = [p for p in disk.files(OUT) if "/_staging/" in p]
+    found = staged if fault.staged and staged else disk.files(CHECKPOINT)
+    found = [p for p in found if disk.read(p)]
+    if not found:
+        return None
+    path = found[int(fault.choice * len(found))]
+    content, changed = disk.read(path), disk.status(path).modified_ns
+    if fault.kind == "remove":
+        disk.remove(path)
+
+        def put_back() -> None:
+            if path not in disk.files("/"):
+                disk.put(path, content)
+
+        return f"removed {path}", put_back
+    place = int(fault.choice * 7919) % len(content)
+    other = {
+        "flip": content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :],
+        "cut": content[:place],
+        "zero": content[:place] + bytes(len(content) - place),
+    }[fault.kind]
+    disk.rewrite(path, other, changed)
+
+    def repair() -> None:
+        if path in disk.files("/") and disk.read(path) == other:
+            disk.rewrite(path, content, changed)
+
+    return f"{fault.kind} of {path}", repair
+
+
+def replace(
+    world: World, scenario: Scenario, check: Check, fault: Replaced
+) -> tuple[str, Undo] | None:
+    """Put another file in the place of one that was begun and not consumed."""
+    disk, begun = world.disk, sorted(check.begun())
+    if not begun:
+        return None
+    path = begun[int(fault.choice * len(begun))]
+    stream = next(s for s in scenario.streams if path in s.paths())
+    place = stream.paths().index(path)
+    lines, spoilt = list(stream.sources[place]), stream.spoilt[place]
+    after = (max(ts for ts, _, _ in lines) + 1, 1, 1)
+    if fault.kind == "values":
+        lines = [(ts, k, 77 if v is None else v + 1) for ts, k, v in lines]
+    elif fault.kind == "longer":
+        lines = [*((ts, k, 5) for ts, k, _ in lines), after, after, after]
+    else:
+        lines, spoilt = [*lines[len(lines) // 2 :], after], ()
+    content, changed = disk.read(path), disk.status(path).modified_ns
+    disk.rewrite(path, encoded(lines, stream.format, spoilt))
+    return f"replaced {path} ({fault.kind})", lambda: disk.rewrite(path, content, changed)

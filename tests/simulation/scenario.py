@@ -1,0 +1,136 @@
+"""A whole simulated course from one seed: query, data, and lives of a driver with their faults."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests.property.graphs import CELLS, GRAPHS, Shape, _Drawing
+from tests.property.steps import Graph, Line, Split, Step
+from tests.simulation import data, fault
+from tests.simulation.data import StreamData
+from tests.simulation.fault import Fault
+from tidegate.plan.method import AUTO, METHODS
+from tidegate.plan.physical import STRATEGIES
+
+MOST_INSTANCES = 4
+STEPS_OF_A_BATCH = 160
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start of a driver, and what goes wrong in it; None where nothing does."""
+
+    batch_rows: int
+    instances: int
+    switches: tuple[tuple[int, int], ...]
+    method: str
+    follow: bool = False
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """All that a seed decides but the order of threads; the last start has no fault."""
+
+    seed: int
+    graph: Graph
+    streams: tuple[StreamData, ...]
+    strategy: str
+    format: str
+    starts: tuple[Start, ...]
+
+    @property
+    def faults(self) -> list[Fault]:
+        return [start.fault for start in self.starts if start.fault is not None]
+
+    @property
+    def follow(self) -> bool:
+        """Whether input grows while the drivers run; the last one reads it to its end."""
+        return any(start.follow for start in self.starts)
+
+    def with_starts(self, starts: Sequence[Start]) -> Scenario:
+        return replace(self, starts=tuple(starts))
+
+
+class _Drawn(_Drawing):
+    """Steps drawn from a seeded generator instead of Hypothesis."""
+
+    def __init__(self, chance: random.Random, shapes: list[Shape]) -> None:
+        super().__init__(None, shapes)  # type: ignore[arg-type]
+        self.chance = chance
+
+    def pick(self, choices: Sequence[Any]) -> Any:
+        return self.chance.choice(choices)
+
+
+def scenario(seed: int, faults: int = 6) -> Scenario:
+    """What a seed means."""
+    chance = random.Random(f"scenario {seed}")
+    streams, steps, outputs = _graph(chance)
+    disorder_us = chance.choice((0, 0, 4))
+    given = tuple(
+        data.drawn(chance, f"s{i}", sources, disorder_us) for i, sources in enumerate(streams)
+    )
+    graph = Graph(tuple(s.sources for s in given), steps, outputs)
+    rows = sum(s.rows for s in given)
+    follow = all(s.can_grow for s in given) and chance.random() < 0.7
+    starts = []
+    for number in range(faults + 1):
+        start = _start(chance, rows)
+        length = STEPS_OF_A_BATCH * (1 + rows // start.batch_rows) // max(1, faults - number)
+        if number < faults:
+            start = replace(start, follow=follow, fault=fault.drawn(chance, length))
+        starts.append(start)
+    return Scenario(
+        seed,
+        graph,
+        given,
+        chance.choice(STRATEGIES),
+        chance.choice(("parquet", "csv", "json")),
+        tuple(starts),
+    )
+
+
+def _start(chance: random.Random, rows: int) -> Start:
+    batches = chance.randint(2, 6)
+    switches = {chance.randrange(6): chance.randint(1, MOST_INSTANCES) for _ in range(2)}
+    return Start(
+        batch_rows=max(1, rows // batches),
+        instances=chance.randint(1, MOST_INSTANCES),
+        switches=tuple(sorted(switches.items())) if chance.random() < 0.3 else (),
+        method=chance.choice((AUTO, *METHODS)),
+    )
+
+
+def _graph(
+    chance: random.Random,
+) -> tuple[list[list[tuple[Line, ...]]], tuple[Step, ...], tuple[int, ...]]:
+    """Rows of streams, and steps over them: drawn, or those of a graph that has everything."""
+    if chance.random() < 0.25:
+        steps = GRAPHS[chance.choice(sorted(GRAPHS))]
+        relations = 2 + sum(len(s.conditions) + 1 if isinstance(s, Split) else 1 for s in steps)
+        outputs = sorted(chance.sample(range(2, relations), k=min(2, relations - 2)))
+        return [_sources(chance) for _ in range(2)], steps, tuple(outputs)
+    streams = [_sources(chance) for _ in range(chance.randint(1, 2))]
+    drawing = _Drawn(chance, [Shape(sum(map(len, sources))) for sources in streams])
+    for _ in range(chance.randint(1, 3)):
+        drawing.step()
+    count = len(drawing.shapes)
+    others = chance.sample(range(count - 1), k=min(chance.choice((0, 0, 1, 2)), count - 1))
+    return streams, tuple(drawing.steps), (count - 1, *others)
+
+
+def _sources(chance: random.Random) -> list[tuple[Line, ...]]:
+    origin = chance.choice((0, 1_700_000_000_000_000))
+    return [_lines(chance, origin) for _ in range(chance.randint(1, 2))]
+
+
+def _lines(chance: random.Random, origin: int) -> tuple[Line, ...]:
+    ts, lines = origin + chance.randint(0, 6), []
+    for step, k, v in chance.choices(CELLS, k=chance.randint(10, 30)):
+        ts += step
+        lines.append((ts, k, v))
+    return tuple(lines)

@@ -1,0 +1,43 @@
+"""The checks in tools/ themselves: they find what they are for."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SILENT = {
+    "nothing": "def test_x():\n    run()",
+    "a helper that asserts nothing": "def run(): ...\ndef test_x():\n    run()",
+    "one that calls itself": "def test_x():\n    test_x()",
+    "a fixture that asserts nothing": "def place(): ...\ndef test_x(place):\n    place()",
+}
+TELLING = {
+    "an assert": "def test_x():\n    assert run()",
+    "an error": "def test_x():\n    with pytest.raises(ValueError):\n        run()",
+    "a helper": "def check():\n    assert run()\ndef test_x():\n    check()",
+    "a helper of a helper": "def a():\n    assert run()\ndef b():\n    a()\ndef test_x():\n    b()",
+    "a method": "class Site:\n    def end(self): assert run()\ndef test_x(site):\n    site.end()",
+    "a fixture": "def place():\n    yield 1\n    assert run()\ndef test_x(place):\n    run(place)",
+}
+
+
+def silent(text: str, folder: Path) -> int:
+    """How many tests of a module are found to assert nothing."""
+    tool = runpy.run_path(str(ROOT / "tools" / "check_tests.py"))
+    path = folder / "test_one.py"
+    path.write_text(text, encoding="utf-8")
+    tool["Suite"].__init__.__globals__["ROOT"] = folder
+    return len(list(tool["Suite"]([path]).silent()))
+
+
+@pytest.mark.parametrize("kind", SILENT)
+def test_tests_that_assert_nothing_are_found(kind: str, tmp_path: Path) -> None:
+    assert silent(SILENT[kind], tmp_path) == 1
+
+
+@pytest.mark.parametrize("kind", TELLING)
+def test_tests_that_assert_something_are_not(kind: str, tmp_path: Path) -> None:
+    assert silent(TELLING[kind], tmp_path) == 0
