@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MOST_TRIES = 8
+MOST_TRIES = 10
 """So often a batch is cut to half before the run fails."""
 
 STEADY = 16
