@@ -24,7 +24,7 @@ def commit(store: Store, previous: Manifest, *files: str) -> Manifest:
     """The next batch of a run, with files of its own."""
     for name in files:
         store.write(name, b"rows")
-    manifest = replace(previous, batch=previous.batch + 1, files=files, staged_by=previous.owner)
+    manifest = replace(previous, batch=previous.batch + 1, files=files)
     store.publish(manifest)
     store.retire(previous, manifest)
     return manifest

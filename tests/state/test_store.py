@@ -282,9 +282,9 @@ class TestClean:
             "segment/00000004-0000.arrow",
             "segment/c-00000003.arrow",
             "gate/00000004.arrow",
-            "staged/00000004.0-rows.arrow",
-            "staged/00000003.1-rows.arrow",
-            "staged/00000002.0-rows.arrow",
+            "staged/00000004.arrow",
+            "staged/00000002-rows.arrow",
+            "staged/00000002/rows/part.parquet",
             temporary("segment/00000004-0001.arrow"),
             temporary("manifest/00000004.json"),
             temporary("staged/00000003.arrow"),
@@ -293,7 +293,7 @@ class TestClean:
         ]
         for name in leftovers:
             store.write(name, b"12345")
-        kept = ["staged/00000003.0-rows.arrow", "staged/00000003.0-rows/part.parquet"]
+        kept = ["staged/00000003.arrow", "staged/00000003/rows/part.parquet"]
         for name in kept:
             store.write(name, b"output")
         assert store.clean() == Cleaned(

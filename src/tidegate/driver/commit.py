@@ -53,7 +53,7 @@ def next_manifest(
         epochs=tuple(work.epochs),
         finished=cut.exhausted,
         outputs=work.staged.receipts,
-        staged_by=previous.owner,
+        places=work.staged.places,
     )
 
 

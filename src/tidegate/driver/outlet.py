@@ -17,18 +17,20 @@ from tidegate.sink.held import CountedParts
 from tidegate.sink.protocol import Opening, PartWriter, Preparing, Sink
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.state.manifest import Manifest
-from tidegate.state.store import Store, owned
+from tidegate.state.store import Store
 
 
 @dataclass(frozen=True)
 class Staged:
     """A batch that its sinks have, invisibly: what each output got, and the receipts.
 
-    `receipts` are as in a manifest: all parts of an output, side outputs after its rows.
+    `receipts` are as in a manifest: all parts of an output, side outputs after its rows. `places`
+    says where those are whose sinks have a URI.
     """
 
     outputs: tuple[BatchOutput, ...]
     receipts: Mapping[str, tuple[Mapping[str, Any], ...]]
+    places: Mapping[str, str]
 
 
 class Outlets:
@@ -48,8 +50,6 @@ class Outlets:
         `owner` is the number of this run in the checkpoint, greater than those of all before it.
         """
         committed = None if manifest is None else BatchId(manifest.batch)
-        if manifest is not None:
-            self._keep.inherit(manifest)
         for target in self._plan.targets:
             schema = self._plan.port(target.edge).schema
             opening = Opening(schema, target.name, committed, self._keep, owner)
@@ -95,7 +95,9 @@ class Outlets:
                 continue
             written = self._write(target.name, output)
             receipts[target.name or ""] = tuple(receipt.to_dict() for receipt in written)
-        return Staged(tuple(outputs), receipts)
+        uris = {n or "": getattr(sink, "uri", None) for n, sink in self._sinks.items()}
+        places = {name: str(uri) for name, uri in uris.items() if uri is not None}
+        return Staged(tuple(outputs), receipts, places)
 
     def publish(self, manifest: Manifest) -> None:
         """Make the batch that was committed visible."""
@@ -151,28 +153,22 @@ class Outlets:
 
 class StoreKeep:
     """What sinks keep in the checkpoint: files that `Store.clean` spares while their batch is the
-    newest, because their names begin with its number and the run that staged it."""
+    newest, because their names begin with its number."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._inherited: dict[int, int] = {}
-        """The newest batch of the run before, and the run that staged it."""
-
-    def inherit(self, manifest: Manifest) -> None:
-        """Find again what was kept for the newest batch of an earlier run."""
-        self._inherited = {manifest.batch: manifest.staged_by}
 
     def write(self, batch: BatchId, name: str, data: bytes) -> None:
-        self._inherited.pop(batch, None)
-        self._store.write(self._place(batch, name), data)
+        self._store.write(_staged(batch, name), data)
 
     def read(self, batch: BatchId, name: str) -> bytes | None:
-        place = self._place(batch, name)
-        return self._store.read(place) if self._store.files.exists(place) else None
+        if not self._store.files.exists(_staged(batch, name)):
+            return None
+        return self._store.read(_staged(batch, name))
 
     def delete(self, batch: BatchId, name: str) -> None:
-        self._store.delete(self._place(batch, name))
+        self._store.delete(_staged(batch, name))
 
-    def _place(self, batch: int, name: str) -> str:
-        owner = self._inherited.get(batch, self._store.owner)
-        return f"staged/{owned(batch, owner)}-{name}"
+
+def _staged(batch: int, name: str) -> str:
+    return f"staged/{batch:08d}-{name}"

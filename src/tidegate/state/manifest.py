@@ -37,11 +37,11 @@ class Manifest:
     has the newest; `epochs_logged` says how many were before them (`epoch_log`).
     `outputs` has the receipts of what sinks were given of this batch, by output, "" for the only
     one: what a restart publishes.
+    `places` says by output where its sink has it, for sinks that can be found again by that.
     `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
     `owner` is the fencing number of the run that wrote it, which is in the names of all files that
     the run writes; greater than those of all runs before. `holder` tells a person who that is.
-    `staged_by` is the run that staged the output of this batch.
     `epochs_by` has the first epoch and the owner of each row of files of `epoch_log`.
     """
 
@@ -57,9 +57,9 @@ class Manifest:
     finished: bool = False
     files: tuple[str, ...] = ()
     outputs: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
     owner: int = 0
     holder: Mapping[str, Any] = field(default_factory=dict)
-    staged_by: int = 0
     epochs_by: tuple[tuple[int, int], ...] = ()
     version: int = VERSION
 

@@ -140,6 +140,9 @@ class ObjectFiles:
     def prune(self, folder: str) -> None:
         """Nothing: a folder goes with the last object in it."""
 
+    def settle(self, folders: Sequence[str]) -> None:
+        """Nothing: an object that is seen stays."""
+
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:

@@ -334,14 +334,22 @@ class Store:
         names += sorted(older.names() - previous.names() - current.names())
         return sum(self.delete(name) for name in names)
 
+    def settle(self) -> None:
+        """At a start, before anything is done that builds on this state: make it last.
+
+        What a run reads that was killed after it had committed need not be on the disk; if it is
+        lost with the next loss of power, what was published after it must not be there alone.
+        """
+        self.files.settle(FOLDERS)
+
     def clean(self) -> Cleaned:
         """At a start, before any task writes: delete what a crash left and no state needs.
 
-        Kept are the newest manifest, its predecessor and what they list, what was staged for the
-        newest batch, and the history it counts. After `enter` it deletes of what there was before,
-        so nothing of a run that has taken over since. First it is checked that all files of the
-        newest state are there in their size; if not, a StateError, and nothing was changed. Without
-        meta.json nothing is touched.
+        Kept are the newest manifest, its predecessor and what they list, staged files of the newest
+        batch (their names have its number in eight digits), and the history it counts. After
+        `enter` it deletes of what there was before, so nothing of a run that has taken over since.
+        First it is checked that all files of the newest state are there in their size; if not, a
+        StateError, and nothing was changed. Without meta.json nothing is touched.
         """
         if self.meta() is None:
             return Cleaned()
@@ -485,7 +493,7 @@ def _counts(newest: Manifest, name: str) -> bool:
     if match := _EPOCHS.fullmatch(name):
         first, owner = int(match[1]), int(match[2])
         return first < newest.epochs_logged and logged_by(newest, first) == owner
-    return name.startswith(f"staged/{owned(newest.batch, newest.staged_by)}-")
+    return name.startswith("staged/") and f"{newest.batch:08d}" in re.findall(r"\d+", name)
 
 
 def _is_own(name: str) -> bool:
