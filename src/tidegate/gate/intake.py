@@ -200,7 +200,8 @@ class Intake:
     def saved(self) -> tuple[Mapping[str, Any], ...]:
         """What the manifest keeps of all sources, also of those whose files are gone.
 
-        Of a folder: what is being read, and one entry for all the rest.
+        Of a folder: what is being read, and one entry for all the rest. Refuses sources that turn
+        out to have been read too far.
         """
         entries = self._arrivals.entries()
         for inlet in self.inlets:
@@ -208,7 +209,10 @@ class Intake:
             if inlet.place < 0:
                 of["uri"] = inlet.uri
             tracks = in_order(inlet)
+            for track in tracks:
+                track.confirm()
             if inlet.folder is not None:
+                inlet.folder.confirm()
                 tracks = [t for t in tracks if t.position or t.removed]
                 unread = inlet.unread() + len(inlet.tracks) - len(tracks)
                 entries[inlet.place, CONSUMED] = {**of, **inlet.folder.saved(unread)}

@@ -46,6 +46,23 @@ class Pieced(Protocol):
         """
 
 
+@runtime_checkable
+class Marked(Protocol):
+    """A source that others can change or replace, and that can tell."""
+
+    def mark(self, position: int) -> Mapping[str, Any]:
+        """What tells later whether the tuples before a position, which is not 0, are the same."""
+
+    def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
+        """Refuse a source in which the tuples before a position are not those of a mark.
+
+        `again` says that it will be read on, or once more.
+        """
+
+    def confirm(self) -> None:
+        """Refuse a source whose last tuple turned out not to be whole; call before a commit."""
+
+
 @dataclass(frozen=True)
 class Slice:
     """What one source gives to one batch: positions [start, stop), new from `new_from` on.
@@ -97,6 +114,7 @@ class Track:
         self._held = Times.empty()
         self._known = 0
         self._pieced = source if isinstance(source, Pieced) else None
+        self._marked = source if isinstance(source, Marked) else None
 
     @property
     def keys(self) -> Int64s:
@@ -215,8 +233,18 @@ class Track:
         """Whether nothing of this source will ever be needed again."""
         return self.exhausted() and self.waiting_from == self.position
 
+    def confirm(self) -> None:
+        """Refuse a source that was read to its end and has not ended there; before a commit."""
+        if self._marked is not None and self.exhausted():
+            self._marked.confirm()
+
     def saved(self) -> dict[str, Any]:
         """What the manifest keeps of this source."""
+        marked = (
+            {}
+            if self._marked is None or not self.position
+            else {"mark": self._marked.mark(self.position)}
+        )
         return {
             "id": self.source.id,
             "order": self.order,
@@ -227,6 +255,7 @@ class Track:
             "promised_us": self.promised_us,
             "ended": self.exhausted(),
             "removed": self.removed,
+            **marked,
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
