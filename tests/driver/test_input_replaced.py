@@ -125,6 +125,27 @@ def test_a_file_that_was_read_to_its_end(tmp_path: Path, format_: str) -> None:
         again(path, tmp_path / "c", sink)
 
 
+def test_a_file_that_left_the_query_may_be_another(tmp_path: Path) -> None:
+    left, stays = write(tmp_path / "a.csv", ROWS), write(tmp_path / "b.csv", ROWS)
+    sink = MemorySink()
+
+    def both() -> Loop:
+        connections = [opened(str(path), False) for path in (left, stays)]
+        return loop_of(plan_of(PASSED), connections, tmp_path / "c", sink, batch_rows=10)
+
+    loop = both()
+    loop.step()
+    loop.remove(str(left))
+    loop.step()
+    loop.close()
+    write(left, OTHER)
+    loop = both()
+    assert loop.step() is not None
+    loop.close()
+    assert both().run().finished
+    assert len(values(sink)) == len(ROWS) + 5
+
+
 def test_a_change_of_one_byte_behind_a_megabyte(tmp_path: Path) -> None:
     rows: list[Row] = [(second / 1000, "x" * 90, 7) for second in range(12_000)]
     path = write(tmp_path / "s.csv", rows)

@@ -26,8 +26,9 @@ def is_needed(saved: Entry) -> bool:
 
 def check_same(source: Timed, saved: Entry) -> None:
     """Refuse a source in which what was read is not what it was."""
-    if isinstance(source, Marked) and "mark" in saved and not saved["removed"]:
-        source.check(saved["mark"], saved["position"], is_needed(saved))
+    again = is_needed(saved)
+    if isinstance(source, Marked) and "mark" in saved and (again or not saved["removed"]):
+        source.check(saved["mark"], saved["position"], again)
 
 
 def check_whole(source: Timed, saved: Entry, live: bool) -> None:

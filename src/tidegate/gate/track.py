@@ -115,6 +115,7 @@ class Track:
         self._known = 0
         self._pieced = source if isinstance(source, Pieced) else None
         self._marked = source if isinstance(source, Marked) else None
+        self._mark: Mapping[str, Any] | None = None
 
     @property
     def keys(self) -> Int64s:
@@ -235,16 +236,13 @@ class Track:
 
     def confirm(self) -> None:
         """Refuse a source that was read to its end and has not ended there; before a commit."""
-        if self._marked is not None and self.exhausted():
+        if self._marked is not None and not self.removed and self.exhausted():
             self._marked.confirm()
 
     def saved(self) -> dict[str, Any]:
         """What the manifest keeps of this source."""
-        marked = (
-            {}
-            if self._marked is None or not self.position
-            else {"mark": self._marked.mark(self.position)}
-        )
+        if self._marked is not None and self.position and not self.removed:
+            self._mark = self._marked.mark(self.position)
         return {
             "id": self.source.id,
             "order": self.order,
@@ -255,7 +253,7 @@ class Track:
             "promised_us": self.promised_us,
             "ended": self.exhausted(),
             "removed": self.removed,
-            **marked,
+            **({} if self._mark is None else {"mark": self._mark}),
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -267,6 +265,7 @@ class Track:
         self.waiting_floor_us = saved["waiting_floor_us"]
         self.promised_us = saved["promised_us"]
         self.removed = saved["removed"]
+        self._mark = saved.get("mark")
         if self.hold and self.waiting_from < self.position:
             self.source.extend(self.position)
             self._held = Times.read(

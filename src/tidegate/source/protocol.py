@@ -65,7 +65,11 @@ class Reader(Protocol):
 
 
 class Source(Protocol):
-    """One physical stream on the driver; positions count from 0 and never change their row."""
+    """One physical stream on the driver; positions count from 0 and never change their row.
+
+    One that others can change or replace may have `mark`, `check` and `confirm` too, to tell: see
+    `tidegate.gate.track.Marked`.
+    """
 
     @property
     def id(self) -> str:

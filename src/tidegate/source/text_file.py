@@ -236,7 +236,7 @@ class TextSource:
 
     def _tell_rest(self) -> None:
         """Say, once, that a file has more by now than this run reads of it."""
-        if not self._told_rest:
+        if not self._told_rest and not self._followed:
             self._told_rest = True
             _log.warning(
                 "%s is still being written: it is read up to byte %d; follow it to read on",
