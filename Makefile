@@ -1,7 +1,7 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo newcomer test test-inner test-fast test-long lint types layers rooms docs check \
+.PHONY: help setup demo newcomer test test-inner test-fast test-long mutants lint types layers rooms docs check \
         format bench cliffs lock \
         clean clean-venv
 
@@ -36,6 +36,9 @@ test-fast: setup ## the tests that need no JVM
 
 test-long: setup ## all tests in long mode: more examples, more kills
 	TIDEGATE_TEST_MODE=long $(BIN)/python -m pytest --timeout 3600 $(WORKERS) $(PYTEST_ARGS)
+
+mutants: setup ## make mistakes on purpose, one by one, and see that tests find them (WORDS=...)
+	$(BIN)/python tools/mutate.py $(WORDS)
 
 lint: setup ## ruff: rules and format; tests that assert nothing
 	$(BIN)/ruff check .

@@ -57,13 +57,13 @@ class TestCache:
 
         def slow() -> int:
             started.set()
-            go.wait(10)
+            assert go.wait(60)
             return 1
 
         threads = [threading.Thread(target=cache.get, args=("a", slow)) for _ in range(3)]
         for thread in threads:
             thread.start()
-        started.wait(10)
+        assert started.wait(60)
         go.set()
         for thread in threads:
             thread.join()

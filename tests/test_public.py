@@ -42,8 +42,15 @@ def test_the_names_are_these() -> None:
         *("min", "quantile", "stddev", "sum", "var", "min_by", "max_by", "corr", "covar_samp"),
         *("covar_pop", "bool_and", "bool_or", "count_if", "approx_count_distinct"),
         *("TidegateError", "UserError", "QueryError", "OptionError", "SourceError"),
-        *("CheckpointError", "UnavailableError", "RunError", "StateError", "SinkError"),
-        *("TaskError", "GateError", "__version__"),
+        *(
+            "CheckpointError",
+            "UnavailableError",
+            "RunError",
+            "StateError",
+            "SinkError",
+            "LostOutputError",
+        ),
+        *("LostOutputError", "TaskError", "GateError", "__version__"),
     }
 
 

@@ -33,6 +33,15 @@ def silent(text: str, folder: Path) -> int:
     return len(list(tool["Suite"]([path]).silent()))
 
 
+def test_every_mutant_can_still_be_made() -> None:
+    """Their texts are there exactly once, so that the list does not rot while the code changes."""
+    tool = runpy.run_path(str(ROOT / "tools" / "mutate.py"))
+    mutants = tool["MUTANTS"]
+    assert len(mutants) >= 60
+    assert len({m.name for m in mutants}) == len(mutants)
+    assert [f"{m.name}: {p}" for m in mutants if (p := tool["problem"](m)) is not None] == []
+
+
 @pytest.mark.parametrize("kind", SILENT)
 def test_tests_that_assert_nothing_are_found(kind: str, tmp_path: Path) -> None:
     assert silent(SILENT[kind], tmp_path) == 1

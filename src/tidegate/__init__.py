@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tidegate.errors import (
         CheckpointError,
         GateError,
+        LostOutputError,
         OptionError,
         QueryError,
         RunError,
@@ -67,6 +68,7 @@ __all__ = [
     "CheckpointError",
     "Gate",
     "GateError",
+    "LostOutputError",
     "MemorySource",
     "OptionError",
     "Process",
@@ -119,6 +121,7 @@ _HOMES = {
     "OptionError": ("tidegate.errors", "OptionError"),
     "QueryError": ("tidegate.errors", "QueryError"),
     "RunError": ("tidegate.errors", "RunError"),
+    "LostOutputError": ("tidegate.errors", "LostOutputError"),
     "SinkError": ("tidegate.errors", "SinkError"),
     "SourceError": ("tidegate.errors", "SourceError"),
     "StateError": ("tidegate.errors", "StateError"),

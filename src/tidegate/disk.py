@@ -58,7 +58,11 @@ class Disk(Protocol):
         """The names in a folder, in no order."""
 
     def walk(self, folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-        """As `os.walk`, from the top; links to folders are named and not gone into."""
+        """As `os.walk`, from the top; links to folders are named and not gone into.
+
+        A folder that is not there is passed over, one that cannot be listed is an OSError: who
+        takes it for empty may throw away what is in it.
+        """
 
     def matching(self, pattern: str) -> list[str]:
         """The paths that match a glob, with `**` for folders of any depth; none is no error."""
@@ -124,7 +128,7 @@ class SystemDisk:
         return os.listdir(folder)
 
     def walk(self, folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-        return os.walk(os.fspath(folder))
+        return os.walk(os.fspath(folder), onerror=_raise_unless_gone)
 
     def matching(self, pattern: str) -> list[str]:
         return glob.glob(pattern, recursive=True)
@@ -182,6 +186,11 @@ class SystemDisk:
             os.truncate(file, 0)
             os.pwrite(file, holder, 0)
         return _Flock(file)
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 class _Flock:
@@ -268,6 +277,19 @@ def make_folders(path: Path, mode: int = 0o777) -> list[str]:
             continue  # another was quicker
         made.append(folder)
     return made
+
+
+def sync_above(path: Path) -> None:
+    """Make the name of a folder outlive a loss of power, and those of the folders above it.
+
+    Also those that are there: a run that was killed may have made them, and no more. Folders that
+    this user may not read were made by others.
+    """
+    place = os.path.abspath(path)
+    with suppress(PermissionError):
+        while (above := os.path.dirname(place)) != place:
+            current().sync_folder(above)
+            place = above
 
 
 def remove_tree(path: Path) -> None:

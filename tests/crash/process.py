@@ -76,7 +76,7 @@ def gone(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] in "ZX"
 
 
-def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = 300) -> None:
     """Return as soon as a condition holds; fail when it does not in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():

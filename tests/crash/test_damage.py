@@ -75,7 +75,7 @@ def test_a_damaged_segment(
     assert "1 damaged" in told
     assert str(segment) in told
     segment.write_bytes(whole)
-    assert "all are whole" in command.output("state", scenery.checkpoint, "--verify")
+    assert "checked: all are whole" in command.output("state", scenery.checkpoint, "--verify")
     goes_on(scenery, golden)
 
 
@@ -277,10 +277,15 @@ def test_staged_output_that_is_damaged_before_it_is_published(
     site = make_site("aggregate")
     assert site.run(kind="step", step="after commit", batch=batch)
     (part,) = site.out.glob(f"_staging/batch={batch:08d}*/part-*")
+    verify = ("state", site.checkpoint, "--verify")
+    assert "checked: staged, all are whole" in command.output(*verify)
     damage(part)
+    assert "damaged before it was published, so that it will run again" in command.output(*verify)
+    assert f"\n{part}: " in command.output(*verify)
     scenery = Scenery(command, "aggregate", site.out.parent, Path(site.request["inputs"]))
     code, message = scenery.run()
     assert code == 0, message
+    assert "checked: published, as committed" in command.output(*verify)
     (told,) = caplog.messages
     assert told.startswith(f"{part}: a part of a committed batch must be whole until it is pub")
     assert told.endswith(f"Batch {batch} runs again, from the state before it.")

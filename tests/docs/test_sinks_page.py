@@ -89,3 +89,11 @@ def test_the_page_names_all_there_is() -> None:
     assert [n for n in calls if f"`{n}(" not in text] == []
     assert [n for n in Opening.__dataclass_fields__ if n not in text] == []
     assert [s for s in SINKS if f"`{s}:" not in text] == []
+
+
+def test_the_simulation_of_the_page_runs_as_it_stands(
+    page: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    exec(compile(blocks("docs/sinks.md", "python")[2], "docs/sinks.md", "exec"), page)
+    faults = int(capsys.readouterr().out.split()[0])
+    assert faults >= 20

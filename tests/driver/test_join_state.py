@@ -130,6 +130,31 @@ def test_a_run_goes_on_with_a_union_of_indexes_and_without(tmp_path: Path) -> No
     assert pa.concat_tables(parts).equals(expected.table())
 
 
+@pytest.mark.parametrize("then", [("auto", "key"), ("scan", "deal")])
+def test_state_of_a_run_before_is_compacted_apart(then: tuple[str, str], tmp_path: Path) -> None:
+    """What was arranged or dealt otherwise must not get into one segment with what came since."""
+    query = EQUAL.replace("10 SECONDS", "20 SECONDS").replace("5 SECONDS", "20 SECONDS")
+    sizes = {"rows": 3_000, "domain": 300, "rate": 400}
+    whole, expected = loop_of(query, tmp_path / "whole", 10_000, **sizes)
+    whole.run()
+    assert expected.table().num_rows > 1_000
+    parts: list[pa.Table] = []
+    rewritten = 0
+    for (method, routing), until in ((("auto", "deal"), 9), (then, 10**9)):
+        loop, sink = loop_of(
+            query, tmp_path / "parts", 250, method=method, routing=routing, **sizes
+        )
+        before = loop.manifest.batch
+        while loop.manifest.batch < until and not loop.manifest.finished:
+            loop.step()
+            compacted(loop)
+            rewritten += sum("compact" in s.name for s in loop.manifest.segments())
+        loop.close()
+        parts += [sink.batches[b].rows for b in sorted(sink.batches) if b > before]
+    assert rewritten > 5
+    assert pa.concat_tables(parts).equals(expected.table())
+
+
 @pytest.mark.parametrize("method", ["auto", pytest.param("scan", marks=pytest.mark.long)])
 def test_segments_of_former_owners_are_compacted_into_the_same_output(
     method: str, tmp_path: Path

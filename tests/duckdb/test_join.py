@@ -11,6 +11,7 @@ import pytest
 
 from tests.duckdb import data, predicate
 from tests.duckdb.compare import Streamed, by_duckdb, by_tidegate, differences
+from tests.seed import seeds
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 SEEDS = 200 if LONG else 16
@@ -66,7 +67,7 @@ def test_predicates(name: str) -> None:
     assert wanted.num_rows or name == "nulls: never"
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", seeds(SEEDS))
 def test_random_predicates_windows_and_sources(seed: int) -> None:
     draw = np.random.default_rng([5, seed])
     left, right = predicate.windows(draw)

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from tests.duckdb import data
 from tests.duckdb.compare import Streamed, check
+from tests.seed import seeds
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 TIME = pa.timestamp("us", tz="UTC")
 
 
-@pytest.mark.parametrize("seed", range(400 if LONG else 30))
+@pytest.mark.parametrize("seed", seeds(400 if LONG else 30))
 def test_random_queries(seed: int) -> None:
     draw = np.random.default_rng([7, seed])
     rows = data.rows(draw, int(draw.choice([1, 50, 150, 300])))

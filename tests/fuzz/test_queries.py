@@ -7,13 +7,14 @@ import os
 import pytest
 
 from tests.fuzz.compare import check_seed
+from tests.seed import seeds
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 TOGETHER = 10
-SEEDS = 5_000 if LONG else 200
+SEEDS = seeds(5_000 if LONG else 200)
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
+@pytest.mark.parametrize("first", SEEDS[::TOGETHER])
 def test_queries(first: int) -> None:
     for seed in range(first, first + TOGETHER):
         check_seed(seed)

@@ -15,6 +15,7 @@ from tests.conftest import LONG
 from tests.gate.history import REFUSED, Call, Event, Recorder, eager_switching, explained, run_all
 from tests.gate.object import gate_of, ids, rows
 from tests.oracle.gate_object import PlainGate
+from tests.seed import seeds
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError
 from tidegate.gate import Gate
@@ -101,8 +102,8 @@ def twin() -> PlainGate:
 def test_every_history_is_explained_by_single_calls(part):
     overlapping = 0
     with eager_switching():
-        for seed in range(part * 1000, part * 1000 + (1000 if LONG else 80)):
-            events = recorded(seed, threads=3, calls=5)
+        for seed in seeds(1000 if LONG else 80):
+            events = recorded(4 * seed + part, threads=3, calls=5)
             assert explained(events, twin()), f"seed {seed}: {events}"
             ordered = sorted(events, key=lambda e: e.began)
             overlapping += sum(b.began < a.returned for a, b in pairwise(ordered))

@@ -129,6 +129,34 @@ def test_a_folder_is_cut_as_if_all_of_it_were_open(data: st.DataObject) -> None:
     assert not any(folder.kept for folder in twins.folders), "all files are consumed"
 
 
+@st.composite
+def crowds(draw: st.DrawFn) -> File:
+    """Very few times, each again and again, in pieces that statistics tell of or not."""
+    pieces = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=5)))
+    eights, nines = draw(st.integers(0, 4)), draw(st.integers(0, 2))
+    values = [7] * sum(pieces) + [8] * eights + [9] * nines
+    return File(values[-sum(pieces) :], pieces, tuple(draw(st.booleans()) for _ in pieces))
+
+
+@settings(max_examples=max(60, settings().max_examples))
+@given(st.data())
+def test_rows_of_one_time_are_cut_by_the_order_of_their_files(data: st.DataObject) -> None:
+    """A few rows are looked at in one go, so that it counts where the last one wanted is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cut_module, "_LEAST_LOOK_ROWS", data.draw(st.sampled_from([1, 2, 3])))
+        for cost in ("_ROW_COST", "_SOURCE_COST", "_OPENING_COST"):
+            patch.setattr(cut_module, cost, data.draw(st.sampled_from([0, 1, 1000])))
+        twins = Twins(data, live=False, most=3)
+        for inlet in range(len(twins.streams)):
+            for file in data.draw(st.lists(crowds(), min_size=1, max_size=5)):
+                twins.arrive(inlet, file)
+        twins.start()
+        limit_rows = data.draw(st.integers(1, 12))
+        while not twins.step(limit_rows):
+            pass
+        assert twins.lazy.frontier_us == twins.plain.frontier_us == MAX_US
+
+
 @settings(max_examples=max(150, settings().max_examples))
 @given(st.data())
 def test_restarts_and_files_that_come_later_change_nothing(data: st.DataObject) -> None:

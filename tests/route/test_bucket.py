@@ -67,6 +67,16 @@ def test_rows_hash_as_in_the_twin_also_in_slices(
     assert bucket_of(sliced, buckets).tolist() == expected[skip:]
 
 
+@pytest.mark.parametrize("type_", [pa.decimal128(12, 3), pa.decimal256(40, 3)])
+@pytest.mark.parametrize("skip", [0, 1, 3])
+def test_sliced_decimals_hash_as_whole_ones(type_: pa.DataType, skip: int) -> None:
+    values = [Decimal("1.005"), Decimal("-3.250"), None, Decimal("999999999.999"), Decimal("0.000")]
+    hashed = bucket_of([pa.array(values, type_)], 997).tolist()
+    assert len(set(hashed)) == len(values)
+    part = pa.array(values, type_).slice(skip, 2)
+    assert bucket_of([part], 997).tolist() == hashed[skip : skip + 2]
+
+
 @settings(max_examples=20)
 @given(st.lists(st.integers(0, 20_000), min_size=1, max_size=6), st.integers(0, 2))
 def test_long_values_hash_as_in_the_twin(sizes: list[int], skip: int) -> None:

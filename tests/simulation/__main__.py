@@ -1,4 +1,4 @@
-"""Simulated courses by their seeds: `python -m tests.simulation SEED`, or many of them."""
+"""Simulated courses by their seeds: one, told at length, or many."""
 
 from __future__ import annotations
 
@@ -6,59 +6,57 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 from tests.simulation.course import Report, run
 from tests.simulation.scenario import scenario
-from tests.simulation.shrink import shrunk
+from tests.simulation.shrink import told
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m tests.simulation", description=__doc__)
-    parser.add_argument("seed", nargs="?", type=int, help="one course, told at length")
-    parser.add_argument("--seeds", help="many courses, A:B, from A on and before B")
-    parser.add_argument("--faults", type=int, default=6, help="faults in a course")
+    parser.add_argument("seed", nargs="?", type=int, default=0, help="one course")
+    parser.add_argument("--seeds", metavar="A:B", help="many courses, from A on and before B")
+    parser.add_argument("--faults", type=int, default=5, help="faults in a course (5)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes to run them in (1)")
     parser.add_argument("--keep-going", action="store_true", help="also after one that is wrong")
     asked = parser.parse_args(arguments)
     if asked.seeds is None:
-        report = run(scenario(asked.seed or 0, asked.faults))
+        report = course(asked.faults, asked.seed)
         print(*report.story, sep="\n")
-        return tell(report)
+        print(told(report) if report.wrong is not None else "all is as it must be")
+        return int(report.wrong is not None)
     first, _, last = asked.seeds.partition(":")
-    return many(range(int(first), int(last)), asked.faults, asked.keep_going)
+    return many(range(int(first), int(last)), asked.faults, asked.jobs, asked.keep_going)
 
 
-def many(seeds: Iterable[int], faults: int, keep_going: bool) -> int:
+def course(faults: int, seed: int) -> Report:
+    return run(scenario(seed, faults))
+
+
+def many(seeds: range, faults: int, jobs: int, keep_going: bool) -> int:
     """Run courses; how many were wrong."""
     kinds: Counter[str] = Counter()
     wrong = steps = courses = 0
     began = time.perf_counter()
-    for seed in seeds:
-        report = run(scenario(seed, faults))
-        kinds.update(type(fault).__name__ for fault in report.happened)
-        courses, steps = courses + 1, steps + report.steps
-        if report.wrong is not None:
-            wrong += tell(report)
-            if not keep_going:
-                break
+    with ProcessPoolExecutor(jobs) as pool:
+        for report in pool.map(partial(course, faults), seeds, chunksize=4):
+            kinds.update(type(fault).__name__ for fault in report.happened)
+            courses, steps = courses + 1, steps + report.steps
+            if report.wrong is not None:
+                wrong += 1
+                print(told(report), flush=True)
+                if not keep_going:
+                    pool.shutdown(cancel_futures=True)
+                    break
     spent = time.perf_counter() - began
-    told = ", ".join(f"{name} {count}" for name, count in sorted(kinds.items()))
+    listed = ", ".join(f"{name} {count}" for name, count in sorted(kinds.items()))
     print(
-        f"{courses} courses, {sum(kinds.values())} faults ({told}), {steps} steps, "
+        f"{courses} courses, {sum(kinds.values())} faults ({listed}), {steps} steps, "
         f"{spent:.1f} s, {wrong} wrong"
     )
     return wrong
-
-
-def tell(report: Report) -> int:
-    """Print what went wrong and the fewest faults that it takes; 1, or 0 where all is well."""
-    if report.wrong is None:
-        return 0
-    least = shrunk(report)
-    print(f"seed {report.scenario.seed}: {least.wrong}")
-    print(*(f"    {line}" for line in least.story), sep="\n")
-    print("  with", [start.fault for start in least.scenario.starts])
-    return 1
 
 
 if __name__ == "__main__":

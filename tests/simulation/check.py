@@ -18,13 +18,16 @@ from tests.oracle.gate import PlainSource
 from tests.oracle.graph import interpret
 from tests.property.steps import BUCKETS
 from tests.simulation.scenario import Scenario
+from tidegate.errors import UserError
 from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import FOLDERS, Store
+from tidegate.testing.simulation.life import Ended
 from tidegate.testing.simulation.world import World
 
 CHECKPOINT, OUT = "/checkpoint", "/out"
+PLACES = ("/in/", "/out/", "/checkpoint/")
 
 Lines = list[tuple[Any, ...]]
 
@@ -76,6 +79,14 @@ class Check:
                 )
         self.counters()
         self.orphans()
+
+    def astray(self, ended: Ended) -> None:
+        """A place that no sink can write to is refused, and nothing is written elsewhere."""
+        if not isinstance(ended.failure, UserError):
+            raise Wrong(f"{ended.who}: an object store must be refused; got {ended.failure!r}")
+        elsewhere = [p for p in self.world.disk.files("/") if not p.startswith(PLACES)]
+        if elsewhere:
+            raise Wrong(f"nothing must be written elsewhere; got {elsewhere}")
 
     def counters(self) -> None:
         manifest = self.manifest()

@@ -15,7 +15,7 @@ import tidegate as tg
 from tests.property.steps import BUCKETS
 from tests.simulation.check import CHECKPOINT, OUT, Check, Wrong
 from tests.simulation.data import pieces
-from tests.simulation.fault import Damage, Fault, Replaced
+from tests.simulation.fault import Astray, Damage, Fault, Replaced
 from tests.simulation.harm import Undo, damage, replace
 from tests.simulation.scenario import Scenario, Start
 from tidegate.driver.loop import Loop
@@ -30,8 +30,10 @@ from tidegate.session.options import run_options
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.files import FileSink
+from tidegate.sink.protocol import Sink
+from tidegate.sink.registry import of
 from tidegate.testing.simulation.executor import SimExecutor
-from tidegate.testing.simulation.fault import Kill
+from tidegate.testing.simulation.fault import Kill, Strike
 from tidegate.testing.simulation.life import Ended, Life
 from tidegate.testing.simulation.process import Process
 from tidegate.testing.simulation.world import World
@@ -129,19 +131,28 @@ class Course:
     def live(self, name: str, start: Start) -> Ended:
         """One life, to whatever end."""
         fault = start.fault
-        inside = Kill(fault.step) if isinstance(fault, Damage | Replaced) else fault
+        inside = None if isinstance(fault, Astray) else fault
+        if isinstance(inside, Damage) and inside.staged:
+            inside = Strike("replace", "/batch=", 1 + inside.step % 5, power=False)
+        elif isinstance(inside, Damage | Replaced):
+            inside = Kill(inside.step)
         life = Life(self.world, name, lambda executor: self.drive(start, executor), inside)
         ends = life.live()
         for writer in self.writers:
             self.world.kill(writer)
         for ended in ends:
             self.judge(ended)
+        if life.two:
+            raise Wrong(f"{name}: another must be refused where one runs")
+        if isinstance(fault, Astray):
+            self.check.astray(ended)
+            life.happened = True
         if life.happened and fault is not None and self.harm(fault):
             self.report.happened.append(fault)
         return ended
 
     def drive(self, start: Start, executor: SimExecutor) -> Summary:
-        sinks = {o.name: FileSink(f"{OUT}/{o.name}", self.scenario.format) for o in self.outputs}
+        sinks = {o.name: self.sink(start, o.name or "") for o in self.outputs}
         options = run_options(
             start.instances,
             dict(start.switches),
@@ -156,6 +167,11 @@ class Course:
             writer, _ = self.world.begin("writer", lambda: self.write(loop))
             self.writers.append(writer)
         return loop.run()
+
+    def sink(self, start: Start, output: str) -> Sink:
+        if isinstance(start.fault, Astray):
+            return of(f"s3://results/{output}")
+        return FileSink(f"{OUT}/{output}", self.scenario.format)
 
     def write(self, loop: Loop) -> None:
         """Let the input grow, then stop the driver that follows it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.testing.simulation import fault
@@ -11,7 +12,10 @@ from tidegate.testing.simulation.fault import FAULTS, some_step
 
 @dataclass(frozen=True)
 class Damage:
-    """The driver is killed, and then a file of the checkpoint or of staging is damaged."""
+    """The driver is killed, and then a file of the checkpoint is damaged, or one that is staged.
+
+    For that it is killed just before a batch is published, or put together.
+    """
 
     step: int
     kind: str
@@ -28,18 +32,29 @@ class Replaced:
     choice: float
 
 
-Fault = fault.Fault | Damage | Replaced
+@dataclass(frozen=True)
+class Astray:
+    """The driver is told to write results to an object store, which no sink can do."""
+
+
+Fault = fault.Fault | Damage | Replaced | Astray
 
 DAMAGES = ("flip", "cut", "zero", "remove")
-REPLACEMENTS = ("values", "longer", "rotated")
+REPLACEMENTS = ("values", "longer", "rotated", "another", "gone")
 
 
-def drawn(chance: random.Random, steps: int) -> Fault:
-    """A fault in a life of about so many steps."""
-    kind = chance.choice((*FAULTS, *[Damage] * 3, *[Replaced] * 3))
+KINDS: tuple[type[Fault], ...] = (*FAULTS, *[Damage] * 3, *[Replaced] * 3, Astray)
+"""All kinds, as often as they are drawn."""
+
+
+def drawn(chance: random.Random, steps: int, kinds: Sequence[type[Fault]] = KINDS) -> Fault:
+    """A fault in a life of about so many steps, of one of these kinds."""
+    kind = chance.choice(kinds)
     if kind is Damage:
-        step, kinds = some_step(chance, steps), DAMAGES
-        return Damage(step, chance.choice(kinds), chance.random(), chance.random() < 0.4)
+        step, choice = some_step(chance, steps), chance.random()
+        return Damage(step, chance.choice(DAMAGES), choice, chance.random() < 0.4)
+    if kind is Astray:
+        return Astray()
     if kind is Replaced:
         return Replaced(
             chance.randint(1, max(2, steps)), chance.choice(REPLACEMENTS), chance.random()

@@ -58,12 +58,18 @@ def replace(
     place = stream.paths().index(path)
     lines, spoilt = list(stream.sources[place]), stream.spoilt[place]
     after = (max(ts for ts, _, _ in lines) + 1, 1, 1)
-    if fault.kind == "values":
+    if fault.kind in ("values", "another"):
         lines = [(ts, k, 77 if v is None else v + 1) for ts, k, v in lines]
     elif fault.kind == "longer":
         lines = [*((ts, k, 5) for ts, k, _ in lines), after, after, after]
     else:
         lines, spoilt = [*lines[len(lines) // 2 :], after], ()
+    told = f"replaced {path} ({fault.kind})"
+    if fault.kind in ("another", "gone"):
+        file = disk.remove(path)
+        if fault.kind == "another":
+            disk.put(path, encoded(lines, stream.format, spoilt))
+        return told, lambda: disk.give_back(path, file)
     content, changed = disk.read(path), disk.status(path).modified_ns
     disk.rewrite(path, encoded(lines, stream.format, spoilt))
-    return f"replaced {path} ({fault.kind})", lambda: disk.rewrite(path, content, changed)
+    return told, lambda: disk.rewrite(path, content, changed)

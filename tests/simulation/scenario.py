@@ -66,8 +66,8 @@ class _Drawn(_Drawing):
         return self.chance.choice(choices)
 
 
-def scenario(seed: int, faults: int = 6) -> Scenario:
-    """What a seed means."""
+def scenario(seed: int, faults: int = 5, kinds: Sequence[type[Fault]] = fault.KINDS) -> Scenario:
+    """What a seed means; with faults of some kinds only, it means something else."""
     chance = random.Random(f"scenario {seed}")
     streams, steps, outputs = _graph(chance)
     disorder_us = chance.choice((0, 0, 4))
@@ -82,7 +82,7 @@ def scenario(seed: int, faults: int = 6) -> Scenario:
         start = _start(chance, rows)
         length = STEPS_OF_A_BATCH * (1 + rows // start.batch_rows) // max(1, faults - number)
         if number < faults:
-            start = replace(start, follow=follow, fault=fault.drawn(chance, length))
+            start = replace(start, follow=follow, fault=fault.drawn(chance, length, kinds))
         starts.append(start)
     return Scenario(
         seed,

@@ -1,4 +1,4 @@
-"""The fewest faults with which a course is still wrong."""
+"""The fewest faults with which a course is still wrong, and how that is told."""
 
 from __future__ import annotations
 
@@ -17,3 +17,16 @@ def shrunk(report: Report) -> Report:
         else:
             smallest = tried
     return smallest
+
+
+def told(report: Report) -> str:
+    """What is wrong, the course of it, and its seed."""
+    least = shrunk(report)
+    seed, count = report.scenario.seed, len(report.scenario.faults)
+    lines = [
+        f"seed {seed}: {least.wrong}",
+        *(f"    {line}" for line in least.story),
+        f"  with {least.scenario.faults}",
+        f"  again with python -m tests.simulation {seed} --faults {count}",
+    ]
+    return "\n".join(lines)

@@ -10,7 +10,11 @@ import pyarrow as pa
 import pytest
 
 from tests.sink.output import commit, opened, rows, started
+from tidegate.batch import BatchId
+from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.console import ConsoleSink
+from tidegate.sink.nothing import NothingSink
+from tidegate.sink.side_text import SideText
 from tidegate.state.store import Store
 
 
@@ -110,3 +114,47 @@ def test_an_empty_batch_leaves_the_picture(store: Store) -> None:
     assert out.getvalue() == before
     sink.close()
     sink.close()
+
+
+SIDES = BatchOutput(
+    rows((10, "a", 1.0)),
+    {"rides": rows(*[(1, f"late\u2028{i}", 0.0) for i in range(12)])},
+    pa.table({"_reason": ["no time"], "_raw": ["\x1b[31mx"]}),
+)
+
+
+def test_late_and_rejected_tuples_are_marked_lines_apart_from_the_rows(store: Store) -> None:
+    """They were counted and nothing else."""
+    out, errors = io.StringIO(), io.StringIO()
+    sink = ConsoleSink(out, errors=errors)
+    opened(sink, store)
+    commit(sink, store, 0, SIDES)
+    commit(sink, store, 1, rows())
+    sink.close()
+    assert out.getvalue().splitlines()[1:] == ['1970-01-01 00:00:10.000000Z,"a",1']
+    *late, rejected = errors.getvalue().split("\n")[:-1]
+    assert len(late) == 12
+    assert all(line.startswith('late tuple of rides: {"window_end": ') for line in late)
+    assert rejected == 'rejected tuple: {"_reason": "no time", "_raw": "\\u001b[31mx"}'
+
+
+@pytest.mark.usefixtures("wide")
+def test_a_person_is_shown_some_of_them(store: Store) -> None:
+    errors = Terminal()
+    sink = ConsoleSink(io.StringIO(), errors=errors)
+    opened(sink, store)
+    commit(sink, store, 0, SIDES)
+    lines = errors.getvalue().split("\n")[:-1]
+    assert len(lines) == 12
+    assert lines[10] == "late tuple of rides: 2 more are not shown"
+
+
+def test_beside_a_live_view_only_they_are_printed(store: Store) -> None:
+    errors = io.StringIO()
+    sink = NothingSink(SideText(errors))
+    opened(sink, store)
+    sink.publish(BatchId(0), [])
+    commit(sink, store, 0, SIDES)
+    commit(sink, store, 1, rows())
+    assert len(errors.getvalue().split("\n")) == 14
+    assert not NothingSink().side_outputs

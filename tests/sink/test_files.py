@@ -22,9 +22,11 @@ from tests.state.mapping import mappings
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.schema import TIME
+from tidegate.sink import verify
 from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.files import FileSink
 from tidegate.sink.receipt import Part, Receipt
+from tidegate.sink.verify import Found
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -432,6 +434,24 @@ def test_a_side_output_that_was_damaged_after_its_move_is_replaced_when_the_batc
         "batch=00000000/part-00000.json",
     ]
     assert read(out / "_late/batch=00000000/s.json")[0]["k"] == "x"
+
+
+def test_a_batch_is_verified_by_what_its_manifest_says(tmp_path: Path) -> None:
+    """Staged or published, with side outputs beside it or in another folder."""
+    for name in ("a b", "c?d"):
+        sink = FileSink(tmp_path / name / "out", "json", sides=tmp_path / name)
+        opened(sink, started(tmp_path / f"{name}-c"))
+        receipts = stage(sink, 0, SIDES)
+        told = [r.to_dict() for r in receipts]
+        size = sum(r.bytes or 0 for r in receipts)
+        assert verify.found(sink.uri, 0, told) == Found(False, 3, size, ())
+        sink.publish(BatchId(0), receipts)
+        assert verify.found(sink.uri, 0, told) == Found(True, 3, size, ())
+        late = tmp_path / name / "_late/batch=00000000/s.json"
+        flip(late)
+        assert verify.found(sink.uri, 0, told).problems == (
+            f"{late}: other bytes than were written",
+        )
 
 
 def test_what_is_published_is_never_touched_again(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tidegate as tg
+from tidegate.cli.main import invoke
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.sink.address import Address
 from tidegate.sink.console import ConsoleSink
@@ -170,3 +172,61 @@ def test_a_program_gives_a_sink_or_its_uri() -> None:
     assert isinstance(as_sink("out"), FileSink)
     with pytest.raises(OptionError, match=r"sink: must be a URI, or have what .* has; got 7\."):
         as_sink(7)  # type: ignore[arg-type]
+
+
+ELSEWHERE = [
+    "s3://bucket/out",
+    "S3A://bucket/out",
+    "gs://bucket/out",
+    "abfs://container@account/out",
+    "hdfs://namenode/out",
+    "hdfs:/out",
+    "http://host/out",
+    "https://host/out",
+    "ftp://host/out",
+    "kafka://host/topic",
+    "made-up+1://out",
+]
+
+
+@pytest.mark.parametrize("make", [tg.sink.files, FileSink, tg.sink.of, as_sink])
+@pytest.mark.parametrize("uri", ELSEWHERE)
+def test_a_place_elsewhere_is_not_taken_for_a_folder_here(uri: str, make: Any) -> None:
+    """It was, by programs: a folder `s3:` appeared, and everything seemed to be well."""
+    with pytest.raises((OptionError, UnavailableError), match=r"^sink: .*There are: file") as told:
+        make(uri)
+    assert uri.partition(":")[0].lower() in str(told.value)
+
+
+@pytest.mark.parametrize("make", [tg.sink.files, FileSink])
+def test_a_path_object_of_a_place_elsewhere_is_refused_too(make: Any) -> None:
+    with pytest.raises(UnavailableError, match=r"got s3:/bucket/out\."):
+        make(Path("s3://bucket/out"))
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("run:1", "run:1"),
+        ("./s3:/x", "./s3:/x"),
+        ("a?b", "a?b"),
+        ("file:///data/out", "/data/out"),
+        ("file:///a%20b", "/a b"),
+        (Path("/data/out"), "/data/out"),
+    ],
+)
+def test_folders_of_programs(given: str | Path, path: str) -> None:
+    assert tg.sink.files(given).path == Path(path)
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/out", "hdfs://namenode/out", "http://host/out"])
+def test_no_query_is_started_for_a_place_elsewhere(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("ts,k\n2024-01-01T00:00:00Z,a\n")
+    query = tg.Session(master="none").stream("a.csv", time="ts").select("k")
+    with pytest.raises((OptionError, UnavailableError)):
+        query.start(sink=uri)
+    assert invoke(["run", "q.sql", "--out", uri]) == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]

@@ -57,7 +57,7 @@ class Cluster:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=240,
+            timeout=600,
         )
         return done.returncode, done.stderr
 

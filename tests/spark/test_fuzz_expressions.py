@@ -12,6 +12,7 @@ import pytest
 
 import tidegate as tg
 from tests.fuzz.scalar import draw_expression, draw_rows
+from tests.seed import seeds
 from tidegate.errors import TidegateError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 TOGETHER = 10
-SEEDS = 5_000 if LONG else 200
+SEEDS = seeds(5_000 if LONG else 200)
 EXPRESSIONS, ROWS = 6, 6
 
 FAILS = "fails"
@@ -27,7 +28,7 @@ UNKNOWN = "Spark alone has it"
 Answer = str | pa.ChunkedArray
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
+@pytest.mark.parametrize("first", SEEDS[::TOGETHER])
 def test_expressions(first: int, spark: SparkSession) -> None:
     """Seeds that are neighbours have rows in common, so that Spark is asked for all at once.
 

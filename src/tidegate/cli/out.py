@@ -10,6 +10,7 @@ from tidegate.sink.files import check_format
 from tidegate.sink.nothing import NothingSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import IN_PROGRAM, SINKS, at
+from tidegate.sink.side_text import SideText
 
 CONSOLE = "console"
 """The scheme of where results go unless something else is said."""
@@ -54,5 +55,10 @@ def sinks_of(names: Sequence[str | None], address: Address) -> dict[str | None, 
 
 
 def beside_view(sinks: dict[str | None, Sink], address: Address) -> dict[str | None, Sink]:
-    """The sinks of a run with a live view, which shows the rows instead of printing them."""
-    return dict.fromkeys(sinks, NothingSink()) if address.scheme == CONSOLE else sinks
+    """The sinks of a run with a live view, which shows the rows instead of printing them.
+
+    Late and rejected tuples are printed all the same; they appear above the view.
+    """
+    if address.scheme != CONSOLE:
+        return sinks
+    return dict.fromkeys(sinks, NothingSink(SideText()))

@@ -53,6 +53,7 @@ def next_manifest(
         epochs=tuple(work.epochs),
         finished=cut.exhausted,
         outputs=work.staged.receipts,
+        places=work.staged.places,
     )
 
 

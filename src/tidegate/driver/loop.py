@@ -203,6 +203,7 @@ class Loop:
         Where output of it was lost before that, the state before it: it runs again.
         """
         manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets)
+        self.store.settle()
         clear_all(self.store)
         if manifest is None:
             return self._subqueries.first_manifest()

@@ -24,11 +24,13 @@ from tidegate.state.store import Store
 class Staged:
     """A batch that its sinks have, invisibly: what each output got, and the receipts.
 
-    `receipts` are as in a manifest: all parts of an output, side outputs after its rows.
+    `receipts` are as in a manifest: all parts of an output, side outputs after its rows. `places`
+    says where those are whose sinks have a URI.
     """
 
     outputs: tuple[BatchOutput, ...]
     receipts: Mapping[str, tuple[Mapping[str, Any], ...]]
+    places: Mapping[str, str]
 
 
 class Outlets:
@@ -93,7 +95,9 @@ class Outlets:
                 continue
             written = self._write(target.name, output)
             receipts[target.name or ""] = tuple(receipt.to_dict() for receipt in written)
-        return Staged(tuple(outputs), receipts)
+        uris = {n or "": getattr(sink, "uri", None) for n, sink in self._sinks.items()}
+        places = {name: str(uri) for name, uri in uris.items() if uri is not None}
+        return Staged(tuple(outputs), receipts, places)
 
     def publish(self, manifest: Manifest) -> None:
         """Make the batch that was committed visible."""

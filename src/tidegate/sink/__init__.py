@@ -3,6 +3,8 @@
 `of` makes the sink that a URI names; `protocol` says what a sink of your own has to do.
 """
 
+from os import PathLike
+
 from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.call import CallSink
 from tidegate.sink.console import ConsoleSink
@@ -32,7 +34,7 @@ __all__ = [
 ]
 
 
-def files(path: str, format: str = "parquet") -> FileSink:
+def files(path: str | PathLike[str], format: str = "parquet") -> FileSink:
     """Results as files: one `batch=NNNNNNNN` folder per batch below `path`."""
     return FileSink(path, format)
 

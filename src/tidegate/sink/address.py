@@ -14,6 +14,8 @@ FILE = "file"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+_PLACE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""How a URI of a place begins, also one whose slashes `pathlib` has made one of."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,13 @@ class Address:
         if scheme == FILE:
             place = _local_path(place, text, where)
         return Address(text, scheme, place, parameters, where)
+
+    @staticmethod
+    def of_folder(path: str, where: str) -> Address:
+        """What a program calls a folder: a path with any characters, or a URI by its slashes."""
+        if _PLACE.match(path):
+            return Address.parse(path, where)
+        return Address(path, FILE, path, where=where)
 
     def with_parameter(self, option: str, name: str, value: str) -> Address:
         """The same place with a parameter that came as an option beside the URI."""

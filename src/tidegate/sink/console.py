@@ -18,21 +18,26 @@ from tidegate.sink.excerpt import Excerpt
 from tidegate.sink.held import HeldParts
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
+from tidegate.sink.side_text import SideText
 from tidegate.sink.terminal import drawable
 
 
 class ConsoleSink:
     """Prints committed batches; on a terminal the newest rows in place, else all rows as CSV.
 
-    What a crash kept from the terminal is not shown again.
+    Late and rejected tuples are marked lines on standard error, apart from the rows. What a crash
+    kept from the terminal is not shown again.
     """
 
     parallel = False
-    side_outputs = False
+    side_outputs = True
 
-    def __init__(self, stream: TextIO | None = None, title: str = "") -> None:
+    def __init__(
+        self, stream: TextIO | None = None, title: str = "", errors: TextIO | None = None
+    ) -> None:
         self._stream = stream or sys.stdout
         self._title = title
+        self._sides = SideText(errors)
         self._held: dict[int, HeldParts] = {}
         self._live: Live | None = None
         self._header = True
@@ -56,7 +61,9 @@ class ConsoleSink:
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         if batch not in self._held:
             return  # committed by another process: it was on another terminal, or lost
-        rows = self._held.pop(batch).output().rows
+        output = self._held.pop(batch).output()
+        self._sides.write(output)
+        rows = output.rows
         if not rows.num_rows:
             return
         if self._live is None:

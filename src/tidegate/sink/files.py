@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from tidegate import disk
 from tidegate.batch import BatchId
@@ -14,7 +15,9 @@ from tidegate.sink.address import Address
 from tidegate.sink.part import SIDES, WRITERS, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
-from tidegate.sink.staging import ATTEMPT, Staging, first_damage
+from tidegate.sink.registry import folder_of
+from tidegate.sink.staging import ATTEMPT, Staging, damage, first_damage
+from tidegate.sink.verify import Found
 
 _log = logging.getLogger(__name__)
 
@@ -36,9 +39,9 @@ class FileSink:
         sides: str | os.PathLike[str] | None = None,
     ) -> None:
         check_format(format)
-        self.path = Path(path)
+        self.path = Path(folder_of(os.fspath(path), "sink"))
         self.format = format
-        self.sides = Path(path if sides is None else sides)
+        self.sides = self.path if sides is None else Path(sides)
         self._staging = Staging(self.path, 0)
         self._opened = False
         self._attempt = ""
@@ -56,6 +59,30 @@ class FileSink:
         if output is None:
             return FileSink(address.place, format)
         return FileSink(Path(address.place) / output, format, sides=address.place)
+
+    @property
+    def uri(self) -> str:
+        """Where the parts of a batch can be found by who only has its manifest; see `verify`."""
+        sides = "" if self.sides == self.path else f"?sides={quote(os.path.abspath(self.sides))}"
+        return f"file://{quote(os.path.abspath(self.path))}{sides}"
+
+    def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> Found:
+        """Read the parts of a committed batch where they are, and compare them; changes nothing."""
+        place = self.path / _folder(batch)
+        published = disk.exists(place)
+        parts = self._staged(batch, receipts)
+        if published:
+            sides = {side: self.sides / side / place.name for side in SIDES}
+            parts = [
+                (sides.get(_side(r) or "", place) / os.path.basename(r.name), r) for r in receipts
+            ]
+        wrong = [(path, damage(path, receipt, contents=True)) for path, receipt in parts]
+        return Found(
+            published=published,
+            parts=len(parts),
+            bytes=sum(receipt.bytes or 0 for _, receipt in parts),
+            problems=tuple(f"{path}: {what}" for path, what in wrong if what is not None),
+        )
 
     def open(self, opening: Opening) -> None:
         self._opened, self._begun, self._waiting = False, None, opening.newest

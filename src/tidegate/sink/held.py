@@ -23,7 +23,8 @@ class HeldParts:
     def output(self) -> BatchOutput:
         """What was written, as one batch."""
         late = {p.stream: table for p, table in self._tables.items() if p.side == "late"}
-        return BatchOutput(self._tables[Part()], late, self._tables.get(Part(side="rejected")))
+        rows = self._tables.get(Part(), pa.table({}))
+        return BatchOutput(rows, late, self._tables.get(Part(side="rejected")))
 
 
 @dataclass(frozen=True)

@@ -2,30 +2,41 @@
 
 A sink belongs to one output of one run. These are the calls, in their order::
 
-    open(opening)                        driver, once, before anything is written
-    publish(batch, receipts)             driver, at a restart: the newest committed batch, again
+    open(opening)                         driver, once, before anything is written
+    publish(batch, receipts)              driver, at a restart: the newest committed batch, again
 
-    begin(batch) -> writer               driver, for every batch, before its tasks run
-    writer.write(part, rows) -> receipt  tasks side by side, or the driver, for every part
+    begin(batch) -> writer                driver, for every batch, before its tasks run
+    writer.write(part, rows) -> receipt   tasks side by side, or the driver, for every part
+    prepare(batch, receipts) -> receipts  driver, when all are written; only where there is one
     ---- commit: the manifest of the batch, with the receipts ----
-    publish(batch, receipts)             driver, after the commit
+    publish(batch, receipts)              driver, after the commit
 
-    close()                              driver, once, whatever happened
+    close()                               driver, once, whatever happened
 
-Batches are numbered from 0 and come in order, one at a time. What is written is invisible and, when
-`write` returns, durable; `publish` makes exactly the parts visible whose receipts it is given. The
-commit is one atomic step between the two, so this is what a crash means:
+Batches are numbered from 0 and come in order, one at a time. What is written is invisible; when
+`write` returns its bytes are durable, and when `prepare` returns so is the way to them. `publish`
+makes exactly the parts visible whose receipts it is given. The commit is one atomic step between
+the two, so this is what a crash means:
 
-- **before the commit**: the batch runs again. `begin` comes with the same number and must make away
-  with what was written for it; the rows are the same, their division into parts may be another.
+- **before the commit**: the batch runs again. `begin` comes with the same number; the rows are the
+  same if the options are, their division into parts may be another.
 - **after the commit, before or within `publish`**: the next run opens the sink with this batch as
   the newest and calls `publish` with the same receipts. What was written must still be there.
 - **after `publish`**: the same calls. What is published stays as it is; twice must be as once.
 - **between two batches, or in `close`**: as after `publish`.
 
-A task may be tried twice, and may outlive the driver that sent it: `write` of a part can happen
-again, and at any time. So a part has to appear whole, a second try has to replace the first, and
-`publish` must not show what no receipt names.
+Between the commit and `publish` a part can be lost or damaged: by a disk, by a person. So `publish`
+compares what it finds with its receipts, at least the sizes, and the checksums of what another
+process has written. What is not as it was it does not show, and raises LostOutputError. At a
+restart the batch then runs again, from the state before it to exactly where it ended: the sinks
+that have lost something get `begin`, `write` and `publish` with the rows they had; the others, of
+which some may have published, are left out and keep what they have. In a run, the run ends.
+
+A task may be tried twice, and may outlive the driver that sent it; a driver may be paused, and go
+on when another has taken over. So `write` of a part can happen again, and at any time. A writer
+must not write over what another has written: names carry `Opening.owner`, which is another for
+each run, and something of the try. Only what receipts name counts. What is left of earlier tries
+and runs is removed by `begin`, `publish` or `close`; what a later owner has written is not.
 
 Each call says what it may raise. An exception of another type ends the run as well, but reaches the
 user without a remedy.
@@ -86,7 +97,7 @@ class PartWriter(Protocol):
     """
 
     def write(self, part: Part, rows: pa.Table) -> Receipt:
-        """Write a part so that it is durable and invisible, replacing an earlier try of it.
+        """Write a part so that its bytes are durable and invisible, whatever was written before.
 
         The table is complete and in order, and may be empty. Raises SinkError: then the batch is
         not committed, and the run ends.
@@ -113,17 +124,18 @@ class Sink(Protocol):
         """
 
     def begin(self, batch: BatchId) -> PartWriter:
-        """Make away with what was written for this batch or any later one, and give its writer.
+        """Make away with what this run and those before it have left, and give a writer.
 
-        Called also for batches without rows. Raises SinkError: the batch is not committed.
+        But for what is committed and not published. Called also for batches without rows, and again
+        for a batch that failed. Raises SinkError: the batch is not committed.
         """
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         """Make these parts visible, all that the batch has, rows first and in their order.
 
-        The batch is committed: it will not run again. Where parts were published before, nothing
-        changes. Where one is neither published nor where its receipt says, it is lost, and that
-        must be said. Raises SinkError: the run ends, and the next one begins with this call.
+        Where parts were published before, nothing changes. Raises LostOutputError where one is
+        neither published nor where, and as, its receipt says: the batch runs again at the next
+        start. Raises SinkError for all else: the run ends, and the next one begins with this call.
         """
 
     def close(self) -> None:

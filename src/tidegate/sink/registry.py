@@ -6,7 +6,7 @@ from collections.abc import Collection
 from importlib import import_module
 
 from tidegate.errors import OptionError, UnavailableError, near
-from tidegate.sink.address import Address
+from tidegate.sink.address import FILE, Address
 from tidegate.sink.protocol import Sink
 
 SINKS: dict[str, str] = {
@@ -38,6 +38,18 @@ def of(uri: str, output: str | None = None) -> Sink:
     name. Raises OptionError for a URI that no sink can be made of; nothing is opened or made yet.
     """
     return at(Address.parse(uri, "sink"), output)
+
+
+def folder_of(path: str, where: str) -> str:
+    """The path of a folder that a program names; a URI of another place is refused.
+
+    Written as a path, `s3://bucket` would be a folder `s3:` in the present one.
+    """
+    address = Address.of_folder(path, where)
+    if address.scheme != FILE:
+        raise _unknown(address, [FILE])
+    address.check_parameters()
+    return address.place
 
 
 def as_sink(given: Sink | str) -> Sink:

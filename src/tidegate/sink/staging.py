@@ -85,6 +85,7 @@ class Staging:
         disk.current().sync_folder(self.folder)
         if not self._synced:  # a run that was killed may have made the folder, and no more
             disk.current().sync_folder(self._output)
+            disk.sync_above(self._output)
             self._synced = True
         return sealed
 

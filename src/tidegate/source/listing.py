@@ -120,9 +120,17 @@ def paths_of(path: str) -> list[str]:
 def _walk(folder: str) -> list[str]:
     """The files below a folder, nested ones too, without hidden ones and those with a leading _."""
     found = []
-    for parent, folders, files in disk.current().walk(folder):
-        folders[:] = [f for f in folders if counts(f)]
-        found += [os.path.join(parent, f) for f in files if counts(f)]
+    try:
+        for parent, folders, files in disk.current().walk(folder):
+            folders[:] = [f for f in folders if counts(f)]
+            found += [os.path.join(parent, f) for f in files if counts(f)]
+    except OSError as error:
+        raise SourceError(
+            folder,
+            "the folder and all in it must be readable",
+            error.strerror or str(error),
+            "Give access, or name the files that are meant with a glob.",
+        ) from error
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -70,6 +70,13 @@ class Files(Protocol):
     def prune(self, folder: str) -> None:
         """Remove the empty folders below a folder."""
 
+    def settle(self, folders: Sequence[str]) -> None:
+        """Make all names that are in the root and in these folders outlive a loss of power.
+
+        What is written is durable in any case; but a process that was killed in between may have
+        left a name that is seen and not on the disk yet.
+        """
+
 
 def files_at(fs: FileSystem, path: str) -> Files:
     """The folder `path` of a file system; a subtree of a local one is local."""
@@ -118,18 +125,13 @@ class LocalFiles:
         return disk.unlink_if_there(self.full(name))
 
     def list(self, folder: str, recursive: bool = False) -> list[Entry]:
-        entries = []
-        for path, folders, names in disk.current().walk(self.full(folder)):
-            for name in names:
-                file = os.path.join(path, name)
-                try:
-                    size = disk.current().status(file).bytes
-                except FileNotFoundError:  # gone since it was listed
-                    continue
-                entries.append(Entry(os.path.relpath(file, self.root), size))
-            if not recursive:
-                folders.clear()
-        return sorted(entries, key=lambda entry: entry.name)
+        try:
+            return _entries(self.root, self.full(folder), recursive)
+        except OSError as error:
+            remedy = "Give access or see to the disk, and restart; nothing was changed."
+            raise StateError(
+                self.full(folder), "must be readable", reason(error), remedy
+            ) from error
 
     def make(self, folder: str) -> None:
         path = self.full(folder)
@@ -138,6 +140,16 @@ class LocalFiles:
             disk.current().sync_folder(os.path.dirname(path))
         except OSError as error:
             raise _unwritten(path, error) from error
+
+    def settle(self, folders: Sequence[str]) -> None:
+        try:
+            for folder in folders:
+                if disk.is_folder(self.full(folder)):
+                    disk.current().sync_folder(self.full(folder))
+            disk.current().sync_folder(self.root)
+            disk.sync_above(self.root)
+        except OSError as error:
+            raise _unwritten(self.root, error) from error
 
     def prune(self, folder: str) -> None:
         found = [path for path, _, _ in disk.current().walk(self.full(folder))]
@@ -239,6 +251,9 @@ class RemoteFiles:
         except OSError as error:
             raise _unwritten(self.full(folder), error) from error
 
+    def settle(self, folders: Sequence[str]) -> None:
+        """Nothing: an object that is seen stays."""
+
     def prune(self, folder: str) -> None:
         found = self.fs.get_file_info(
             FileSelector(self._path(folder), recursive=True, allow_not_found=True)
@@ -249,6 +264,22 @@ class RemoteFiles:
             if info.type == FileType.Directory and not any(p.startswith(folder) for p in kept):
                 with suppress(FileNotFoundError):  # went with its parent
                     self.fs.delete_dir(info.path)
+
+
+def _entries(root: str, folder: str, recursive: bool) -> list[Entry]:
+    """The files in a local folder, or also in those below it, sorted by name."""
+    entries = []
+    for path, folders, names in disk.current().walk(folder):
+        for name in names:
+            file = os.path.join(path, name)
+            try:
+                size = disk.current().status(file).bytes
+            except FileNotFoundError:  # gone since it was listed
+                continue
+            entries.append(Entry(os.path.relpath(file, root), size))
+        if not recursive:
+            folders.clear()
+    return sorted(entries, key=lambda entry: entry.name)
 
 
 def guard(action: Callable[[], T], where: str, remedy: str) -> T:

@@ -6,10 +6,12 @@ it is in a run; damaged segments are listed when `verify` asks for it.
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
@@ -21,13 +23,39 @@ from tidegate.state.segment import Segment, verify_segment
 from tidegate.state.store import Store
 
 
-def inspect(store: Store, verify: bool = False) -> dict[str, Any]:
+class Parts(Protocol):
+    """What is found of the parts of a batch at the place of an output; see `sink.verify`."""
+
+    @property
+    def published(self) -> bool: ...
+
+    @property
+    def parts(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def problems(self) -> Sequence[str]: ...
+
+
+FindParts = Callable[[str, int, Sequence[Mapping[str, Any]]], Parts]
+"""Looks up parts by the place of an output, the batch and the receipts."""
+
+
+def inspect(
+    store: Store, verify: bool = False, find_parts: FindParts | None = None
+) -> dict[str, Any]:
     """The checkpoint as plain data (JSON values); no checkpoint there is a CheckpointError.
 
     With `verify` every segment that the newest manifest or its predecessor lists is read and
     checked, and the history of mappings; `verified` then has the number of segments and their
-    bytes, and a message per damaged file. Of the history `epochs` has what the manifest has, and
-    `epochs_logged` the number of those before, which are in files.
+    bytes, and a message per damaged file. So are the parts of the newest batch, those in the
+    checkpoint and, where `find_parts` can look there, those at the places of outputs: `outputs` has
+    for each whether it was `checked`, is `published`, its parts, bytes and problems; what was
+    changed after it was published is not among the `problems` of the checkpoint. Of the history
+    `epochs` has what the manifest has, and `epochs_logged` the number of those before, which are in
+    files.
     """
     meta = store.meta()
     if meta is None:
@@ -45,13 +73,13 @@ def inspect(store: Store, verify: bool = False) -> dict[str, Any]:
         "state": _state(kept[-1]) if kept else None,
         "manifests": [manifest.batch for manifest in kept],
         "unreferenced": [{"name": entry.name, "bytes": entry.bytes} for entry in spare],
-        "verified": _verify(store, kept) if verify else None,
+        "verified": _verify(store, kept, find_parts) if verify else None,
     }
 
 
-def describe(store: Store, verify: bool = False) -> str:
+def describe(store: Store, verify: bool = False, find_parts: FindParts | None = None) -> str:
     """The same as text for a terminal, one fact per line."""
-    facts = inspect(store, verify)
+    facts = inspect(store, verify, find_parts)
     lines = [f"checkpoint {facts['location']}", *_pairs(facts["meta"])]
     if facts["state"] is None:
         lines.append("no batch is committed yet")
@@ -113,7 +141,7 @@ def _operator(segments: Sequence[Segment]) -> dict[str, Any]:
     }
 
 
-def _verify(store: Store, kept: Sequence[Manifest]) -> dict[str, Any]:
+def _verify(store: Store, kept: Sequence[Manifest], find_parts: FindParts | None) -> dict[str, Any]:
     segments = {segment: None for manifest in kept for segment in manifest.segments()}
     checks: list[Callable[[], object]] = [partial(verify_segment, store, s) for s in segments]
     checks += [partial(_history, store, manifest) for manifest in kept[-1:]]
@@ -124,7 +152,51 @@ def _verify(store: Store, kept: Sequence[Manifest]) -> dict[str, Any]:
         except StateError as error:
             problems.append(str(error))
     size = sum(segment.bytes for segment in segments)
-    return {"files": len(segments), "bytes": size, "problems": problems}
+    outputs = {
+        name: _output(store, newest, name, receipts, find_parts)
+        for newest in kept[-1:]
+        for name, receipts in newest.outputs.items()
+    }
+    for of in outputs.values():
+        if not of["published"]:
+            problems += of["problems"]
+    return {"files": len(segments), "bytes": size, "problems": problems, "outputs": outputs}
+
+
+def _output(
+    store: Store,
+    manifest: Manifest,
+    name: str,
+    receipts: Sequence[Mapping[str, Any]],
+    find_parts: FindParts | None,
+) -> dict[str, Any]:
+    """What there is of the newest batch of an output: in the checkpoint, or at its place."""
+    kept = {
+        r["name"]: entry.name
+        for r in receipts
+        for entry in store.files.list("staged")
+        if re.fullmatch(rf"staged/{manifest.batch:08d}\D.*", entry.name)
+        and entry.name.endswith(f"-{r['name']}")
+    }
+    parts, size, problems, published = 0, 0, list[str](), False
+    if kept:
+        for receipt in receipts:
+            if receipt["name"] in kept:
+                place = kept[receipt["name"]]
+                parts, size = parts + 1, size + receipt["bytes"]
+                if zlib.crc32(store.read(place)) != receipt["checksum"]:
+                    problems.append(f"{store.files.full(place)}: other bytes than were written")
+    elif find_parts is not None and name in manifest.places:
+        found = find_parts(manifest.places[name], manifest.batch, receipts)
+        parts, size, published = found.parts, found.bytes, found.published
+        problems = list(found.problems)
+    return {
+        "checked": parts > 0,
+        "published": published,
+        "parts": parts,
+        "bytes": size,
+        "problems": problems,
+    }
 
 
 def _history(store: Store, manifest: Manifest) -> int:
@@ -172,9 +244,30 @@ def _spare_lines(spare: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _verified_lines(verified: Mapping[str, Any]) -> list[str]:
     summary = f"{verified['files']} segments, {size_text(verified['bytes'])} checked"
-    if not verified["problems"]:
-        return [f"{summary}: all are whole"]
-    return [f"{summary}: {len(verified['problems'])} damaged", *verified["problems"]]
+    outputs = verified["outputs"]
+    damaged = [p for p in verified["problems"] if p not in _output_problems(outputs)]
+    whole = "all are whole" if not damaged else f"{len(damaged)} damaged"
+    lines = [f"{summary}: {whole}", *damaged]
+    for name, of in outputs.items():
+        lines += [_output_line(name, of), *of["problems"]]
+    return lines
+
+
+def _output_problems(outputs: Mapping[str, Any]) -> list[str]:
+    return [problem for of in outputs.values() for problem in of["problems"]]
+
+
+def _output_line(name: str, of: Mapping[str, Any]) -> str:
+    """How the newest batch of an output is, in a line; problems follow it."""
+    title = f"newest batch of output {name}" if name else "newest batch of the output"
+    if not of["checked"]:
+        return f"{title}: its parts are not where this command can look"
+    summary = f"{title}: {of['parts']} parts, {size_text(of['bytes'])} checked"
+    wrong = len(of["problems"])
+    if of["published"]:
+        return f"{summary}: published, {f'{wrong} changed since' if wrong else 'as committed'}"
+    again = f"{wrong} damaged before it was published, so that it will run again"
+    return f"{summary}: {again if wrong else 'staged, all are whole'}"
 
 
 def _line(values: Mapping[str, Any], first: str) -> str:

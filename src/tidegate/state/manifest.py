@@ -32,6 +32,7 @@ class Manifest:
     has the newest; `epochs_logged` says how many were before them (`epoch_log`).
     `outputs` has the receipts of what sinks were given of this batch, by output, "" for the only
     one: what a restart publishes.
+    `places` says by output where its sink has it, for sinks that can be found again by that.
     `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
     """
@@ -48,6 +49,7 @@ class Manifest:
     finished: bool = False
     files: tuple[str, ...] = ()
     outputs: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
     version: int = VERSION
 
     @property

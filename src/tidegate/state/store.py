@@ -240,6 +240,14 @@ class Store:
         names += sorted(older.names() - previous.names() - current.names())
         return sum(self.delete(name) for name in names)
 
+    def settle(self) -> None:
+        """At a start, before anything is done that builds on this state: make it last.
+
+        What a run reads that was killed after it had committed need not be on the disk; if it is
+        lost with the next loss of power, what was published after it must not be there alone.
+        """
+        self.files.settle(FOLDERS)
+
     def clean(self) -> Cleaned:
         """At a start, before any task writes: delete what a crash left and no state needs.
 

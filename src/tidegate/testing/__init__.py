@@ -1,6 +1,7 @@
 """Shipped test doubles: a manual clock, processes that die or fail on cue, a witness to calls.
 
-And a check of aggregates of one's own, `check_aggregate`.
+And checks of what is one's own: of aggregates (`check_aggregate`), and of sinks, sources and
+process classes through simulated crashes (`simulate`).
 """
 
 from tidegate.testing.aggregate import check_aggregate
@@ -17,6 +18,7 @@ from tidegate.testing.fault import (
     kill,
 )
 from tidegate.testing.process import Visit, Watched, disorder, visits
+from tidegate.testing.simulation.simulate import SimulationError, simulate
 from tidegate.testing.tap import CHANGES, Change, TappedDisk
 
 __all__ = [
@@ -31,11 +33,13 @@ __all__ = [
     "KillAtChange",
     "KillInOperate",
     "ManualClock",
+    "SimulationError",
     "TappedDisk",
     "Visit",
     "Watched",
     "check_aggregate",
     "disorder",
     "kill",
+    "simulate",
     "visits",
 ]

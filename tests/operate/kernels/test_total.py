@@ -72,6 +72,8 @@ def test_decimals_add_up_and_divide_half_away_from_zero(values: list[int], digit
     one = Groups(np.zeros(len(values), np.int64), 1)
     limbs = sum_exact(one, column)
     assert value(limbs) == sum(values)
+    tail = Groups(np.zeros(len(values) - 1, np.int64), 1)
+    assert value(sum_exact(tail, column.slice(1))) == sum(values[1:])
     assert value(add_limbs(Groups(np.zeros(2, np.int64), 1), [np.tile(x, 2) for x in limbs])) == (
         2 * sum(values)
     )

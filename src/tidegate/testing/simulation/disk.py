@@ -90,7 +90,7 @@ class SimDisk:
         top = os.fspath(folder)
         try:
             here, names = self._folder(top), self.names(top)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         folders = [n for n in names if isinstance(here.names.get(n), Folder)]
         yield top, folders, [n for n in names if n not in folders]
@@ -253,12 +253,22 @@ class SimDisk:
         file.data = file.synced = data
         file.modified_ns = self._now_ns() if modified_ns is None else modified_ns
 
-    def remove(self, path: Path) -> None:
-        """Let a file be gone, for good."""
-        folder, name = self._place(path)
+    def remove(self, path: Path) -> File:
+        """Let a file be gone, for good; it can be given back."""
+        file, (folder, name) = self._file(path), self._place(path)
         del folder.names[name]
         folder.synced.pop(name, None)
         self._pending = [c for c in self._pending if c.gained != (folder, name)]
+        return file
+
+    def give_back(self, path: Path, file: File) -> None:
+        """Let a file that was removed be there again, as it was."""
+        folder, name = self._place(path)
+        folder.names[name] = folder.synced[name] = file
+
+    def holds_lock(self, process: Process) -> bool:
+        """Whether a process has locked a file."""
+        return any(holder is process for holder, _ in self._claims.values())
 
     def make_parents(self, path: Path) -> None:
         """Make the folders above a path, for good."""

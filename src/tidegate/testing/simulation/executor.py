@@ -77,13 +77,21 @@ class SimExecutor(Executor):
         self._exchanged = False
         self.happened: list[Attempt] = []
 
+    def drawn(self, choices: Sequence[T]) -> T:
+        """One of these, as chance has it in this run."""
+        return self._chance.choice(choices)
+
     def run(self, job: Job) -> list[Outcome]:
         way = self._chance.randrange(3)
         if way == 0 and not self._attempts:
             return run_here(job)
+        try:
+            pickled = pickle.dumps(job)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return run_here(job)  # it has classes of a script, which Spark pickles by itself
         self._exchanged = True
         begin(job)
-        left = leave(job, "job", pickle.dumps(job))
+        left = leave(job, "job", pickled)
         if way == 1:
             answers = self._each(job.mapping.instances, whole_task, left)
         else:

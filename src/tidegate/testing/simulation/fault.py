@@ -24,6 +24,20 @@ class PowerLoss:
 
 
 @dataclass(frozen=True)
+class Strike:
+    """The driver is killed, or the power lost, before the n-th operation of a kind on some path.
+
+    For the few moments between two changes that belong together, which steps drawn at random
+    rarely meet. `path` is a part of it.
+    """
+
+    operation: str
+    path: str
+    count: int
+    power: bool
+
+
+@dataclass(frozen=True)
 class Torn:
     """The driver is killed inside its n-th write, of which a part has happened."""
 
@@ -67,11 +81,12 @@ class Zombie:
     resumed: int
 
 
-Fault = Kill | PowerLoss | Torn | Fails | Full | Task | Zombie
+Fault = Kill | PowerLoss | Strike | Torn | Fails | Full | Task | Zombie
 
 FAULTS: tuple[type[Fault], ...] = (
     *[Kill] * 3,
     *[PowerLoss] * 4,
+    *[Strike] * 3,
     *[Torn] * 2,
     *[Fails] * 3,
     *[Full] * 2,
@@ -81,12 +96,28 @@ FAULTS: tuple[type[Fault], ...] = (
 """All kinds, as often as they are drawn."""
 
 
+MOMENTS = (
+    ("link", "/manifest/"),
+    ("replace", "/manifest/"),
+    ("unlink", "/manifest/"),
+    ("sync_folder", "/manifest"),
+    ("replace", "/batch="),
+    ("sync_folder", "/out/"),
+    ("link", "/owner/"),
+    ("create", "/segment/"),
+)
+"""Operations on paths that a batch turns on."""
+
+
 def drawn(chance: random.Random, steps: int, kind: type[Fault] | None = None) -> Fault:
     """A fault in a life of about so many steps; of one kind, or of any."""
     kind = kind or chance.choice(FAULTS)
     step = some_step(chance, steps)
     if kind is Kill or kind is PowerLoss:
         return kind(step)
+    if kind is Strike:
+        operation, path = chance.choice(MOMENTS)
+        return Strike(operation, path, chance.randint(1, 4), chance.random() < 0.5)
     if kind is Torn:
         return Torn(max(1, step // 8), chance.random())
     if kind is Fails:

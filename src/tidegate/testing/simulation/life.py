@@ -15,6 +15,7 @@ from tidegate.testing.simulation.fault import (
     Full,
     Kill,
     PowerLoss,
+    Strike,
     Task,
     Torn,
     Zombie,
@@ -46,6 +47,8 @@ class Life:
     def __init__(self, world: World, name: str, drive: Drive, fault: Fault | None = None) -> None:
         self.happened = False
         """Whether the fault did."""
+        self.two = False
+        """Whether another driver went well while the first had the lock, which must not be."""
         self._world = world
         self._name = name
         self._drive = drive
@@ -76,7 +79,9 @@ class Life:
         assert isinstance(fault, Zombie)
         second, taken = self._begin(SimExecutor(world, f"{world.seed} {self._name} again"))
         second.at_step = self._at(fault.resumed, lambda: world.resume(first))
+        held = world.disk.holds_lock(first)
         world.schedule.run(taken.done)
+        self.two = held and first.paused and taken.exception() is None
         world.resume(first)
         return [_ended(f"{self._name}, who took over", taken)]
 
@@ -96,6 +101,8 @@ class Life:
                 world.disk.room_bytes = room_bytes
             case Fails():
                 world.disk.fail = self._fail
+            case Strike():
+                world.disk.fail = self._strike
             case Torn():
                 world.disk.written = self._written
 
@@ -129,6 +136,18 @@ class Life:
         if self._counted == fault.operation:
             self.happened = True
             raise OSError(fault.error, "simulated", path)
+
+    def _strike(self, operation: str, path: str) -> None:
+        fault, world = self._fault, self._world
+        assert isinstance(fault, Strike)
+        if operation == fault.operation and fault.path in path:
+            self._counted += 1
+            if self._counted == fault.count:
+                self.happened = True
+                if fault.power:
+                    world.power_loss()
+                world.kill(self._process)
+                world.schedule.check()
 
     def _written(self, path: str, content: bytes) -> bytes:
         fault = self._fault

@@ -71,13 +71,20 @@ class SimFuture(Future[T]):
             self._schedule.wait_for(self.done, self._name, until)
 
 
+def _taken() -> threading.Lock:
+    """A lock to wait for; whoever lets go of it gives the word."""
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
 class Actor:
     """A thread that runs while it has the baton."""
 
     def __init__(self, name: str, process: Process, run: Callable[[], None]) -> None:
         self.name = name
         self.process = process
-        self.baton = threading.Semaphore(0)
+        self.baton = _taken()
         self.ready: Callable[[], bool] | None = None
         """What it waits for; None where it can go on."""
         self.waits_for = "its start"
@@ -111,7 +118,7 @@ class SimSchedule:
         self._actors: list[Actor] = []
         self._running: Actor | None = None
         self._loaded: Process | None = None
-        self._outside = threading.Semaphore(0)
+        self._outside = _taken()
         self._until: Callable[[], bool] = lambda: False
         self._tokens = 0
 

@@ -1,0 +1,285 @@
+"""A query with a sink, a source or a process of one's own, through many simulated crashes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+import pyarrow as pa
+
+from tidegate import schedule
+from tidegate.batch import BatchId
+from tidegate.driver.metrics import Summary
+from tidegate.driver.options import RunOptions
+from tidegate.errors import TidegateError
+from tidegate.plan.options import JoinOptions, PlanOptions
+from tidegate.query.output import Output
+from tidegate.query.stream import Stream
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
+from tidegate.session.session import Session
+from tidegate.sink.memory import MemorySink
+from tidegate.sink.protocol import Opening, PartWriter, Sink
+from tidegate.sink.receipt import Part, Receipt
+from tidegate.testing.simulation.executor import SimExecutor
+from tidegate.testing.simulation.fault import FAULTS, Fault, Zombie, drawn
+from tidegate.testing.simulation.life import Ended, Life
+from tidegate.testing.simulation.schedule import SimSchedule
+from tidegate.testing.simulation.world import World
+
+P = TypeVar("P")
+
+Rows = Any
+"""A table, or rows as mappings."""
+
+KINDS = tuple(dict.fromkeys(fault.__name__ for fault in FAULTS))
+"""The names of the faults there are."""
+
+_CHECKPOINT = "/checkpoint"
+_PLACE = Place("none")
+_BUCKETS = 8
+
+
+class SimulationError(AssertionError):
+    """A course in which something came out wrong: which, and the fewest faults that it takes."""
+
+    def __init__(self, seed: int, faults: Sequence[Fault], wrong: str, story: str) -> None:
+        super().__init__(seed, faults, wrong, story)
+        self.seed = seed
+        self.faults = tuple(faults)
+        self.wrong = wrong
+        self.story = story
+
+    def __str__(self) -> str:
+        told = ", ".join(map(str, self.faults)) or "no fault"
+        return f"seed {self.seed}: {self.wrong}\nwith {told}\n{self.story}"
+
+
+@dataclass(frozen=True)
+class _Simulation(Generic[P]):
+    """What is the same in all courses."""
+
+    query: Callable[[Session], Stream]
+    place: Callable[[], P]
+    sink: Callable[[P], Sink]
+    read: Callable[[P], Rows]
+    files: Mapping[str, bytes]
+    batch_rows: int
+
+
+@dataclass
+class _Course(Generic[P]):
+    """One course: lives of a driver, each with a fault, and one without in the end."""
+
+    simulation: _Simulation[P]
+    seed: int
+    meant: list[Any]
+    story: list[str] = field(default_factory=list)
+    happened: int = 0
+
+    def run(self, faults: Sequence[Fault]) -> str | None:
+        """What is wrong in the end, None where all is as it must be."""
+        world = _world(self.simulation.files, self.seed)
+        place = self.simulation.place()
+        self.story, self.happened = [], 0
+        with world.entered():
+            for number, fault in enumerate([*faults, None]):
+                life = Life(
+                    world,
+                    f"driver {number}",
+                    lambda executor: _drive(
+                        self.simulation, _Stepped(self.simulation.sink(place)), executor
+                    ),
+                    fault,
+                )
+                for ended in life.live():
+                    wrong = self._judged(ended, place)
+                    if wrong is not None:
+                        return wrong
+                self.happened += life.happened
+            if ended.failure is not None:
+                return f"a run without a fault must complete; got {ended.failure!r}"
+            found = _lines(self.simulation.read(place))
+            if found != self.meant:
+                return f"there must be {len(self.meant)} rows; got {len(found)}"
+        return None
+
+    def _judged(self, ended: Ended, place: P) -> str | None:
+        how = "was killed" if ended.killed else "ended well"
+        if ended.failure is not None and not ended.killed:
+            how = f"ended with {ended.failure!r}"
+        self.story.append(f"  {ended.who} {how}")
+        if ended.killed:
+            return None
+        if ended.failure is not None and not isinstance(ended.failure, TidegateError):
+            return f"{ended.who}: an error must be a TidegateError; got {ended.failure!r}"
+        found = _lines(self.simulation.read(place))
+        if found != self.meant[: len(found)]:
+            row = next(
+                (i for i, (a, b) in enumerate(zip(found, self.meant, strict=False)) if a != b),
+                len(self.meant),
+            )
+            must = self.meant[row] if row < len(self.meant) else "none"
+            return f"{ended.who}: row {row} must be {must}; got {found[row]}"
+        return None
+
+
+def simulate(
+    query: Callable[[Session], Stream],
+    *,
+    place: Callable[[], P],
+    sink: Callable[[P], Sink],
+    read: Callable[[P], Rows],
+    seeds: Iterable[int] = range(100),
+    faults: int = 3,
+    kinds: Sequence[str] = KINDS,
+    files: Mapping[str, bytes] | None = None,
+    batch_rows: int = 10,
+) -> int:
+    """Run a query through crashes in a simulated world; how many happened.
+
+    In each course, one for each seed, the driver is started again and again. Each time something
+    goes wrong: it is killed, the power fails, the disk is full or fails, an attempt of a task dies,
+    is made twice or goes on after the end. The last start goes well. What can then be read from the
+    sink's place must be what the query gives without any of this, in the same order, and whenever a
+    driver has ended by itself it must be the beginning of that; if not, a SimulationError tells the
+    seed and the fewest faults that it takes. A seed gives the same course every time.
+
+    `query` makes the query with a session; it is called in each start, as a program would. `place`
+    makes a new place for results, as a path or an object that stands for a database; `sink` makes a
+    sink for a place, once for each start, and `read` gives the rows that a reader sees there.
+
+    The disk is a simulated one, in memory. `files` are what is on it at the start, by path; a sink
+    reaches it by `tidegate.disk.current()`, and only what it has synced there is left when the
+    power fails. Everything else that a sink uses is as real as it is outside. A driver can die at
+    every call of the sink, before it and after it, and at every operation on the disk.
+
+    `faults` are those of a course, of these `kinds`. Batches have at most `batch_rows` rows.
+    """
+    simulation = _Simulation(query, place, sink, read, files or {}, batch_rows)
+    meant, steps = _meant(simulation)
+    happened = 0
+    for seed in seeds:
+        course = _Course(simulation, seed, meant)
+        chance = random.Random(f"simulate {seed}")
+        given = [_drawn(chance, steps, kinds) for _ in range(faults)]
+        wrong = course.run(given)
+        happened += course.happened
+        if wrong is not None:
+            raise _shrunk(course, given, wrong)
+    return happened
+
+
+def _drawn(chance: random.Random, steps: int, kinds: Sequence[str]) -> Fault:
+    fault = drawn(chance, steps, chance.choice([f for f in FAULTS if f.__name__ in kinds]))
+    # A sink without fencing cannot be asked to bear two drivers on a disk without locks.
+    return Zombie(fault.step, True, fault.resumed) if isinstance(fault, Zombie) else fault
+
+
+def _shrunk(course: _Course[Any], faults: Sequence[Fault], wrong: str) -> SimulationError:
+    """The error of the course with the fewest faults that is wrong still."""
+    smallest, place = list(faults), 0
+    while place < len(smallest):
+        fewer = smallest[:place] + smallest[place + 1 :]
+        found = course.run(fewer)
+        if found is None:
+            place += 1
+        else:
+            smallest, wrong = fewer, found
+    course.run(smallest)
+    return SimulationError(course.seed, smallest, wrong, "\n".join(course.story))
+
+
+def _meant(simulation: _Simulation[Any]) -> tuple[list[Any], int]:
+    """The rows without any fault, and the steps that they take."""
+    world, sink = _world(simulation.files, 0), MemorySink()
+    with world.entered():
+        life = Life(world, "driver", lambda executor: _drive(simulation, sink, executor))
+        (ended,) = life.live()
+        if ended.failure is not None:
+            raise ended.failure
+        return _lines(sink.table()), world.schedule.steps
+
+
+def _world(files: Mapping[str, bytes], seed: int) -> World:
+    world = World(seed)
+    for path, content in files.items():
+        world.disk.put(path, content)
+    return world
+
+
+def _drive(simulation: _Simulation[Any], sink: Sink, executor: SimExecutor) -> Summary:
+    session = Session(master="none")
+    outputs = (Output(None, simulation.query(session).node),)
+    connectors = session._sources.connectors
+    options = PlanOptions(JoinOptions(buckets=_BUCKETS))
+    plan = plan_for(outputs, _PLACE, options, connectors)
+    loop = prepare(
+        plan,
+        _PLACE,
+        {None: sink},
+        RunOptions(
+            instances=executor.drawn((1, 2, 3)),
+            buckets=_BUCKETS,
+            batch_rows=max(1, executor.drawn((simulation.batch_rows, simulation.batch_rows // 2))),
+        ),
+        checkpoint=_CHECKPOINT,
+        connectors=connectors,
+    )
+    loop.executor = executor
+    return loop.run()
+
+
+def _lines(rows: Rows) -> list[Any]:
+    return rows.to_pylist() if isinstance(rows, pa.Table) else [dict(row) for row in rows]
+
+
+def _step(name: str) -> None:
+    cast(SimSchedule, schedule.current()).step(name)
+
+
+class _Stepped:
+    """A sink with a step before and after each of its calls."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self.parallel = sink.parallel
+        self.side_outputs = sink.side_outputs
+
+    def open(self, opening: Opening) -> None:
+        _step("sink open")
+        self._sink.open(opening)
+        _step("sink opened")
+
+    def begin(self, batch: BatchId) -> PartWriter:
+        _step("sink begin")
+        writer = self._sink.begin(batch)
+        _step("sink begun")
+        return _SteppedWriter(writer)
+
+    def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        _step("sink publish")
+        self._sink.publish(batch, receipts)
+        _step("sink published")
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sink, name)
+
+
+@dataclass(frozen=True)
+class _SteppedWriter:
+    """A part writer with a step before and after each part."""
+
+    writer: PartWriter
+
+    def write(self, part: Part, rows: pa.Table) -> Receipt:
+        _step("sink write")
+        receipt = self.writer.write(part, rows)
+        _step("sink written")
+        return receipt

@@ -1,0 +1,102 @@
+"""How often a batch waits for the disk: the floor of its latency, so every sync is counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from tests.driver.scene import COUNTS, PASSED, Row, loop_of, memory, plan_of
+from tidegate import disk
+from tidegate.sink.files import FileSink
+
+
+class Counting(disk.SystemDisk):
+    """The disk of the system, which notes what was synced."""
+
+    def __init__(self, top: Path) -> None:
+        self.synced: list[str] = []
+        self._top = top
+
+    def sync(self, file: IO[bytes]) -> None:
+        self.synced.append(f"file {self._kind(file.name)}")
+        super().sync(file)
+
+    def sync_folder(self, path: disk.Path) -> None:
+        self.synced.append(f"folder {self._kind(path)}")
+        super().sync_folder(path)
+
+    def _kind(self, path: disk.Path) -> str:
+        """The path with what differs from batch to batch left out."""
+        parts = Path(path).absolute().relative_to(self._top).parts
+        return "/".join(p.partition("=")[0] for p in parts if not p.startswith("."))
+
+
+ROWS: list[Row] = [(float(i), "ab"[i % 2], i) for i in range(40)]
+LATE: list[Row] = [(1.0, "late", 1), (None, "timeless", 2)]
+STATE = {"file c/segment": 2, "folder c/segment": 2}
+COMMIT = {"file c/manifest": 1, "folder c/manifest": 1}
+OUTPUT = {
+    "file out/_staging/tasks-00000000": 1,
+    "folder out/_staging/batch": 1,
+    "folder out/_staging": 1,
+    "folder out": 1,
+}
+SIDES = {
+    "file out/_staging/tasks-00000000": 2,
+    "folder out/_staging/batch/_late": 1,
+    "folder out/_staging/batch/_rejected": 1,
+    "folder out/_late": 1,
+    "folder out/_rejected": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "expected"),
+    [
+        (PASSED, ROWS, [COMMIT, OUTPUT]),
+        (COUNTS, ROWS, [STATE, COMMIT, OUTPUT]),
+        (PASSED, [*ROWS[:4], *LATE, *ROWS[4:20], *LATE, *ROWS[20:]], [COMMIT, OUTPUT, SIDES]),
+    ],
+    ids=["stateless", "aggregate", "side outputs"],
+)
+def test_the_syncs_of_a_batch(
+    sql: str, rows: list[Row], expected: list[dict[str, int]], tmp_path: Path
+) -> None:
+    """Of the fourth, when all folders are there."""
+    with disk.using(Counting(tmp_path)) as counting:
+        assert isinstance(counting, Counting)
+        sink = FileSink(tmp_path / "out", "json")
+        source = memory(*rows, end=True)
+        loop = loop_of(plan_of(sql), [source], tmp_path / "c", sink, batch_rows=7)
+        for _ in range(4):
+            counting.synced.clear()
+            loop.step()
+        synced = Counter(counting.synced)
+        loop.close()
+    assert synced == sum((Counter(e) for e in expected), Counter())
+
+
+def test_the_order_of_the_syncs_of_a_batch(tmp_path: Path) -> None:
+    """A name lasts when the folder it is in does: from the parts up, then the commit."""
+    with disk.using(Counting(tmp_path)) as counting:
+        assert isinstance(counting, Counting)
+        sink = FileSink(tmp_path / "deep" / "out", "json")
+        loop = loop_of(plan_of(PASSED), [memory(*ROWS)], tmp_path / "c", sink, batch_rows=7)
+        counting.synced.clear()
+        loop.step()
+        loop.close()
+    assert counting.synced == [
+        "folder ",
+        "folder deep",
+        "folder deep/out",
+        "file deep/out/_staging/tasks-00000000",
+        "folder deep/out/_staging/batch",
+        "folder deep/out/_staging",
+        "folder deep/out",
+        "file c/manifest",
+        "folder c/manifest",
+        "folder deep/out",
+    ]

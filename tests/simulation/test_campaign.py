@@ -1,0 +1,61 @@
+"""Simulated courses with random faults end as the interpreter says, or are refused and then do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import LONG
+from tests.seed import SEED
+from tests.simulation.course import run
+from tests.simulation.scenario import scenario
+from tests.simulation.shrink import told
+
+COURSES = 8
+"""So many in a block, each with five faults of which some do not happen: the run ends before."""
+
+BLOCKS = 400 if LONG else 13
+"""In long mode more than ten thousand faults happen, else more than three hundred."""
+
+LEAST_FAULTS = 16
+"""In a block; on average there are 27."""
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_no_fault_changes_what_comes_out(block: int) -> None:
+    first = SEED + block * COURSES
+    reports = [run(scenario(seed, faults=5)) for seed in range(first, first + COURSES)]
+    assert [told(report) for report in reports if report.wrong is not None] == []
+    assert sum(len(report.happened) for report in reports) >= LEAST_FAULTS
+
+
+def test_a_seed_gives_one_course() -> None:
+    for seed in range(3):
+        one, two = (run(scenario(seed, faults=4)) for _ in range(2))
+        assert one == two
+        assert one.steps > 100
+
+
+def test_courses_differ_in_all_that_is_drawn() -> None:
+    drawn = [scenario(seed) for seed in range(60)]
+    assert {stream.format for s in drawn for stream in s.streams} == {"csv", "json", "parquet"}
+    assert {s.follow for s in drawn} == {True, False}
+    assert {len(s.graph.outputs) for s in drawn} >= {1, 2, 3}
+    assert {stream.folder for s in drawn for stream in s.streams} == {True, False}
+    kinds = {type(fault).__name__ for s in drawn for fault in s.faults}
+    assert kinds == {
+        *(
+            "Kill",
+            "PowerLoss",
+            "Strike",
+            "Torn",
+            "Fails",
+            "Full",
+            "Task",
+            "Zombie",
+            "Damage",
+            "Replaced",
+        ),
+        "Astray",
+    }
+    steps = {type(step).__name__ for s in drawn for step in s.graph.steps}
+    assert steps >= {"Windows", "TupleWindows", "Pairs", "Own", "UnionAll", "Split", "First"}
