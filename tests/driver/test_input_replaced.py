@@ -25,8 +25,9 @@ from tests.driver.scene import (
     run_dry,
     table,
 )
+from tests.driver.test_replay import Leaky
 from tidegate.driver.loop import Loop
-from tidegate.errors import GateError, SourceError
+from tidegate.errors import GateError, LostOutputError, SourceError
 from tidegate.sink.memory import MemorySink
 
 ROWS: list[Row] = [(second, "a", second * 3 % 7) for second in range(40)]
@@ -177,6 +178,36 @@ def test_replaced_while_it_is_read(tmp_path: Path, format_: str) -> None:
         loop.step()
     loop.close()
     assert values(sink) == []
+
+
+@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize("format_", FORMATS)
+def test_replaced_before_a_batch_runs_again(tmp_path: Path, format_: str, folder: bool) -> None:
+    """Its output was lost, and the rows that only it had read are others: nothing is made up."""
+    (tmp_path / "in").mkdir()
+    files = [tmp_path / "in" / f"{number}.{format_}" for number in range(2)]
+    write(files[0], ROWS[:10])
+    write(files[1], ROWS[10:])
+    place = tmp_path / "in" if folder else files[1]
+    sink, plan = Leaky(), plan_of(PASSED)
+    sink.loses = {1}
+
+    def loop() -> Loop:
+        return loop_of(plan, [opened(str(place), False)], tmp_path / "c", sink, batch_rows=15)
+
+    with pytest.raises(LostOutputError):
+        loop().run()
+    write(files[1], [(t, k, v if t != 26 else v + 1) for t, k, v in ROWS[10:]])
+    sink.loses = {1}
+    with pytest.raises(LostOutputError, match="the batch cannot run again") as told:
+        loop().run()
+    assert sink.given == [0]
+    assert "must be the same" in str(told.value) or "other rows" in str(told.value)
+    write(files[1], ROWS[10:])
+    sink.loses = {1}
+    assert loop().run().finished
+    made = [v for table in sink.batches.values() for v in table.column("v").to_pylist()]
+    assert made == [v for _, _, v in (ROWS if folder else ROWS[10:])]
 
 
 class TestFolder:

@@ -96,6 +96,8 @@ class Folder:
         self._last: str = saved["last"] if saved else ""
         self._next: int = saved["order"] + 1 if saved else 0
         self._consumed = Orders(log["orders"])
+        self._again = Orders(log.get("again", ()))
+        """Those that were consumed by a batch that runs once more (see `again`), or before it."""
         self._promises = [(order, promised_us) for order, promised_us in log["promises"]]
         self._opened = opened
         self._unread: list[Unread] = []
@@ -140,9 +142,11 @@ class Folder:
         Of one that was consumed and has more now, the rest is read, as of a file that grew. One
         that is another one now is refused.
         """
-        if known.order not in self._consumed:
-            return self.enter(found, known.order)
         same = (found.extent, found.digest) == (known.extent, known.digest)
+        if known.order not in self._consumed:
+            if known.order in self._again and not same and not found.grows:
+                self.listing.open_beyond(found.id, known.extent, known.digest)  # or refused
+            return self.enter(found, known.order)
         if not found.grows and same:
             self.listing.let_go(found.id)
             return None

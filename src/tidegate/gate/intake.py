@@ -187,7 +187,7 @@ class Intake:
             raise GateError(
                 "the input of a batch that has to run again",
                 f"must be the {goal.rows} rows that it was",
-                f"{rows_taken} rows" if rows_taken != goal.rows else "rows of other times",
+                f"{rows_taken} rows" if rows_taken != goal.rows else "other rows",
                 "Put the input back as it was.",
             )
         for (place, id_), entry in goal.entries.items():

@@ -59,6 +59,9 @@ class Marked(Protocol):
         `again` says that it will be read on, or once more.
         """
 
+    def holds(self, saved: Mapping[str, Any]) -> bool:
+        """Whether all that a mark tells of is in it, also what is not read yet; costs a pass."""
+
     def confirm(self) -> None:
         """Refuse a source whose last tuple turned out not to be whole; call before a commit."""
 
@@ -238,6 +241,10 @@ class Track:
         """Refuse a source that was read to its end and has not ended there; before a commit."""
         if self._marked is not None and not self.removed and self.exhausted():
             self._marked.confirm()
+
+    def holds(self, saved: Mapping[str, Any]) -> bool:
+        """Whether what an entry of a manifest says was read of this source is in it."""
+        return self._marked is None or "mark" not in saved or self._marked.holds(saved["mark"])
 
     def saved(self) -> dict[str, Any]:
         """What the manifest keeps of this source."""

@@ -16,7 +16,7 @@ from tidegate.source import csv, json
 from tidegate.source.block import BLOCK_BYTES
 from tidegate.source.head import TextProbe, first_times, probe_text
 from tidegate.source.listing import Found, is_of_format, list_files, name_order, paths_of
-from tidegate.source.mark import reused
+from tidegate.source.mark import readable, reused, status_of
 from tidegate.source.opening import Opening
 from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, probe_parquet
 from tidegate.source.protocol import Listed, Source
@@ -87,7 +87,8 @@ class FilesConnector:
         """Files that are no sources yet, with their size and time of change when last tried."""
         self._watch = Watch(path, clock) if follow and self.several else None
         look = (lambda: paths_of(path)) if self._watch is None else self._watch.look
-        found = list_files(path, where, follow, look)
+        with readable(path):
+            found = list_files(path, where, follow, look)
         self._format = found[0].format
         self._shape, arrived = self._agree(found)
         self.schema = self._shape.settled()
@@ -187,7 +188,9 @@ class FilesConnector:
     def _look_again(self) -> None:
         if self._watch is None:
             return
-        for path in self._watch.look():
+        with readable(self._path):
+            came = self._watch.look()
+        for path in came:
             if path not in self._files and is_of_format(path, self._format):
                 self._unseen[path] = None
         arrived = []
@@ -253,9 +256,8 @@ class FilesConnector:
 
     def _probe_unseen(self, path: str) -> ParquetProbe | TextProbe | None:
         """Look at a new file of a followed folder; None while it is still being written."""
-        try:
-            status = disk.current().status(path)
-        except FileNotFoundError:
+        status = status_of(path)
+        if status is None:
             self._unseen.pop(path)
             return None
         tried = status.bytes, status.modified_ns

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.source.block import read_bytes
-from tidegate.source.mark import EDGE_BYTES, digest
+from tidegate.source.mark import EDGE_BYTES, digest, readable
 from tidegate.source.protocol import Bools, Int64s
 from tidegate.source.text import Head, ReadHead, TextFormat, spread
 from tidegate.source.text_file import TextFacts
@@ -56,7 +56,8 @@ def probe_text(
     want = sample_bytes
     while True:
         data = read_bytes(path, 0, want)
-        status = disk.current().status(path)
+        with readable(path):
+            status = disk.current().status(path)
         whole = len(data) < want
         head = read_head(data, whole, whole and not grows, time, where)
         if head is not None:

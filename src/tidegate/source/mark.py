@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from tidegate import disk
@@ -64,17 +64,16 @@ def status_of(path: str) -> disk.Status | None:
         return disk.current().status(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def digest_of(path: str, length: int) -> int:
     """The digest of the first bytes of a file, or of all where it is shorter."""
     found = 0
-    try:
-        with disk.current().open(path) as file:
-            while length > 0 and (data := file.read(min(length, _PASS_BYTES))):
-                found, length = digest(data, found), length - len(data)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with readable(path), disk.current().open(path) as file:
+        while length > 0 and (data := file.read(min(length, _PASS_BYTES))):
+            found, length = digest(data, found), length - len(data)
     return found
 
 
@@ -93,6 +92,15 @@ def moved_to(path: str, inode: int, read_bytes: int, expected: int) -> str | Non
             if not status.folder and digest_of(place, read_bytes) == expected:
                 return place
     return None
+
+
+@contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Put into words what the system says where a path cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def unreadable(path: str, error: OSError) -> SourceError:

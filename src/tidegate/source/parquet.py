@@ -139,7 +139,7 @@ class ParquetSource:
     def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
         """Refuse a file that is not the one of a mark; costs nothing, its end has been read."""
         mark = Mark.of(saved)
-        if (self._rows, self._digest) == (mark.rows, mark.digest):
+        if self.holds(saved):
             return
         size_bytes = self._version[0]
         if (self._rows, size_bytes) != (mark.rows, mark.size_bytes):
@@ -148,6 +148,11 @@ class ParquetSource:
         else:
             got = f"another content in {size_bytes} bytes"
         raise changed_since(self.path, position, got)
+
+    def holds(self, saved: Mapping[str, Any]) -> bool:
+        """Whether it is the file of a mark."""
+        mark = Mark.of(saved)
+        return (self._rows, self._digest) == (mark.rows, mark.digest)
 
     def confirm(self) -> None:
         """Nothing to do: a Parquet file that can be read is whole."""

@@ -10,13 +10,12 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tidegate import disk
 from tidegate.errors import GateError
 from tidegate.schema import TIME, event_times
 from tidegate.source.block import Block, Records, read_bytes
 from tidegate.source.cache import PIECES
 from tidegate.source.event_time import parse_time
-from tidegate.source.mark import digest
+from tidegate.source.mark import digest, status_of
 from tidegate.source.protocol import Bools, Int64s, Reject, Rows, check_columns
 
 Version = tuple[int, int]
@@ -95,7 +94,8 @@ class TextReader:
         return Rows.joined(pieces, asked)
 
     def _key(self, block: Block) -> tuple[object, ...]:
-        inode = disk.current().status(self.path).inode if disk.exists(self.path) else 0
+        status = status_of(self.path)
+        inode = 0 if status is None else status.inode
         types = tuple(str(f.type) for f in self.schema)
         return (self.path, inode, self.version, block, self.format, *self.schema.names, types)
 
@@ -128,7 +128,8 @@ def read_block(path: str, block: Block, version: Version | None) -> bytes:
     be all behind the block, their digest tells.
     """
     data = read_bytes(path, block.offset, block.length)
-    same = version is not None and disk.current().status(path)[:2] == version
+    status = status_of(path)
+    same = version is not None and status is not None and status[:2] == version
     if not same and (len(data) < block.length or digest(data, block.before) != block.digest):
         raise GateError(
             path,

@@ -206,6 +206,11 @@ class TextSource:
                 remedy = _ROTATED if self._followed else PUT_BACK
                 raise changed_since(self.path, position, got, remedy)
 
+    def holds(self, saved: Mapping[str, Any]) -> bool:
+        """Whether the file begins with all that a mark tells of; costs a pass over that."""
+        mark = Mark.of(saved)
+        return digest_of(self.path, mark.read_bytes) == mark.digest
+
     def confirm(self) -> None:
         """Refuse a file whose last line went on after it was taken as whole; before a commit."""
         status = status_of(self.path)
