@@ -231,7 +231,7 @@ def test_a_crash_around_a_commit_loses_no_name(
         assert [f"gate/{p.name}" for p in _pages(place)] == sorted(loop.manifest.files)
         entry = folded(loop)
         pages = [[_of_any_owner(page[0]), page[1]] for page in entry["log"]["names"]["pages"]]
-        recent = [[order, Path(n).name, e] for order, n, e in entry["log"]["names"]["recent"]]
+        recent = [[order, Path(n).name, e] for order, n, e, _ in entry["log"]["names"]["recent"]]
         return rows_of(sink), [entry["log"]["orders"], entry["consumed"], pages, recent]
 
     wanted = run(tmp_path / "whole", None)

@@ -202,7 +202,7 @@ class Intake:
             raise GateError(
                 "the input of a batch that has to run again",
                 f"must be the {goal.rows} rows that it was",
-                f"{rows_taken} rows" if rows_taken != goal.rows else "rows of other times",
+                f"{rows_taken} rows" if rows_taken != goal.rows else "other rows",
                 "Put the input back as it was.",
             )
         for (place, id_), entry in goal.entries.items():
@@ -215,7 +215,8 @@ class Intake:
     def saved(self) -> tuple[Mapping[str, Any], ...]:
         """What the manifest keeps of all sources, also of those whose files are gone.
 
-        Of a folder: what is being read, and one entry for all the rest.
+        Of a folder: what is being read, and one entry for all the rest. Refuses sources that turn
+        out to have been read too far.
         """
         self._fold()
         entries = self._arrivals.entries()
@@ -224,7 +225,10 @@ class Intake:
             if inlet.place < 0:
                 of["uri"] = inlet.uri
             tracks = in_order(inlet)
+            for track in tracks:
+                track.confirm()
             if inlet.folder is not None:
+                inlet.folder.confirm()
                 tracks = [t for t in tracks if t.position or t.removed]
                 unread = inlet.unread() + len(inlet.tracks) - len(tracks)
                 entries[inlet.place, CONSUMED] = {**of, **inlet.folder.saved(unread)}
