@@ -84,6 +84,18 @@ class Slice:
     high_us: int
 
 
+@dataclass(frozen=True)
+class Mark:
+    """Where a source was before a batch took of it; costs nothing but references."""
+
+    position: int
+    floor_us: int
+    waiting_from: int
+    waiting_floor_us: int
+    ahead: Times
+    held: Times
+
+
 class Track:
     """The reading position in one source, with the event times before and ahead of it.
 
@@ -232,6 +244,23 @@ class Track:
             self.waiting_floor_us = int(self._held.keys[consumed - 1])
             self.waiting_from += consumed
             _, self._held = self._held.split(consumed)
+
+    def mark(self) -> Mark:
+        """Where it is, to `go_back` to."""
+        return Mark(
+            position=self.position,
+            floor_us=self.floor_us,
+            waiting_from=self.waiting_from,
+            waiting_floor_us=self.waiting_floor_us,
+            ahead=self._ahead,
+            held=self._held,
+        )
+
+    def go_back(self, mark: Mark) -> None:
+        """Undo what a batch took that is not to be committed."""
+        self.position, self.floor_us = mark.position, mark.floor_us
+        self.waiting_from, self.waiting_floor_us = mark.waiting_from, mark.waiting_floor_us
+        self._ahead, self._held = mark.ahead, mark.held
 
     def consumed(self) -> bool:
         """Whether nothing of this source will ever be needed again."""
