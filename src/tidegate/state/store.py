@@ -15,6 +15,7 @@ import itertools
 import os
 import pickle
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +41,8 @@ from tidegate.whole_file import is_temporary
 META = "meta.json"
 FOLDERS = ("manifest", "segment", "gate", "staged", "epoch")
 LAYOUT = VERSION
+TOKEN = "token"
+"""What a holder has that no other has."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _MANIFEST = re.compile(r"manifest/(\d{8,})\.json")
@@ -234,6 +237,9 @@ class Store:
         nothing comes after it. First it is checked that all files of the newest state are there in
         their size; if not, a StateError, and nothing was changed.
         """
+        # Two that begin in the same second may be called alike, and must not take the manifest of
+        # the other for their own.
+        holder = {**holder, TOKEN: secrets.token_hex(4)}
         for _ in range(_TRIES):
             before = self.numbers()
             try:
@@ -479,7 +485,7 @@ def owned(batch: int, owner: int) -> str:
 
 def who(manifest: Manifest) -> str:
     """The run that wrote a manifest, as far as it is known, for a message."""
-    known = [f"{name} {manifest.holder[name]}" for name in manifest.holder]
+    known = [f"{name} {value}" for name, value in manifest.holder.items() if name != TOKEN]
     return ", ".join([f"owner {manifest.owner}", *known])
 
 
