@@ -15,6 +15,7 @@ from tidegate.driver.loop import Loop
 from tidegate.errors import CheckpointError, FencedError
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Receipt
+from tidegate.state.files import RemoteFiles
 from tidegate.state.inspect import inspect
 from tidegate.state.lock import Lock
 from tidegate.state.store import Store
@@ -95,6 +96,35 @@ def test_a_driver_that_was_paused_publishes_nothing_that_is_not_committed(
     facts = inspect(Store.open(place), verify=True)
     assert facts["verified"]["problems"] == []
     assert facts["owner"]["number"] == 1
+
+
+def test_no_file_is_written_by_two_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where both cut the same batches, so that only the owner tells their files apart."""
+    place = (_MockFileSystem(), "checkpoint")
+    written: dict[str, set[str]] = {"zombie": set(), "other": set()}
+    who = "zombie"
+    create = RemoteFiles.create
+
+    def noted(files: RemoteFiles, name: str) -> Any:
+        written[who].add(name)
+        return create(files, name)
+
+    def pause(reached: str, batch: int) -> None:
+        nonlocal who
+        if (reached, batch) == ("after gate", 2):
+            who = "other"
+            other = loop_of(plan_of(COUNTS), [memory(*ROWS, end=True)], place, batch_rows=20)
+            other.run()
+            who = "zombie"
+
+    monkeypatch.setattr(RemoteFiles, "create", noted)
+    source = memory(*ROWS, end=True)
+    zombie = loop_of(plan_of(COUNTS), [source], place, observer=pause, batch_rows=20)
+    with pytest.raises(FencedError):
+        zombie.run()
+    batches = [{name.split("/")[-1][:8] for name in names} for names in written.values()]
+    assert "00000002" in batches[0] & batches[1]
+    assert written["zombie"] & written["other"] == set()
 
 
 def test_what_a_paused_driver_deletes_is_not_of_the_new_one() -> None:
