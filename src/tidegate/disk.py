@@ -9,6 +9,7 @@ Errors are those of the operating system (OSError and its kin); who calls puts t
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import glob
 import os
@@ -226,28 +227,37 @@ def using(disk: Disk) -> Iterator[Disk]:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file or a folder at a path."""
-    try:
-        current().status(path)
-    except (OSError, ValueError):  # also what is no path of a file
-        return False
-    return True
+    """Whether there is a file or a folder at a path that this user may look at."""
+    return _found(path) is not None
 
 
 def is_file(path: Path) -> bool:
     """Whether there is something at a path that is not a folder."""
-    try:
-        return not current().status(path).folder
-    except (OSError, ValueError):
-        return False
+    found = _found(path)
+    return found is not None and not found.folder
 
 
 def is_folder(path: Path) -> bool:
     """Whether there is a folder at a path."""
+    found = _found(path)
+    return found is not None and found.folder
+
+
+def _found(path: Path) -> Status | None:
+    """What is at a path. A disk that fails is an OSError: it does not say that nothing is there."""
     try:
-        return current().status(path).folder
-    except (OSError, ValueError):
-        return False
+        return current().status(path)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except ValueError:  # no path of a file at all
+        return None
+    except OSError as error:
+        if error.errno in _NO_PATH:
+            return None
+        raise
+
+
+_NO_PATH = frozenset({errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL})
 
 
 def read(path: Path, offset: int = 0, length: int = -1) -> bytes:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from tests.simulation.course import Report, run
+from tests.simulation.fault import KINDS
 from tests.simulation.scenario import scenario
 from tests.simulation.shrink import told
+
+NAMES = tuple(dict.fromkeys(kind.__name__ for kind in KINDS))
 
 
 def main(arguments: list[str]) -> int:
@@ -19,29 +24,32 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("seed", nargs="?", type=int, default=0, help="one course")
     parser.add_argument("--seeds", metavar="A:B", help="many courses, from A on and before B")
     parser.add_argument("--faults", type=int, default=5, help="faults in a course (5)")
+    parser.add_argument("--kinds", nargs="+", choices=NAMES, default=NAMES, help="only of these")
     parser.add_argument("--jobs", type=int, default=1, help="processes to run them in (1)")
     parser.add_argument("--keep-going", action="store_true", help="also after one that is wrong")
     asked = parser.parse_args(arguments)
+    logging.disable(logging.WARNING)
     if asked.seeds is None:
-        report = course(asked.faults, asked.seed)
+        report = course(asked.faults, asked.kinds, asked.seed)
         print(*report.story, sep="\n")
         print(told(report) if report.wrong is not None else "all is as it must be")
         return int(report.wrong is not None)
     first, _, last = asked.seeds.partition(":")
-    return many(range(int(first), int(last)), asked.faults, asked.jobs, asked.keep_going)
+    one = partial(course, asked.faults, asked.kinds)
+    return many(one, range(int(first), int(last)), asked.jobs, asked.keep_going)
 
 
-def course(faults: int, seed: int) -> Report:
-    return run(scenario(seed, faults))
+def course(faults: int, kinds: Sequence[str], seed: int) -> Report:
+    return run(scenario(seed, faults, [kind for kind in KINDS if kind.__name__ in kinds]))
 
 
-def many(seeds: range, faults: int, jobs: int, keep_going: bool) -> int:
+def many(one: Callable[[int], Report], seeds: range, jobs: int, keep_going: bool) -> int:
     """Run courses; how many were wrong."""
     kinds: Counter[str] = Counter()
     wrong = steps = courses = 0
     began = time.perf_counter()
     with ProcessPoolExecutor(jobs) as pool:
-        for report in pool.map(partial(course, faults), seeds, chunksize=4):
+        for report in pool.map(one, seeds, chunksize=4):
             kinds.update(type(fault).__name__ for fault in report.happened)
             courses, steps = courses + 1, steps + report.steps
             if report.wrong is not None:

@@ -82,7 +82,7 @@ class Course:
         self.world = World(scenario.seed)
         self.plans: dict[str, Plan] = {}
         self.undo: list[Undo] = []
-        """How to repair what was damaged, until a run has gone well without."""
+        """How to repair what was damaged, when a run has told of it."""
         self.growth: list[tuple[str, bytes]] = []
         """What is still to be written of the input, while drivers run."""
         self.writers: list[Process] = []
@@ -222,7 +222,7 @@ class Course:
         if failure is not None:
             for undo in reversed(self.undo):
                 undo()
-        self.undo = []
+            self.undo = []
 
     def end(self, last: Ended) -> None:
         """The last life goes well, after one more try where damage was still to be repaired.

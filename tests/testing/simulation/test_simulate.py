@@ -88,8 +88,6 @@ class Hasty(Kept):
 class Forgetful(Kept):
     """Holds the rows in memory until they are published."""
 
-    held: ClassVar[pa.Table | None] = None
-
     def write(self, part: Part, rows: pa.Table) -> Receipt:
         self.rows = rows
         return Receipt("rows", rows.num_rows)
@@ -98,7 +96,7 @@ class Forgetful(Kept):
         self.table.batches[batch] = self.rows.to_pylist() if hasattr(self, "rows") else []
 
 
-def judged(sink: Any, seeds: int = 40) -> int:
+def judged(sink: Any, seeds: int = 25) -> int:
     return simulate(
         query,
         place=lambda: Table({}),
@@ -110,13 +108,13 @@ def judged(sink: Any, seeds: int = 40) -> int:
 
 
 def test_a_sink_that_is_right_passes() -> None:
-    assert judged(Kept) >= 60
+    assert judged(Kept) >= 35
 
 
 def test_a_sink_that_publishes_in_write_is_found() -> None:
     with pytest.raises(SimulationError, match=r"seed \d+: driver \d: row \d+ must be") as found:
         judged(Hasty)
-    assert len(found.value.faults) == 1
+    assert 1 <= len(found.value.faults) <= 3
     again = found.value.seed
     with pytest.raises(SimulationError) as once_more:
         simulate(
@@ -193,12 +191,12 @@ def test_a_sink_on_the_disk_is_right_when_it_syncs_and_found_when_it_does_not() 
             place=lambda: "/results",
             sink=sink,
             read=lines,
-            seeds=range(60),
+            seeds=range(30),
             batch_rows=15,
             kinds=("Kill", "PowerLoss", "Task"),
         )
 
-    assert run(OnDisk) > 100
+    assert run(OnDisk) > 50
     with pytest.raises(SimulationError, match="PowerLoss"):
         run(Unsynced)
 

@@ -102,9 +102,8 @@ class _Course(Generic[P]):
                 self.happened += life.happened
             if ended.failure is not None:
                 return f"a run without a fault must complete; got {ended.failure!r}"
-            found = _lines(self.simulation.read(place))
-            if found != self.meant:
-                return f"there must be {len(self.meant)} rows; got {len(found)}"
+            if (rows := len(_lines(self.simulation.read(place)))) != len(self.meant):
+                return f"there must be {len(self.meant)} rows; got {rows}"
         return None
 
     def _judged(self, ended: Ended, place: P) -> str | None:
@@ -116,7 +115,10 @@ class _Course(Generic[P]):
             return None
         if ended.failure is not None and not isinstance(ended.failure, TidegateError):
             return f"{ended.who}: an error must be a TidegateError; got {ended.failure!r}"
-        found = _lines(self.simulation.read(place))
+        try:
+            found = _lines(self.simulation.read(place))
+        except Exception as error:
+            return f"{ended.who}: what is there must be readable; got {error!r}"
         if found != self.meant[: len(found)]:
             row = next(
                 (i for i, (a, b) in enumerate(zip(found, self.meant, strict=False)) if a != b),
