@@ -63,6 +63,15 @@ class Broken(tg.Aggregator):
             raise ValueError("odd moon")
 
 
+class Scarce(Broken):
+    """A sum for which memory suffices for ten values at a time."""
+
+    def fold(self, state: dict[str, Any], groups: Any, *columns: pa.Array) -> dict[str, Any]:
+        if len(columns[0]) > 10:
+            raise MemoryError
+        return super().fold(state, groups, *columns)
+
+
 @pytest.fixture(params=["shared", "shuffle"])
 def place(request: pytest.FixtureRequest, spark: SparkSession) -> Place:
     return Place(session=spark, exchange=request.param)
@@ -102,6 +111,17 @@ def test_an_aggregate_of_the_users_that_raises(spark: SparkSession, method: str)
     with pytest.raises(TaskError, match=rf"Broken\.{method}: it must not raise; got ValueError"):
         query.wait()
     assert query.status()["batch"] == -1
+
+
+def test_a_batch_that_exceeds_the_memory_of_a_task_is_cut_smaller(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = tg.Session(spark).stream(memory(*ROWS, end=True), time="ts")
+    made = stream.window("10 seconds").agg(x=tg.aggregate(Scarce("none"), "v"))
+    sink = tg.sink.memory()
+    made.start(sink=sink).wait()
+    assert [row[2] for row in rows_of(sink)] == [45, 145, 110]
+    assert "batch 0: 24 rows did not fit into memory" in caplog.text
 
 
 def test_an_aggregate_whose_class_is_in_no_module(spark: SparkSession) -> None:

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tidegate.execute.spark.failure import first_line, is_of_a_row, without_stacks
+from tidegate.execute.spark.failure import _OF_MEMORY, first_line, is_of_a_row, without_stacks
 
 
 def _record(path: str) -> logging.LogRecord:
@@ -64,3 +64,19 @@ def test_a_failed_python_worker_is_told_by_its_exception() -> None:
 )
 def test_expressions_are_blamed_for_what_fails_on_a_row(text: str, of_a_row: bool) -> None:
     assert is_of_a_row(text) == of_a_row
+
+
+@pytest.mark.parametrize(
+    ("raised", "of_memory"),
+    [
+        ("MemoryError", True),
+        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 7 PiB", True),
+        ("pyarrow.lib.ArrowMemoryError: malloc of size 64 failed", True),
+        ("ValueError: MemoryError", False),
+        ("OverflowError: date value out of range", False),
+    ],
+)
+def test_a_worker_without_memory_is_told_apart(raised: str, of_memory: bool) -> None:
+    """Then the batch is cut smaller and tried again."""
+    stack = f'Traceback (most recent call last):\n  File "worker.py", line 1, in main\n{raised}\n'
+    assert (_OF_MEMORY.search(first_line(RuntimeError(stack))) is not None) == of_memory

@@ -145,7 +145,7 @@ def test_a_micro_batch_that_was_spooled_is_not_spooled_again(
     connector._absorb(bounded(spark, *ROWS[:1]), 0)
     assert [s.id for s in connector.discover()] == before
     again = connector.for_run(0)
-    (tmp_path / "spool" / "s_2f_0-00000001-00000.arrow").write_bytes(b"of a crash")
+    (tmp_path / "spool" / "s_2f_0-00000001.0-00000.arrow").write_bytes(b"of a crash")
     again.attach(store, follow=False)
     assert [s.id for s in again.discover()] == before
     assert sum(s.extend(1) for s in again.discover()) == len(ROWS)
