@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.seed import FIXED, SEED, VARIABLE
@@ -30,7 +30,12 @@ settings.register_profile(
 )
 settings.register_profile("new", settings.get_profile("ci"), derandomize=False)
 settings.register_profile("long", settings.get_profile("new"), max_examples=2000)
-settings.load_profile("long" if LONG else "ci" if FIXED else "new")
+# For `tools/mutate.py`: that something failed is all it wants to know.
+settings.register_profile(
+    "mutants", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate]
+)
+MUTANTS = os.environ.get("TIDEGATE_TEST_MODE") == "mutants"
+settings.load_profile("long" if LONG else "mutants" if MUTANTS else "ci" if FIXED else "new")
 
 
 @pytest.hookimpl(tryfirst=True)

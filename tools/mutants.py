@@ -131,10 +131,10 @@ MUTANTS = (
         "tests/gate/test_lateness.py",
     ),
     Mutant(
-        "lateness looks at the tuple itself",
+        "the first tuple of a batch is never late",
         "gate/lateness.py",
-        "before[1:] = newest[:-1]",
-        "before[1:] = newest[1:]",
+        "before[0] = floor_us",
+        "before[0] = MIN_US",
         "tests/gate/test_lateness.py",
     ),
     Mutant(
@@ -180,11 +180,11 @@ MUTANTS = (
         f"{CUT} {DETERMINISM}",
     ),
     Mutant(
-        "late tuples wait",
+        "the newest time before waiting tuples is that of all",
         "gate/track.py",
-        "            waits &= ~taken.late\n",
-        "            waits = waits\n",
-        f"{CUT} tests/gate/test_intake.py {DETERMINISM}",
+        "self.waiting_floor_us = int(self._held.keys[consumed - 1])",
+        "self.waiting_floor_us = self.floor_us",
+        f"{CUT} {DETERMINISM}",
     ),
     # Routing and switches.
     Mutant(

@@ -83,6 +83,7 @@ class Copy:
             path.write_text(before, encoding="utf-8")
 
     def tested(self, tests: Iterable[str]) -> tuple[int, str]:
+        environment = {"CI": "true", "TIDEGATE_TEST_MODE": "mutants"}
         place = f"{self.folder / 'src'}{os.pathsep}{self.folder}"
         command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         try:
@@ -90,7 +91,7 @@ class Copy:
                 [*command, *dict.fromkeys(tests)],
                 check=False,
                 cwd=self.folder,
-                env={**os.environ, "CI": "true", "PYTHONPATH": place},
+                env={**os.environ, **environment, "PYTHONPATH": place},
                 capture_output=True,
                 text=True,
                 timeout=TIMEOUT_S,

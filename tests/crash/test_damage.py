@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONG
 from tests.crash.command import HALF, Command, Scenery
 from tests.crash.folder import contents, difference, facts
 from tests.crash.process import wait_for
 from tests.crash.site import Golden, Site
+from tests.seed import SEED
 
 Halfway = Callable[..., Scenery]
 Damage = Callable[[Path], None]
@@ -311,3 +314,21 @@ def test_a_batch_runs_again_to_where_it_ended_with_any_options(
     assert {n: found.get(n) for n in settled} == {n: whole[n] for n in settled}
     rows = [b"".join(f[k] for k in sorted(f) if k.startswith("batch=")) for f in (found, whole)]
     assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("name", ["aggregate", "top"])
+def test_killed_again_and_again_while_a_batch_runs_again(
+    name: str, make_site: Callable[..., Site]
+) -> None:
+    """Before any change to a file on the way: the next start comes to the same conclusion."""
+    chance = random.Random(f"runs again {name} {SEED}")
+    site = make_site(name)
+    assert site.run(kind="step", step="after commit", batch=HALF)
+    (part,) = site.out.glob(f"_staging/batch={HALF:08d}*/part-*")
+    flip(part)
+    kills = 0
+    for _ in range(40 if LONG else 4):
+        kills += site.run(kind="change", change=chance.randrange(1, 30))
+        site.check_now()
+    assert kills >= 3
+    site.finish()

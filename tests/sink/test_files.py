@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -19,6 +20,7 @@ import pytest
 
 from tests.sink.output import SCHEMA, commit, opened, read, rows, stage, started
 from tests.state.mapping import mappings
+from tidegate import disk
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.schema import TIME
@@ -335,6 +337,66 @@ def test_only_what_receipts_name_is_published(out: Path, store: Store) -> None:
     assert read(out / "batch=00000000/part-00000.json")[0]["k"] == "second try"
     sink.close()
     assert names(out) == ["batch=00000000/part-00000.json"]
+
+
+def test_at_a_restart_nothing_is_published_that_no_receipt_names(out: Path, store: Store) -> None:
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    receipts = stage(sink, 0, SIDES)
+    for stray in ("part-00001.json", "_late/t.json"):
+        (aside(out, 0) / stray).write_text("{}")
+    FileSink(out, "json").publish(BatchId(0), receipts)
+    assert names(out) == [
+        "_late/batch=00000000/s.json",
+        "_rejected/batch=00000000/rejected.json",
+        "batch=00000000/part-00000.json",
+    ]
+
+
+class Failing(disk.SystemDisk):
+    """Does not say what is at one path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def status(self, path: disk.Path) -> disk.Status:
+        if Path(path) == self._path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().status(path)
+
+    def names(self, folder: disk.Path) -> list[str]:
+        if Path(folder) == self._path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().names(folder)
+
+
+@pytest.mark.parametrize("part", ["_late", "_rejected", "", "part-00000.json"])
+def test_what_a_disk_does_not_say_is_not_taken_for_missing(
+    out: Path, store: Store, part: str
+) -> None:
+    """A side output was left inside the batch, where nobody looks for it."""
+    sink = FileSink(out, "json")
+    opened(sink, store)
+    receipts = stage(sink, 0, SIDES)
+    unsaid = aside(out, 0) / part if part else out / "batch=00000000"
+    with disk.using(Failing(unsaid)), pytest.raises(SinkError, match="Input/output error"):
+        sink.publish(BatchId(0), receipts)
+    assert not (out / "batch=00000000").exists()
+    FileSink(out, "json").publish(BatchId(0), receipts)
+    assert names(out) == [
+        "_late/batch=00000000/s.json",
+        "_rejected/batch=00000000/rejected.json",
+        "batch=00000000/part-00000.json",
+    ]
+
+
+def test_a_folder_that_cannot_be_listed_is_refused(out: Path, store: Store) -> None:
+    out.mkdir(parents=True)
+    with (
+        disk.using(Failing(out)),
+        pytest.raises(OptionError, match="must be readable; got Input/output error"),
+    ):
+        opened(FileSink(out), store)
 
 
 def remove(path: Path) -> None:

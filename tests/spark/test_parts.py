@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.driver.test_join_state import BANDS, STREAMS
+from tidegate.batch import BatchId
 from tidegate.driver.loop import Loop, Observer
 from tidegate.driver.options import RunOptions
 from tidegate.errors import SinkError
@@ -21,6 +22,7 @@ from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.session.script import streams_of
 from tidegate.sink.files import FileSink
+from tidegate.sink.part import FilePartWriter
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 from tidegate.state.store import Store
@@ -110,7 +112,8 @@ def test_parts_of_tasks_are_published_by_the_receipts_in_the_manifest(
         loop_of(asked, place, folder, 3, dies).run()
     manifest = Store.open(folder / "checkpoint").latest()
     assert manifest is not None
-    receipts, staged = manifest.outputs[""], folder / "out/_staging/batch=00000001"
+    receipts = manifest.outputs[""]
+    (staged,) = (folder / "out/_staging").glob("batch=00000001.*")
     assert len(receipts) > 1
     for receipt in receipts:
         data = (staged / receipt["name"]).read_bytes()
@@ -125,18 +128,21 @@ def test_a_task_that_cannot_write_says_why(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_finely(monkeypatch)
-    out = tmp_path / "out"
+    out, begin = tmp_path / "out", FileSink.begin
 
-    def occupy(step: str, batch: int) -> None:
-        if (step, batch) == ("before gate", 0):
-            out.write_text("in the way")
+    def occupied(sink: FileSink, batch: BatchId) -> FilePartWriter:
+        writer = begin(sink, batch)
+        Path(writer.folder).rmdir()
+        Path(writer.folder).write_text("in the way")
+        return writer
 
-    loop = loop_of(outputs("join"), Place(session=spark), tmp_path, 2, occupy)
+    monkeypatch.setattr(FileSink, "begin", occupied)
+    loop = loop_of(outputs("join"), Place(session=spark), tmp_path, 2)
     with pytest.raises(SinkError, match="the batch must be written before it is committed") as e:
         loop.run()
     assert e.value.__cause__ is None, "it came out of a pickle, from a task"
     assert e.value.got == "Not a directory"
-    assert e.value.where == str(out / "_staging/batch=00000000")
+    assert e.value.where == str(out / "batch=00000000")
     assert loop.manifest.batch == -1
 
 

@@ -52,10 +52,8 @@ class CallSink:
         self._given = {}
 
     def begin(self, batch: BatchId) -> _KeptParts:
-        assert self._opening is not None
         sides = {s for s, f in (("late", self.late), ("rejected", self.rejected)) if f}
-        name = f"{self._output}.{self._opening.owner:08d}"
-        return _KeptParts(self._keep, batch, name, frozenset(sides))
+        return _KeptParts(self._keep, batch, self._output, frozenset(sides))
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         own = [r for r in receipts if r.name.startswith(f"{self._output}.")]

@@ -16,7 +16,7 @@ from tidegate.sink.part import SIDES, WRITERS, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 from tidegate.sink.registry import folder_of
-from tidegate.sink.staging import ATTEMPT, Staging, damage, first_damage
+from tidegate.sink.staging import ATTEMPT, Staging, damage, first_damage, is_there, names_in
 from tidegate.sink.verify import Found
 
 _log = logging.getLogger(__name__)
@@ -86,37 +86,17 @@ class FileSink:
         )
 
     def open(self, opening: Opening) -> None:
+        self._used, self._begun, self._waiting = False, None, opening.newest
+        self._staging = Staging(self.path, opening.owner)
         try:
-            self._open(opening)
+            self._check_place(opening.newest)
         except OSError as error:
             raise OptionError(
                 str(self.path),
                 "the output folder must be readable",
                 error.strerror or str(error),
-                "Give access or see to the disk, or choose another --out.",
-            ) from error
-
-    def _open(self, opening: Opening) -> None:
-        self._used, self._begun, self._waiting = False, None, opening.newest
-        self._staging = Staging(self.path, opening.owner)
-        if disk.is_file(self.path):
-            raise OptionError(
-                str(self.path), "the output must be a folder", "a file", "Choose another --out."
-            )
-        if opening.newest is None:
-            self._check_unused()
-        else:
-            self._check_continued(_folder(opening.newest), _folder(opening.newest - 1))
-        whole = self.path.absolute()
-        above = (whole, *whole.parents)
-        nearest = next((p for p in above if disk.exists(p)), above[-1])
-        if not disk.is_folder(nearest) or not disk.current().writable(nearest):
-            raise OptionError(
-                str(self.path),
-                "the output folder must be writable",
-                "no permission" if disk.is_folder(nearest) else f"a file at {nearest}",
                 "Choose another --out or change its permissions.",
-            )
+            ) from error
 
     def begin(self, batch: BatchId) -> FilePartWriter:
         self._used = True
@@ -147,12 +127,14 @@ class FileSink:
         place = self.path / _folder(batch)
         aside = self._staging.attempt(_folder(batch), _attempt(receipts))
         try:
-            if disk.exists(place):
+            if is_there(place):
                 self._check_published(batch, receipts)
             else:
                 self._check_staged(batch, receipts)
+                if batch != self._begun:
+                    self._staging.drop_unnamed(aside, receipts)
                 for side in SIDES:
-                    if disk.exists(aside / side):
+                    if is_there(aside / side):
                         self._move_side(batch, receipts, side)
                 disk.current().replace(aside, place)
                 disk.current().sync_folder(self.path)
@@ -170,6 +152,26 @@ class FileSink:
     def close(self) -> None:
         if self._used:  # else the run was refused, and nothing here is its own
             self._staging.sweep(self._waiting, ended=True)
+
+    def _check_place(self, newest: BatchId | None) -> None:
+        """Refuse a folder that this run cannot begin, or go on, to write in."""
+        if disk.is_file(self.path):
+            raise OptionError(
+                str(self.path), "the output must be a folder", "a file", "Choose another --out."
+            )
+        if newest is None:
+            self._check_unused()
+        else:
+            self._check_continued(_folder(newest), _folder(newest - 1))
+        whole = self.path.absolute()
+        nearest = next((p for p in (whole, *whole.parents) if disk.exists(p)), whole)
+        if not disk.is_folder(nearest) or not disk.current().writable(nearest):
+            raise OptionError(
+                str(self.path),
+                "the output folder must be writable",
+                f"a file at {nearest}" if disk.is_file(nearest) else "no permission",
+                "Choose another --out or change its permissions.",
+            )
 
     def _check_unused(self) -> None:
         """A new run begins in a folder without results, so that none of another are read as its."""
@@ -205,7 +207,7 @@ class FileSink:
                 self.format,
                 f"Use --format {other[0].suffix[1:]}, or another --out and --checkpoint.",
             )
-        if not any(disk.exists(place) for place in (*places, self.path / before)):
+        if not any(is_there(place) for place in (*places, self.path / before)):
             raise OptionError(
                 str(self.path),
                 f"must have the results of this checkpoint, up to {newest}",
@@ -251,7 +253,7 @@ class FileSink:
         aside, found = self._staging.attempt(_folder(batch), _attempt(receipts)), []
         for receipt in receipts:
             path, side = aside / receipt.name, _side(receipt)
-            if side is not None and not disk.exists(aside / side):
+            if side is not None and not is_there(aside / side):
                 path = self.sides / side / _folder(batch) / os.path.basename(receipt.name)
             found.append((path, receipt))
         return found
@@ -264,7 +266,7 @@ class FileSink:
         """
         aside = self._staging.attempt(_folder(batch), _attempt(receipts))
         target, old = self.sides / side / _folder(batch), aside.with_name(f"{aside.name}.{side}")
-        if disk.exists(target):
+        if is_there(target):
             own = [r for r in receipts if _side(r) == side]
             there = [(target / os.path.basename(r.name), r) for r in own]
             if first_damage(there, contents=True) is None:
@@ -275,7 +277,7 @@ class FileSink:
             disk.current().sync_folder(os.path.dirname(folder))
         disk.current().replace(aside / side, target)
         disk.current().sync_folder(target.parent)
-        if disk.exists(old):
+        if is_there(old):
             disk.remove_tree(old)
 
 
@@ -288,8 +290,7 @@ def check_format(format: str, where: str = "--format", said: str | None = None) 
 
 def _found(folder: Path, prefix: str) -> list[Path]:
     """What begins so in a folder, sorted; nothing where there is no such folder."""
-    names = disk.current().names(folder) if disk.is_folder(folder) else []
-    return [folder / name for name in sorted(names) if name.startswith(prefix)]
+    return [folder / name for name in names_in(folder) if name.startswith(prefix)]
 
 
 def _folder(batch: int) -> str:

@@ -56,7 +56,7 @@ class Staging:
         """
         self.sweep(keep, ended=False)
         self._begun += 1
-        while disk.exists(self.attempt(batch, self._name)):  # one that is kept
+        while is_there(self.attempt(batch, self._name)):  # one that is kept
             self._begun += 1
         made = disk.make_folders(self.tasks)
         for folder in made[:-1]:  # but for the last, in which nothing stays
@@ -89,13 +89,22 @@ class Staging:
             self._synced = True
         return sealed
 
+    @staticmethod
+    def drop_unnamed(folder: Path, receipts: Sequence[Receipt]) -> None:
+        """Remove from the folder of a batch whatever no receipt names, whoever put it there."""
+        named = {os.path.join(folder, receipt.name) for receipt in receipts}
+        for place, _, files in disk.current().walk(folder):
+            for path in (os.path.join(place, file) for file in files):
+                if path not in named:
+                    disk.unlink_if_there(path)
+
     def attempt(self, batch: str, attempt: str) -> Path:
         """The folder of a try of a batch."""
         return self.folder / f"{batch}.{attempt}"
 
     def attempts(self, batch: str) -> list[Path]:
         """The folders of all tries of a batch that are there."""
-        return [self.folder / n for n in self._names() if n.startswith(f"{batch}.")]
+        return [self.folder / n for n in names_in(self.folder) if n.startswith(f"{batch}.")]
 
     def sweep(self, keep: int | None, *, ended: bool) -> None:
         """Remove what this run and those before it have left, but for tries of a batch to keep.
@@ -103,7 +112,11 @@ class Staging:
         What a later run has is its own. Where something cannot be removed, because a late task is
         just writing there, it stays for the next time.
         """
-        for name in self._names():
+        try:
+            names = names_in(self.folder)
+        except OSError:
+            return
+        for name in names:
             path, tasks, batch = self.folder / name, _TASKS.fullmatch(name), _BATCH.fullmatch(name)
             if tasks is not None and int(tasks[1]) <= self.owner:
                 self._discard(path, inside=int(tasks[1]) == self.owner and not ended)
@@ -117,12 +130,6 @@ class Staging:
     def _name(self) -> str:
         return f"{self.owner:08d}-{self._begun}"
 
-    def _names(self) -> list[str]:
-        try:
-            return sorted(disk.current().names(self.folder))
-        except OSError:
-            return []
-
     @staticmethod
     def _discard(folder: Path, inside: bool = False) -> None:
         with suppress(OSError):
@@ -131,6 +138,23 @@ class Staging:
                 return
             for name in disk.current().names(folder):
                 disk.unlink_if_there(folder / name)
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names in a folder, sorted; none where it is not there."""
+    try:
+        return sorted(disk.current().names(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file or a folder; a disk that does not say is an OSError."""
+    try:
+        disk.current().status(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def damage(path: Path, receipt: Receipt, contents: bool) -> str | None:
