@@ -1,7 +1,7 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo newcomer test test-inner test-fast test-long mutants lint types layers rooms docs check \
+.PHONY: help setup s3-server demo newcomer test test-inner test-fast test-long mutants lint types layers rooms docs check \
         format bench cliffs lock \
         clean clean-venv
 
@@ -19,22 +19,25 @@ setup: $(STAMP) ## make .venv with the locked versions, find or install Java (PY
 $(STAMP): requirements.lock pyproject.toml tools/setup.sh
 	@PYTHON="$(PYTHON)" LOCKED="$(LOCKED)" tools/setup.sh
 
+s3-server: setup ## build the S3 server that tests/s3 runs against, once, into the user's cache
+	@tools/s3_server.sh >/dev/null
+
 demo: setup ## watch a continuous query over taxi rides; ends by itself
 	$(BIN)/tidegate demo taxi
 
 newcomer: ## make demo from a fresh clone of the commit, in an empty home
 	@tools/newcomer.sh
 
-test: setup ## all tests, with and without Spark (PYTEST_ARGS=...)
+test: setup s3-server ## all tests, with and without Spark (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
 
 test-inner: setup ## the tests of single parts: under a minute, for every change
 	$(BIN)/python -m pytest -m "not whole" $(WORKERS) $(PYTEST_ARGS)
 
-test-fast: setup ## the tests that need no JVM
+test-fast: setup s3-server ## the tests that need no JVM
 	$(BIN)/python -m pytest -m "not spark" $(WORKERS) $(PYTEST_ARGS)
 
-test-long: setup ## all tests in long mode: more examples, more kills
+test-long: setup s3-server ## all tests in long mode: more examples, more kills
 	TIDEGATE_TEST_MODE=long $(BIN)/python -m pytest --timeout 3600 $(WORKERS) $(PYTEST_ARGS)
 
 mutants: setup ## make mistakes on purpose, one by one, and see that tests find them (WORDS=...)

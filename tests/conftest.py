@@ -15,8 +15,8 @@ from tests.seed import FIXED, SEED, VARIABLE
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 NEEDS_JVM = ("spark", "cluster")
 WHOLE = (
-    "cases cli crash docs driver duckdb examples fuzz property session simulation testing".split()
-)
+    "cases cli crash docs driver duckdb examples fuzz property s3 session simulation testing"
+).split()
 """Folders whose tests run whole queries, or processes; the others test one thing at a time."""
 
 settings.register_profile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -30,3 +31,8 @@ class SystemClock:
 
     def cpu(self) -> float:
         return time.process_time()
+
+
+def utc_now() -> datetime:
+    """The time of day, for people to read; nothing is decided by it."""
+    return datetime.now(UTC)

@@ -11,6 +11,8 @@
     │   └── UnavailableError a part of the language that this version parses but does not run yet
     └── RunError             a failure while running: committed output stands, a restart continues
         ├── StateError       a segment or a manifest is damaged or missing
+        ├── FencedError      another run has taken the checkpoint over
+        ├── MemoryExceededError  a batch needs more memory than there is, however small it is cut
         ├── SinkError        the output could not be written
         │   └── LostOutputError  a part of a committed batch is gone or damaged before it was seen
         ├── TaskError        user code or an expression failed on a tuple
@@ -107,6 +109,14 @@ class RunError(TidegateError):
 
 class StateError(RunError):
     """A segment or a manifest is damaged or missing."""
+
+
+class FencedError(RunError):
+    """Another run has taken the checkpoint over; this one has published nothing since."""
+
+
+class MemoryExceededError(RunError):
+    """Work on a batch needs more memory than there is."""
 
 
 class SinkError(RunError):

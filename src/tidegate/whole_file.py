@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import zlib
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ def whole_file(
     *,
     sync: Literal["nothing", "file", "folder"] = "file",
     parents: bool = False,
+    folder_mode: int = 0o777,
 ) -> Iterator[IO[bytes]]:
     """A file to write, which takes the name `path` when the block ends without an error.
 
@@ -26,12 +28,13 @@ def whole_file(
     leaves the temporary file. An OSError comes out as it is, for the caller to put into words.
 
     `sync` is what must outlive a loss of power when this returns: the bytes, which costs an fsync,
-    or with `folder` also the name, which costs a second one. `parents` makes missing folders.
+    or with `folder` also the name, which costs a second one. `parents` makes missing folders, with
+    `folder_mode`.
     """
     path = os.fspath(path)
     aside = temporary(path)
     try:
-        with _created(aside, parents) as file:
+        with _created(aside, parents, folder_mode) as file:
             yield file
             if sync != "nothing":
                 disk.current().sync(file)
@@ -58,6 +61,50 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with suppress(OSError):  # the first error is the one to tell
             disk.current().unlink(path)
         raise
+
+
+def sole_file(path: str | os.PathLike[str], data: bytes, folder_mode: int = 0o777) -> bool:
+    """Write a file whole, name and all, unless the name is taken; False then, and nothing changes.
+
+    Of several that try at the same time one succeeds, on this host or, over NFS, on another. Where
+    a file system has no second names for a file (FAT, some that are mounted from elsewhere) that
+    holds only for one after the other. Costs two syncs, and makes missing folders.
+    """
+    path = os.fspath(path)
+    aside = temporary(path)
+    try:
+        with _created(aside, parents=True, mode=folder_mode) as file:
+            file.write(data)
+            disk.current().sync(file)
+        named = _named(aside, path)
+        disk.unlink_if_there(aside)
+    except (Exception, KeyboardInterrupt):
+        with suppress(OSError):  # the first error is the one to tell
+            disk.current().unlink(aside)
+        raise
+    if named:
+        disk.current().sync_folder(os.path.dirname(path) or ".")
+    return named
+
+
+def _named(aside: str, path: str) -> bool:
+    """Give a file its name where that is free."""
+    try:
+        disk.current().link(aside, path)
+    except FileExistsError:
+        # An NFS client that heard no answer asks again, and is told that its own file is there.
+        return disk.current().status(aside).inode == disk.current().status(path).inode
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if disk.exists(path):
+            return False
+        disk.current().replace(aside, path)
+    return True
+
+
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+"""What file systems say whose files have one name only."""
 
 
 class FileWriter:
@@ -108,11 +155,11 @@ def is_temporary(name: str) -> bool:
     return base.startswith(".") and base.endswith(".tmp")
 
 
-def _created(path: str, parents: bool) -> IO[bytes]:
+def _created(path: str, parents: bool, mode: int) -> IO[bytes]:
     try:
         return disk.current().create(path)
     except FileNotFoundError:
         if not parents:
             raise
-        disk.make_folders(os.path.dirname(path))
+        disk.make_folders(os.path.dirname(path), mode)
         return disk.current().create(path)

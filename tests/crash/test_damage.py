@@ -45,14 +45,20 @@ def remove(path: Path) -> None:
 def refused(scenery: Scenery, code: int, **changed: object) -> str:
     """Run, expect one line of error with this code and no change to any file; what it says."""
     places = (scenery.checkpoint, scenery.out)
-    before = [contents(p) for p in places]
+    before = [_that_counts(p) for p in places]
     found, message = scenery.run(**changed)
     assert found == code, message
     assert message.startswith("tidegate: ")
     assert len(message.splitlines()) == 1
     for place, held in zip(places, before, strict=True):
-        assert difference(contents(place), held) == []
+        assert difference(_that_counts(place), held) == []
     return message
+
+
+def _that_counts(place: Path) -> dict[str, bytes]:
+    """Without the empty folder that tasks of the killed run had: any start removes it."""
+    found = contents(place).items()
+    return {name: data for name, data in found if not name.startswith("_staging/tasks-")}
 
 
 def goes_on(scenery: Scenery, golden: Callable[..., Golden]) -> None:

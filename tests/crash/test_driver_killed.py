@@ -180,7 +180,7 @@ def test_tasks_of_a_killed_driver_that_write_late(make_site: MakeSite) -> None:
     site = make_site("aggregate")
     assert site.run(kind="step", step="after operate", batch=5)
     segments = site.checkpoint / "segment"
-    late = {p: p.read_bytes() for p in segments.glob("00000005-*-000?-?.arrow")}
+    late = {p: p.read_bytes() for p in segments.glob("00000005.0-*-000?-?.arrow")}
     assert len(late) == 2
     site.request["instances"] = 3
     assert site.run(kind="step", step="after publish", batch=5)

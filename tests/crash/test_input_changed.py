@@ -42,6 +42,7 @@ def own_inputs(
         site.request["inputs"] = str(inputs)
         assert site.run(kind="step", step="before gate", batch=HALF)
         Store.open(str(site.checkpoint)).clean()
+        shutil.rmtree(site.out / "_staging")
         return Scenery(command, name, site.out.parent, inputs), inputs
 
     return of
@@ -84,6 +85,26 @@ def test_a_file_became_shorter_than_what_was_read(
     message = refused(scenery, 2)
     assert message.startswith(f"tidegate: {inputs / name}: was read up to row ")
     assert "Put it back as it was, or start from an empty checkpoint." in message
+    (inputs / name).write_bytes(whole)
+    _finishes(scenery, golden)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "b.csv", "c.json"])
+def test_a_file_of_as_many_rows_took_its_place(
+    name: str, own_inputs, golden: Callable[..., Golden]
+) -> None:
+    scenery, inputs = own_inputs("aggregate")
+    whole = (inputs / name).read_bytes()
+    if name == "a.parquet":
+        rows = pq.read_table(inputs / name)
+        pq.write_table(rows.take([1, 0, *range(2, rows.num_rows)]), inputs / name)
+    else:
+        lines = whole.splitlines(keepends=True)
+        lines[1], lines[2] = lines[2], lines[1]
+        (inputs / name).write_bytes(b"".join(lines))
+    message = refused(scenery, 2)
+    assert message.startswith(f"tidegate: {inputs / name}: was read up to row ")
+    assert "must be the same up to there; got " in message
     (inputs / name).write_bytes(whole)
     _finishes(scenery, golden)
 

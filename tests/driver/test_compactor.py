@@ -159,7 +159,7 @@ def test_one_piece_of_work_at_a_time_and_its_result_in_place(store: Store) -> No
     compactor.wait()
     newest = partials(store, "00000004-0000", [21], 0)
     placed = compactor.apply([*segments, newest])
-    assert [s.name for s in placed] == ["00000003-compact-00", "00000004-0000"]
+    assert [s.name for s in placed] == ["00000003.0-compact-00", "00000004-0000"]
     assert placed[0].rows == 4
     compactor.close()
 
@@ -171,7 +171,7 @@ def test_a_rewrite_of_segments_that_were_purged_meanwhile_is_dropped(store: Stor
     compactor.wait()
     assert compactor.apply(segments[1:]) == tuple(segments[1:])
     compactor.wait()
-    assert not store.files.exists("segment/00000003-compact-00.arrow")
+    assert not store.files.exists("segment/00000003.0-compact-00.arrow")
     compactor.close()
 
 
@@ -180,7 +180,7 @@ def test_a_rewrite_that_no_manifest_will_list_goes_at_the_end(store: Store) -> N
     segments = [partials(store, f"{i:08d}-0000", [20], 0) for i in range(4)]
     compactor.consider(3, segments, 0)
     compactor.close()
-    assert not store.files.exists("segment/00000003-compact-00.arrow")
+    assert not store.files.exists("segment/00000003.0-compact-00.arrow")
     assert all(store.files.exists(s.path) for s in segments)
 
 
@@ -259,7 +259,7 @@ def test_a_task_that_died_leaves_its_group_as_it_was(
     compactor.consider(3, segments, 0, executor=Tasks(broken=True))
     compactor.wait()
     assert compactor.apply(segments) == tuple(segments)
-    said = "00000003-compact-00: its segments stay as they are: worker 7 is gone"
+    said = "00000003.0-compact-00: its segments stay as they are: worker 7 is gone"
     assert said in caplog.text
     compactor.consider(4, segments, 0, executor=Tasks())
     compactor.wait()

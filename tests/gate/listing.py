@@ -92,10 +92,10 @@ class MemoryFolder:
         assert id in self.kept, f"{id} was let go"
         return PiecedSource(id, self.files[id], self.decoded)
 
-    def open_beyond(self, id: str, extent: int) -> tuple[PiecedSource, int]:
+    def open_beyond(self, id: str, extent: int, digest: int) -> tuple[PiecedSource, int]:
         return self.open(id), extent
 
-    def let_go(self, id: str) -> int | None:
+    def let_go(self, id: str) -> tuple[int, int] | None:
         self.kept.remove(id)
         return None
 

@@ -110,6 +110,7 @@ class Twins:
             inlet.spoke_at = self.now if new and inlet.live else inlet.spoke_at
         self.lazy.look_ahead(limit_rows)
         found = self.lazy.next_cut(limit_rows, self.now)
+        self.lazy.saved()
         assert facts(found) == facts(self.plain.next_cut(limit_rows, self.now))
         return found is None or found.exhausted
 

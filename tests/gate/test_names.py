@@ -17,7 +17,7 @@ from tidegate.state.store import Store
 
 def noted(log: NameLog, first: int, names: int) -> None:
     for order in range(first, first + names):
-        log.note(order, f"part-{order:05d}", 10)
+        log.note(Known(order, f"part-{order:05d}", 10, order * 7))
 
 
 def test_few_names_stay_in_the_manifest(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_many_names_move_into_a_few_pages(tmp_path: Path) -> None:
         assert len(log.files) <= batch.bit_length() + 1
     found = NameLog(json.loads(json.dumps(log.saved()))).read(store)
     assert [k.order for k in found.values()] == list(range(batches * of_each))
-    assert found["part-00007"] == Known(7, "part-00007", 10)
+    assert found["part-00007"] == Known(7, "part-00007", 10, 49)
 
 
 def test_what_is_noted_last_counts(tmp_path: Path) -> None:
@@ -47,8 +47,8 @@ def test_what_is_noted_last_counts(tmp_path: Path) -> None:
     log, store = NameLog(), Store.open(tmp_path)
     noted(log, 0, FEW_NAMES + 1)
     log.write(store, "gate/a.arrow", lambda known: True)
-    log.note(3, "part-00003", 99)
-    log.note(500, "part-00004", 10)
+    log.note(Known(3, "part-00003", 99))
+    log.note(Known(500, "part-00004", 10))
     assert log.read(store)["part-00003"].extent == 99
     noted(log, 1000, 2 * FEW_NAMES)
     log.write(store, "gate/b.arrow", lambda known: True)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import zlib
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ from hypothesis import strategies as st
 
 from tests.oracle import text as twin
 from tests.source.check import fresh
+from tidegate.errors import SourceError
 from tidegate.source import block
 from tidegate.source.block import BlockIndex, split_csv, split_lines
+from tidegate.source.files import FilesConnector
+from tidegate.source.text_file import TextSource
 
 messy = st.text('a",\n\r', max_size=40).map(str.encode)
 
@@ -91,3 +95,34 @@ def test_within_finds_the_blocks_of_a_range(tmp_path: object) -> None:
     assert firsts(3, 5) == [3]
     assert firsts(4, 6) == [3, 5]
     assert firsts(4, 4) == []
+
+
+@given(messy, messy, st.integers(1, 40))
+@example(b"1,2", b"3\n", 40)
+@example(b'1,"2\n', b'3"\n', 40)
+@example(b"1,2\r", b"\n3,4", 40)
+def test_a_file_that_got_longer_is_read_on_where_its_rows_are_the_same(
+    folder: Path, data: bytes, more: bytes, size: int
+) -> None:
+    """And refused exactly where they are not."""
+    path = fresh(folder, "marked.csv")
+    path.write_bytes(b"t,s\n0,0\n" + data)
+    source = _opened(path, size)
+    rows = source.extend(1000)
+    mark = source.mark(rows)
+    assert mark["digest"] == zlib.crc32(path.read_bytes()[: mark["read_bytes"]])
+    path.write_bytes(path.read_bytes() + more)
+    again = _opened(path, size)
+    before, after = records(b"0,0\n" + data), records(b"0,0\n" + data + more)
+    if after[: len(before)] == before:
+        again.check(mark, rows, again=True)
+        assert again.extend(rows) >= rows
+    else:
+        with pytest.raises(SourceError, match="more of its last line, which was taken as whole"):
+            again.check(mark, rows, again=True)
+
+
+def _opened(path: Path, size: int) -> TextSource:
+    (source,) = FilesConnector(str(path), str(path), None, block_bytes=size).discover()
+    assert isinstance(source, TextSource)
+    return source

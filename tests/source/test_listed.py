@@ -14,7 +14,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError
 from tidegate.source import files
 from tidegate.source.files import FilesConnector
-from tidegate.source.text import TextSource
+from tidegate.source.text_file import TextSource
 
 SECOND_US = 1_000_000
 cells = st.sampled_from(
@@ -84,11 +84,13 @@ def test_a_file_that_grew_is_let_go_with_its_extent(tmp_path: Path) -> None:
     connector.arrivals()
     extent = path.stat().st_size
     assert found.extent < extent
-    assert connector.let_go(found.id) == extent
+    changed = connector.let_go(found.id)
+    assert changed is not None
+    assert changed[0] == extent
     again = connect(tmp_path)
-    source, position = again.open_beyond(found.id, found.extent)
+    source, position = again.open_beyond(found.id, found.extent, found.digest)
     assert (position, values(source)) == (1, [5, 6, 7])
-    assert again.open_beyond(found.id, extent)[1] == 3
+    assert again.open_beyond(found.id, *changed)[1] == 3
 
 
 def test_a_file_that_is_replaced_while_it_is_known_is_not_a_new_one(tmp_path: Path) -> None:

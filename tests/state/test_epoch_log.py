@@ -65,7 +65,7 @@ def test_a_manifest_has_the_newest_and_files_have_the_others(store: Store) -> No
         assert len(manifest.epochs) <= KEPT
         assert history(store, manifest) == list(range(number + 1))
     files = [e.name for e in store.files.list("epoch")]
-    assert files == [f"epoch/{n:08d}.json" for n in range(0, manifest.epochs_logged, MOVED)]
+    assert files == [f"epoch/{n:08d}.0.json" for n in range(0, manifest.epochs_logged, MOVED)]
     assert store.latest() == manifest
     assert store.clean() == Cleaned()
     assert history(store, manifest) == list(range(3 * KEPT))
@@ -119,7 +119,7 @@ def test_killed_at_any_step_nothing_is_missing_or_there_twice() -> None:
 def test_what_a_crash_left_is_removed_where_the_switch_does_not_come_again(store: Store) -> None:
     before = run(store, KEPT)
     shortened(store, replace(before, epochs=(*before.epochs, epoch(KEPT))))
-    assert inspect(store)["unreferenced"][0]["name"] == "epoch/00000000.json"
+    assert inspect(store)["unreferenced"][0]["name"] == "epoch/00000000.0.json"
     assert store.clean().epochs == 1
     assert store.files.list("epoch") == []
 
@@ -127,11 +127,11 @@ def test_what_a_crash_left_is_removed_where_the_switch_does_not_come_again(store
 @pytest.mark.parametrize("damage", ["missing", "flipped", "moved"])
 def test_damage_is_found_by_who_asks_for_it_and_stops_no_run(store: Store, damage: str) -> None:
     manifest = run(store, 2 * KEPT)
-    name = f"epoch/{MOVED:08d}.json"
+    name = f"epoch/{MOVED:08d}.0.json"
     data = store.read(name)
     store.delete(name)
     if damage != "missing":
-        other = store.read("epoch/00000000.json") if damage == "moved" else data[:-9] + b"?" * 9
+        other = store.read("epoch/00000000.0.json") if damage == "moved" else data[:-9] + b"?" * 9
         store.write(name, other)
     with pytest.raises(StateError, match=name):
         history(store, manifest)

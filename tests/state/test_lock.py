@@ -80,7 +80,7 @@ def test_another_query_of_this_process_is_refused(store: Store) -> None:
     with pytest.raises(CheckpointError) as caught:
         two.take()
     two.release()
-    assert caught.value.got == "one that another query of this process uses"
+    assert caught.value.got == f"one that another query of this very process ({os.getpid()}) uses"
     assert "query.stop()" in str(caught.value)
     with pytest.raises(CheckpointError):
         two.take()

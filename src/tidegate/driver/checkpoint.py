@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.recovery import enter
 from tidegate.driver.replay import Replay
 from tidegate.driver.retirement import Retirement
+from tidegate.errors import StateError
 from tidegate.plan.physical import Plan
 from tidegate.state.epoch_log import shortened
 from tidegate.state.lock import Lock
@@ -21,17 +24,26 @@ class Checkpoint:
         self._lock = Lock(store)
         self.retirement = Retirement(store)
 
-    def enter(self, outlets: Outlets, plan: Plan, buckets: int) -> Manifest | None:
-        """The newest manifest, None where there is none yet; see `recovery.enter`."""
-        return enter(self._store, self._lock, outlets, plan, buckets)
+    def enter(self, outlets: Outlets, plan: Plan, buckets: int, first: Manifest) -> Manifest:
+        """The newest manifest, or `first` where there is none yet; see `recovery.enter`."""
+        return enter(self._store, self._lock, outlets, plan, buckets, first)
+
+    def clean(self) -> None:
+        """When all is ready to start: remove what crashes left."""
+        self._store.clean()
+
+    def withdraw(self) -> None:
+        """When a start is refused: leave it as it was."""
+        with suppress(StateError, OSError):  # the refusal is the one to tell
+            self._store.withdraw()
 
     def shortened(self, manifest: Manifest) -> Manifest:
         """A manifest with its oldest epochs in a file, where they are many."""
         return shortened(self._store, manifest)
 
-    def commit(self, manifest: Manifest, replay: Replay | None = None) -> None:
+    def commit(self, manifest: Manifest) -> None:
         """Make a batch count; one that ran again counts as it is now."""
-        self._store.publish(manifest, None if replay is None else replay.after)
+        self._store.publish(manifest)
 
     def retire(self, previous: Manifest, current: Manifest, replay: Replay | None = None) -> None:
         """After a commit: delete what is superfluous, soon."""

@@ -19,7 +19,7 @@ from tidegate.memory import MEMORY
 from tidegate.operate.keeper import Horizon, Keeper
 from tidegate.state.compaction import choose, compact, replace, replace_any
 from tidegate.state.segment import Segment, read_segment
-from tidegate.state.store import Store, StoreHandle
+from tidegate.state.store import Store, StoreHandle, owned
 
 TASK_ROWS = 262_144
 TASK_BYTES = 32 * 2**20
@@ -183,7 +183,7 @@ class Compactor:
                 keeper=self._keeper,
                 horizon=horizon,
                 group=group,
-                name=f"{batch:08d}-{self._label}-{number:02d}",
+                name=f"{owned(batch, self._store.owner)}-{self._label}-{number:02d}",
                 memory_bytes=self._memory_bytes,
             )
             for number, group in enumerate(self._groups(self._considered, horizon, owners))

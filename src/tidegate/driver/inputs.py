@@ -103,6 +103,11 @@ class Inputs:
                 return self._intake.cut_again(self._goal)
             return self._intake.next_cut(limit_rows, now)
 
+    def undo(self) -> None:
+        """Take back the newest cut, of which nothing was committed."""
+        with self._lock:
+            self._intake.undo()
+
     @contextmanager
     def read_ahead(self, limit_rows: int) -> Iterator[None]:
         """Read the next batch's event times while the tasks of this one run.

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidegate import schedule
 from tidegate.clock import Clock
+from tidegate.driver.batch_limit import BatchLimit
 from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
@@ -21,9 +22,16 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.report import report_of
 from tidegate.driver.subqueries import Subqueries
-from tidegate.errors import GateError, OptionError, SourceError, StateError
+from tidegate.errors import (
+    GateError,
+    MemoryExceededError,
+    OptionError,
+    SourceError,
+    StateError,
+)
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.executor import Executor
+from tidegate.execute.within_memory import exceeded
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
@@ -69,6 +77,8 @@ class Loop:
         self._observe = observer or (lambda step, batch: None)
         self._on_batch = on_batch or (lambda report: None)
         self._on_rows = on_rows or (lambda output, rows: None)
+        self._limit = BatchLimit(options.batch_rows)
+        self._tried_rows = 0
         self._stop = threading.Event()
         self._closing: list[Callable[[], None]] = []
         self._checkpoint = Checkpoint(store)
@@ -81,7 +91,9 @@ class Loop:
             self._manifest = self._recover()
             with self._told_of_loss():
                 self._inputs.let_in(connections)
+            self._checkpoint.clean()
         except BaseException:
+            self._closing.append(self._checkpoint.withdraw)
             self.close()
             raise
 
@@ -157,35 +169,26 @@ class Loop:
         batch = self._manifest.batch + 1
         started = self._clock.now()
         spans = Spans(self._clock)
-        self._observe("before gate", batch)
-        with self._told_of_loss():
-            cut = self._inputs.cut(self.options.batch_rows, started)
-        if cut is None:
+        while True:
+            try:
+                work = self._tried(batch, started, spans)
+            except (MemoryError, MemoryExceededError) as error:
+                self._cut_smaller(batch, error)
+            else:
+                break
+        if work is None:
             return None
-        spans.mark("gate")
-        self._observe("after gate", batch)
-        self._outlets.begin(batch, self._replay)
-        drafts, epochs = self._subqueries.drafts(
-            self._manifest, cut, self._outlets, self._clock, self._replay
-        )
-        with self._inputs.read_ahead(self.options.batch_rows):
-            jobs, outcomes = self.executor.run_batch(drafts)
-        self._observe("after operate", batch)
-        spans.mark("operate")
-        staged = self._outlets.stage(outcomes)
-        self.executor.release(jobs)
-        spans.mark("collect")
-        work = BatchWork(cut, jobs, outcomes, staged, epochs)
+        self._limit.fitted()
         manifest = self._checkpoint.shortened(
             next_manifest(self._manifest, work, self._subqueries, *self._inputs.saved(batch))
         )
         self._observe("before commit", batch)
         replaced, self._replay = self._replay, None
-        self._checkpoint.commit(manifest, replaced)
+        self._checkpoint.commit(manifest)
         self._observe("after commit", batch)
         spans.mark("commit")
         self._outlets.publish(manifest)
-        for target, output in zip(self.plan.targets, staged.outputs, strict=True):
+        for target, output in zip(self.plan.targets, work.staged.outputs, strict=True):
             self._on_rows(target.name, output.rows)
         spans.mark("publish")
         self._inputs.forget()
@@ -195,24 +198,68 @@ class Loop:
         self._subqueries.compact(manifest, self.executor)
         names = self._subqueries.names
         seconds = self._clock.now() - started
-        return self._told(report_of(previous, manifest, names, outcomes, seconds, spans))
+        return self._told(report_of(previous, manifest, names, work.outcomes, seconds, spans))
+
+    def _tried(self, batch: int, started: float, spans: Spans) -> BatchWork | None:
+        """All of a batch before its commit; None where there is nothing to do now."""
+        self._observe("before gate", batch)
+        self._tried_rows = self._limit.rows
+        with self._told_of_loss():
+            cut = self._inputs.cut(self._limit.rows, started)
+        if cut is None:
+            return None
+        self._tried_rows = cut.rows
+        spans.mark("gate")
+        self._observe("after gate", batch)
+        self._outlets.begin(batch, self._replay)
+        drafts, epochs = self._subqueries.drafts(
+            self._manifest, cut, self._outlets, self._clock, self._replay
+        )
+        with self._inputs.read_ahead(self._limit.rows):
+            jobs, outcomes = self.executor.run_batch(drafts)
+        self._observe("after operate", batch)
+        spans.mark("operate")
+        staged = self._outlets.stage(outcomes)
+        self.executor.release(jobs)
+        spans.mark("collect")
+        return BatchWork(cut, jobs, outcomes, staged, epochs)
+
+    def _cut_smaller(self, batch: int, error: MemoryError | MemoryExceededError) -> None:
+        """After a batch did not fit into memory: see to it that the next try has fewer rows.
+
+        Nothing of the larger one counts, and the output is the same for any cut. A batch that runs
+        again has to end where it ended, and cannot be smaller.
+        """
+        rows, said = self._tried_rows, getattr(error, "got", None) or str(error)
+        if self._replay is not None or not self._limit.shrink(rows):
+            raise exceeded(f"batch {batch} of {rows:,} rows", MemoryError(said)) from error
+        self._inputs.undo()
+        _log.warning(
+            "batch %d: %d rows did not fit into memory (%s); it is tried again with %d, as later "
+            "ones are. Lower --batch-rows, or give the processes more memory, to have it so from "
+            "the start.",
+            batch,
+            rows,
+            said or "none that is free",
+            self._limit.rows,
+        )
 
     def _recover(self) -> Manifest:
         """The state to continue from, with the newest batch published (again).
 
         Where output of it was lost before that, the state before it: it runs again.
         """
-        manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets)
+        first = self._subqueries.first_manifest()
+        manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets, first)
         self.store.settle()
         clear_all(self.store)
-        if manifest is None:
-            return self._subqueries.first_manifest()
+        if manifest.batch < 0:
+            return manifest
         lost = self._outlets.publish_again(manifest)
         self.summary.count(manifest)
         if not lost:
             self._inputs.restore(manifest)
             return manifest
-        first = self._subqueries.first_manifest()
         self._replay = replay = Replay.of(manifest, lost, self.store, first)
         self._inputs.rewind(replay.before, manifest)
         return replay.before

@@ -44,12 +44,12 @@ class Outlets:
         self._replay: Replay | None = None
         self._batch = -1
 
-    def open(self, newest: int | None, owner: int = 0) -> None:
-        """Open every sink; `newest` is the newest committed batch, None before the first.
+    def open(self, manifest: Manifest | None, owner: int = 0) -> None:
+        """Open every sink; the newest manifest is None before the first batch.
 
         `owner` is the number of this run in the checkpoint, greater than those of all before it.
         """
-        committed = None if newest is None else BatchId(newest)
+        committed = None if manifest is None else BatchId(manifest.batch)
         for target in self._plan.targets:
             schema = self._plan.port(target.edge).schema
             opening = Opening(schema, target.name, committed, self._keep, owner)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import platform
+from dataclasses import replace
 from typing import Any
 
+from tidegate.clock import utc_now
 from tidegate.driver.outlet import Outlets
 from tidegate.errors import CheckpointError
 from tidegate.plan.physical import Plan
@@ -13,19 +17,19 @@ from tidegate.state.store import Store
 from tidegate.version import __version__
 
 
-def enter(store: Store, lock: Lock, outlets: Outlets, plan: Plan, buckets: int) -> Manifest | None:
-    """The newest manifest of a checkpoint, None where there is none yet; what crashes left is gone.
+def enter(
+    store: Store, lock: Lock, outlets: Outlets, plan: Plan, buckets: int, first: Manifest
+) -> Manifest:
+    """The state a run goes on from, as its owner: the newest manifest of a checkpoint, or `first`.
 
     Opens the sinks, and makes the checkpoint where there is none. Refuses one that belongs to
-    another query or to a process that runs, and changes nothing then.
+    another query or to a run that is at work, and changes nothing then. Where locks do not reach,
+    the run that was there before is fenced from now on, unless this one withdraws.
     """
-    meta = store.meta()
-    if meta is not None:
-        lock.take()
-    manifest = store.latest()
     wanted = {"fingerprint": plan.fingerprint, "buckets": buckets}
-    if meta is None:
-        if manifest is not None:
+    first = replace(first, holder=this_process())
+    if store.meta() is None:
+        if store.numbers():
             raise CheckpointError(
                 store.location,
                 "must have its meta.json",
@@ -33,17 +37,41 @@ def enter(store: Store, lock: Lock, outlets: Outlets, plan: Plan, buckets: int) 
                 "Restore the file, or start from an empty checkpoint.",
             )
         outlets.open(None)
-        schemas = "; ".join(str(plan.port(t.edge).schema) for t in plan.targets)
-        store.create({**wanted, "version": __version__, "schema": schemas})
-        lock.take()
-    else:
-        _check_meta(store.location, meta, wanted)
-        outlets.open(None if manifest is None else manifest.batch)
-    store.clean()
+        _begin(store, lock, plan, wanted)
+        return first
+    lock.take()
+    # Read again: until it was locked, another run may have begun with it or ended.
+    _check_meta(store.location, store.meta(), wanted)
+    manifest = store.enter(first, first.holder)
+    outlets.open(manifest if manifest.batch >= 0 else None, manifest.owner)
     return manifest
 
 
-def _check_meta(location: str, meta: dict[str, Any], wanted: dict[str, Any]) -> None:
+def this_process() -> dict[str, Any]:
+    """Who uses a checkpoint, for the message of a run that finds it taken."""
+    since = utc_now().isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC")
+    return {"host": platform.node(), "process": os.getpid(), "since": since}
+
+
+def _begin(store: Store, lock: Lock, plan: Plan, wanted: dict[str, Any]) -> None:
+    """Make a checkpoint, and be the one that did."""
+    store.make()
+    lock.take()
+    schemas = "; ".join(str(plan.port(t.edge).schema) for t in plan.targets)
+    if not store.create({**wanted, "version": __version__, "schema": schemas}):
+        raise CheckpointError(
+            store.location,
+            "must be used by one run at a time",
+            "another run that has begun with it just now",
+            "Wait until it has ended, or stop it, and start again.",
+        )
+
+
+def _check_meta(location: str, meta: dict[str, Any] | None, wanted: dict[str, Any]) -> None:
+    if meta is None:
+        raise CheckpointError(
+            location, "must stay while a run begins", "a checkpoint that is gone", "Start again."
+        )
     if meta.get("fingerprint") != wanted["fingerprint"]:
         raise CheckpointError(
             location,

@@ -1,6 +1,6 @@
 """A committed batch that has to run again, between a start that finds output lost and the loop.
 
-The manifest of the batch stays until the one of the second run takes its place in one step. So a
+The manifest of the batch counts until the one of the second run comes after it in the log. So a
 crash on the way changes nothing: the next start finds the same, and begins anew.
 """
 
@@ -40,7 +40,7 @@ class Replay:
         """
         reason = next(iter(lost.values()))
         try:
-            before = store.manifest(after.batch - 1) if after.batch else first
+            before = _state_before(after, store) if after.batch else first
             store.check_present(before)
         except StateError as error:
             raise hopeless(reason, error) from error
@@ -51,7 +51,16 @@ class Replay:
             reason.got,
             after.batch,
         )
-        return Replay(before, after, frozenset(lost), reason)
+        return Replay(store.resumed(before), after, frozenset(lost), reason)
+
+
+def _state_before(after: Manifest, store: Store) -> Manifest:
+    before = store.before(after)
+    if before is None or before.batch != after.batch - 1:
+        where, remedy = store.files.full("manifest"), "Restore it from a copy."
+        requirement = f"must have the manifest of batch {after.batch - 1}"
+        raise StateError(where, requirement, "no such file", remedy)
+    return before
 
 
 def hopeless(reason: LostOutputError, error: TidegateError) -> LostOutputError:

@@ -109,6 +109,7 @@ class RunningSubquery:
             parts=parts,
             outputs=self._outputs,
             memory_bytes=self._memory_bytes,
+            owner=self._store.owner,
         )
         counted = self.subquery.operator.counted
         counts = {name: manifest.counters.get(self.key(name), 0) for name in counted}

@@ -23,7 +23,7 @@ from tidegate.batch import write_table
 from tidegate.errors import StateError
 from tidegate.execute.job import Job, Outcome, Parcel
 from tidegate.route.partitioner import EVERY_INSTANCE
-from tidegate.state.files import reason
+from tidegate.state.files import OWNER_ONLY, reason
 from tidegate.state.store import Store
 from tidegate.whole_file import whole_file
 
@@ -136,7 +136,7 @@ def begin(job: Job) -> None:
 def make(job: Job) -> None:
     """Make the folder of a job, where it is not there."""
     try:
-        disk.make_folders(_folder(job))
+        disk.make_folders(_folder(job), OWNER_ONLY)
     except OSError as error:
         raise _unwritten(_folder(job), error) from error
 
@@ -144,15 +144,27 @@ def make(job: Job) -> None:
 def clear(job: Job) -> None:
     """Remove what all jobs left, of this batch and of others before a crash.
 
-    What is mapped stays readable until it is let go.
+    But nothing of a run that has taken the checkpoint over since. What is mapped stays readable
+    until it is let go.
     """
-    clear_all(job.store.open())
+    _clear(job.store.open(), job.owner)
 
 
 def clear_all(store: Store) -> None:
     """Remove what all jobs left in a checkpoint; on a remote one there is nothing."""
-    if store.files.local:
-        _remove(store.files.full(FOLDER))
+    _clear(store, store.owner)
+
+
+def _clear(store: Store, owner: int) -> None:
+    """Remove what runs up to an owner have left."""
+    if not store.files.local:
+        return
+    place = store.files.full(FOLDER)
+    with suppress(OSError):  # where nothing was left
+        for name in disk.current().names(place):
+            if not name.isdecimal() or int(name) <= owner:
+                _remove(os.path.join(place, name))
+        disk.current().remove_folder(place)
 
 
 @contextmanager
@@ -184,7 +196,7 @@ def _digest(data: bytes | pa.Buffer) -> str:
 
 
 def _folder(job: Job) -> str:
-    return job.store.open().files.full(f"{FOLDER}/{job.name}")
+    return job.store.open().files.full(f"{FOLDER}/{job.owner}/{job.name}")
 
 
 def _path(job: Job, name: str) -> str:

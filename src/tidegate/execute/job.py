@@ -20,7 +20,7 @@ from tidegate.sink.receipt import Receipt
 from tidegate.source.protocol import Reader
 from tidegate.spans import Spans
 from tidegate.state.segment import Segment
-from tidegate.state.store import StoreHandle
+from tidegate.state.store import StoreHandle, owned
 
 ROWS = 0
 """A parcel of what an operator dealt, for the instance that it names."""
@@ -66,8 +66,9 @@ class Job:
     are the ports that an output of the query takes. `memory_bytes` is what the caches of a process
     that runs its tasks may hold; None leaves it to the process.
 
-    Files that tasks write begin with `name`, which stands for all that makes their bytes: the
-    tasks of a driver that died may write on, and then write the same as the replay, or elsewhere.
+    Files that tasks write begin with `name`, which has the `owner` of the checkpoint and stands for
+    all that makes their bytes: the tasks of a driver that died, or that another took over from, may
+    write on, and then write elsewhere than the replay; a second try of a task writes the same.
     """
 
     batch: int
@@ -82,6 +83,7 @@ class Job:
     parts: PartWriter | None = None
     outputs: tuple[int, ...] = ()
     memory_bytes: int | None = None
+    owner: int = 0
     name: str = field(init=False)
 
     @property
@@ -132,7 +134,8 @@ class Job:
         bounds = [int(us) for us in (self.previous_us, self.frontier_us)]
         facts = (read, self.mapping.owners, bounds)
         digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
-        object.__setattr__(self, "name", f"{self.batch:08d}-{self.subquery.name}-{digest}")
+        stem = owned(self.batch, self.owner)
+        object.__setattr__(self, "name", f"{stem}-{self.subquery.name}-{digest}")
 
 
 @dataclass(frozen=True)

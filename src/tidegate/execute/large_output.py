@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tidegate.execute.job import Job, Outcome, Piece
 from tidegate.execute.merge import merged
+from tidegate.execute.within_memory import within_memory
 from tidegate.operate.port import Port
 from tidegate.sink.receipt import Part
 
@@ -43,6 +44,7 @@ def cuts_of(job: Job, outcomes: Sequence[Outcome], parts: int) -> list[int]:
     return [int(c) for c in np.unique(cuts) if c > sample[0]]
 
 
+@within_memory("a task")
 def write_part(job: Job, outcomes: Sequence[Outcome], cuts: Sequence[int], number: int) -> Outcome:
     """Merge and write the part before the cut of this number, or after the last one."""
     assert job.parts is not None

@@ -27,6 +27,7 @@ from tidegate.execute.job import (
     raw_name,
 )
 from tidegate.execute.side_output import side_parcels
+from tidegate.execute.within_memory import within_memory
 from tidegate.memory import MEMORY
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
@@ -43,6 +44,7 @@ def start_parcels(job: Job) -> list[Parcel]:
     return [Parcel(i, -1, START, b"") for i in range(job.mapping.instances)]
 
 
+@within_memory("a task")
 def map_split(job: Job, split: Split) -> list[Parcel]:
     """Read a split, evaluate the prefix, and make the parcels for the instances."""
     clock = schedule.current().clock
@@ -129,6 +131,7 @@ def deal(job: Job, split: int, tuples: pa.Table, spans: Spans | None = None) -> 
     return [Parcel(share.instance, split, ROWS, to_bytes(share.rows)) for share in shares]
 
 
+@within_memory("a task")
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     """Merge what the map tasks sent, close what the frontier passed, write the state."""
     MEMORY.resize(job.memory_bytes)

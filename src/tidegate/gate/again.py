@@ -70,10 +70,12 @@ class Goal:
         return len(track.keys)
 
     def is_met(self, place: int, track: Track) -> bool:
-        """Whether a source from which the rows were taken has shown the times it had shown then."""
+        """Whether a source from which the rows were taken has shown what it had shown then."""
         entry = self.entries.get((place, track.source.id))
         return entry is None or (
-            track.position == entry["position"] and track.floor_us == entry["floor_us"]
+            track.position == entry["position"]
+            and track.floor_us == entry["floor_us"]
+            and track.holds(entry)
         )
 
 
@@ -115,6 +117,7 @@ def _rewound_folder(earlier: Entry | None, later: Entry, store: Store) -> Entry:
         consumed.add(following, later["order"])
     names = earlier["log"]["names"]
     log = {
+        "again": later["log"]["orders"],
         "orders": consumed.ranges(),
         "promises": [*earlier["log"]["promises"], *_new_promises(earlier, later)],
         "names": {**names, "recent": [*names["recent"], *map(list, new)]},

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tidegate.batch import MIN_US
 from tidegate.errors import GateError
-from tidegate.gate.entry import CONSUMED, Entry, check_whole, gone, is_needed, waits
+from tidegate.gate.entry import CONSUMED, Entry, check_same, check_whole, gone, is_needed, waits
 from tidegate.gate.folder import Arrival, Folder, Listing
 from tidegate.gate.inlet import Absent, Forgetting, Inlet
 from tidegate.gate.names import Known, NameLog
@@ -149,6 +149,7 @@ class Arrivals:
         saved = self._saved.pop((inlet.place, found.id), None)
         if saved is not None:
             self._resume(inlet, folder.listing.open(found.id), saved)
+            folder.note_again(found, known)
             return
         if known is not None:
             track = folder.enter_again(found, known)
@@ -176,6 +177,7 @@ class Arrivals:
 
     def _resume(self, inlet: Inlet, source: Timed, saved: Entry) -> None:
         track = self._track(inlet, source, saved["order"], saved["promised_us"])
+        check_same(source, saved)
         check_whole(source, saved, inlet.connector.live())
         track.restore(saved)
         inlet.open(track)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.errors import SourceError
-from tidegate.gate.track import Timed
+from tidegate.gate.track import Marked, Timed
 
 CONSUMED = "(consumed)"
 """The id under which a manifest keeps what is known of sources that have no entry of their own."""
@@ -22,6 +22,13 @@ def waits(saved: Entry) -> bool:
 def is_needed(saved: Entry) -> bool:
     """Whether a source of a manifest has more to give: rows to read, or tuples that wait."""
     return waits(saved) or not (saved["ended"] or saved["removed"])
+
+
+def check_same(source: Timed, saved: Entry) -> None:
+    """Refuse a source in which what was read is not what it was."""
+    again = is_needed(saved)
+    if isinstance(source, Marked) and "mark" in saved and (again or not saved["removed"]):
+        source.check(saved["mark"], saved["position"], again)
 
 
 def check_whole(source: Timed, saved: Entry, live: bool) -> None:

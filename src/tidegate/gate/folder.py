@@ -35,6 +35,9 @@ class Arrival(Protocol):
     @property
     def grows(self) -> bool: ...
 
+    @property
+    def digest(self) -> int: ...
+
 
 @runtime_checkable
 class Listing(Protocol):
@@ -49,11 +52,14 @@ class Listing(Protocol):
 
     def open(self, id: str) -> Timed: ...
 
-    def open_beyond(self, id: str, extent: int) -> tuple[Timed, int]:
-        """A source with more than it had, and the position of its first tuple beyond that."""
+    def open_beyond(self, id: str, extent: int, digest: int) -> tuple[Timed, int]:
+        """A source with more than it had, and the position of its first tuple beyond that.
 
-    def let_go(self, id: str) -> int | None:
-        """Forget a consumed source; its extent where that changed since it was listed."""
+        Refuses one that is not the source it was.
+        """
+
+    def let_go(self, id: str) -> tuple[int, int] | None:
+        """Forget a consumed source; its extent and digest where they changed since."""
 
     def has(self, id: str) -> bool:
         """Whether a source is still there."""
@@ -90,10 +96,14 @@ class Folder:
         self._last: str = saved["last"] if saved else ""
         self._next: int = saved["order"] + 1 if saved else 0
         self._consumed = Orders(log["orders"])
+        self._again = Orders(log.get("again", ()))
+        """Those that were consumed by a batch that runs once more (see `again`), or before it."""
         self._promises = [(order, promised_us) for order, promised_us in log["promises"]]
         self._opened = opened
         self._unread: list[Unread] = []
         self._looked: OrderedDict[str, Track] = OrderedDict()
+        self._ended: list[Track] = []
+        """Those that the batch at hand consumes."""
 
     def __len__(self) -> int:
         """How many sources are unread."""
@@ -114,7 +124,7 @@ class Folder:
         self._next = order + 1
         if promised_us != self.promised_us(order):
             self._promises.append((order, promised_us))
-        self.names.note(order, found.id, found.extent)
+        self.names.note(Known(order, found.id, found.extent, found.digest))
 
     def enter(self, found: Arrival, order: int) -> Track | None:
         """Take in a source that nothing was read of; its track where it is to be read at once."""
@@ -129,18 +139,27 @@ class Folder:
     def enter_again(self, found: Arrival, known: Known) -> Track | None:
         """Take in a source that an earlier run listed and that was not being read.
 
-        Of one that was consumed and has more now, the rest is read, as of a file that grew.
+        Of one that was consumed and has more now, the rest is read, as of a file that grew. One
+        that is another one now is refused.
         """
+        same = (found.extent, found.digest) == (known.extent, known.digest)
         if known.order not in self._consumed:
+            if known.order in self._again and not same and not found.grows:
+                self.listing.open_beyond(found.id, known.extent, known.digest)  # or refused
             return self.enter(found, known.order)
-        if not found.grows and found.extent <= known.extent:
+        if not found.grows and same:
             self.listing.let_go(found.id)
             return None
-        source, position = self.listing.open_beyond(found.id, known.extent)
+        source, position = self.listing.open_beyond(found.id, known.extent, known.digest)
         track = self._opened(source, known.order, self.promised_us(known.order))
         track.resume(position)
-        self.names.note(known.order, found.id, found.extent)
+        self.note_again(found, known)
         return track
+
+    def note_again(self, found: Arrival, known: Known | None) -> None:
+        """Keep the extent that a source has now, which grew while an earlier run read it."""
+        if known is not None and found.extent != known.extent:
+            self.names.note(Known(known.order, found.id, found.extent, found.digest))
 
     def is_consumed(self, order: int) -> bool:
         return order in self._consumed
@@ -212,7 +231,14 @@ class Folder:
 
     def consume(self, track: Track) -> None:
         """Fold a source of which nothing is needed any more into what is known of all of them."""
+        self._ended.append(track)
         self._let_go(track.source.id, track.order, track.floor_us)
+
+    def confirm(self) -> None:
+        """Refuse sources that were read to their ends and have not ended there; before a commit."""
+        ended, self._ended = self._ended, []
+        for track in ended:
+            track.confirm()
 
     def write_names(self, store: Store, file: str) -> None:
         """Move names out of the manifest where they are many; call before `saved`."""
@@ -257,9 +283,9 @@ class Folder:
             self._looked.popitem(last=False)
 
     def _let_go(self, id_: str, order: int, newest_us: int) -> None:
-        extent = self.listing.let_go(id_)
-        if extent is not None:
-            self.names.note(order, id_, extent)
+        changed = self.listing.let_go(id_)
+        if changed is not None:
+            self.names.note(Known(order, id_, *changed))
         if order not in self._consumed:  # else a source that grew after it was consumed
             self._consumed.add(order, order)
             self._count += 1

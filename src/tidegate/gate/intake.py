@@ -15,8 +15,8 @@ from tidegate.gate.cut import cut
 from tidegate.gate.entry import CONSUMED
 from tidegate.gate.frontier import Feed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Forgetting, Inlet, Joining, in_order
-from tidegate.gate.track import Slice, Track
-from tidegate.state.store import Store
+from tidegate.gate.track import Mark, Slice, Track
+from tidegate.state.store import Store, owned
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class Intake:
         self.frontier_us = MIN_US
         self.inlets: list[Inlet] = []
         self._arrivals = Arrivals(hold)
+        self._marked: tuple[list[tuple[Track, Mark]], int] | None = None
+        """Where tracks and frontier were before the newest cut, until it is kept."""
 
     def add(
         self,
@@ -155,6 +157,7 @@ class Intake:
             if inlet.has_rows():
                 inlet.spoke_at = now  # with tuples that wait for their turn it is not silent
         counts = self._cut(limit_rows)
+        self._mark()
         parts = self._taken(counts)
         previous, reached = self.frontier_us, frontier(self.frontier_us, self._feeds(now))
         rows_taken = sum(counts.values())
@@ -163,6 +166,18 @@ class Intake:
             return None
         self._release(parts, reached)
         return Cut(tuple(parts), rows_taken, previous, reached, exhausted)
+
+    def undo(self) -> None:
+        """Take back the newest cut, if nothing of it was kept; the next may be smaller."""
+        if self._marked is not None:
+            marks, self.frontier_us = self._marked
+            for track, mark in marks:
+                track.go_back(mark)
+        self._marked = None
+
+    def _mark(self) -> None:
+        marks = [(t, t.mark()) for i in self.inlets for t in i.tracks.values()]
+        self._marked = (marks, self.frontier_us)
 
     def cut_again(self, goal: Goal) -> Cut | None:
         """The batch that ended at a goal, once more; None while input of it may still come back.
@@ -187,7 +202,7 @@ class Intake:
             raise GateError(
                 "the input of a batch that has to run again",
                 f"must be the {goal.rows} rows that it was",
-                f"{rows_taken} rows" if rows_taken != goal.rows else "rows of other times",
+                f"{rows_taken} rows" if rows_taken != goal.rows else "other rows",
                 "Put the input back as it was.",
             )
         for (place, id_), entry in goal.entries.items():
@@ -200,15 +215,20 @@ class Intake:
     def saved(self) -> tuple[Mapping[str, Any], ...]:
         """What the manifest keeps of all sources, also of those whose files are gone.
 
-        Of a folder: what is being read, and one entry for all the rest.
+        Of a folder: what is being read, and one entry for all the rest. Refuses sources that turn
+        out to have been read too far.
         """
+        self._fold()
         entries = self._arrivals.entries()
         for inlet in self.inlets:
             of: dict[str, Any] = {"inlet": inlet.place, "stream": inlet.stream}
             if inlet.place < 0:
                 of["uri"] = inlet.uri
             tracks = in_order(inlet)
+            for track in tracks:
+                track.confirm()
             if inlet.folder is not None:
+                inlet.folder.confirm()
                 tracks = [t for t in tracks if t.position or t.removed]
                 unread = inlet.unread() + len(inlet.tracks) - len(tracks)
                 entries[inlet.place, CONSUMED] = {**of, **inlet.folder.saved(unread)}
@@ -230,11 +250,13 @@ class Intake:
 
         Call it before `saved`. Writes nothing for most batches, and where it is not to.
         """
+        self._fold()
         files = []
         for inlet in self.inlets:
             if inlet.folder is not None:
                 if writes:
-                    inlet.folder.write_names(store, f"gate/names-{inlet.place}-{batch:08d}.arrow")
+                    name = f"gate/names-{inlet.place}-{owned(batch, store.owner)}.arrow"
+                    inlet.folder.write_names(store, name)
                 files += inlet.folder.names.files
         return tuple(files)
 
@@ -266,6 +288,12 @@ class Intake:
         if promised_us != MIN_US:
             check_promise(where, promised_us, self.frontier_us)
 
+    def _fold(self) -> None:
+        """Let go of consumed files; when the batch is to be committed, because that is for good."""
+        self._marked = None
+        for inlet in self.inlets:
+            inlet.fold()
+
     def _taken(self, counts: Mapping[Track, int]) -> list[Taken]:
         """Move the reading positions; also of sources of which only waiting tuples are needed."""
         return [
@@ -280,8 +308,6 @@ class Intake:
         self.frontier_us = frontier_us
         for part in parts:
             part.track.release(part.slice, frontier_us)
-        for inlet in self.inlets:
-            inlet.fold()
         parts.sort(key=lambda p: (p.stream, p.track.order))
 
     def _remove(self, inlet: Inlet, source_id: str) -> None:

@@ -20,15 +20,26 @@ from tidegate.state.store import Store
 FEW_NAMES = 64
 """How many names a manifest holds at most when it is written."""
 
-_SCHEMA = pa.schema([("order", pa.int64()), ("name", pa.string()), ("extent", pa.int64())])
+_SCHEMA = pa.schema(
+    [
+        ("order", pa.int64()),
+        ("name", pa.string()),
+        ("extent", pa.int64()),
+        ("digest", pa.int64()),
+    ]
+)
 
 
 class Known(NamedTuple):
-    """A file that was listed: its order among the sources of its stream, its name, its extent."""
+    """A file that was listed: its order among the sources of its stream, its name, its extent.
+
+    The digest tells it from another of the same name and extent.
+    """
 
     order: int
     name: str
     extent: int
+    digest: int = 0
 
 
 class Page(NamedTuple):
@@ -56,9 +67,9 @@ class NameLog:
         """The files of the store that hold names."""
         return [page.file for page in self._pages]
 
-    def note(self, order: int, name: str, extent: int) -> None:
+    def note(self, known: Known) -> None:
         """Keep a source that is new, or that has another extent than it was kept with."""
-        self._recent.append(Known(order, name, extent))
+        self._recent.append(known)
 
     def write(self, store: Store, file: str, is_needed: Callable[[Known], bool]) -> None:
         """Move names into a file of this name where there are many; call before `saved`.

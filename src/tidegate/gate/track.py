@@ -46,6 +46,26 @@ class Pieced(Protocol):
         """
 
 
+@runtime_checkable
+class Marked(Protocol):
+    """A source that others can change or replace, and that can tell."""
+
+    def mark(self, position: int) -> Mapping[str, Any]:
+        """What tells later whether the tuples before a position, which is not 0, are the same."""
+
+    def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
+        """Refuse a source in which the tuples before a position are not those of a mark.
+
+        `again` says that it will be read on, or once more.
+        """
+
+    def holds(self, saved: Mapping[str, Any]) -> bool:
+        """Whether all that a mark tells of is in it, also what is not read yet; costs a pass."""
+
+    def confirm(self) -> None:
+        """Refuse a source whose last tuple turned out not to be whole; call before a commit."""
+
+
 @dataclass(frozen=True)
 class Slice:
     """What one source gives to one batch: positions [start, stop), new from `new_from` on.
@@ -62,6 +82,18 @@ class Slice:
     late_rows: int
     low_us: int
     high_us: int
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a source was before a batch took of it; costs nothing but references."""
+
+    position: int
+    floor_us: int
+    waiting_from: int
+    waiting_floor_us: int
+    ahead: Times
+    held: Times
 
 
 class Track:
@@ -97,6 +129,8 @@ class Track:
         self._held = Times.empty()
         self._known = 0
         self._pieced = source if isinstance(source, Pieced) else None
+        self._marked = source if isinstance(source, Marked) else None
+        self._mark: Mapping[str, Any] | None = None
 
     @property
     def keys(self) -> Int64s:
@@ -211,12 +245,40 @@ class Track:
             self.waiting_from += consumed
             _, self._held = self._held.split(consumed)
 
+    def mark(self) -> Mark:
+        """Where it is, to `go_back` to."""
+        return Mark(
+            position=self.position,
+            floor_us=self.floor_us,
+            waiting_from=self.waiting_from,
+            waiting_floor_us=self.waiting_floor_us,
+            ahead=self._ahead,
+            held=self._held,
+        )
+
+    def go_back(self, mark: Mark) -> None:
+        """Undo what a batch took that is not to be committed."""
+        self.position, self.floor_us = mark.position, mark.floor_us
+        self.waiting_from, self.waiting_floor_us = mark.waiting_from, mark.waiting_floor_us
+        self._ahead, self._held = mark.ahead, mark.held
+
     def consumed(self) -> bool:
         """Whether nothing of this source will ever be needed again."""
         return self.exhausted() and self.waiting_from == self.position
 
+    def confirm(self) -> None:
+        """Refuse a source that was read to its end and has not ended there; before a commit."""
+        if self._marked is not None and not self.removed and self.exhausted():
+            self._marked.confirm()
+
+    def holds(self, saved: Mapping[str, Any]) -> bool:
+        """Whether what an entry of a manifest says was read of this source is in it."""
+        return self._marked is None or "mark" not in saved or self._marked.holds(saved["mark"])
+
     def saved(self) -> dict[str, Any]:
         """What the manifest keeps of this source."""
+        if self._marked is not None and self.position and not self.removed:
+            self._mark = self._marked.mark(self.position)
         return {
             "id": self.source.id,
             "order": self.order,
@@ -227,6 +289,7 @@ class Track:
             "promised_us": self.promised_us,
             "ended": self.exhausted(),
             "removed": self.removed,
+            **({} if self._mark is None else {"mark": self._mark}),
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -238,6 +301,7 @@ class Track:
         self.waiting_floor_us = saved["waiting_floor_us"]
         self.promised_us = saved["promised_us"]
         self.removed = saved["removed"]
+        self._mark = saved.get("mark")
         if self.hold and self.waiting_from < self.position:
             self.source.extend(self.position)
             self._held = Times.read(

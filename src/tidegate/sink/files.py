@@ -95,7 +95,7 @@ class FileSink:
                 str(self.path),
                 "the output folder must be readable",
                 error.strerror or str(error),
-                "Choose another --out or change its permissions.",
+                "Give access or see to the disk, or choose another --out.",
             ) from error
 
     def begin(self, batch: BatchId) -> FilePartWriter:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import disk
-from tidegate.errors import SourceError
+from tidegate.errors import GateError
+from tidegate.source.mark import digest, unreadable
 from tidegate.source.protocol import Int64s
 
 BLOCK_BYTES = 2 * 2**20
@@ -29,6 +30,9 @@ the beginning of a file costs little, and where blocks lie depends on the file a
 
 RECORD_BYTES = 16 * 2**20
 """A quote that stays open for longer than this was never meant to be closed."""
+
+LEAD_BYTES = 4096
+"""How much before a block is read once more where the file may have been rewritten since."""
 
 _LF, _CR, _QUOTE, _COMMA = 10, 13, 34, 44
 _FIELD = rb'(?:"(?:[^"]++|"")*+"[^,\r\n]*+|[^",\r\n][^,\r\n]*+|)'
@@ -156,39 +160,59 @@ def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s) -> Records:
 
 @dataclass(frozen=True)
 class Block:
-    """Bytes [offset, offset + length) of a file: the records of positions [first, first + rows)."""
+    """Bytes [offset, offset + length) of a file: the records of positions [first, first + rows).
+
+    `before` is the digest of all bytes of the file before it, `digest` that of all up to its end.
+    """
 
     offset: int
     length: int
     first: int
     rows: int
+    before: int = 0
+    digest: int = 0
+
+
+class Rewritten(Exception):
+    """The bytes before a block are not those that were read there."""
 
 
 class BlockIndex:
     """The blocks of one text file, found in order and only as far as asked; owned by the driver.
 
-    Grows with the bytes of the file, by five numbers per block.
+    `digest` is that of all bytes before `offset`, also of those before the first record. Grows with
+    the bytes of the file, by seven numbers per block.
     """
 
-    def __init__(self, path: str, origin: int, split: Split, block_bytes: int) -> None:
+    def __init__(
+        self, path: str, origin: int, split: Split, block_bytes: int, before: int = 0
+    ) -> None:
         self.path = path
         self.offset = origin
+        self.digest = before
         self.rows = 0
         self.blocks: list[Block] = []
+        self.open_ended = False
+        """Whether the last record has no line end, and counts because the file ended there."""
         self._firsts: list[int] = []
         self._split = split
         self._most_bytes = block_bytes
         self._next_bytes = min(FIRST_BLOCK_BYTES, block_bytes)
+        self._lead = b""
 
-    def grow(self, size: int, final: bool) -> bool:
-        """Find one more block in the first `size` bytes; False where no record is complete."""
+    def grow(self, size: int, final: bool, wary: bool = False) -> bool:
+        """Find one more block in the first `size` bytes; False where no record is complete.
+
+        A wary look reads some of what was read before together with the new bytes, and raises
+        Rewritten where it is something else now.
+        """
         want = self._next_bytes
         while self.offset < size:
-            data = read_bytes(self.path, self.offset, min(want, size - self.offset))
+            data = self._read(min(want, size - self.offset), wary)
             at_end = self.offset + len(data) >= size
             records = self._split(data, final and at_end)
             if records.used:
-                self._add(records)
+                self._add(data, records)
                 self._next_bytes = min(2 * self._next_bytes, self._most_bytes)
                 return True
             if at_end:
@@ -204,12 +228,36 @@ class BlockIndex:
         high = bisect_right(self._firsts, stop - 1)
         return tuple(self.blocks[low:high])
 
-    def _add(self, records: Records) -> None:
+    def _read(self, length: int, wary: bool) -> bytes:
+        lead = self._lead if wary else b""
+        data = read_bytes(self.path, self.offset - len(lead), len(lead) + length)
+        if len(data) < len(lead) + length:
+            raise cut_short(self.path, self.offset - len(lead) + len(data))
+        if lead and not data.startswith(lead):
+            raise Rewritten
+        return data[len(lead) :] if lead else data
+
+    def _add(self, data: bytes, records: Records) -> None:
+        used = records.used
+        before, self.digest = self.digest, digest(memoryview(data)[:used], self.digest)
         if len(records):
-            self.blocks.append(Block(self.offset, records.used, self.rows, len(records)))
+            block = Block(self.offset, used, self.rows, len(records), before, self.digest)
+            self.blocks.append(block)
             self._firsts.append(self.rows)
             self.rows += len(records)
-        self.offset += records.used
+        self.offset += used
+        self.open_ended = data[used - 1] not in (_LF, _CR)
+        self._lead = (self._lead + data[max(used - LEAD_BYTES, 0) : used])[-LEAD_BYTES:]
+
+
+def cut_short(path: str, size: int) -> GateError:
+    """What to say of a file that got shorter while it was read."""
+    return GateError(
+        path,
+        "a file must not change while it is read",
+        f"only {size} bytes of it",
+        "Put the file back as it was, then start again.",
+    )
 
 
 def read_bytes(path: str, offset: int, length: int) -> bytes:
@@ -217,6 +265,4 @@ def read_bytes(path: str, offset: int, length: int) -> bytes:
     try:
         return disk.read(path, offset, length)
     except OSError as error:
-        raise SourceError(
-            path, "the file must be readable", str(error), "Check its permissions and its disk."
-        ) from error
+        raise unreadable(path, error) from error

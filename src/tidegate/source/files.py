@@ -10,17 +10,18 @@ from typing import NamedTuple
 from tidegate import disk
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock
-from tidegate.errors import SourceError
+from tidegate.errors import GateError, SourceError
 from tidegate.schema import check_time
 from tidegate.source import csv, json
 from tidegate.source.block import BLOCK_BYTES
-from tidegate.source.head import TextFacts, TextProbe, first_times, probe_text
+from tidegate.source.head import TextProbe, first_times, probe_text
 from tidegate.source.listing import Found, is_of_format, list_files, name_order, paths_of
+from tidegate.source.mark import readable, reused, status_of
 from tidegate.source.opening import Opening
 from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, probe_parquet
 from tidegate.source.protocol import Listed, Source
 from tidegate.source.shape import Shape
-from tidegate.source.text import TextSource, check_not_grown
+from tidegate.source.text_file import TextFacts, TextSource, check_not_grown
 from tidegate.source.watch import Watch
 
 HEAD_BYTES = 8 * 2**20
@@ -86,7 +87,8 @@ class FilesConnector:
         """Files that are no sources yet, with their size and time of change when last tried."""
         self._watch = Watch(path, clock) if follow and self.several else None
         look = (lambda: paths_of(path)) if self._watch is None else self._watch.look
-        found = list_files(path, where, follow, look)
+        with readable(path):
+            found = list_files(path, where, follow, look)
         self._format = found[0].format
         self._shape, arrived = self._agree(found)
         self.schema = self._shape.settled()
@@ -111,7 +113,7 @@ class FilesConnector:
         lows_us = self._lows_us(self._arrived)
         arrived, self._arrived = self._arrived, []
         return [
-            Listed(a.path, low_us, a.facts.extent, grows=self._is_growing(a.path))
+            Listed(a.path, low_us, a.facts.extent, self._is_growing(a.path), a.facts.digest)
             for a, low_us in zip(arrived, lows_us, strict=True)
         ]
 
@@ -119,18 +121,23 @@ class FilesConnector:
         """A file that was listed, as it was then."""
         return self._opened(id)
 
-    def open_beyond(self, id: str, extent: int) -> tuple[Source, int]:
-        """A file that has more than it had, and the position of its first row beyond that."""
-        source = self._opened(id)
-        return source, source.rows_within(extent) if isinstance(source, TextSource) else extent
+    def open_beyond(self, id: str, extent: int, digest: int) -> tuple[Source, int]:
+        """A file that has more than it had, and the position of its first row beyond that.
 
-    def let_go(self, id: str) -> int | None:
-        """Forget a file that was read; its extent where it is not the one it was listed with."""
+        `extent` and `digest` are those it was listed with; refuses a file that is another one now.
+        """
+        source = self._opened(id)
+        if not isinstance(source, TextSource):
+            raise reused(id, "another file")
+        return source, source.rows_within(extent, digest)
+
+    def let_go(self, id: str) -> tuple[int, int] | None:
+        """Forget a file that was read; its extent and digest where it has others than listed."""
         facts = self._files.pop(id)
         if id not in self._grown:
             return None
         self._grown.discard(id)
-        return facts.extent
+        return facts.extent, facts.digest
 
     def has(self, id: str) -> bool:
         """Whether a file was there at the last look; always so where nobody looks again."""
@@ -181,18 +188,34 @@ class FilesConnector:
     def _look_again(self) -> None:
         if self._watch is None:
             return
-        for path in self._watch.look():
+        with readable(self._path):
+            came = self._watch.look()
+        for path in came:
             if path not in self._files and is_of_format(path, self._format):
                 self._unseen[path] = None
         arrived = []
         for path in sorted(self._unseen, key=name_order):
             probe = self._probe_unseen(path)
             if probe is not None:
+                self._check_not_moved(probe)
                 self._shape.check(probe.schema, path, self._where)
                 arrived.append(_Arrived.of(probe))
         for path, size_bytes in self._finished:
             check_not_grown(path, size_bytes)
         self._add(arrived)
+
+    def _check_not_moved(self, probe: ParquetProbe | TextProbe) -> None:
+        """Refuse the file that grows under a new name: it would be read twice."""
+        source = self._growing
+        if source is None or not isinstance(probe, TextProbe):
+            return
+        if source.is_at(probe.path, probe.status.inode):
+            raise GateError(
+                source.path,
+                "a followed file must keep its name",
+                f"{probe.path}, which is the same file",
+                "Let rotated files have names that do not match; new rows go to a new file.",
+            )
 
     def _add(self, arrived: Sequence[_Arrived]) -> None:
         """Make files sources; of text files the last one may grow, those before it no longer."""
@@ -218,12 +241,8 @@ class FilesConnector:
         source.finish()
         self._growing = None
         self._finished.append((source.path, source.size_bytes))
-        facts = self._files[source.path]
-        if isinstance(facts, TextFacts) and disk.exists(source.path):
-            modified_ns = disk.current().status(source.path).modified_ns
-            self._files[source.path] = facts._replace(
-                size_bytes=source.size_bytes, modified_ns=modified_ns
-            )
+        if source.path in self._files:
+            self._files[source.path] = source.facts()
             self._grown.add(source.path)
 
     def _probe(self, path: str, sample_bytes: int) -> ParquetProbe | TextProbe | None:
@@ -237,9 +256,8 @@ class FilesConnector:
 
     def _probe_unseen(self, path: str) -> ParquetProbe | TextProbe | None:
         """Look at a new file of a followed folder; None while it is still being written."""
-        try:
-            status = disk.current().status(path)
-        except FileNotFoundError:
+        status = status_of(path)
+        if status is None:
             self._unseen.pop(path)
             return None
         tried = status.bytes, status.modified_ns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,36 +11,10 @@ import pyarrow as pa
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.source.block import read_bytes
+from tidegate.source.mark import EDGE_BYTES, digest, readable
 from tidegate.source.protocol import Bools, Int64s
-from tidegate.source.text import Head, ReadHead, TextFormat, TextSource, Version, spread
-
-
-class TextFacts(NamedTuple):
-    """What is kept of a file that is not open; the format is shared by files with one header."""
-
-    size_bytes: int
-    modified_ns: int
-    origin: int
-    format: TextFormat
-    block_bytes: int
-
-    @property
-    def extent(self) -> int:
-        return self.size_bytes
-
-    def open(self, path: str, schema: pa.Schema, time: str | None) -> TextSource:
-        """The file as it was when it was looked at; reading one that has changed is refused."""
-        version = self.size_bytes, self.modified_ns
-        return self._opened(path, schema, time, version)
-
-    def open_growing(self, path: str, schema: pa.Schema, time: str | None) -> TextSource:
-        """The file as it is and as it will be."""
-        return self._opened(path, schema, time, None)
-
-    def _opened(
-        self, path: str, schema: pa.Schema, time: str | None, version: Version | None
-    ) -> TextSource:
-        return TextSource(path, schema, self.format, time, self.origin, version, self.block_bytes)
+from tidegate.source.text import Head, ReadHead, TextFormat, spread
+from tidegate.source.text_file import TextFacts
 
 
 @dataclass(frozen=True)
@@ -49,7 +22,9 @@ class TextProbe:
     """A text file whose first bytes were looked at."""
 
     path: str
-    version: Version
+    status: disk.Status
+    digest: int
+    before: int
     head: Head
     block_bytes: int
 
@@ -58,7 +33,14 @@ class TextProbe:
         return self.head.schema
 
     def facts(self) -> TextFacts:
-        return TextFacts(*self.version, self.head.origin, self.head.format, self.block_bytes)
+        return TextFacts(
+            *self.status[:3],
+            self.digest,
+            self.before,
+            self.head.origin,
+            self.head.format,
+            self.block_bytes,
+        )
 
 
 def probe_text(
@@ -74,14 +56,23 @@ def probe_text(
     want = sample_bytes
     while True:
         data = read_bytes(path, 0, want)
-        status = disk.current().status(path)
+        with readable(path):
+            status = disk.current().status(path)
         whole = len(data) < want
         head = read_head(data, whole, whole and not grows, time, where)
         if head is not None:
-            return TextProbe(path, (status.bytes, status.modified_ns), head, block_bytes)
+            edge = digest(edge_of(path, data, status.bytes))
+            before = digest(data[: head.origin])
+            return TextProbe(path, status, edge, before, head, block_bytes)
         if whole:
             return None
         want *= 2
+
+
+def edge_of(path: str, data: bytes, size: int) -> bytes:
+    """The first bytes of a file of a size, some of which have been read."""
+    length = min(EDGE_BYTES, size)
+    return data[:length] if len(data) >= length else read_bytes(path, 0, length)
 
 
 def first_times(firsts: Sequence[tuple[TextFormat, bytes]], time: pa.Field) -> list[int]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,14 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, SourceError
 from tidegate.schema import cast_table, event_times, normal_type
 from tidegate.source.cache import PIECES
+from tidegate.source.mark import EDGE_BYTES, Mark, changed_since, digest, status_of
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
 from tidegate.source.statistics import least_times
 
 Version = tuple[int, int]
+"""Size and time of change of a file that must not change while it is read."""
+
+_MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class ParquetSource:
         lows_us: Sequence[int],
         schema: pa.Schema,
         time: str | None,
+        digest: int,
     ) -> None:
         self.id = id
         self.path = path
@@ -87,6 +92,7 @@ class ParquetSource:
         self._firsts = np.array([g.first for g in groups], np.int64)
         self._rows = sum(g.rows for g in groups)
         self._time = time
+        self._digest = digest
         self._decoded: tuple[int, tuple[Int64s, Bools]] | None = None
 
     def extend(self, rows: int) -> int:
@@ -124,6 +130,32 @@ class ParquetSource:
         """A time that no row of the row group at a position is below; MIN_US where not known."""
         (group,) = self._within(position, position + 1)
         return self._lows_us[group.number]
+
+    def mark(self, position: int) -> dict[str, int]:
+        """What tells at a restart whether it is the same file."""
+        size_bytes, modified_ns = self._version
+        return Mark(size_bytes, self._rows, self._digest, size_bytes, modified_ns, 0).saved()
+
+    def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
+        """Refuse a file that is not the one of a mark; costs nothing, its end has been read."""
+        mark = Mark.of(saved)
+        if self.holds(saved):
+            return
+        size_bytes = self._version[0]
+        if (self._rows, size_bytes) != (mark.rows, mark.size_bytes):
+            was = f"where {mark.rows} were in {mark.size_bytes}"
+            got = f"{self._rows} rows in {size_bytes} bytes {was}"
+        else:
+            got = f"another content in {size_bytes} bytes"
+        raise changed_since(self.path, position, got)
+
+    def holds(self, saved: Mapping[str, Any]) -> bool:
+        """Whether it is the file of a mark."""
+        mark = Mark.of(saved)
+        return (self._rows, self._digest) == (mark.rows, mark.digest)
+
+    def confirm(self) -> None:
+        """Nothing to do: a Parquet file that can be read is whole."""
 
     def _within(self, start: int, stop: int) -> tuple[Group, ...]:
         if start >= stop:
@@ -163,6 +195,7 @@ class ParquetFacts(NamedTuple):
 
     size_bytes: int
     modified_ns: int
+    digest: int
     rows: int
     group: int
     low_us: int
@@ -174,13 +207,14 @@ class ParquetFacts(NamedTuple):
     def open(self, path: str, schema: pa.Schema, time: str | None) -> ParquetSource:
         """The file as it was when it was looked at; one that has changed since is refused."""
         version = self.size_bytes, self.modified_ns
-        if self.group >= 0:
-            only = Group(self.group, 0, self.rows)
-            return ParquetSource(path, path, version, (only,), (self.low_us,), schema, time)
-        probe = probe_parquet(path, path, time)
-        if probe.version != version:
-            raise _changed(path)
-        return ParquetSource(path, path, version, probe.groups, probe.lows_us, schema, time)
+        groups: tuple[Group, ...] = (Group(self.group, 0, self.rows),)
+        lows_us: tuple[int, ...] = (self.low_us,)
+        if self.group < 0:
+            probe = probe_parquet(path, path, time)
+            if probe.version != version:
+                raise _changed(path)
+            groups, lows_us = probe.groups, probe.lows_us
+        return ParquetSource(path, path, version, groups, lows_us, schema, time, self.digest)
 
 
 @dataclass(frozen=True)
@@ -189,6 +223,7 @@ class ParquetProbe:
 
     path: str
     version: Version
+    digest: int
     groups: tuple[Group, ...]
     lows_us: tuple[int, ...]
     schema: pa.Schema
@@ -196,14 +231,16 @@ class ParquetProbe:
     def facts(self) -> ParquetFacts:
         rows = sum(g.rows for g in self.groups)
         group = self.groups[0].number if len(self.groups) == 1 else -1
-        return ParquetFacts(*self.version, rows, group, self.lows_us[0] if rows else MAX_US)
+        low_us = self.lows_us[0] if rows else MAX_US
+        return ParquetFacts(*self.version, self.digest, rows, group, low_us)
 
 
 def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     """Read the footer of a file: its columns, the sizes of its row groups, their least times."""
     try:
         status = disk.current().status(path)
-        with disk.current().open_arrow(path) as raw_file, pq.ParquetFile(raw_file) as file:
+        end = _read_end(path, status.bytes)
+        with pq.ParquetFile(pa.BufferReader(end)) as file:
             raw, metadata = file.schema_arrow, file.metadata
     except (pa.ArrowException, OSError) as error:
         raise unreadable(where, error) from error
@@ -225,7 +262,14 @@ def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     types = [f.type if pa.types.is_null(f.type) else normal_type(f.type) for f in raw]
     schema = pa.schema(list(zip(raw.names, types, strict=True)))
     version = status.bytes, status.modified_ns
-    return ParquetProbe(path, version, tuple(groups), tuple(lows_us), schema)
+    return ParquetProbe(path, version, digest(end), tuple(groups), tuple(lows_us), schema)
+
+
+def _read_end(path: str, size: int) -> bytes:
+    """The last bytes of a file, with all of its footer."""
+    end = disk.read(path, max(size - EDGE_BYTES, 0))
+    needed = int.from_bytes(end[-8:-4], "little") + 8 if end.endswith(_MAGIC) else 0
+    return end if needed <= len(end) else disk.read(path, max(size - needed, 0))
 
 
 def decode_group(
@@ -233,15 +277,20 @@ def decode_group(
 ) -> pa.Table:
     """Columns of one row group in normalised types; refuses a file that has changed."""
     try:
-        status = disk.current().status(path)
-        if version != (status.bytes, status.modified_ns):
-            raise _changed(path)
         with disk.current().open_arrow(path) as raw:
             file = pq.ParquetFile(raw, coerce_int96_timestamp_unit="us")
             table = file.read_row_group(number, columns=asked.names, use_threads=False)
+        _check_version(path, version)  # what was read is of this version, if the file still is
         return cast_table(table, asked, path, time)
     except (pa.ArrowException, OSError) as error:
+        _check_version(path, version)
         raise unreadable(path, error) from error
+
+
+def _check_version(path: str, version: Version) -> None:
+    status = status_of(path)
+    if status is not None and status[:2] != version:
+        raise _changed(path)
 
 
 def _changed(path: str) -> GateError:
@@ -249,7 +298,8 @@ def _changed(path: str) -> GateError:
         path,
         "a file must not change while it is read",
         "a newer version of it",
-        "Put the file back as it was, or start again from an empty checkpoint.",
+        "Put the file back as it was and start again; another time of change alone does not "
+        "matter then.",
     )
 
 

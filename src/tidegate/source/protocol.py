@@ -65,7 +65,11 @@ class Reader(Protocol):
 
 
 class Source(Protocol):
-    """One physical stream on the driver; positions count from 0 and never change their row."""
+    """One physical stream on the driver; positions count from 0 and never change their row.
+
+    One that others can change or replace may have `mark`, `check` and `confirm` too, to tell: see
+    `tidegate.gate.track.Marked`.
+    """
 
     @property
     def id(self) -> str:
@@ -105,13 +109,14 @@ class Listed(NamedTuple):
     `low_us` is a time that its first row is not below: MIN_US where that is not known or the row
     has no time, MAX_US where there are no rows. `extent` is how much there is of it, in a unit of
     its own: a source with more than it had when it was read has more to give. One that `grows` may
-    get more rows while it is read.
+    get more rows while it is read. `digest` tells it from another of the same extent.
     """
 
     id: str
     low_us: int
     extent: int
     grows: bool = False
+    digest: int = 0
 
 
 class Connector(Protocol):

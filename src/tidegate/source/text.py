@@ -1,9 +1,7 @@
-"""Text files as sources, between blocks of bytes and rows; the formats are `csv` and `json`."""
+"""Text in tasks, between blocks of bytes and rows; the formats are `csv` and `json`."""
 
 from __future__ import annotations
 
-import os
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,17 +10,16 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tidegate import disk
-from tidegate.batch import MIN_US
 from tidegate.errors import GateError
 from tidegate.schema import TIME, event_times
-from tidegate.source.block import Block, BlockIndex, Records, read_bytes
+from tidegate.source.block import Block, Records, read_bytes
 from tidegate.source.cache import PIECES
 from tidegate.source.event_time import parse_time
+from tidegate.source.mark import digest, status_of
 from tidegate.source.protocol import Bools, Int64s, Reject, Rows, check_columns
 
 Version = tuple[int, int]
-"""Size and modification time of a file that must not change while it is read."""
+"""Size and time of change of a file that is not expected to change while it is read."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,8 @@ class TextReader:
         return Rows.joined(pieces, asked)
 
     def _key(self, block: Block) -> tuple[object, ...]:
-        inode = disk.current().status(self.path).inode if disk.exists(self.path) else 0
+        status = status_of(self.path)
+        inode = 0 if status is None else status.inode
         types = tuple(str(f.type) for f in self.schema)
         return (self.path, inode, self.version, block, self.format, *self.schema.names, types)
 
@@ -123,137 +121,21 @@ class TextReader:
         )
 
 
-class TextSource:
-    """A text file on the driver: its blocks are found as far as rows are asked for.
-
-    Without a `version` it grows: the file may get longer and only complete records count, until
-    `finish`. Kept are where its blocks lie and the times of the last two that were parsed.
-    """
-
-    def __init__(
-        self,
-        path: str,
-        schema: pa.Schema,
-        format: TextFormat,
-        time: str | None,
-        origin: int,
-        version: Version | None,
-        block_bytes: int,
-    ) -> None:
-        self.id = path
-        self.path = path
-        self.schema = schema
-        self.grows = version is None
-        self._format = format
-        self._time = time
-        self._size = version[0] if version is not None else disk.current().status(path).bytes
-        self._version = version
-        self._index = BlockIndex(path, origin, format.split, block_bytes)
-        self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
-
-    @property
-    def size_bytes(self) -> int:
-        """How much of the file counts; of one that grows, as of the last look."""
-        return self._size
-
-    def extend(self, rows: int) -> int:
-        if self.grows and self._index.rows < rows:
-            self._size = self._grown_size()
-        while self._index.rows < rows and self._index.grow(self._size, not self.grows):
-            pass
-        return self._index.rows
-
-    def ended(self) -> bool:
-        return not self.grows and self._index.offset >= self._size
-
-    def finish(self) -> None:
-        """Take the file as it is now: it ends here, also where its last line is not complete."""
-        if self.grows:
-            self._size = self._grown_size()
-            self.grows = False
-
-    def rows_within(self, size_bytes: int) -> int:
-        """How many rows the first bytes held when they were all there was of the file."""
-        while self._index.offset < size_bytes and self._index.grow(size_bytes, True):
-            pass
-        return self._index.rows
-
-    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
-        parts = []
-        for block in self._index.within(start, stop):
-            numbers, valid = self._block_times(block)
-            low, high = max(start - block.first, 0), min(stop - block.first, block.rows)
-            parts.append((numbers[low:high], valid[low:high]))
-        if len(parts) == 1:
-            return parts[0]
-        if not parts:
-            return np.empty(0, np.int64), np.empty(0, np.bool_)
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-
-    def reader(self, start: int, stop: int) -> TextReader:
-        blocks = self._index.within(start, stop)
-        path = os.path.abspath(self.path)  # a worker may have been started elsewhere
-        return TextReader(path, self._version, self._format, self.schema, start, stop, blocks)
-
-    def breaks(self, start: int, stop: int) -> list[int]:
-        return [b.first for b in self._index.within(start, stop) if b.first > start]
-
-    def piece_end(self, position: int) -> int:
-        """Where the block ends that holds a known position."""
-        (block,) = self._index.within(position, position + 1)
-        return block.first + block.rows
-
-    def low_us(self, position: int) -> int:
-        """Not known: text has no statistics."""
-        return MIN_US
-
-    def _block_times(self, block: Block) -> tuple[Int64s, Bools]:
-        if block.offset not in self._times:
-            assert self._time is not None, f"{self.id} was opened without a time column"
-            data = read_block(self.path, block, self._version)
-            only_time = pa.schema([self.schema.field(self._time)])
-            parsed = self._format.parse(data, block.rows, only_time)
-            self._times[block.offset] = spread(parsed, block.rows)
-            while len(self._times) > 2:
-                self._times.popitem(last=False)
-        return self._times[block.offset]
-
-    def _grown_size(self) -> int:
-        size = disk.current().status(self.path).bytes if disk.exists(self.path) else 0
-        if size < self._size:
-            raise GateError(
-                self.path,
-                "a followed file must only grow",
-                f"{size} bytes where {self._size} had been read",
-                "Append to it; write to a new file of a followed folder to start anew.",
-            )
-        return size
-
-
-def check_not_grown(path: str, size_bytes: int) -> None:
-    """Refuse a file that got longer after it was finished; its new rows would be lost."""
-    size = disk.current().status(path).bytes if disk.exists(path) else 0
-    if size > size_bytes:
-        raise GateError(
-            path,
-            "a followed file must not grow after a later file has appeared",
-            f"{size - size_bytes} more bytes",
-            "Follow files that grow side by side as sources of their own, "
-            "each by its path; a restart reads on.",
-        )
-
-
 def read_block(path: str, block: Block, version: Version | None) -> bytes:
-    """The bytes of a block; refuses a file that is not what the driver saw any more."""
+    """The bytes of a block; refuses a file in which they are not what the driver saw any more.
+
+    As long as the file is of this version they are. Without one, or when it has changed, which may
+    be all behind the block, their digest tells.
+    """
     data = read_bytes(path, block.offset, block.length)
-    status = disk.current().status(path)
-    changed = version is not None and version != (status.bytes, status.modified_ns)
-    if changed or len(data) < block.length:
+    status = status_of(path)
+    same = version is not None and status is not None and status[:2] == version
+    if not same and (len(data) < block.length or digest(data, block.before) != block.digest):
         raise GateError(
             path,
             "a file must not change while it is read",
-            f"other content at byte {block.offset}" if not changed else "a newer version of it",
-            "Put the file back as it was, or start again from an empty checkpoint.",
+            f"another content at byte {block.offset}",
+            "Put the file back as it was and start again, or start from an empty checkpoint.",
         )
     return data
 

@@ -14,9 +14,12 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubT
 
 from tidegate import disk
 from tidegate.errors import StateError
-from tidegate.whole_file import FileWriter, temporary, whole_file
+from tidegate.whole_file import FileWriter, sole_file, temporary, whole_file
 
 T = TypeVar("T")
+
+OWNER_ONLY = 0o700
+"""The mode of the folders of a checkpoint: state shows what input and results do."""
 
 ATOMIC_ON_CLOSE = frozenset({"s3", "gcs", "abfs"})
 """File systems whose objects appear whole when the stream closes, and that have no rename."""
@@ -46,6 +49,12 @@ class Files(Protocol):
         a temporary file (`is_temporary`). A full disk and the like are a StateError.
         """
 
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Write a file whole unless its name is taken; False then, and what is there stays.
+
+        Each kind of store says what it holds against others that try at the same time.
+        """
+
     def buffer(self, name: str) -> pa.Buffer:
         """All bytes of a file: a memory map on a local file system, else a copy in memory."""
 
@@ -63,6 +72,9 @@ class Files(Protocol):
 
     def list(self, folder: str, recursive: bool = False) -> list[Entry]:
         """The files in a folder, sorted by name; none if there is no such folder."""
+
+    def names(self, folder: str) -> Sequence[str]:
+        """The names of the files in a folder, in no order; cheaper than `list`."""
 
     def make(self, folder: str) -> None:
         """Make a folder with its parents, if it is not there."""
@@ -103,10 +115,18 @@ class LocalFiles:
     def create(self, name: str) -> Iterator[FileWriter]:
         path = self.full(name)
         try:
-            with whole_file(path, sync="folder", parents=True) as file:
+            with whole_file(path, sync="folder", parents=True, folder_mode=OWNER_ONLY) as file:
                 yield FileWriter(file)
         except OSError as error:
-            raise _unwritten(path, error) from error
+            raise unwritten(path, error) from error
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """One of several succeeds, where files can have second names; see `sole_file`."""
+        path = self.full(name)
+        try:
+            return sole_file(path, data, OWNER_ONLY)
+        except OSError as error:
+            raise unwritten(path, error) from error
 
     def buffer(self, name: str) -> pa.Buffer:
         return disk.current().map(self.full(name))
@@ -133,13 +153,21 @@ class LocalFiles:
                 self.full(folder), "must be readable", reason(error), remedy
             ) from error
 
+    def names(self, folder: str) -> Sequence[str]:
+        try:
+            return [f"{folder}/{name}" for name in disk.current().names(self.full(folder))]
+        except FileNotFoundError:
+            return []
+
     def make(self, folder: str) -> None:
         path = self.full(folder)
         try:
-            disk.make_folders(path)
-            disk.current().sync_folder(os.path.dirname(path))
+            above = os.path.dirname(self.root)  # which is not ours to close to others
+            made = [*disk.make_folders(above), *disk.make_folders(path, OWNER_ONLY)]
+            for parent in dict.fromkeys(map(os.path.dirname, made)):
+                disk.current().sync_folder(parent)
         except OSError as error:
-            raise _unwritten(path, error) from error
+            raise unwritten(path, error) from error
 
     def settle(self, folders: Sequence[str]) -> None:
         try:
@@ -149,7 +177,7 @@ class LocalFiles:
             disk.current().sync_folder(self.root)
             disk.sync_above(self.root)
         except OSError as error:
-            raise _unwritten(self.root, error) from error
+            raise unwritten(self.root, error) from error
 
     def prune(self, folder: str) -> None:
         found = []
@@ -186,18 +214,37 @@ class RemoteFiles:
         try:
             self._put(name, memory.getbuffer())
         except OSError as error:
-            raise _unwritten(self.full(name), error) from error
+            raise unwritten(self.full(name), error) from error
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Looks before and after, and so one of several succeeds unless they write at the same
+        moment; on HDFS always, because it does not rename onto a file."""
+        try:
+            if self.exists(name):
+                return False
+            if self.fs.type_name == "hdfs":
+                return self._put_aside(name, data, self._move_to_free)
+            self._put(name, memoryview(data))
+            return bool(self.buffer(name).to_pybytes() == data)
+        except OSError as error:
+            raise unwritten(self.full(name), error) from error
 
     def _put(self, name: str, data: memoryview) -> None:
         if self.fs.type_name in ATOMIC_ON_CLOSE:
             with self.fs.open_output_stream(self._path(name)) as stream:
                 stream.write(data)
             return
+        self._put_aside(name, data, self._move)
+
+    def _put_aside(
+        self, name: str, data: bytes | memoryview, move: Callable[[str, str], bool]
+    ) -> bool:
+        """Write a file under another name, then move it; whether that was done."""
         temp = temporary(name)
         try:
             with self._stream(temp) as stream:
                 stream.write(data)
-            self._move(temp, name)
+            return move(temp, name)
         except Exception:
             with suppress(OSError):  # the first error is the one to tell
                 self.fs.delete_file(self._path(temp))
@@ -210,7 +257,17 @@ class RemoteFiles:
             self.make(name.rpartition("/")[0])
             return self.fs.open_output_stream(self._path(name))
 
-    def _move(self, source: str, target: str) -> None:
+    def _move_to_free(self, source: str, target: str) -> bool:
+        try:
+            self.fs.move(self._path(source), self._path(target))
+        except OSError:
+            if not self.exists(target):
+                raise
+            self.delete(source)
+            return False
+        return True
+
+    def _move(self, source: str, target: str) -> bool:
         try:
             self.fs.move(self._path(source), self._path(target))
         except OSError:
@@ -219,6 +276,7 @@ class RemoteFiles:
             if not (self.exists(source) and self.delete(target)):
                 raise
             self.fs.move(self._path(source), self._path(target))
+        return True
 
     def buffer(self, name: str) -> pa.Buffer:
         with self.fs.open_input_file(self._path(name)) as file:
@@ -247,11 +305,14 @@ class RemoteFiles:
         found = [i for i in self.fs.get_file_info(chosen) if i.type == FileType.File]
         return sorted((Entry(i.path[skip:], i.size) for i in found), key=lambda e: e.name)
 
+    def names(self, folder: str) -> Sequence[str]:
+        return [entry.name for entry in self.list(folder)]
+
     def make(self, folder: str) -> None:
         try:
             self.fs.create_dir(self._path(folder) if folder else self.root, recursive=True)
         except OSError as error:
-            raise _unwritten(self.full(folder), error) from error
+            raise unwritten(self.full(folder), error) from error
 
     def settle(self, folders: Sequence[str]) -> None:
         """Nothing: an object that is seen stays."""
@@ -294,7 +355,8 @@ def guard(action: Callable[[], T], where: str, remedy: str) -> T:
         raise StateError(where, "must be readable", reason(error), remedy) from error
 
 
-def _unwritten(where: str, error: OSError) -> StateError:
+def unwritten(where: str, error: OSError) -> StateError:
+    """The error for a file that could not be written, and does not count."""
     return StateError(
         where,
         "must be writable",

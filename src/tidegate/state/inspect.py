@@ -70,8 +70,9 @@ def inspect(
     return {
         "location": store.location,
         "meta": meta,
-        "state": _state(kept[-1]) if kept else None,
-        "manifests": [manifest.batch for manifest in kept],
+        "state": _state(kept[-1]) if kept and kept[-1].batch >= 0 else None,
+        "manifests": [manifest.batch for manifest in kept if manifest.batch >= 0],
+        "owner": {"number": kept[-1].owner, **kept[-1].holder} if kept else None,
         "unreferenced": [{"name": entry.name, "bytes": entry.bytes} for entry in spare],
         "verified": _verify(store, kept, find_parts) if verify else None,
     }
@@ -85,6 +86,8 @@ def describe(store: Store, verify: bool = False, find_parts: FindParts | None = 
         lines.append("no batch is committed yet")
     else:
         lines += _state_lines(facts["state"])
+    if facts["owner"] is not None:
+        lines.append("last used by run " + ", ".join(_used(facts["owner"])))
     lines += _spare_lines(facts["unreferenced"])
     if facts["verified"] is not None:
         lines += _verified_lines(facts["verified"])
@@ -232,6 +235,11 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
         lines.append(f"epochs, after {before:,} that are in epoch/" if before else "epochs")
         lines += [_line(epoch, "epoch") for epoch in state["epochs"]]
     return lines
+
+
+def _used(owner: Mapping[str, Any]) -> list[str]:
+    """A run by its number, and what is known of it."""
+    return [str(v) if name == "number" else f"{name} {v}" for name, v in owner.items()]
 
 
 def _spare_lines(spare: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -2,13 +2,17 @@
 
 Without it the second would take what the first has not committed yet for left-overs of a crash. The
 system gives the claim up when a process ends, however it ends. Only on local and mounted file
-systems; elsewhere `Store.publish` still refuses the manifest of another run.
+systems; elsewhere runs of one process are refused, and of several processes the last one to start
+goes on: `Store.publish` refuses the manifests of the others.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import platform
+import threading
+from weakref import WeakValueDictionary
 
 from tidegate import disk
 from tidegate.errors import CheckpointError
@@ -21,20 +25,32 @@ _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 """What file systems say that have no locks."""
 
 
+_guard = threading.Lock()
+_remote: WeakValueDictionary[tuple[int, str], Lock] = WeakValueDictionary()
+"""The runs of this process on stores that have no locks, by process, which may have been forked,
+and location."""
+
+
 class Lock:
     """One run's claim; another run is refused, of this process or any other."""
 
     def __init__(self, store: Store) -> None:
         self._location = store.location
         self._path = store.files.full(LOCK) if store.files.local else None
+        self._everywhere = store.handle().token is None
+        """Whether the location says which store it is: not that of one in memory."""
         self._claim: disk.Claim | None = None
 
     def take(self) -> None:
         """Claim the checkpoint, which must exist; a CheckpointError where another run has."""
-        if self._path is None or self._claim is not None:
+        if self._path is None:
+            self._take_here()
+            return
+        if self._claim is not None:
             return
         try:
-            self._claim = disk.current().claim(self._path, f"{os.getpid()}\n".encode())
+            holder = f"{os.getpid()} {platform.node()}\n"
+            self._claim = disk.current().claim(self._path, holder.encode())
         except BlockingIOError as error:
             raise self._taken(self._path) from error
         except OSError as error:
@@ -48,19 +64,38 @@ class Lock:
         if self._claim is not None:
             self._claim.release()
             self._claim = None
+        with _guard:
+            if _remote.get(self._key) is self:
+                del _remote[self._key]
+
+    def _take_here(self) -> None:
+        """Claim a store without locks among the runs of this process."""
+        with _guard:
+            if _remote.get(self._key, self) is not self:
+                raise self._taken_here()
+            if self._everywhere:
+                _remote[self._key] = self
+
+    @property
+    def _key(self) -> tuple[int, str]:
+        return os.getpid(), self._location
 
     def _taken(self, path: str) -> CheckpointError:
-        holder = disk.read(path, 0, 20).decode(errors="replace").strip()
-        if holder == str(os.getpid()):
-            return CheckpointError(
-                self._location,
-                "must be used by one query at a time",
-                "one that another query of this process uses",
-                "Stop that query first, with query.stop(), or give this one another checkpoint.",
-            )
+        process, _, host = disk.read(path, 0, 300).decode(errors="replace").strip().partition(" ")
+        elsewhere = f" on {host}" if host and host != platform.node() else ""
+        if process == str(os.getpid()) and not elsewhere:
+            return self._taken_here()
         return CheckpointError(
             self._location,
             "must be used by one run at a time",
-            f"one that process {holder or 'of another run'} uses",
+            f"one that process {process or 'of another run'}{elsewhere} uses",
             "Wait until it has ended, or stop it, and start again.",
+        )
+
+    def _taken_here(self) -> CheckpointError:
+        return CheckpointError(
+            self._location,
+            "must be used by one query at a time",
+            f"one that another query of this very process ({os.getpid()}) uses",
+            "Stop that query first, with query.stop(), or give this one another checkpoint.",
         )

@@ -3,6 +3,11 @@
 State after batch i is what manifest i says, nothing else. Its file is one JSON object with sorted
 keys and, at its end, a `checksum` of all before it. Its length grows with the segments there are
 and the distinct sets of buckets they have, not with segments times buckets.
+
+Manifests are a log. Each has the `number` after the one before, and none is ever written over: of
+two runs that both want to go on from one manifest, one gets the next number. A run that starts
+takes the checkpoint over by repeating the newest manifest under the next number, as its owner; so a
+run that was before it, and that does not know yet, finds its own next number taken.
 """
 
 from __future__ import annotations
@@ -35,6 +40,9 @@ class Manifest:
     `places` says by output where its sink has it, for sinks that can be found again by that.
     `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
+    `owner` is the fencing number of the run that wrote it, which is in the names of all files that
+    the run writes; greater than those of all runs before. `holder` tells a person who that is.
+    `epochs_by` has the first epoch and the owner of each row of files of `epoch_log`.
     """
 
     batch: int
@@ -50,7 +58,15 @@ class Manifest:
     files: tuple[str, ...] = ()
     outputs: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
+    owner: int = 0
+    holder: Mapping[str, Any] = field(default_factory=dict)
+    epochs_by: tuple[tuple[int, int], ...] = ()
     version: int = VERSION
+
+    @property
+    def number(self) -> int:
+        """Its place in the log of manifests: a batch more or an owner more is one further."""
+        return self.batch + self.owner
 
     @property
     def instances(self) -> int:
@@ -108,6 +124,7 @@ class Manifest:
             }
             outputs = {name: tuple(receipts) for name, receipts in body["outputs"].items()}
             lists = {k: tuple(body[k]) for k in ("sources", "epochs", "files")}
+            lists["epochs_by"] = tuple((int(first), int(by)) for first, by in body["epochs_by"])
             dicts = {"operators": operators, "mappings": mappings, "outputs": outputs}
             return cls(**{**body, **lists, **dicts})
         except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -1,8 +1,12 @@
 """The checkpoint location on any file system, between the driver or a task and the files in it.
 
 Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | staged/* |
-epoch/NNNNNNNN.json``. Only a published manifest makes other files count, so a crash at any point
+epoch/NNNNNNNN.O.json``. Only a published manifest makes other files count, so a crash at any point
 leaves the state before it.
+
+Where locks do not reach, a run may go on that does not know yet that another has taken over. It can
+do no harm: names of files have the owner in them (`owned`), so it writes over nothing and deletes
+nothing of others; and its next manifest is refused, because the number is taken (`publish`).
 """
 
 from __future__ import annotations
@@ -11,15 +15,15 @@ import itertools
 import os
 import pickle
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
 from pyarrow.fs import FileSystem, LocalFileSystem
 
-from tidegate.errors import CheckpointError, StateError
+from tidegate.errors import CheckpointError, FencedError, StateError
 from tidegate.state.files import (
     Entry,
     Files,
@@ -29,6 +33,7 @@ from tidegate.state.files import (
     reason,
 )
 from tidegate.state.manifest import VERSION, Manifest, check_version
+from tidegate.state.object_uri import is_object_uri, object_place, with_region
 from tidegate.state.seal import REMEDY, seal, unseal
 from tidegate.whole_file import is_temporary
 
@@ -38,7 +43,11 @@ LAYOUT = VERSION
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _MANIFEST = re.compile(r"manifest/(\d{8,})\.json")
-_EPOCHS = re.compile(r"epoch/(\d{8,})\.json")
+_EPOCHS = re.compile(r"epoch/(\d{8,})\.(\d+)\.json")
+_READABLE = "Give access to it, or see that its server answers, and restart."
+_TRIES = 100
+"""How often another run may come first while one takes a checkpoint over."""
+
 _in_process: WeakValueDictionary[int, FileSystem] = WeakValueDictionary()
 _tokens = itertools.count()
 
@@ -93,8 +102,15 @@ class Store:
     def __init__(self, files: Files, handle: StoreHandle) -> None:
         self.files = files
         self.location = handle.location
+        self.owner = 0
+        """The fencing number of the run that uses this object, once it has taken it over."""
         self._handle = handle
         self._older: Manifest | None = None
+        self._found: tuple[list[Manifest], list[Entry]] | None = None
+        self._entry: Manifest | None = None
+        self._holder: Mapping[str, Any] = {}
+        self._number = -1
+        """That of the newest manifest of this run."""
 
     @classmethod
     def open(cls, location: str | os.PathLike[str] | tuple[FileSystem, str]) -> Store:
@@ -106,6 +122,11 @@ class Store:
         if not _URI.match(location):
             files = files_at(LocalFileSystem(), location)
             return cls(files, StoreHandle(files.root))
+        if is_object_uri(location):
+            from tidegate.state.object_files import ObjectFiles  # other stores need no client
+
+            location = with_region(location)
+            return cls(ObjectFiles(object_place(location)), StoreHandle(location))
         try:
             fs, path = FileSystem.from_uri(location)
         except (pa.ArrowException, ValueError, OSError) as error:
@@ -121,11 +142,19 @@ class Store:
         """What to send to tasks."""
         return self._handle
 
-    def create(self, meta: Mapping[str, Any]) -> None:
-        """Make an empty checkpoint whose `meta()` is this; the same again is no change.
+    def make(self) -> None:
+        """Make the folder of a checkpoint, where it is not there."""
+        try:
+            self.files.make("")
+        except StateError as error:
+            raise _unusable(error) from error
 
-        A folder that has files of a checkpoint but no meta.json, or another meta.json, is a
-        CheckpointError: nothing in it is touched.
+    def create(self, meta: Mapping[str, Any]) -> bool:
+        """Make an empty checkpoint whose `meta()` is this; False where it is there already.
+
+        Of several runs that make it at the same time one does. A folder that has files of a
+        checkpoint but no meta.json, or another meta.json, is a CheckpointError: nothing in it is
+        touched.
         """
         there = self.meta()
         if there is not None:
@@ -136,9 +165,13 @@ class Store:
                     "the checkpoint of another one",
                     "Choose another folder, or delete this one to start anew.",
                 )
-            return
+            return False
         for folder in FOLDERS:
-            found = [e for e in self.files.list(folder, recursive=True) if not is_temporary(e.name)]
+            try:
+                listed = self._files_in(folder)
+            except StateError as error:
+                raise _unusable(error) from error
+            found = [entry for entry in listed if not is_temporary(entry.name)]
             if found:
                 raise CheckpointError(
                     self.location,
@@ -149,10 +182,10 @@ class Store:
         try:
             for folder in FOLDERS:
                 self.files.make(folder)
-            self.write(META, seal({"layout": LAYOUT, "meta": dict(meta)}).encode())
+            text = seal({"layout": LAYOUT, "meta": dict(meta)}).encode()
+            return self.files.put_new(META, text) or self.create(meta)
         except StateError as error:
-            remedy = "Make room or give access, or choose another folder."
-            raise CheckpointError(error.where, error.requirement, error.got, remedy) from error
+            raise _unusable(error) from error
 
     def meta(self) -> dict[str, Any] | None:
         """What `create` was given, or None where there is no checkpoint."""
@@ -174,48 +207,110 @@ class Store:
 
     def latest(self) -> Manifest | None:
         """The newest published state, or None before the first batch; damage is a StateError."""
-        batches = self.batches()
-        return self.manifest(batches[-1]) if batches else None
+        numbers = self.numbers()
+        newest = self.manifest(numbers[-1]) if numbers else None
+        return newest if newest is not None and newest.batch >= 0 else None
 
-    def batches(self) -> list[int]:
-        """The batches whose manifests are there, ascending. Lists a folder: for starts only."""
-        found = (_MANIFEST.fullmatch(entry.name) for entry in self.files.list("manifest"))
+    def numbers(self) -> list[int]:
+        """The numbers of the manifests that are there, ascending; lists a folder of a few."""
+        where = self.files.full("manifest")
+        names = guard(lambda: self.files.names("manifest"), where, _READABLE)
+        found = (_MANIFEST.fullmatch(name) for name in names)
         return sorted(int(match[1]) for match in found if match)
 
-    def manifest(self, batch: int) -> Manifest:
-        """The manifest of one batch; missing or damaged is a StateError that names the file."""
-        name = manifest_name(batch)
+    def manifest(self, number: int) -> Manifest:
+        """The manifest of a number; missing or damaged is a StateError that names the file."""
+        name = manifest_name(number)
         manifest = Manifest.from_json(self.read(name), self.files.full(name))
-        if manifest.batch != batch:
-            got = f"that of batch {manifest.batch}"
-            raise StateError(self.files.full(name), f"must be of batch {batch}", got, REMEDY)
+        if manifest.number != number:
+            got = f"that of number {manifest.number}"
+            raise StateError(self.files.full(name), f"must be of number {number}", got, REMEDY)
         return manifest
 
-    def publish(self, manifest: Manifest, replaces: Manifest | None = None) -> None:
+    def enter(self, first: Manifest, holder: Mapping[str, Any]) -> Manifest:
+        """Take the checkpoint over: the newest state, or `first`, as that of a new owner.
+
+        From then on no run that was before can commit. A state that is finished is given as it is:
+        nothing comes after it. First it is checked that all files of the newest state are there in
+        their size; if not, a StateError, and nothing was changed.
+        """
+        for _ in range(_TRIES):
+            before = self.numbers()
+            try:
+                kept, listed = self.kept(), self._listed()
+                if kept:
+                    self.check_present(kept[-1], listed)
+            except StateError:
+                if self.numbers() == before:
+                    raise
+                continue  # a run that is at work has gone on, and deleted what it was before
+            entry = newest = kept[-1] if kept else first
+            if not newest.finished:
+                entry = replace(newest, owner=newest.owner + 1, holder=dict(holder))
+            if newest.finished or self._put(entry):
+                self.owner, self._number, self._holder = entry.owner, entry.number, dict(holder)
+                self._found = [*(m for m in kept if m.batch < entry.batch), entry], listed
+                self._entry = entry if entry is not newest else None
+                return entry
+        raise self._fenced()
+
+    def withdraw(self) -> None:
+        """Undo `enter`, where nothing was done since: the run before, if any, has it again."""
+        entry, self._entry = self._entry, None
+        if entry is not None and self.numbers()[-1] == entry.number:
+            self.delete(manifest_name(entry.number))
+
+    def resumed(self, manifest: Manifest) -> Manifest:
+        """A state before the newest, of which the run that has entered makes the next one.
+
+        What it writes from now on has other names than what it wrote for the newest.
+        """
+        self.owner = self._number - manifest.batch
+        return replace(manifest, owner=self.owner, holder=self._holder)
+
+    def publish(self, manifest: Manifest) -> None:
         """Make a batch count. Its segments must be written before. The same again is no change.
 
-        `replaces` is the manifest of the same batch that is there, where it has run again.
+        Where another run has taken the checkpoint over it is a FencedError, and does not count.
         """
-        name = manifest_name(manifest.batch)
-        text = manifest.to_json().encode()
-        expected = None if replaces is None else replaces.to_json().encode()
-        if self.files.exists(name) and (there := self.read(name)) != expected:
-            if there == text:
-                return
-            raise StateError(
-                self.files.full(name),
-                "must not be there before its batch is committed",
-                "a manifest of another run",
-                "Stop the other run that uses this checkpoint, and restart.",
-            )
-        self.write(name, text)
+        self._number, self._entry = manifest.number, None
+        # The number may have been taken and let go again: then there are greater ones.
+        if not self._put(manifest) or self.numbers()[-1] > manifest.number:
+            raise self._fenced()
+
+    def check_owner(self) -> None:
+        """A FencedError where another run has taken the checkpoint over."""
+        if self.numbers()[-1:] > [self._number]:
+            raise self._fenced()
+
+    def _put(self, manifest: Manifest) -> bool:
+        """Write a manifest under its number; False where another has it."""
+        name, text = manifest_name(manifest.number), manifest.to_json().encode()
+        if self.files.put_new(name, text):
+            return True
+        try:
+            # Ours where the answer to the first of two tries was lost.
+            return bool(self.files.buffer(name).to_pybytes() == text)
+        except FileNotFoundError:
+            return False
+
+    def _fenced(self) -> FencedError:
+        numbers = self.numbers()
+        by = self.manifest(numbers[-1])
+        return FencedError(
+            self.location,
+            "must be used by one run at a time",
+            f"another run that took it over: {who(by)}",
+            "Nothing was published since. Leave the checkpoint to that run; or stop it and start "
+            "this one again.",
+        )
 
     def retire(
         self, previous: Manifest | None, current: Manifest, replaced: Manifest | None = None
     ) -> int:
         """After `publish(current)`: delete what neither it nor its predecessor needs; how many.
 
-        `replaced` is the manifest that was in the place of `current` before. The other files to
+        `replaced` is the manifest of the same batch before it ran again. The other files to
         delete are what the manifest before `previous` lists and these two do not; the cost is that
         of the manifests' length and never that of the number of batches done. What a crash leaves
         undone `clean` does.
@@ -223,20 +318,19 @@ class Store:
         if previous is None:
             return 0
         if replaced is not None:
-            spare = sorted(replaced.names() - previous.names() - current.names())
-            return sum(self.delete(name) for name in spare)
+            names = [manifest_name(replaced.number)]
+            names += sorted(replaced.names() - previous.names() - current.names())
+            return sum(self.delete(name) for name in names)
         if previous.batch < 0:
             return 0
         older = self._older
         if older is None or older.batch >= previous.batch:
-            name = manifest_name(previous.batch - 1)
-            known = previous.batch > 0 and self.files.exists(name)
-            older = self.manifest(previous.batch - 1) if known else None
+            older = self.before(previous)
         self._older = previous
         if older is None:
             return 0
         # The manifest goes first: should the rest fail, no manifest misses a file it lists.
-        names = [manifest_name(older.batch)]
+        names = [manifest_name(older.number)]
         names += sorted(older.names() - previous.names() - current.names())
         return sum(self.delete(name) for name in names)
 
@@ -252,16 +346,18 @@ class Store:
         """At a start, before any task writes: delete what a crash left and no state needs.
 
         Kept are the newest manifest, its predecessor and what they list, staged files of the newest
-        batch (their names have its number in eight digits), and the history it counts. First it is
-        checked that all files of the newest state are there in their size; if not, a StateError,
-        and nothing was changed. Without meta.json nothing is touched.
+        batch (their names have its number in eight digits), and the history it counts. After
+        `enter` it deletes of what there was before, so nothing of a run that has taken over since.
+        First it is checked that all files of the newest state are there in their size; if not, a
+        StateError, and nothing was changed. Without meta.json nothing is touched.
         """
         if self.meta() is None:
             return Cleaned()
-        kept = self.kept()
+        kept, listed = self._found or (self.kept(), self._listed())
+        self._found = self._entry = None
         if kept:
-            self.check_present(kept[-1])
-        removed = self.unreferenced(kept)
+            self.check_present(kept[-1], listed)
+        removed = self.unreferenced(kept, listed)
         for entry in removed:
             self.delete(entry.name)
         self.files.prune("staged")
@@ -279,36 +375,52 @@ class Store:
         )
 
     def kept(self) -> list[Manifest]:
-        """The newest manifest and, before it, its predecessor, as far as there are any."""
-        batches = self.batches()[-2:]
-        newest = [self.manifest(batch) for batch in batches[-1:]]
-        try:
-            return [self.manifest(batch) for batch in batches[:-1]] + newest
-        except StateError as error:
-            raise StateError(
-                error.where,
-                error.requirement,
-                error.got,
-                "The newer manifest beside it is whole and enough: delete this file and restart.",
-            ) from error
+        """The newest manifest and, before it, that of the batch before, as far as they are there.
 
-    def unreferenced(self, kept: list[Manifest]) -> list[Entry]:
+        The newest may be of batch -1: of a run that has committed nothing yet.
+        """
+        numbers = self.numbers()
+        newest = [self.manifest(number) for number in numbers[-1:]]
+        before = self.before(newest[0]) if newest else None
+        return newest if before is None else [before, *newest]
+
+    def before(self, manifest: Manifest) -> Manifest | None:
+        """The newest manifest of an earlier batch that is there."""
+        for number in reversed([n for n in self.numbers() if n < manifest.number]):
+            try:
+                older = self.manifest(number)
+            except StateError as error:
+                remedy = "The newer manifest beside it is whole and enough: delete this file and "
+                raise StateError(
+                    error.where, error.requirement, error.got, f"{remedy}restart."
+                ) from error
+            if older.batch < manifest.batch:
+                return older
+        return None
+
+    def unreferenced(
+        self, kept: Sequence[Manifest], listed: Sequence[Entry] | None = None
+    ) -> list[Entry]:
         """The files of the checkpoint that these manifests, newest last, do not need."""
         needed = frozenset[str]().union(*(manifest.names() for manifest in kept))
-        needed |= {manifest_name(manifest.batch) for manifest in kept}
-        newest = f"{kept[-1].batch:08d}" if kept else None
-        logged = kept[-1].epochs_logged if kept else 0
-        found = [e for e in self.files.list("") if _is_own_temporary(e.name)]
-        for folder in FOLDERS:
-            for entry in self.files.list(folder, recursive=folder == "staged"):
-                own = is_temporary(entry.name) or _is_own(folder, entry.name)
-                staged = folder == "staged" and newest in re.findall(r"\d+", entry.name)
-                history = _EPOCHS.fullmatch(entry.name)
-                counts = staged or (history is not None and int(history[1]) < logged)
-                spare = entry.name in needed or (counts and not is_temporary(entry.name))
-                if own and not spare:
-                    found.append(entry)
+        needed |= {manifest_name(manifest.number) for manifest in kept}
+        newest = kept[-1] if kept else None
+        found = []
+        for entry in self._listed() if listed is None else listed:
+            counts = newest is not None and _counts(newest, entry.name)
+            spare = entry.name in needed or (counts and not is_temporary(entry.name))
+            if _is_own(entry.name) and not spare:
+                found.append(entry)
         return found
+
+    def _listed(self) -> list[Entry]:
+        """All files of the checkpoint but those of sources."""
+        root = guard(lambda: self.files.list(""), self.files.full(""), _READABLE)
+        return [*root, *(entry for folder in FOLDERS for entry in self._files_in(folder))]
+
+    def _files_in(self, folder: str) -> list[Entry]:
+        found = guard(lambda: self.files.list(folder, True), self.files.full(folder), _READABLE)
+        return list(found)
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file whole (gate and staged files, meta, manifests)."""
@@ -329,9 +441,10 @@ class Store:
             remedy = "Give the right to delete it, and restart."
             raise StateError(where, "must be deletable", reason(error), remedy) from error
 
-    def check_present(self, manifest: Manifest) -> None:
+    def check_present(self, manifest: Manifest, listed: Sequence[Entry] | None = None) -> None:
         """Raise a StateError where a file of a state is missing or has another size."""
-        sizes = {e.name: e.bytes for f in FOLDERS for e in self.files.list(f, recursive=True)}
+        found = self._listed() if listed is None else listed
+        sizes = {entry.name: entry.bytes for entry in found}
         wanted: dict[str, int | None] = {s.path: s.bytes for s in manifest.segments()}
         wanted.update(dict.fromkeys(manifest.files))
         for name, size in wanted.items():
@@ -344,25 +457,54 @@ class Store:
                 raise StateError(where, requirement, got, REMEDY)
 
 
-def manifest_name(batch: int) -> str:
-    """The file of a batch's manifest, below the root of the store."""
-    return f"manifest/{batch:08d}.json"
+def manifest_name(number: int) -> str:
+    """The file of a manifest, below the root of the store."""
+    return f"manifest/{number:08d}.json"
 
 
-def epochs_name(first: int) -> str:
+def epochs_name(first: int, owner: int) -> str:
     """The file with the epochs from a number on, below the root of the store."""
-    return f"epoch/{first:08d}.json"
+    return f"epoch/{first:08d}.{owner}.json"
 
 
-def _is_own(folder: str, name: str) -> bool:
-    if folder == "staged":
+def logged_by(manifest: Manifest, first: int) -> int:
+    """The run that wrote the file with the epochs from a number on."""
+    return next(by for start, by in reversed(manifest.epochs_by) if start <= first)
+
+
+def owned(batch: int, owner: int) -> str:
+    """How the names of files begin that a run writes for a batch: no other run uses them."""
+    return f"{batch:08d}.{owner}"
+
+
+def who(manifest: Manifest) -> str:
+    """The run that wrote a manifest, as far as it is known, for a message."""
+    known = [f"{name} {manifest.holder[name]}" for name in manifest.holder]
+    return ", ".join([f"owner {manifest.owner}", *known])
+
+
+def _unusable(error: StateError) -> CheckpointError:
+    remedy = "Make room or give access, or choose another folder."
+    return CheckpointError(error.where, error.requirement, error.got, remedy)
+
+
+def _counts(newest: Manifest, name: str) -> bool:
+    """Whether a file belongs to the newest state that it does not name: output, and history."""
+    if match := _EPOCHS.fullmatch(name):
+        first, owner = int(match[1]), int(match[2])
+        return first < newest.epochs_logged and logged_by(newest, first) == owner
+    return name.startswith("staged/") and f"{newest.batch:08d}" in re.findall(r"\d+", name)
+
+
+def _is_own(name: str) -> bool:
+    """Whether a file is one that a checkpoint has, and not somebody else's."""
+    folder, _, base = name.partition("/")
+    if not base:
+        return is_temporary(name) and name.startswith(f".{META}.")
+    if is_temporary(name) or folder == "staged":
         return True
     named = {"manifest": _MANIFEST, "epoch": _EPOCHS}.get(folder)
     return name.endswith(".arrow") if named is None else named.fullmatch(name) is not None
-
-
-def _is_own_temporary(name: str) -> bool:
-    return is_temporary(name) and name.startswith(f".{META}.")
 
 
 def _handle_of(place: tuple[FileSystem, str], files: Files) -> StoreHandle:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.logger import PySparkLogger
 
-from tidegate.errors import RunError, TaskError
+from tidegate.errors import MemoryExceededError, RunError, TaskError
 from tidegate.execute.job import Job
 from tidegate.plan.physical import SPARK
 
@@ -25,6 +25,8 @@ _OF_A_ROW = re.compile(
     r"SQLSTATE: (22|P0)|ArithmeticException|DateTimeException|NumberFormatException"
 )
 """What Spark says when an expression has no value on a row; a lost executor is another matter."""
+_OF_MEMORY = re.compile(r"^(\w+\.)*_?(Array|Arrow)?MemoryError\b")
+"""How the exception of a Python worker is named that got no memory: Python's, NumPy's, Arrow's."""
 
 
 def tasks_failed(job: Job, error: BaseException) -> RunError:
@@ -42,6 +44,8 @@ def tasks_failed(job: Job, error: BaseException) -> RunError:
             first_line(error),
             "Guard it with CASE WHEN, TRY_CAST or one of Spark's try_ functions.",
         )
+    if _OF_MEMORY.search(first_line(error)):
+        return MemoryExceededError("a task", "must fit into memory", first_line(error))
     return RunError(
         f"batch {job.batch}",
         "its tasks must finish",

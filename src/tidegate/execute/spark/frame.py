@@ -2,7 +2,9 @@
 
 Spark's own log makes every micro-batch arrive; a marker file per micro-batch, written after its
 runs, makes it count once. Runs are removed when a committed manifest has consumed them, and their
-marker when Spark has gone on to the next micro-batch, because it repeats only the newest.
+marker when Spark has gone on to the next micro-batch, because it repeats only the newest. The names
+of runs have the owner of the checkpoint, so a driver that another took over from touches none that
+count; before a marker it looks whether it is the owner still.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from tidegate.execute.spark.failure import LOST, answering, first_line, without_
 from tidegate.execute.spark.thread import take_charge
 from tidegate.schema import cast_table, check_time, event_times, normal_schema
 from tidegate.source.spool import SpooledFile, SpoolSource
-from tidegate.state.store import Store, StoreHandle
+from tidegate.state.store import Store, StoreHandle, owned
 
 SPOOL = "spool"
 
@@ -119,7 +121,7 @@ class FrameConnector:
             if match := re.fullmatch(self._marker(r"(\d+)"), name):
                 self._register(int(match[1]))
         known = {run.id for runs in self._runs.values() for run in runs}
-        pattern = rf"{SPOOL}/{self._file}-\d+-\d+\.arrow"
+        pattern = rf"{SPOOL}/{self._file}-\d+\.\d+-\d+\.arrow"
         for name in files:
             if re.fullmatch(pattern, name) and name not in known:
                 self._store.delete(name)
@@ -142,10 +144,11 @@ class FrameConnector:
         with self._spooling:
             if batch <= self._newest:
                 return
-            prefix = f"{SPOOL}/{self._file}-{batch:08d}"
+            prefix = f"{SPOOL}/{self._file}-{owned(batch, self._store.owner)}"
             write = _write_run(self._store.handle(), prefix, self._time, self.schema)
             written = frame.mapInArrow(write, "name string, rows long, checksum long").collect()
             runs = sorted(tuple(row) for row in written)
+            self._store.check_owner()  # else a run that was paused spools it for the one after
             self._store.write(self._marker(f"{batch:08d}"), json.dumps(runs).encode())
             self._register(batch)
 

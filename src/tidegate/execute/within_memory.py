@@ -1,0 +1,35 @@
+"""Work that may need more memory than there is, between a task and the loop that cuts batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tidegate.errors import MemoryExceededError, TaskError
+
+
+@contextmanager
+def within_memory(where: str) -> Iterator[None]:
+    """Tell it as a MemoryExceededError where memory does not suffice, also to code of the user's.
+
+    NumPy's and Arrow's own errors are kinds of MemoryError.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        raise exceeded(where, error) from error
+    except TaskError as error:
+        if not isinstance(error.__cause__, MemoryError):
+            raise
+        raise exceeded(where, error.__cause__) from error
+
+
+def exceeded(where: str, error: BaseException) -> MemoryExceededError:
+    """The error for work that needs more memory than there is."""
+    return MemoryExceededError(
+        where,
+        "must fit into memory",
+        str(error) or "none that is free",
+        "Lower --batch-rows, ask for more --instances or a lower --memory for caches, or give the "
+        "processes more memory.",
+    )

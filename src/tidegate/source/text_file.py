@@ -1,0 +1,341 @@
+"""Text files as sources, between a file that may grow, or be replaced, and blocks of its bytes."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate import disk
+from tidegate.batch import MIN_US
+from tidegate.errors import GateError
+from tidegate.source.block import Block, BlockIndex, Rewritten, read_bytes
+from tidegate.source.mark import (
+    EDGE_BYTES,
+    PUT_BACK,
+    Mark,
+    changed_since,
+    digest,
+    digest_of,
+    moved_to,
+    reused,
+    status_of,
+)
+from tidegate.source.protocol import Bools, Int64s
+from tidegate.source.text import TextFormat, TextReader, read_block, spread
+
+_ROTATED = (
+    "Put the new rows behind the old ones, in one file at this path, and start again. Where files "
+    "are rotated, follow their folder and let each have a name of its own."
+)
+
+_log = logging.getLogger(__name__)
+
+
+class TextFacts(NamedTuple):
+    """What is kept of a file that is not open; the format is shared by files with one header.
+
+    `digest` is of its first bytes, EDGE_BYTES where it has as many; `before` of those before the
+    first row.
+    """
+
+    size_bytes: int
+    modified_ns: int
+    inode: int
+    digest: int
+    before: int
+    origin: int
+    format: TextFormat
+    block_bytes: int
+
+    @property
+    def extent(self) -> int:
+        return self.size_bytes
+
+    @property
+    def status(self) -> disk.Status:
+        return disk.Status(self.size_bytes, self.modified_ns, self.inode, False)
+
+    def open(self, path: str, schema: pa.Schema, time: str | None) -> TextSource:
+        """The file as it was when it was looked at."""
+        return TextSource(path, schema, self, time)
+
+    def open_growing(self, path: str, schema: pa.Schema, time: str | None) -> TextSource:
+        """The file as it is and as it will be."""
+        return TextSource(path, schema, self, time, grows=True)
+
+
+class TextSource:
+    """A text file on the driver: its blocks are found as far as rows are asked for.
+
+    One that `grows` may get longer and only complete records count, until `finish`. Another is read
+    as far as it went when it was first seen; should it get longer meanwhile, only complete records
+    count as well. Either way what was read must stay: where the file is another one now, or was
+    written anew, the digest of that tells, and where it just got longer, the last bytes of it.
+
+    Kept are where its blocks lie and the times of the last two that were parsed.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        schema: pa.Schema,
+        facts: TextFacts,
+        time: str | None,
+        grows: bool = False,
+    ) -> None:
+        self.id = path
+        self.path = path
+        self.schema = schema
+        self.grows = grows
+        self._facts = facts
+        self._time = time
+        self._size = facts.size_bytes
+        self._seen = facts.status
+        self._sure = facts.status
+        """What it was when its content was last known to go on from what was read."""
+        self._followed = grows
+        self._version = None if grows else (facts.size_bytes, facts.modified_ns)
+        self._index = BlockIndex(
+            path, facts.origin, facts.format.split, facts.block_bytes, facts.before
+        )
+        self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
+        self._told_rest = False
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of the file counts; of one that grows, as of the last look."""
+        return self._size
+
+    def extend(self, rows: int) -> int:
+        if self.grows and self._index.rows < rows:
+            self._size = self._look().bytes
+        while self._index.rows < rows and self._index.offset < self._size and self._grow():
+            pass
+        return self._index.rows
+
+    def ended(self) -> bool:
+        return not self.grows and self._index.offset >= self._size
+
+    def finish(self) -> None:
+        """Take the file as it is now: it ends here, also where its last line is not complete."""
+        if self.grows:
+            self._size = self._look().bytes
+            self.grows = False
+
+    def is_at(self, path: str, inode: int) -> bool:
+        """Whether the file that was read is at a path, where something of this inode is."""
+        if inode != self._seen.inode or not self._index.rows:
+            return False
+        return digest_of(path, self._index.offset) == self._index.digest
+
+    def facts(self) -> TextFacts:
+        """What to keep of it when it has been finished."""
+        edge = digest_of(self.path, min(EDGE_BYTES, self._size))
+        _, modified_ns, inode, _ = self._seen
+        return self._facts._replace(
+            size_bytes=self._size, modified_ns=modified_ns, inode=inode, digest=edge
+        )
+
+    def rows_within(self, extent: int, edge: int) -> int:
+        """How many rows the first bytes held when they were all there was of the file.
+
+        `edge` is the digest it had then.
+        """
+        if self._size < extent or digest_of(self.path, min(EDGE_BYTES, extent)) != edge:
+            raise reused(self.path, "another content")
+        while self._index.offset < extent and self._index.grow(extent, True):
+            pass
+        if self._index.open_ended and self._size > extent:
+            raise reused(self.path, "more of its last line, which was taken as whole")
+        return self._index.rows
+
+    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
+        parts = []
+        for block in self._index.within(start, stop):
+            numbers, valid = self._block_times(block)
+            low, high = max(start - block.first, 0), min(stop - block.first, block.rows)
+            parts.append((numbers[low:high], valid[low:high]))
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return np.empty(0, np.int64), np.empty(0, np.bool_)
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def reader(self, start: int, stop: int) -> TextReader:
+        blocks = self._index.within(start, stop)
+        path = os.path.abspath(self.path)  # a worker may have been started elsewhere
+        format_ = self._facts.format
+        return TextReader(path, self._version, format_, self.schema, start, stop, blocks)
+
+    def breaks(self, start: int, stop: int) -> list[int]:
+        return [b.first for b in self._index.within(start, stop) if b.first > start]
+
+    def piece_end(self, position: int) -> int:
+        """Where the block ends that holds a known position."""
+        (block,) = self._index.within(position, position + 1)
+        return block.first + block.rows
+
+    def low_us(self, position: int) -> int:
+        """Not known: text has no statistics."""
+        return MIN_US
+
+    def mark(self, position: int) -> dict[str, int]:
+        """What tells at a restart whether the rows before a position are still there.
+
+        To the end of the block that holds the last of them: so far the file was read.
+        """
+        (block,) = self._index.within(position - 1, position)
+        end, rows = block.offset + block.length, block.first + block.rows
+        return Mark(end, rows, block.digest, *self._seen[:3]).saved()
+
+    def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
+        """Refuse a file in which the rows before a position are not those of a mark.
+
+        Where it is not to be read `again`, an untouched file is not looked into.
+        """
+        mark = Mark.of(saved)
+        if again or not mark.is_of(self._seen):
+            got = self._difference(mark)
+            if got is not None:
+                remedy = _ROTATED if self._followed else PUT_BACK
+                raise changed_since(self.path, position, got, remedy)
+
+    def holds(self, saved: Mapping[str, Any]) -> bool:
+        """Whether the file begins with all that a mark tells of; costs a pass over that."""
+        mark = Mark.of(saved)
+        return digest_of(self.path, mark.read_bytes) == mark.digest
+
+    def confirm(self) -> None:
+        """Refuse a file whose last line went on after it was taken as whole; before a commit."""
+        status = status_of(self.path)
+        if status is None or status.bytes <= self._size:
+            return
+        if self._index.open_ended:
+            raise GateError(
+                self.path,
+                "a line must be whole before it is read",
+                f"one that goes on behind byte {self._size}: the file is still being written",
+                "Start again; with --follow a run waits for whole lines.",
+            )
+        self._tell_rest()
+
+    def _grow(self) -> bool:
+        """Find one more block; False where there is no complete record more."""
+        status = self._seen if self.grows else self._look()
+        final = not self.grows and status.bytes == self._size
+        wary = status != self._facts.status
+        try:
+            grew = self._index.grow(self._size, final, wary)
+        except Rewritten:
+            raise self._changed(status) from None
+        self._sure = status
+        if not grew and not self.grows:
+            self._size = self._index.offset  # what is behind it is no whole line yet
+        return grew
+
+    def _tell_rest(self) -> None:
+        """Say, once, that a file has more by now than this run reads of it."""
+        if not self._told_rest and not self._followed:
+            self._told_rest = True
+            _log.warning(
+                "%s is still being written: it is read up to byte %d; follow it to read on",
+                self.path,
+                self._size,
+            )
+
+    def _look(self) -> disk.Status:
+        """The file as it is now; refused where what was read of it cannot be in it any more.
+
+        A file that just got longer is believed here: growing compares the end of what was read.
+        """
+        status, before = status_of(self.path), self._seen
+        if status is None or status.bytes < self._size:
+            raise self._changed(status)
+        if status != before:
+            longer = status.inode == before.inode and status.bytes > before.bytes
+            unread = self._index.offset == self._facts.origin
+            if (unread or not longer) and not self._is_same():
+                raise self._changed(status)
+        self._seen = status
+        return status
+
+    def _is_same(self) -> bool:
+        """Whether the file begins with what was read and seen of it; costs a pass over that."""
+        facts, index = self._facts, self._index
+        return (
+            digest_of(self.path, min(EDGE_BYTES, facts.size_bytes)) == facts.digest
+            and digest_of(self.path, index.offset) == index.digest
+        )
+
+    def _difference(self, mark: Mark) -> str | None:
+        """What is not as an earlier run has seen it; None where all of it is.
+
+        Costs a pass over what was read then, which is not to be done again to read on.
+        """
+        if self._size < mark.read_bytes:
+            got = f"{self._size} bytes where {mark.read_bytes} had been read"
+            return got + _now_at(self.path, mark)
+        index, there = self._index, self._facts.size_bytes
+        while index.offset < mark.read_bytes and index.grow(mark.read_bytes, False):
+            pass
+        rest = mark.read_bytes - index.offset
+        data = read_bytes(self.path, index.offset, rest + EDGE_BYTES)
+        if digest(data[:rest], index.digest) != mark.digest:
+            got = f"another content in its first {mark.read_bytes} bytes"
+            return got + _now_at(self.path, mark)
+        records = self._facts.format.split(data, index.offset + len(data) >= there)
+        begun = records.starts < rest
+        whole = (records.stops[begun] <= rest).all() and begun.sum() == mark.rows - index.rows
+        return None if whole else "more of its last line, which was taken as whole"
+
+    def _changed(self, status: disk.Status | None) -> GateError:
+        """What to say of a file that is not what it was; `status` is what it is now."""
+        read, seen = self._index.offset, self._sure
+        got = "no file" if status is None else f"{status.bytes} bytes where {seen.bytes} had been"
+        if status is not None and status.bytes >= seen.bytes:
+            got = f"another content in its first {read} bytes"
+        if not self._followed:
+            must = "a file must not change while it is read"
+            return GateError(self.path, must, got, f"Start again. {PUT_BACK}")
+        mark = Mark(read, self._index.rows, self._index.digest, *seen[:3])
+        got += f"; it was read up to byte {read} of {seen.bytes}{_now_at(self.path, mark)}"
+        return GateError(self.path, "a followed file must only grow", got, _ROTATED)
+
+    def _block_times(self, block: Block) -> tuple[Int64s, Bools]:
+        if block.offset not in self._times:
+            assert self._time is not None, f"{self.id} was opened without a time column"
+            data = read_block(self.path, block, self._version)
+            only_time = pa.schema([self.schema.field(self._time)])
+            parsed = self._facts.format.parse(data, block.rows, only_time)
+            self._times[block.offset] = spread(parsed, block.rows)
+            while len(self._times) > 2:
+                self._times.popitem(last=False)
+        return self._times[block.offset]
+
+
+def _now_at(path: str, mark: Mark) -> str:
+    """Where a file is now that was at a path, for a message; empty where it is not found."""
+    moved = moved_to(path, mark.inode, mark.read_bytes, mark.digest)
+    if moved is None:
+        return ""
+    there = disk.current().status(moved).bytes
+    return f"; what was read is {moved} now, of {there} bytes"
+
+
+def check_not_grown(path: str, size_bytes: int) -> None:
+    """Refuse a file that got longer after it was finished; its new rows would be lost."""
+    status = status_of(path)
+    if status is not None and status.bytes > size_bytes:
+        raise GateError(
+            path,
+            "a followed file must not grow after a later file has appeared",
+            f"{status.bytes - size_bytes} more bytes",
+            "Follow files that grow side by side as sources of their own, "
+            "each by its path; a restart reads on.",
+        )

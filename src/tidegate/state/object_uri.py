@@ -1,0 +1,204 @@
+"""URIs of object stores as `pyarrow.fs` reads them, between a checkpoint's address and its client.
+
+A URI says the store, the bucket and the folder; its parameters say the rest, as Arrow names them.
+Credentials are in the environment as usual, or in the URI.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
+
+from pyarrow.fs import resolve_s3_region
+
+from tidegate import disk
+from tidegate.errors import CheckpointError, near
+
+if TYPE_CHECKING:
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    Client = S3Store | GCSStore | AzureStore
+
+SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs"}
+"""The schemes of object stores, and the kind of each."""
+
+_PARAMETERS = {
+    "s3": ("region", "scheme", "endpoint_override", "force_virtual_addressing"),
+    "gs": ("scheme", "endpoint_override", "project_id", "retry_limit_seconds"),
+    "abfs": ("client_id", "client_secret", "tenant_id", "credential_kind", "enable_tls"),
+}
+_IGNORED = {
+    "s3": ("allow_bucket_creation", "allow_bucket_deletion"),
+    "gs": ("default_bucket_location",),
+    "abfs": (),
+}
+"""Parameters of Arrow that say what nothing here does."""
+
+_AZURE_HOSTS = (".blob.core.windows.net", ".dfs.core.windows.net")
+
+
+@dataclass(frozen=True)
+class ObjectPlace:
+    """A folder of an object store: what its client is made with, in the client's own words."""
+
+    kind: Literal["s3", "gs", "abfs"]
+    bucket: str
+    prefix: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def root(self) -> str:
+        """The folder as a person names it, without secrets."""
+        return f"{self.kind}://{self.bucket}/{self.prefix}".rstrip("/")
+
+    def client(self) -> Client:
+        """A client for the folder; costs no round trip."""
+        from obstore.store import AzureStore, GCSStore, S3Store
+
+        made: Any = {"s3": S3Store, "gs": GCSStore, "abfs": AzureStore}[self.kind]
+        options = {"allow_http": True} if self._is_plain() else {}
+        prefix = self.prefix or None
+        client: Client = made(self.bucket, prefix=prefix, client_options=options, **self.config)
+        return client
+
+    def _is_plain(self) -> bool:
+        places = (self.config.get("endpoint"), self.config.get("base_url"))
+        variables = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
+        said = [os.environ.get(name) for name in variables] if self.kind == "s3" else []
+        return any(place and place.startswith("http://") for place in (*places, *said))
+
+
+def is_object_uri(location: str) -> bool:
+    """Whether a location is a folder of an object store."""
+    return location.partition("://")[0].lower() in SCHEMES and "://" in location
+
+
+def object_place(uri: str) -> ObjectPlace:
+    """What a URI says; a CheckpointError where it says something unknown."""
+    parts = urlsplit(uri)
+    kind = SCHEMES[parts.scheme.lower()]
+    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name in given:
+        if name not in (*_PARAMETERS[kind], *_IGNORED[kind]):
+            remedy = near(name, _PARAMETERS[kind])
+            raise CheckpointError(uri, f"must have parameters that {kind}:// knows", name, remedy)
+    place = {"s3": _s3, "gs": _gs, "abfs": _abfs}[kind](parts, given)
+    if not place.bucket:
+        remedy = "For example s3://bucket/checkpoints/query."
+        raise CheckpointError(uri, "must name a bucket or container", "none", remedy)
+    return place
+
+
+def with_region(uri: str) -> str:
+    """The URI with the region of its bucket, which Amazon is asked for where nothing says it.
+
+    Costs a round trip then, so tasks are given the URI that comes back.
+    """
+    place = object_place(uri)
+    said = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+    known = {"region", "endpoint"} & set(place.config) or any(os.environ.get(n) for n in said)
+    if place.kind != "s3" or known:
+        return uri
+    try:
+        region = resolve_s3_region(place.bucket)
+    except OSError as error:
+        remedy = "Say it in the URI, ?region=..., or in AWS_REGION."
+        got = str(error).splitlines()[0]
+        raise CheckpointError(uri, "the region of the bucket must be known", got, remedy) from error
+    return uri + ("&" if "?" in uri else "?") + urlencode({"region": region})
+
+
+def _s3(parts: SplitResult, given: Mapping[str, str]) -> ObjectPlace:
+    config: dict[str, Any] = {}
+    if "region" in given:
+        config["region"] = given["region"]
+    if "endpoint_override" in given:
+        config["endpoint"] = _address(given)
+    if given.get("force_virtual_addressing", "").lower() in ("true", "1"):
+        config["virtual_hosted_style_request"] = True
+    if parts.username:
+        config["access_key_id"] = unquote(parts.username)
+        config["secret_access_key"] = unquote(parts.password or "")
+    else:
+        config |= _shared_credentials()
+    return ObjectPlace("s3", _host(parts), _path(parts), config)
+
+
+def _gs(parts: SplitResult, given: Mapping[str, str]) -> ObjectPlace:
+    config: dict[str, Any] = {}
+    if "endpoint_override" in given:
+        config["base_url"] = _address(given)
+    if parts.username == "anonymous":
+        config["skip_signature"] = True
+    return ObjectPlace("gs", _host(parts), _path(parts), config)
+
+
+def _abfs(parts: SplitResult, given: Mapping[str, str]) -> ObjectPlace:
+    names = ("client_id", "client_secret", "tenant_id")
+    config: dict[str, Any] = {name: given[name] for name in names if name in given}
+    kind = given.get("credential_kind", "default").lower()
+    if kind == "anonymous":
+        config["skip_signature"] = True
+    if kind == "cli":
+        config["use_azure_cli"] = True
+    host, user, path = _host(parts), unquote(parts.username or ""), _path(parts)
+    if parts.password:
+        config["account_key"] = unquote(parts.password)
+    first, _, rest = path.partition("/")
+    if host.endswith(_AZURE_HOSTS):
+        config["account_name"] = host.partition(".")[0]
+        in_user = bool(user) and ".dfs." in host
+        container, prefix = (user, path) if in_user else (first, rest)
+    elif "." in host or parts.port is not None:
+        scheme = "http" if given.get("enable_tls", "true").lower() == "false" else "https"
+        config["endpoint"] = f"{scheme}://{parts.netloc.rpartition('@')[2]}/{user}"
+        config["account_name"] = user
+        container, prefix = first, rest
+    else:
+        if user:
+            config["account_name"] = user
+        container, prefix = host, path
+    return ObjectPlace("abfs", container, prefix, config)
+
+
+def _host(parts: SplitResult) -> str:
+    return parts.hostname or ""
+
+
+def _path(parts: SplitResult) -> str:
+    return str(PurePosixPath(unquote(parts.path))).strip("/") if parts.path.strip("/") else ""
+
+
+def _address(given: Mapping[str, str]) -> str:
+    """Where a server is; Arrow takes it with or without its scheme."""
+    endpoint = given["endpoint_override"]
+    return endpoint if "://" in endpoint else f"{given.get('scheme', 'https')}://{endpoint}"
+
+
+def _shared_credentials() -> dict[str, str]:
+    """Keys of the user's profile in the file that all tools of Amazon read, if nothing goes before.
+
+    The client reads what is in the environment by itself, and asks the machine it runs on.
+    """
+    before = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE")
+    default = os.path.join(os.path.expanduser("~"), ".aws", "credentials")
+    path = os.environ.get("AWS_SHARED_CREDENTIALS_FILE", default)
+    if any(os.environ.get(name) for name in before) or not disk.is_file(path):
+        return {}
+    profiles = configparser.ConfigParser(interpolation=None)
+    profiles.read_string(disk.read(path).decode())
+    profile = os.environ.get("AWS_PROFILE", "default")
+    names = {
+        "access_key_id": "aws_access_key_id",
+        "secret_access_key": "aws_secret_access_key",
+        "session_token": "aws_session_token",
+    }
+    if not profiles.has_section(profile):
+        return {}
+    found = {ours: profiles.get(profile, name, fallback="") for ours, name in names.items()}
+    return {name: value for name, value in found.items() if value}
