@@ -12,11 +12,13 @@ from pyarrow.fs import _MockFileSystem
 from tests.driver.scene import COUNTS, drain, loop_of, memory, plan_of, rows_of
 from tidegate.batch import BatchId
 from tidegate.driver.loop import Loop
+from tidegate.driver.recovery import this_process
 from tidegate.errors import CheckpointError, FencedError
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Receipt
 from tidegate.state.inspect import inspect
 from tidegate.state.lock import Lock
+from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 ROWS = [(second, key, second) for second in range(60) for key in "abc"]
@@ -169,3 +171,22 @@ def test_two_queries_of_one_process_on_a_checkpoint(
     again = loop_of(plan_of(COUNTS), [source], tmp_path)
     assert again.manifest.batch == 0
     again.close()
+
+
+def test_two_runs_of_one_process_that_enter_in_the_same_second_are_two_owners() -> None:
+    """Both find the checkpoint without a manifest, and only one of them can put the first."""
+    place = (_MockFileSystem(), "checkpoint")
+    Store.open(place).create({})
+    holders = [this_process(), this_process()]
+    assert holders[0] != holders[1]
+    first, stores = Manifest(-1, {}, 0), [Store.open(place), Store.open(place)]
+    put = stores[1].files.put_new
+
+    def overtaken(name: str, data: bytes) -> bool:
+        """Between the look of the second and its put comes the first."""
+        stores[1].files.put_new = put
+        assert stores[0].enter(first, holders[0]).owner == 1
+        return put(name, data)
+
+    stores[1].files.put_new = overtaken
+    assert stores[1].enter(first, holders[1]).owner == 2

@@ -479,7 +479,7 @@ def owned(batch: int, owner: int) -> str:
 
 def who(manifest: Manifest) -> str:
     """The run that wrote a manifest, as far as it is known, for a message."""
-    known = [f"{name} {manifest.holder[name]}" for name in manifest.holder]
+    known = [f"{name} {value}" for name, value in manifest.holder.items() if name != "run"]
     return ", ".join([f"owner {manifest.owner}", *known])
 
 
