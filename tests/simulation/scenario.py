@@ -11,7 +11,7 @@ from tests.property.graphs import CELLS, GRAPHS, Shape, _Drawing
 from tests.property.steps import Graph, Line, Split, Step
 from tests.simulation import data, fault
 from tests.simulation.data import StreamData
-from tests.simulation.fault import Fault
+from tests.simulation.fault import Fault, Replaced, Rotated
 from tidegate.plan.method import AUTO, METHODS
 from tidegate.plan.physical import STRATEGIES
 
@@ -82,7 +82,10 @@ def scenario(seed: int, faults: int = 5, kinds: Sequence[type[Fault]] = fault.KI
         start = _start(chance, rows)
         length = STEPS_OF_A_BATCH * (1 + rows // start.batch_rows) // max(1, faults - number)
         if number < faults:
-            start = replace(start, follow=follow, fault=fault.drawn(chance, length, kinds))
+            drawn = fault.drawn(chance, length, kinds)
+            if isinstance(drawn, Rotated) and not follow:
+                drawn = Replaced(chance.randint(1, max(2, length)), "longer", drawn.choice)
+            start = replace(start, follow=follow, fault=drawn)
         starts.append(start)
     return Scenario(
         seed,
