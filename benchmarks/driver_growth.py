@@ -39,7 +39,9 @@ class Run:
 
     def __init__(self, source: Path, work: Path, batch_rows: int, follow: bool = False) -> None:
         from tidegate.driver.options import RunOptions
-        from tidegate.session.launch import Place, plan_for, prepare
+        from tidegate.session.launch import prepare
+        from tidegate.session.place import Place
+        from tidegate.session.planning import plan_for
         from tidegate.session.script import streams_of
         from tidegate.sink.files import FileSink
         from tidegate.sql.bind import bind
