@@ -15,8 +15,9 @@ import tidegate as tg
 from tests.property.steps import BUCKETS
 from tests.simulation.check import CHECKPOINT, OUT, Check, Wrong
 from tests.simulation.data import pieces
-from tests.simulation.fault import Astray, Damage, Fault, Replaced, Rotated
+from tests.simulation.fault import Astray, Damage, Fault, Refuses, Replaced, Rotated
 from tests.simulation.harm import Undo, damage, replace
+from tests.simulation.place import CALLED, Called
 from tests.simulation.scenario import Scenario, Start
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
@@ -116,7 +117,8 @@ class Course:
                 for name, stream in self.scenario.graph.build(streams).items()
             )
             plan = self.plan(self.scenario.starts[0])
-            self.check = Check(self.scenario, self.outputs, plan, self.world)
+            self.called = {o.name or "": Called(self.world) for o in self.outputs}
+            self.check = Check(self.scenario, self.outputs, plan, self.world, self.called)
             for number, start in enumerate(self.scenario.starts):
                 if not start.follow:
                     self.complete()
@@ -134,13 +136,13 @@ class Course:
         """One life, to whatever end."""
         fault = start.fault
         self.rotation = fault if isinstance(fault, Rotated) else None
-        inside = None if isinstance(fault, Astray | Rotated) else fault
+        inside = None if isinstance(fault, Astray | Rotated | Refuses) else fault
         if isinstance(inside, Damage) and inside.staged:
             inside = Strike("replace", "/batch=", 1 + inside.step % 5, power=False)
         elif isinstance(inside, Damage | Replaced):
             inside = Kill(inside.step)
         life = Life(self.world, name, lambda executor: self.drive(start, executor), inside)
-        ends = life.live()
+        ends = self.lived(life, fault)
         for writer in self.writers:
             self.world.kill(writer)
         for ended in ends:
@@ -157,6 +159,15 @@ class Course:
         if life.happened and fault is not None and self.harm(fault):
             self.report.happened.append(fault)
         return ended
+
+    def lived(self, life: Life, fault: Fault | None) -> list[Ended]:
+        """How a life ends, in which a function that takes results may fail."""
+        one = next(iter(self.called.values()))
+        one.fails_in = fault.call if isinstance(fault, Refuses) else None
+        ends = life.live()
+        life.happened |= one.failed
+        one.fails_in, one.failed = None, False
+        return ends
 
     def drive(self, start: Start, executor: SimExecutor) -> Summary:
         sinks = {o.name: self.sink(start, o.name or "") for o in self.outputs}
@@ -178,6 +189,8 @@ class Course:
     def sink(self, start: Start, output: str) -> Sink:
         if isinstance(start.fault, Astray):
             return of(f"s3://results/{output}")
+        if self.scenario.format == CALLED:
+            return self.called[output].sink()
         return FileSink(f"{OUT}/{output}", self.scenario.format)
 
     def write(self, loop: Loop) -> None:

@@ -39,6 +39,7 @@ def test_courses_differ_in_all_that_is_drawn() -> None:
     drawn = [scenario(seed) for seed in range(60)]
     assert {stream.format for s in drawn for stream in s.streams} == {"csv", "json", "parquet"}
     assert {s.follow for s in drawn} == {True, False}
+    assert {s.format for s in drawn} == {"csv", "json", "parquet", "call"}
     assert {len(s.graph.outputs) for s in drawn} >= {1, 2, 3}
     assert {stream.folder for s in drawn for stream in s.streams} == {True, False}
     kinds = {type(fault).__name__ for s in drawn for fault in s.faults}
@@ -55,7 +56,7 @@ def test_courses_differ_in_all_that_is_drawn() -> None:
             "Damage",
             "Replaced",
         ),
-        *("Rotated", "Astray"),
+        *("Rotated", "Refuses", "Astray"),
     }
     steps = {type(step).__name__ for s in drawn for step in s.graph.steps}
     assert steps >= {"Windows", "TupleWindows", "Pairs", "Own", "UnionAll", "Split", "First"}
