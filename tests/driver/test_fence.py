@@ -190,3 +190,23 @@ def test_two_runs_of_one_process_that_enter_in_the_same_second_are_two_owners() 
 
     stores[1].files.put_new = overtaken
     assert stores[1].enter(first, holders[1]).owner == 2
+
+
+def test_the_first_run_of_a_checkpoint_deletes_nothing_of_one_that_took_over() -> None:
+    """It stands still between making the checkpoint and clearing away what crashes left."""
+    place = (_MockFileSystem(), "checkpoint")
+    sink, stores, clean = MemorySink(), list[Store](), Store.clean
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "clean", lambda store: stores.append(store))
+        first = loop_of(plan_of(COUNTS), [memory(*ROWS, end=True)], place, MemorySink())
+
+    def go_on(reached: str, batch: int) -> None:
+        if (reached, batch) == ("before commit", 0):
+            clean(stores[0])
+
+    source = memory(*ROWS, end=True)
+    other = loop_of(plan_of(COUNTS), [source], place, sink, observer=go_on, batch_rows=40)
+    other.run()
+    assert rows_of(sink) == reference()
+    with pytest.raises(FencedError):
+        first.run()

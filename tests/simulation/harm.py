@@ -64,12 +64,19 @@ def replace(
         lines = [*((ts, k, 5) for ts, k, _ in lines), after, after, after]
     else:
         lines, spoilt = [*lines[len(lines) // 2 :], after], ()
-    told = f"replaced {path} ({kind})"
-    if kind in ("another", "gone"):
-        file = disk.remove(path)
-        if kind == "another":
-            disk.put(path, encoded(lines, stream.format, spoilt))
-        return told, lambda: disk.give_back(path, file)
+    other = b"" if kind == "gone" else encoded(lines, stream.format, spoilt)
     content, changed = disk.read(path), disk.status(path).modified_ns
-    disk.rewrite(path, encoded(lines, stream.format, spoilt))
-    return told, lambda: disk.rewrite(path, content, changed)
+    file = disk.remove(path) if kind in ("another", "gone") else None
+    if file is None:
+        disk.rewrite(path, other)
+    elif kind == "another":
+        disk.put(path, other)
+
+    def put_back() -> None:
+        """With what was written to it since."""
+        since = disk.read(path)[len(other) :] if path in disk.files("/in") else b""
+        if file is not None:
+            disk.give_back(path, file)
+        disk.rewrite(path, content + since, changed if not since else None)
+
+    return f"replaced {path} ({kind})", put_back
