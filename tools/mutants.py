@@ -28,6 +28,7 @@ EVERY_STEP = (
     "tests/crash/test_driver_killed.py::test_killed_at_every_step_of_batches_in_turn[aggregate-0]"
 )
 CUT = "tests/gate/test_lazy_cut.py tests/gate/test_intake.py"
+OWNER = "tests/driver/test_fence.py tests/state/test_owner.py"
 STORE = "tests/state/test_store.py tests/state/test_crash.py"
 
 MUTANTS = (
@@ -381,10 +382,10 @@ MUTANTS = (
         f"{JOIN_STATE} {JOINS}",
     ),
     Mutant(
-        "a tuple meets the one of its own place",
+        "a tuple at the edge of a window is not met",
         "operate/join/search.py",
-        "        last = np.searchsorted(run.place, ask.place)\n",
-        '        last = np.searchsorted(run.place, ask.place, "right")\n',
+        "    first = np.searchsorted(run.coordinate, ask.low)\n",
+        '    first = np.searchsorted(run.coordinate, ask.low, "right")\n',
         f"tests/operate/join/test_match.py {JOINS}",
     ),
     Mutant(
@@ -458,20 +459,79 @@ MUTANTS = (
         "return True",
         "tests/operate/process tests/operate/tuple_window tests/driver/test_bucket_state.py",
     ),
+    # One owner at a time.
+    Mutant(
+        "an owner's manifest takes the place of another's",
+        "whole_file.py",
+        "disk.current().link(aside, path)",
+        "disk.current().replace(aside, path)",
+        OWNER,
+    ),
+    Mutant(
+        "an owner's manifest has its name before it is synced",
+        "whole_file.py",
+        """            file.write(data)
+            disk.current().sync(file)
+""",
+        """            file.write(data)
+""",
+        DURABLE,
+    ),
+    Mutant(
+        "an owner's manifest has a name that is not synced",
+        "whole_file.py",
+        "    if named:\n",
+        "    if False:\n",
+        DURABLE,
+    ),
+    Mutant(
+        "an owner takes a number that is free again",
+        "state/store.py",
+        "if not self._put(manifest) or self.numbers()[-1] > manifest.number:",
+        "if not self._put(manifest):",
+        OWNER,
+    ),
+    Mutant(
+        "an owner does not say so in the log",
+        "state/store.py",
+        "if newest.finished or self._put(entry):",
+        "if True:",
+        OWNER,
+    ),
+    Mutant(
+        "names do not have the owner",
+        "state/store.py",
+        'return f"{batch:08d}.{owner}"',
+        'return f"{batch:08d}.0"',
+        OWNER,
+    ),
+    Mutant(
+        "an owner that was paused deletes what came since",
+        "state/store.py",
+        "kept, listed = self._found or (self.kept(), self._listed())",
+        "kept, listed = self._found and self._found[0] or self.kept(), self._listed()",
+        OWNER,
+    ),
+    Mutant(
+        "an owner that was refused keeps the checkpoint",
+        "state/store.py",
+        "if entry is not None and self.numbers()[-1] == entry.number:",
+        "if False:",
+        OWNER,
+    ),
+    Mutant(
+        "what did not fit into memory is not taken back",
+        "driver/loop.py",
+        "        self._inputs.undo()\n",
+        "",
+        "tests/driver/test_batch_limit.py",
+    ),
     # Commit, recovery, output.
     Mutant(
         "a batch is shown before it is committed",
         "driver/loop.py",
-        """        self._checkpoint.commit(manifest, replaced)
-        self._observe("after commit", batch)
-        spans.mark("commit")
-        self._outlets.publish(manifest)
-""",
-        """        self._outlets.publish(manifest)
-        self._checkpoint.commit(manifest, replaced)
-        self._observe("after commit", batch)
-        spans.mark("commit")
-""",
+        "        self._checkpoint.commit(manifest)\n",
+        "        self._outlets.publish(manifest)\n        self._checkpoint.commit(manifest)\n",
         DURABLE,
     ),
     Mutant(
@@ -576,14 +636,14 @@ MUTANTS = (
     ),
     Mutant(
         "a line that is not complete is taken from a file that grows",
-        "source/text.py",
-        "self._index.grow(self._size, not self.grows):",
-        "self._index.grow(self._size, True):",
+        "source/text_file.py",
+        "self._index.grow(self._size, final, wary)",
+        "self._index.grow(self._size, True, wary)",
         "tests/source",
     ),
     Mutant(
         "positions in a block are those in the file",
-        "source/text.py",
+        "source/text_file.py",
         "low, high = max(start - block.first, 0), min(stop - block.first, block.rows)",
         "low, high = 0, min(stop - block.first, block.rows)",
         "tests/source",

@@ -12,10 +12,10 @@ from pyarrow.fs import _MockFileSystem
 from tests.driver.scene import COUNTS, drain, loop_of, memory, plan_of, rows_of
 from tidegate.batch import BatchId
 from tidegate.driver.loop import Loop
-from tidegate.driver.recovery import this_process
 from tidegate.errors import CheckpointError, FencedError
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Receipt
+from tidegate.state.files import RemoteFiles
 from tidegate.state.inspect import inspect
 from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
@@ -99,6 +99,35 @@ def test_a_driver_that_was_paused_publishes_nothing_that_is_not_committed(
     assert facts["owner"]["number"] == 1
 
 
+def test_no_file_is_written_by_two_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where both cut the same batches, so that only the owner tells their files apart."""
+    place = (_MockFileSystem(), "checkpoint")
+    written: dict[str, set[str]] = {"zombie": set(), "other": set()}
+    who = "zombie"
+    create = RemoteFiles.create
+
+    def noted(files: RemoteFiles, name: str) -> Any:
+        written[who].add(name)
+        return create(files, name)
+
+    def pause(reached: str, batch: int) -> None:
+        nonlocal who
+        if (reached, batch) == ("after gate", 2):
+            who = "other"
+            other = loop_of(plan_of(COUNTS), [memory(*ROWS, end=True)], place, batch_rows=20)
+            other.run()
+            who = "zombie"
+
+    monkeypatch.setattr(RemoteFiles, "create", noted)
+    source = memory(*ROWS, end=True)
+    zombie = loop_of(plan_of(COUNTS), [source], place, observer=pause, batch_rows=20)
+    with pytest.raises(FencedError):
+        zombie.run()
+    batches = [{name.split("/")[-1][:8] for name in names} for names in written.values()]
+    assert "00000002" in batches[0] & batches[1]
+    assert written["zombie"] & written["other"] == set()
+
+
 def test_what_a_paused_driver_deletes_is_not_of_the_new_one() -> None:
     """It has begun, and is paused before it deletes what a crash left: files of the other stay."""
     place = (_MockFileSystem(), "checkpoint")
@@ -177,27 +206,29 @@ def test_two_runs_of_one_process_that_enter_in_the_same_second_are_two_owners() 
     """Both find the checkpoint without a manifest, and only one of them can put the first."""
     place = (_MockFileSystem(), "checkpoint")
     Store.open(place).create({})
-    holders = [this_process(), this_process()]
-    assert holders[0] != holders[1]
     first, stores = Manifest(-1, {}, 0), [Store.open(place), Store.open(place)]
     put = stores[1].files.put_new
 
     def overtaken(name: str, data: bytes) -> bool:
         """Between the look of the second and its put comes the first."""
         stores[1].files.put_new = put
-        assert stores[0].enter(first, holders[0]).owner == 1
+        assert stores[0].enter(first, {}).owner == 1
         return put(name, data)
 
     stores[1].files.put_new = overtaken
-    assert stores[1].enter(first, holders[1]).owner == 2
+    assert stores[1].enter(first, {}).owner == 2
 
 
 def test_the_first_run_of_a_checkpoint_deletes_nothing_of_one_that_took_over() -> None:
     """It stands still between making the checkpoint and clearing away what crashes left."""
     place = (_MockFileSystem(), "checkpoint")
     sink, stores, clean = MemorySink(), list[Store](), Store.clean
+
+    def stand_still(store: Store) -> None:
+        stores.append(store)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Store, "clean", lambda store: stores.append(store))
+        patch.setattr(Store, "clean", stand_still)
         first = loop_of(plan_of(COUNTS), [memory(*ROWS, end=True)], place, MemorySink())
 
     def go_on(reached: str, batch: int) -> None:

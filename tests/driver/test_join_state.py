@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from tidegate.operate.join.state import SIDES
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.method import JoinOptions
+from tidegate.plan.physical import Plan
 from tidegate.query.output import single
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
@@ -54,13 +56,25 @@ def loop_of(
     instances: int = 2,
     rate: int = 1000,
     domain: int = 10_000,
+    index: int | None = None,
 ) -> tuple[Loop, MemorySink]:
     script = read_script(STREAMS.format(rows=rows, rate=rate, domain=domain) + sql)
     node = single(bind(script, streams_of(script)))
     plan = lower(node, choices=Choices(JoinOptions(method=method, routing=routing)))
+    if index is not None:
+        plan = indexed(plan, index)
     sink = MemorySink()
     options = RunOptions(instances=instances, batch_rows=batch_rows)
     return prepare(plan, Place("none"), {None: sink}, options, str(folder)), sink
+
+
+def indexed(plan: Plan, index: int) -> Plan:
+    """The plan with another of the intervals as its index, as other first rows may have it."""
+    (subquery,) = plan.subqueries
+    join = subquery.operator
+    assert isinstance(join, StreamJoin)
+    spec = replace(join.spec, index=index)
+    return replace(plan, subqueries=(replace(subquery, operator=replace(join, spec=spec)),))
 
 
 @pytest.mark.parametrize("batch_rows", [2_500, 30_000])
@@ -104,6 +118,22 @@ def test_a_run_goes_on_with_another_method_and_another_routing(first: int, tmp_p
         loop, sink = loop_of(
             EQUAL, tmp_path / "parts", 4_000, 8_000, method, routing, instances, domain=300
         )
+        before = loop.manifest.batch
+        loop.step()
+        loop.close()
+        parts += [sink.batches[b].rows for b in sorted(sink.batches) if b > before]
+    assert pa.concat_tables(parts).equals(expected.table())
+
+
+def test_a_run_goes_on_with_another_index(tmp_path: Path) -> None:
+    """The order of stored tuples is that of the index; another one does not find them in it."""
+    sizes = {"rows": 4_000, "rate": 1_000, "domain": 400}
+    whole, expected = loop_of(BANDS, tmp_path / "whole", 8_000, **sizes, index=0)
+    whole.run()
+    assert expected.table().num_rows > 1_000
+    parts: list[pa.Table] = []
+    for index in (0, 1, 0, 1):
+        loop, sink = loop_of(BANDS, tmp_path / "parts", 2_000, **sizes, index=index)
         before = loop.manifest.batch
         loop.step()
         loop.close()

@@ -71,7 +71,7 @@ def test_a_function_gets_every_committed_batch_once(store: Store) -> None:
     commit(sink, store, 1, rows())
     sink.close()
     assert take.given == [(0, ["a"]), (1, [])]
-    assert [e.name for e in store.files.list("staged")] == ["staged/00000001-output.arrow"]
+    assert [e.name for e in store.files.list("staged")] == ["staged/00000001-output.00000000.arrow"]
 
 
 def test_the_newest_batch_is_given_again_after_a_restart_with_its_number(store: Store) -> None:
@@ -130,7 +130,7 @@ def test_what_is_kept_for_a_function_is_verified_in_the_checkpoint(store: Store)
 
 @pytest.mark.parametrize("lost", [True, False], ids=["gone", "damaged"])
 def test_a_batch_that_the_checkpoint_has_lost_is_missed(store: Store, lost: bool) -> None:
-    take, kept = Taking(), "staged/00000000-output.arrow"
+    take, kept = Taking(), "staged/00000000-output.00000000.arrow"
     sink = CallSink(take)
     opened(sink, store)
     receipts = stage(sink, 0, rows((10, "a", 1.0)))
@@ -139,7 +139,7 @@ def test_a_batch_that_the_checkpoint_has_lost_is_missed(store: Store, lost: bool
     store.delete(kept) if lost else store.write(kept, bytes(data))
     with pytest.raises(LostOutputError, match="batch 0 must be in the checkpoint until") as caught:
         sink.publish(BatchId(0), receipts)
-    assert f"got {'no' if lost else 'a damaged'} output.arrow" in str(caught.value)
+    assert f"got {'no' if lost else 'a damaged'} output.00000000.arrow" in str(caught.value)
     assert take.given == []
 
 
@@ -147,8 +147,8 @@ def test_the_receipt_of_a_batch_for_a_function_says_what_is_kept(store: Store) -
     sink = CallSink(Taking())
     opened(sink, store)
     (receipt,) = stage(sink, 3, rows((10, "a", 1.0), (10, "b", 1.0)))
-    kept = store.read("staged/00000003-output.arrow")
-    assert (receipt.name, receipt.rows) == ("output.arrow", 2)
+    kept = store.read("staged/00000003-output.00000000.arrow")
+    assert (receipt.name, receipt.rows) == ("output.00000000.arrow", 2)
     assert (receipt.bytes, receipt.checksum) == (len(kept), zlib.crc32(kept))
 
 
@@ -189,7 +189,7 @@ def test_functions_for_side_outputs_get_them_before_the_rows_and_again_after_a_r
     assert given == expected * 2
     commit(again, store, 1, rows())
     assert given[8:] == [("rows", 1, 0)]
-    assert [e.name for e in store.files.list("staged")] == ["staged/00000001-output.arrow"]
+    assert [e.name for e in store.files.list("staged")] == ["staged/00000001-output.00000002.arrow"]
 
 
 def test_side_outputs_that_no_function_takes_are_said_to_be_dropped(

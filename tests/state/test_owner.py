@@ -109,7 +109,8 @@ class TestEnter:
             manifest = commit(store, manifest, f"gate/{batch}.arrow")
         other = again(store)
         entry = other.enter(FIRST, HOLDER)
-        assert entry == replace(manifest, owner=1, holder=HOLDER)
+        assert entry == replace(manifest, owner=1, holder=entry.holder)
+        assert {**entry.holder, **HOLDER} == entry.holder
         assert other.clean() == replace(Cleaned(), manifests=1, bytes=len(manifest.to_json()))
         assert [m.batch for m in other.kept()] == [2, 3]
         assert [e.name for e in other.files.list("gate")] == ["gate/2.arrow", "gate/3.arrow"]
@@ -248,3 +249,22 @@ def test_others_cannot_look_into_a_checkpoint(tmp_path: Path) -> None:
     assert mode(root.parent) == 0o755
     assert mode(root) == 0o700
     assert {mode(path) for path in root.iterdir() if path.is_dir()} == {0o700}
+
+
+def test_two_that_enter_at_once_and_are_called_alike_are_two(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The later one took the manifest of the other for its own, and both had the same number."""
+    store.create({})
+    one, two = again(store), again(store)
+    put = two._put
+
+    def overtaken(manifest: Manifest) -> bool:
+        monkeypatch.setattr(two, "_put", put)
+        one.enter(FIRST, HOLDER)
+        return put(manifest)
+
+    monkeypatch.setattr(two, "_put", overtaken)
+    assert two.enter(FIRST, HOLDER).owner == one.owner + 1 == 2
+    with pytest.raises(FencedError, match="host here, process 7, since now"):
+        commit(one, replace(FIRST, owner=1))

@@ -7,7 +7,6 @@ import platform
 from dataclasses import replace
 from typing import Any
 
-from tidegate import schedule
 from tidegate.clock import utc_now
 from tidegate.driver.outlet import Outlets
 from tidegate.errors import CheckpointError
@@ -49,13 +48,9 @@ def enter(
 
 
 def this_process() -> dict[str, Any]:
-    """Who uses a checkpoint, for the message of a run that finds it taken.
-
-    No two are the same: what one run has put is not taken for what another has.
-    """
+    """Who uses a checkpoint, for the message of a run that finds it taken."""
     since = utc_now().isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC")
-    run = schedule.current().token()  # two of one process may begin in the same second
-    return {"host": platform.node(), "process": os.getpid(), "since": since, "run": run}
+    return {"host": platform.node(), "process": os.getpid(), "since": since}
 
 
 def _begin(store: Store, lock: Lock, plan: Plan, wanted: dict[str, Any]) -> None:

@@ -52,8 +52,10 @@ class CallSink:
         self._given = {}
 
     def begin(self, batch: BatchId) -> _KeptParts:
+        assert self._opening is not None
         sides = {s for s, f in (("late", self.late), ("rejected", self.rejected)) if f}
-        return _KeptParts(self._keep, batch, self._output, frozenset(sides))
+        name = f"{self._output}.{self._opening.owner:08d}"  # not that of a run that was paused
+        return _KeptParts(self._keep, batch, name, frozenset(sides))
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         own = [r for r in receipts if r.name.startswith(f"{self._output}.")]

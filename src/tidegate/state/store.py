@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 from pyarrow.fs import FileSystem, LocalFileSystem
 
+from tidegate import schedule
 from tidegate.errors import CheckpointError, FencedError, StateError
 from tidegate.state.files import (
     Entry,
@@ -40,6 +41,8 @@ from tidegate.whole_file import is_temporary
 META = "meta.json"
 FOLDERS = ("manifest", "segment", "gate", "staged", "epoch")
 LAYOUT = VERSION
+TOKEN = "token"
+"""What a holder has that no other has."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _MANIFEST = re.compile(r"manifest/(\d{8,})\.json")
@@ -234,6 +237,9 @@ class Store:
         nothing comes after it. First it is checked that all files of the newest state are there in
         their size; if not, a StateError, and nothing was changed.
         """
+        # Two that begin in the same second may be called alike, and must not take the manifest of
+        # the other for their own.
+        holder = {**holder, TOKEN: schedule.current().token()}
         for _ in range(_TRIES):
             before = self.numbers()
             try:
@@ -486,7 +492,7 @@ def owned(batch: int, owner: int) -> str:
 
 def who(manifest: Manifest) -> str:
     """The run that wrote a manifest, as far as it is known, for a message."""
-    known = [f"{name} {value}" for name, value in manifest.holder.items() if name != "run"]
+    known = [f"{name} {value}" for name, value in manifest.holder.items() if name != TOKEN]
     return ", ".join([f"owner {manifest.owner}", *known])
 
 

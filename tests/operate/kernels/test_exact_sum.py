@@ -216,3 +216,19 @@ def test_a_perfect_correlation_is_one() -> None:
         sums = [kept(x.tolist()), kept(y.tolist())]
         sums += [sum_products(one(4), *both) for both in ((x, y), (x, x), (y, y))]
         assert correlations(np.array([4]), *sums).tolist() == [wanted]
+
+
+@pytest.mark.parametrize("shift", [0, 29, 30, 31, 32])
+@pytest.mark.parametrize("rows", [5_000, 200_000])
+def test_a_sum_may_need_a_digit_more_than_its_numbers(shift: int, rows: int) -> None:
+    """All bits of the numbers are set, and those of so many carry beyond their last digit."""
+    one = Groups(np.zeros(rows, np.int64), 1)
+    number = (2**53 - 1) << shift
+    for sign in (1, -1):
+        values = np.full(rows, float(sign * number))
+        assert round_sums(sum_values(one, values)).tolist() == [float(sign * number * rows)]
+        squares = sum_products(one, values, np.abs(values))
+        assert round_sums(squares).tolist() == [float(sign * number * number * rows)]
+        parts = pa.concat_arrays([sum_values(one, values)] * 70)
+        whole = add_sums(Groups(np.zeros(70, np.int64), 1), parts)
+        assert round_sums(whole).tolist() == [float(sign * number * rows * 70)]
