@@ -15,7 +15,6 @@ import itertools
 import os
 import pickle
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +23,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 from pyarrow.fs import FileSystem, LocalFileSystem
 
+from tidegate import schedule
 from tidegate.errors import CheckpointError, FencedError, StateError
 from tidegate.state.files import (
     Entry,
@@ -239,7 +239,7 @@ class Store:
         """
         # Two that begin in the same second may be called alike, and must not take the manifest of
         # the other for their own.
-        holder = {**holder, TOKEN: secrets.token_hex(4)}
+        holder = {**holder, TOKEN: schedule.current().token()}
         for _ in range(_TRIES):
             before = self.numbers()
             try:
@@ -259,6 +259,13 @@ class Store:
                 self._entry = entry if entry is not newest else None
                 return entry
         raise self._fenced()
+
+    def begun(self) -> None:
+        """The run that has made the checkpoint is in it: `clean` finds nothing from before.
+
+        What is there by then is of runs that have taken over since.
+        """
+        self._found = [], []
 
     def withdraw(self) -> None:
         """Undo `enter`, where nothing was done since: the run before, if any, has it again."""
