@@ -190,6 +190,17 @@ class Store:
         except StateError as error:
             raise _unusable(error) from error
 
+    def begin(self, meta: Mapping[str, Any]) -> bool:
+        """`create` by the first run of a checkpoint: `clean` then deletes of what was before it.
+
+        Another may take over before this one has cleaned, and what that writes is not left over.
+        """
+        listed = self._listed()
+        made = self.create(meta)
+        if made:
+            self._found = [], listed
+        return made
+
     def meta(self) -> dict[str, Any] | None:
         """What `create` was given, or None where there is no checkpoint."""
         where = self.files.full(META)
