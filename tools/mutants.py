@@ -530,21 +530,8 @@ MUTANTS = (
     Mutant(
         "a batch is shown before it is committed",
         "driver/loop.py",
-<<<<<<< HEAD
-        """        self._checkpoint.commit(manifest)
-        self._observe("after commit", batch)
-        spans.mark("commit")
-        self._outlets.publish(manifest)
-""",
-        """        self._outlets.publish(manifest)
-        self._checkpoint.commit(manifest)
-        self._observe("after commit", batch)
-        spans.mark("commit")
-""",
-=======
         "        self._checkpoint.commit(manifest)\n",
         "        self._outlets.publish(manifest)\n        self._checkpoint.commit(manifest)\n",
->>>>>>> i11-tests
         DURABLE,
     ),
     Mutant(
