@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +117,11 @@ def test_a_batch_costs_by_the_keys_it_touches(name: str, keys: int, tmp_path: Pa
     often = [(i / 1000, f"g{i % keys}", i % 97) for i in range(5 * keys)]
     seldom = [(10 * keys + i, f"g{i * 7 % keys}", i) for i in range(10)]
     source = memory(*often, *seldom, (20 * keys, "g0", 0), end=True)
-    loop = loop_of(PLANS[name](), [source], tmp_path, batch_rows=5 * keys, buckets=4, instances=2)
+    plan, instances = PLANS[name](), {"buckets": 4, "instances": 2}
+    loop = loop_of(plan, [source], tmp_path, batch_rows=5 * keys, **instances)
     loop.step()
-    loop.options = replace(loop.options, batch_rows=10)
+    loop.close()
+    loop = loop_of(plan, [source], tmp_path, batch_rows=10, **instances)
     before = {s.name for s in loop.manifest.segments()}
     report = loop.step()
     assert report is not None

@@ -18,6 +18,7 @@ from tidegate.sink.receipt import Receipt
 from tidegate.state.files import RemoteFiles
 from tidegate.state.inspect import inspect
 from tidegate.state.lock import Lock
+from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 ROWS = [(second, key, second) for second in range(60) for key in "abc"]
@@ -199,3 +200,44 @@ def test_two_queries_of_one_process_on_a_checkpoint(
     again = loop_of(plan_of(COUNTS), [source], tmp_path)
     assert again.manifest.batch == 0
     again.close()
+
+
+def test_two_runs_of_one_process_that_enter_in_the_same_second_are_two_owners() -> None:
+    """Both find the checkpoint without a manifest, and only one of them can put the first."""
+    place = (_MockFileSystem(), "checkpoint")
+    Store.open(place).create({})
+    first, stores = Manifest(-1, {}, 0), [Store.open(place), Store.open(place)]
+    put = stores[1].files.put_new
+
+    def overtaken(name: str, data: bytes) -> bool:
+        """Between the look of the second and its put comes the first."""
+        stores[1].files.put_new = put
+        assert stores[0].enter(first, {}).owner == 1
+        return put(name, data)
+
+    stores[1].files.put_new = overtaken
+    assert stores[1].enter(first, {}).owner == 2
+
+
+def test_the_first_run_of_a_checkpoint_deletes_nothing_of_one_that_took_over() -> None:
+    """It stands still between making the checkpoint and clearing away what crashes left."""
+    place = (_MockFileSystem(), "checkpoint")
+    sink, stores, clean = MemorySink(), list[Store](), Store.clean
+
+    def stand_still(store: Store) -> None:
+        stores.append(store)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "clean", stand_still)
+        first = loop_of(plan_of(COUNTS), [memory(*ROWS, end=True)], place, MemorySink())
+
+    def go_on(reached: str, batch: int) -> None:
+        if (reached, batch) == ("before commit", 0):
+            clean(stores[0])
+
+    source = memory(*ROWS, end=True)
+    other = loop_of(plan_of(COUNTS), [source], place, sink, observer=go_on, batch_rows=40)
+    other.run()
+    assert rows_of(sink) == reference()
+    with pytest.raises(FencedError):
+        first.run()

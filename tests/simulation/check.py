@@ -6,7 +6,7 @@ import io
 import json
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.parquet
 from tests.oracle.gate import PlainSource
 from tests.oracle.graph import interpret
 from tests.property.steps import BUCKETS
+from tests.simulation.place import CALLED, Called
 from tests.simulation.scenario import Scenario
 from tidegate.errors import UserError
 from tidegate.plan.physical import Plan
@@ -40,8 +41,14 @@ class Check:
     """Compares what is on the disk with what the interpreter says, and with itself."""
 
     def __init__(
-        self, scenario: Scenario, outputs: Sequence[Output], plan: Plan, world: World
+        self,
+        scenario: Scenario,
+        outputs: Sequence[Output],
+        plan: Plan,
+        world: World,
+        called: Mapping[str, Called],
     ) -> None:
+        self.called = called
         self.scenario = scenario
         self.world = world
         self.schemas = {t.name or "": plan.port(t.edge).schema for t in plan.targets}
@@ -91,7 +98,7 @@ class Check:
     def counters(self) -> None:
         manifest = self.manifest()
         assert manifest is not None
-        late, rejected = self.side("_late"), self.side("_rejected")
+        late, rejected = self.sides()
         wanted = {
             "rows_in": sum(s.rows + s.rejected for s in self.streams),
             "rows_out": sum(map(len, self.meant.values())),
@@ -146,12 +153,23 @@ class Check:
 
     def rows(self, name: str) -> list[str]:
         """The rows of an output as they are on the disk, in the order of the files' names."""
+        if self.scenario.format == CALLED:
+            given = self.called[name].rows
+            return [repr(line) for batch in sorted(given) for line in _plain(given[batch])]
         disk = self.world.disk
         lines: list[str] = []
         for path in disk.files(f"{OUT}/{name}"):
             if re.search(r"/batch=\d+/part-[^/]*$", path) and "/_" not in path:
                 lines += [repr(line) for line in self._read(path, name)]
         return lines
+
+    def sides(self) -> tuple[int, int]:
+        """How many late and how many rejected rows there are."""
+        if self.scenario.format != CALLED:
+            return self.side("_late"), self.side("_rejected")
+        late = [table.num_rows for c in self.called.values() for table in c.late.values()]
+        rejected = [table.num_rows for c in self.called.values() for table in c.rejected.values()]
+        return sum(late), sum(rejected)
 
     def side(self, side: str) -> int:
         paths = [p for p in self.world.disk.files(OUT) if f"/{side}/batch=" in p]

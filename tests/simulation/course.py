@@ -15,8 +15,9 @@ import tidegate as tg
 from tests.property.steps import BUCKETS
 from tests.simulation.check import CHECKPOINT, OUT, Check, Wrong
 from tests.simulation.data import pieces
-from tests.simulation.fault import Astray, Damage, Fault, Replaced
+from tests.simulation.fault import Astray, Damage, Fault, Refuses, Replaced, Rotated
 from tests.simulation.harm import Undo, damage, replace
+from tests.simulation.place import CALLED, Called
 from tests.simulation.scenario import Scenario, Start
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
@@ -86,6 +87,8 @@ class Course:
         self.growth: list[tuple[str, bytes]] = []
         """What is still to be written of the input, while drivers run."""
         self.writers: list[Process] = []
+        self.rotation: Rotated | None = None
+        """What is still to happen to a followed file in this life."""
         self.chance = random.Random(f"growth {scenario.seed}")
         for stream in scenario.streams:
             for path, content in stream.files().items():
@@ -114,7 +117,8 @@ class Course:
                 for name, stream in self.scenario.graph.build(streams).items()
             )
             plan = self.plan(self.scenario.starts[0])
-            self.check = Check(self.scenario, self.outputs, plan, self.world)
+            self.called = {o.name or "": Called(self.world) for o in self.outputs}
+            self.check = Check(self.scenario, self.outputs, plan, self.world, self.called)
             for number, start in enumerate(self.scenario.starts):
                 if not start.follow:
                     self.complete()
@@ -131,13 +135,14 @@ class Course:
     def live(self, name: str, start: Start) -> Ended:
         """One life, to whatever end."""
         fault = start.fault
-        inside = None if isinstance(fault, Astray) else fault
+        self.rotation = fault if isinstance(fault, Rotated) else None
+        inside = None if isinstance(fault, Astray | Rotated | Refuses) else fault
         if isinstance(inside, Damage) and inside.staged:
             inside = Strike("replace", "/batch=", 1 + inside.step % 5, power=False)
         elif isinstance(inside, Damage | Replaced):
             inside = Kill(inside.step)
         life = Life(self.world, name, lambda executor: self.drive(start, executor), inside)
-        ends = life.live()
+        ends = self.lived(life, fault)
         for writer in self.writers:
             self.world.kill(writer)
         for ended in ends:
@@ -147,9 +152,22 @@ class Course:
         if isinstance(fault, Astray):
             self.check.astray(ended)
             life.happened = True
+        if isinstance(fault, Rotated) and self.rotation is None:
+            life.happened = True
+            if ended.failure is None:
+                raise Wrong(f"{name}: a followed file that is written anew must be told")
         if life.happened and fault is not None and self.harm(fault):
             self.report.happened.append(fault)
         return ended
+
+    def lived(self, life: Life, fault: Fault | None) -> list[Ended]:
+        """How a life ends, in which a function that takes results may fail."""
+        one = next(iter(self.called.values()))
+        one.fails_in = fault.call if isinstance(fault, Refuses) else None
+        ends = life.live()
+        life.happened |= one.failed
+        one.fails_in, one.failed = None, False
+        return ends
 
     def drive(self, start: Start, executor: SimExecutor) -> Summary:
         sinks = {o.name: self.sink(start, o.name or "") for o in self.outputs}
@@ -171,18 +189,35 @@ class Course:
     def sink(self, start: Start, output: str) -> Sink:
         if isinstance(start.fault, Astray):
             return of(f"s3://results/{output}")
+        if self.scenario.format == CALLED:
+            return self.called[output].sink()
         return FileSink(f"{OUT}/{output}", self.scenario.format)
 
     def write(self, loop: Loop) -> None:
         """Let the input grow, then stop the driver that follows it."""
-        clock = self.world.schedule.clock
+        clock, pieces = self.world.schedule.clock, 0
         while self.growth:
             clock.sleep(self.chance.choice((0.001, 0.1, 0.5)))
+            if self.rotated(pieces):
+                break  # and the driver ends by itself
+            pieces += 1
             if self.growth:
                 path, piece = self.growth.pop(0)
                 self.world.disk.put(path, piece, append=True)
         clock.sleep(1.0)
+        self.rotated(pieces)
+        clock.sleep(2.0)
         loop.stop()
+
+    def rotated(self, pieces: int) -> bool:
+        """Write a followed file anew, if it is time to, and some of it was read."""
+        if self.rotation is None or pieces < self.rotation.piece:
+            return False
+        choice = self.rotation.choice
+        if not self.harmed(replace(self.world, self.scenario, self.check, "longer", choice)):
+            return False
+        self.rotation = None
+        return True
 
     def plan(self, start: Start) -> Plan:
         """Made once for each method: making it again in each life gives the same."""
@@ -198,9 +233,12 @@ class Course:
         if isinstance(fault, Damage):
             done = damage(self.world, fault)
         elif isinstance(fault, Replaced):
-            done = replace(self.world, self.scenario, self.check, fault)
+            done = replace(self.world, self.scenario, self.check, fault.kind, fault.choice)
         else:
             return True
+        return self.harmed(done)
+
+    def harmed(self, done: tuple[str, Undo] | None) -> bool:
         if done is None:
             return False
         told, undo = done

@@ -33,17 +33,35 @@ class Replaced:
 
 
 @dataclass(frozen=True)
+class Rotated:
+    """A file that a driver follows is written anew from its beginning, while it is followed.
+
+    That is after so many pieces of the input; what is written then is longer than it was.
+    """
+
+    piece: int
+    choice: float
+
+
+@dataclass(frozen=True)
+class Refuses:
+    """The function that results are given to fails, in one of its calls."""
+
+    call: int
+
+
+@dataclass(frozen=True)
 class Astray:
     """The driver is told to write results to an object store, which no sink can do."""
 
 
-Fault = fault.Fault | Damage | Replaced | Astray
+Fault = fault.Fault | Damage | Replaced | Rotated | Refuses | Astray
 
 DAMAGES = ("flip", "cut", "zero", "remove")
 REPLACEMENTS = ("values", "longer", "rotated", "another", "gone")
 
 
-KINDS: tuple[type[Fault], ...] = (*FAULTS, *[Damage] * 3, *[Replaced] * 3, Astray)
+KINDS: tuple[type[Fault], ...] = (*FAULTS, *[Damage] * 3, *[Replaced] * 3, Rotated, Refuses, Astray)
 """All kinds, as often as they are drawn."""
 
 
@@ -53,6 +71,10 @@ def drawn(chance: random.Random, steps: int, kinds: Sequence[type[Fault]] = KIND
     if kind is Damage:
         step, choice = some_step(chance, steps), chance.random()
         return Damage(step, chance.choice(DAMAGES), choice, chance.random() < 0.4)
+    if kind is Rotated:
+        return Rotated(chance.randint(0, 3), chance.random())
+    if kind is Refuses:
+        return Refuses(chance.randint(0, 6))
     if kind is Astray:
         return Astray()
     if kind is Replaced:

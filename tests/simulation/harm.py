@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tests.simulation.check import CHECKPOINT, OUT, Check
 from tests.simulation.data import encoded
-from tests.simulation.fault import Damage, Replaced
+from tests.simulation.fault import Damage
 from tests.simulation.scenario import Scenario
 from tidegate.testing.simulation.world import World
 
@@ -47,29 +47,36 @@ def damage(world: World, fault: Damage) -> tuple[str, Undo] | None:
 
 
 def replace(
-    world: World, scenario: Scenario, check: Check, fault: Replaced
+    world: World, scenario: Scenario, check: Check, kind: str, choice: float
 ) -> tuple[str, Undo] | None:
     """Put another file in the place of one that was begun and not consumed."""
     disk, begun = world.disk, sorted(check.begun())
     if not begun:
         return None
-    path = begun[int(fault.choice * len(begun))]
+    path = begun[int(choice * len(begun))]
     stream = next(s for s in scenario.streams if path in s.paths())
     place = stream.paths().index(path)
     lines, spoilt = list(stream.sources[place]), stream.spoilt[place]
     after = (max(ts for ts, _, _ in lines) + 1, 1, 1)
-    if fault.kind in ("values", "another"):
+    if kind in ("values", "another"):
         lines = [(ts, k, 77 if v is None else v + 1) for ts, k, v in lines]
-    elif fault.kind == "longer":
+    elif kind == "longer":
         lines = [*((ts, k, 5) for ts, k, _ in lines), after, after, after]
     else:
         lines, spoilt = [*lines[len(lines) // 2 :], after], ()
-    told = f"replaced {path} ({fault.kind})"
-    if fault.kind in ("another", "gone"):
-        file = disk.remove(path)
-        if fault.kind == "another":
-            disk.put(path, encoded(lines, stream.format, spoilt))
-        return told, lambda: disk.give_back(path, file)
+    other = b"" if kind == "gone" else encoded(lines, stream.format, spoilt)
     content, changed = disk.read(path), disk.status(path).modified_ns
-    disk.rewrite(path, encoded(lines, stream.format, spoilt))
-    return told, lambda: disk.rewrite(path, content, changed)
+    file = disk.remove(path) if kind in ("another", "gone") else None
+    if file is None:
+        disk.rewrite(path, other)
+    elif kind == "another":
+        disk.put(path, other)
+
+    def put_back() -> None:
+        """With what was written to it since."""
+        since = disk.read(path)[len(other) :] if path in disk.files("/in") else b""
+        if file is not None:
+            disk.give_back(path, file)
+        disk.rewrite(path, content + since, changed if not since else None)
+
+    return f"replaced {path} ({kind})", put_back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,9 +12,11 @@ from tests.property.graphs import CELLS, GRAPHS, Shape, _Drawing
 from tests.property.steps import Graph, Line, Split, Step
 from tests.simulation import data, fault
 from tests.simulation.data import StreamData
-from tests.simulation.fault import Fault
+from tests.simulation.fault import Fault, Refuses, Replaced, Rotated
+from tests.simulation.place import CALLED
 from tidegate.plan.method import AUTO, METHODS
 from tidegate.plan.physical import STRATEGIES
+from tidegate.testing.simulation.fault import Fails
 
 MOST_INSTANCES = 4
 STEPS_OF_A_BATCH = 160
@@ -76,20 +79,26 @@ def scenario(seed: int, faults: int = 5, kinds: Sequence[type[Fault]] = fault.KI
     )
     graph = Graph(tuple(s.sources for s in given), steps, outputs)
     rows = sum(s.rows for s in given)
+    format = chance.choice(("parquet", "csv", "json", CALLED))
     follow = all(s.can_grow for s in given) and chance.random() < 0.7
     starts = []
     for number in range(faults + 1):
         start = _start(chance, rows)
         length = STEPS_OF_A_BATCH * (1 + rows // start.batch_rows) // max(1, faults - number)
         if number < faults:
-            start = replace(start, follow=follow, fault=fault.drawn(chance, length, kinds))
+            drawn = fault.drawn(chance, length, kinds)
+            if isinstance(drawn, Refuses) and format != CALLED:
+                drawn = Fails(chance.randint(1, 60), errno.EIO, "/out")
+            if isinstance(drawn, Rotated) and not follow:
+                drawn = Replaced(chance.randint(1, max(2, length)), "longer", drawn.choice)
+            start = replace(start, follow=follow, fault=drawn)
         starts.append(start)
     return Scenario(
         seed,
         graph,
         given,
         chance.choice(STRATEGIES),
-        chance.choice(("parquet", "csv", "json")),
+        format,
         tuple(starts),
     )
 

@@ -16,8 +16,8 @@ COURSES = 8
 BLOCKS = 400 if LONG else 13
 """In long mode more than ten thousand faults happen, else more than three hundred."""
 
-LEAST_FAULTS = 16
-"""In a block; on average there are 27."""
+LEAST_FAULTS = 8
+"""In a block, so that none passes without any; on average there are 25."""
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
@@ -39,6 +39,7 @@ def test_courses_differ_in_all_that_is_drawn() -> None:
     drawn = [scenario(seed) for seed in range(60)]
     assert {stream.format for s in drawn for stream in s.streams} == {"csv", "json", "parquet"}
     assert {s.follow for s in drawn} == {True, False}
+    assert {s.format for s in drawn} == {"csv", "json", "parquet", "call"}
     assert {len(s.graph.outputs) for s in drawn} >= {1, 2, 3}
     assert {stream.folder for s in drawn for stream in s.streams} == {True, False}
     kinds = {type(fault).__name__ for s in drawn for fault in s.faults}
@@ -55,7 +56,7 @@ def test_courses_differ_in_all_that_is_drawn() -> None:
             "Damage",
             "Replaced",
         ),
-        "Astray",
+        *("Rotated", "Refuses", "Astray"),
     }
     steps = {type(step).__name__ for s in drawn for step in s.graph.steps}
     assert steps >= {"Windows", "TupleWindows", "Pairs", "Own", "UnionAll", "Split", "First"}

@@ -255,7 +255,6 @@ def test_two_that_enter_at_once_and_are_called_alike_are_two(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The later one took the manifest of the other for its own, and both had the same number."""
-    store.create({})
     one, two = again(store), again(store)
     put = two._put
 
@@ -268,3 +267,15 @@ def test_two_that_enter_at_once_and_are_called_alike_are_two(
     assert two.enter(FIRST, HOLDER).owner == one.owner + 1 == 2
     with pytest.raises(FencedError, match="host here, process 7, since now"):
         commit(one, replace(FIRST, owner=1))
+
+
+def test_the_first_run_leaves_alone_what_one_that_took_over_writes(tmp_path: Path) -> None:
+    """It was paused when it had made the checkpoint and not cleaned it yet."""
+    first = Store.open(tmp_path)
+    (tmp_path / ".meta.json.1-1-abc.tmp").write_text("of one that was killed")
+    assert first.begin({})
+    other = Store.open(tmp_path)
+    other.enter(FIRST, HOLDER)
+    other.write("segment/00000000.1-x.arrow", b"not committed yet")
+    assert first.clean() == Cleaned(temporary=1, bytes=22)
+    assert other.files.exists("segment/00000000.1-x.arrow")

@@ -58,7 +58,7 @@ def _begin(store: Store, lock: Lock, plan: Plan, wanted: dict[str, Any]) -> None
     store.make()
     lock.take()
     schemas = "; ".join(str(plan.port(t.edge).schema) for t in plan.targets)
-    if not store.create({**wanted, "version": __version__, "schema": schemas}):
+    if not store.begin({**wanted, "version": __version__, "schema": schemas}):
         raise CheckpointError(
             store.location,
             "must be used by one run at a time",

@@ -15,7 +15,6 @@ import itertools
 import os
 import pickle
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +23,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 from pyarrow.fs import FileSystem, LocalFileSystem
 
+from tidegate import schedule
 from tidegate.errors import CheckpointError, FencedError, StateError
 from tidegate.state.files import (
     Entry,
@@ -190,6 +190,17 @@ class Store:
         except StateError as error:
             raise _unusable(error) from error
 
+    def begin(self, meta: Mapping[str, Any]) -> bool:
+        """`create` by the first run of a checkpoint: `clean` then deletes of what was before it.
+
+        Another may take over before this one has cleaned, and what that writes is not left over.
+        """
+        listed = self._listed()
+        made = self.create(meta)
+        if made:
+            self._found = [], listed
+        return made
+
     def meta(self) -> dict[str, Any] | None:
         """What `create` was given, or None where there is no checkpoint."""
         where = self.files.full(META)
@@ -239,7 +250,7 @@ class Store:
         """
         # Two that begin in the same second may be called alike, and must not take the manifest of
         # the other for their own.
-        holder = {**holder, TOKEN: secrets.token_hex(4)}
+        holder = {**holder, TOKEN: schedule.current().token()}
         for _ in range(_TRIES):
             before = self.numbers()
             try:

@@ -266,10 +266,6 @@ class SimDisk:
         folder, name = self._place(path)
         folder.names[name] = folder.synced[name] = file
 
-    def holds_lock(self, process: Process) -> bool:
-        """Whether a process has locked a file."""
-        return any(holder is process for holder, _ in self._claims.values())
-
     def make_parents(self, path: Path) -> None:
         """Make the folders above a path, for good."""
         folder = self._root

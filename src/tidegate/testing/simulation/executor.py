@@ -76,12 +76,15 @@ class SimExecutor(Executor):
         self._tasks = 0
         self._exchanged = False
         self.happened: list[Attempt] = []
+        self.ran = False
+        """Whether a job was run: then the driver has its checkpoint."""
 
     def drawn(self, choices: Sequence[T]) -> T:
         """One of these, as chance has it in this run."""
         return self._chance.choice(choices)
 
     def run(self, job: Job) -> list[Outcome]:
+        self.ran = True
         way = self._chance.randrange(3)
         if way == 0 and not self._attempts:
             return run_here(job)

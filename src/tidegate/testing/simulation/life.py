@@ -28,6 +28,14 @@ Drive = Callable[[SimExecutor], Any]
 """What a driver does from its start to its end, with the executor for its tasks."""
 
 
+MOST_STEPS = 200_000
+"""What no driver of a simulation needs."""
+
+
+class Livelock(AssertionError):
+    """A driver that never ends."""
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a driver ended: with a result, or with what it raised."""
@@ -63,15 +71,22 @@ class Life:
         process, future = self._begin(self._executor)
         self._process = process
         self._arm()
-        self._world.schedule.run(lambda: future.done() or process.paused)
+        self._run(lambda: future.done() or process.paused)
         self._disarm()
         ends = self._take_over(process) if process.paused else []
-        self._world.schedule.run(future.done)
+        self._run(future.done)
         self._world.disk.locks = True
         return [*ends, _ended(f"{self._name}, who stood still" if ends else self._name, future)]
 
     def _begin(self, executor: SimExecutor) -> tuple[Process, SimFuture[Any]]:
         return self._world.begin("driver", lambda: self._drive(executor))
+
+    def _run(self, until: Callable[[], bool]) -> None:
+        schedule = self._world.schedule
+        most = schedule.steps + MOST_STEPS
+        schedule.run(lambda: until() or schedule.steps > most)
+        if not until():
+            raise Livelock(f"{self._name} goes on for more than {MOST_STEPS} steps")
 
     def _take_over(self, first: Process) -> list[Ended]:
         """A second driver comes while the first stands still, which then goes on."""
@@ -79,8 +94,8 @@ class Life:
         assert isinstance(fault, Zombie)
         second, taken = self._begin(SimExecutor(world, f"{world.seed} {self._name} again"))
         second.at_step = self._at(fault.resumed, lambda: world.resume(first))
-        held = world.disk.holds_lock(first)
-        world.schedule.run(taken.done)
+        held = fault.locks and self._executor.ran
+        self._run(taken.done)
         self.two = held and first.paused and taken.exception() is None
         world.resume(first)
         return [_ended(f"{self._name}, who took over", taken)]
