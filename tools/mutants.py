@@ -136,7 +136,7 @@ MUTANTS = (
         "gate/lateness.py",
         "before[0] = floor_us",
         "before[0] = MIN_US",
-        "tests/gate/test_lateness.py",
+        CUT,
     ),
     Mutant(
         "the frontier goes back",
