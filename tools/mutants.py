@@ -136,7 +136,7 @@ MUTANTS = (
         "gate/lateness.py",
         "before[0] = floor_us",
         "before[0] = MIN_US",
-        "tests/gate/test_lateness.py",
+        CUT,
     ),
     Mutant(
         "the frontier goes back",
@@ -429,7 +429,7 @@ MUTANTS = (
         "driver/compactor.py",
         "return all(a.high < b.low for a, b in pairwise(group))",
         "return True",
-        f"{JOIN_STATE} tests/driver/test_compactor.py",
+        "tests/driver/test_compactor.py",
     ),
     Mutant(
         "what the newest manifest lists is retired",
@@ -574,21 +574,21 @@ MUTANTS = (
         "driver/commit.py",
         "sum(o.count for o in outputs)",
         "first.count",
-        "tests/driver",
+        DURABLE,
     ),
     Mutant(
         "late tuples are told by every subquery that reads their stream",
         "execute/splits.py",
         "            if isinstance(prefix.origin, int) and prefix.origin not in told:\n",
         "            if isinstance(prefix.origin, int):\n",
-        f"tests/execute {GRAPHS} tests/cases/test_documents.py",
+        f"tests/execute/test_splits.py tests/driver/test_graph.py {DURABLE}",
     ),
     Mutant(
         "late tuples of a split are those of its beginning",
         "execute/splits.py",
         "mask = whole.late[start - whole.start : stop - whole.start]",
         "mask = whole.late[: stop - start]",
-        f"tests/execute {DETERMINISM}",
+        f"tests/execute/test_splits.py {DETERMINISM}",
     ),
     Mutant(
         "rows of one trigger in any order",
@@ -610,14 +610,14 @@ MUTANTS = (
         "operate/process/entry.py",
         "kept = order[np.append(last, True)[: len(order)]]",
         "kept = order[np.append(True, last)[: len(order)]]",
-        "tests/operate/process",
+        "tests/operate/process/test_entry.py tests/operate/process/test_stored_mapping.py",
     ),
     Mutant(
         "a key that comes twice in a list is seen twice",
         "operate/process/advance.py",
         "_, first = np.unique(parents * ranks.size + ranks.codes, return_index=True)",
         "first = np.arange(len(parents))",
-        "tests/operate/process",
+        "tests/operate/process/test_advance.py tests/operate/process/test_operator.py",
     ),
     # Segments and sources.
     Mutant(
@@ -639,13 +639,13 @@ MUTANTS = (
         "source/text_file.py",
         "self._index.grow(self._size, final, wary)",
         "self._index.grow(self._size, True, wary)",
-        "tests/source",
+        "tests/source/test_csv.py tests/source/test_json.py",
     ),
     Mutant(
         "positions in a block are those in the file",
         "source/text_file.py",
         "low, high = max(start - block.first, 0), min(stop - block.first, block.rows)",
         "low, high = 0, min(stop - block.first, block.rows)",
-        "tests/source",
+        "tests/source/test_csv.py tests/source/test_json.py",
     ),
 )

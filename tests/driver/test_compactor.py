@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,7 +25,9 @@ from tidegate.errors import StateError
 from tidegate.execute.local import LocalExecutor
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
+from tidegate.operate.join.state import SideHorizon
 from tidegate.sink.memory import MemorySink
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, write_segment
 from tidegate.state.store import Store
 
@@ -298,3 +301,45 @@ def test_a_run_whose_groups_are_all_rewritten_by_tasks_has_the_same_results(
         loop.close()
         found.append((rows_of(sink), loop.manifest.segments()))
     assert found[0] == found[1]
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A keeper of rows that are not grouped by bucket: all segments are of one instance."""
+
+    order = "ts"
+    cell = 10**9
+    dead_share = 0.4
+    grouped = False
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> SideHorizon:
+        return SideHorizon("ts", frontier_us, tag=0)
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        return rows
+
+    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+        return [0] * len(segments)
+
+
+@pytest.mark.parametrize(("step_us", "merged"), [(10, 4), (9, 0), (5, 0)])
+def test_segments_side_by_side_are_not_merged(step_us: int, merged: int, tmp_path: Path) -> None:
+    """After a switch an instance has segments of one time; merged, keys would not be in order."""
+    segments = [
+        Segment(
+            name=str(number),
+            rows=10,
+            bytes=100,
+            checksum=0,
+            buckets=BucketSet.of([0]),
+            low=number * step_us,
+            high=number * step_us + 9,
+            tag=0,
+        )
+        for number in range(4)
+    ]
+    compactor = Compactor(Store.open(str(tmp_path)), Apart())
+    groups = list(compactor._groups(segments, Apart().horizon(0, 0), [0]))
+    assert [len(group) for group in groups] == ([merged] if merged else [])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from tests.crash.scene import SCENES, write_inputs
 from tests.driver.durable import DurableDisk
 from tidegate import disk
@@ -93,3 +95,6 @@ def test_what_counts_has_reached_the_disk(tmp_path: Path) -> None:
     assert expected.seen["retire"] >= batches - 3
     assert expected.seen["rename"] > 10 * batches
     assert watched.lost(checkpoint, out) == []
+    parts = [*out.glob("*/batch=*/part-*.parquet")]
+    assert len(parts) >= 3 * batches
+    assert loop.manifest.counters["rows_out"] == sum(pq.read_metadata(p).num_rows for p in parts)
