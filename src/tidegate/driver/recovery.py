@@ -65,7 +65,6 @@ def _begin(store: Store, lock: Lock, plan: Plan, wanted: dict[str, Any]) -> None
             "another run that has begun with it just now",
             "Wait until it has ended, or stop it, and start again.",
         )
-    store.begun()
 
 
 def _check_meta(location: str, meta: dict[str, Any] | None, wanted: dict[str, Any]) -> None:

@@ -271,13 +271,6 @@ class Store:
                 return entry
         raise self._fenced()
 
-    def begun(self) -> None:
-        """The run that has made the checkpoint is in it: `clean` finds nothing from before.
-
-        What is there by then is of runs that have taken over since.
-        """
-        self._found = [], []
-
     def withdraw(self) -> None:
         """Undo `enter`, where nothing was done since: the run before, if any, has it again."""
         entry, self._entry = self._entry, None
