@@ -251,7 +251,6 @@ class Loop:
         """
         first = self._subqueries.first_manifest()
         manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets, first)
-        self.store.settle()
         clear_all(self.store)
         if manifest.batch < 0:
             return manifest
