@@ -260,6 +260,7 @@ class Loop:
             self._inputs.restore(manifest)
             return manifest
         self._replay = replay = Replay.of(manifest, lost, self.store, first)
+        clear_all(self.store)  # also of an earlier try to run it again
         self._inputs.rewind(replay.before, manifest)
         return replay.before
 
