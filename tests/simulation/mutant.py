@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from tests.simulation.fault import Astray, Damage, Fault, Replaced, Rotated
 from tidegate import disk
-from tidegate.sink.part import WRITERS, FilePartWriter, _stem
-from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.registry import SINKS
-from tidegate.sink.staging import ATTEMPT, Staging
 from tidegate.source.mark import status_of
 from tidegate.source.text_file import TextSource
 from tidegate.state.files import LocalFiles
 from tidegate.testing.simulation.disk import SimDisk
-from tidegate.testing.simulation.fault import PowerLoss, Task, Zombie
-from tidegate.whole_file import FileWriter, whole_file
+from tidegate.testing.simulation.fault import PowerLoss, Zombie
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -77,39 +71,6 @@ class _NotRaised(Exception):
     """Nobody is fenced."""
 
 
-def fixed_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of a batch have the same names in each try, wherever it was begun."""
-
-    def folder(staging: Staging, batch: str, attempt: str) -> Any:
-        return staging.folder / f"{batch}.00000000-0"
-
-    def begin(staging: Staging, batch: str, keep: int | None) -> str:
-        staging.sweep(keep, ended=False)
-        if disk.exists(staging.attempt(batch, "")):
-            disk.remove_tree(staging.attempt(batch, ""))
-        disk.make_folders(staging.attempt(batch, ""))
-        return "00000000-0"
-
-    def seal(
-        staging: Staging, batch: str, attempt: str, receipts: Sequence[Receipt]
-    ) -> list[Receipt]:
-        return [replace(r, more={ATTEMPT: "00000000-0"}) for r in receipts]
-
-    def write(writer: FilePartWriter, part: Part, rows: pa.Table) -> Receipt:
-        name = f"{_stem(part)}.{writer.format}"
-        path = os.path.join(os.path.dirname(writer.folder), writer.attempt, name)
-        with whole_file(path, sync="folder", parents=True) as file:
-            out = FileWriter(file)
-            WRITERS[writer.format](rows, out)
-        return Receipt(name, rows.num_rows, out.bytes, out.checksum, {})
-
-    monkeypatch.setattr(Staging, "attempt", folder)
-    monkeypatch.setattr(Staging, "begin", begin)
-    monkeypatch.setattr(Staging, "seal", seal)
-    monkeypatch.setattr(FilePartWriter, "write", write)
-    without("tidegate.sink.files:first_damage")(monkeypatch)
-
-
 def believed_to_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A followed file is read on where it was left, whatever it is by now."""
 
@@ -147,7 +108,6 @@ MUTANTS = (
         (Replaced,),
     ),
     Mutant("a followed file is believed to grow", believed_to_grow, (Rotated,)),
-    Mutant("all tries of a part have one name", fixed_names, (Task, Zombie)),
     Mutant("any scheme is a folder", any_scheme, (Astray,)),
     Mutant("files are not synced", files_not_synced, (PowerLoss,)),
     Mutant(

@@ -36,7 +36,7 @@ def test_a_seed_gives_one_course() -> None:
 
 
 def test_courses_differ_in_all_that_is_drawn() -> None:
-    drawn = [scenario(seed) for seed in range(60)]
+    drawn = [scenario(seed) for seed in range(200)]
     assert {stream.format for s in drawn for stream in s.streams} == {"csv", "json", "parquet"}
     assert {s.follow for s in drawn} == {True, False}
     assert {s.format for s in drawn} == {"csv", "json", "parquet", "call"}

@@ -251,7 +251,6 @@ class Loop:
         """
         first = self._subqueries.first_manifest()
         manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets, first)
-        self.store.settle()
         clear_all(self.store)
         if manifest.batch < 0:
             return manifest
@@ -261,6 +260,7 @@ class Loop:
             self._inputs.restore(manifest)
             return manifest
         self._replay = replay = Replay.of(manifest, lost, self.store, first)
+        clear_all(self.store)  # also of an earlier try to run it again
         self._inputs.rewind(replay.before, manifest)
         return replay.before
 

@@ -42,6 +42,7 @@ def enter(
     lock.take()
     # Read again: until it was locked, another run may have begun with it or ended.
     _check_meta(store.location, store.meta(), wanted)
+    store.settle()
     manifest = store.enter(first, first.holder)
     outlets.open(manifest if manifest.batch >= 0 else None, manifest.owner)
     return manifest

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -46,13 +47,15 @@ time; it stops, is made again, and goes on much later, perhaps when its driver i
 class Attempt:
     """The attempt number `task` of a run misbehaves at its step number `step`.
 
-    A late one goes on when the world has made `pause` more steps.
+    A late one goes on when the world has made `pause` more steps. Where `of` names a function of
+    tasks, only those count: `merge_task` writes the parts of an output.
     """
 
     task: int
     kind: str
     step: int = 1
     pause: int = 0
+    of: str = ""
 
 
 class SimExecutor(Executor):
@@ -71,20 +74,23 @@ class SimExecutor(Executor):
     ) -> None:
         self._world = world
         self._chance = random.Random(f"executor {seed}")
-        self._attempts = {a.task: a for a in attempts}
+        self._attempts = {(a.of, a.task): a for a in attempts}
         self._part_rows = part_rows
-        self._tasks = 0
+        self._tasks: Counter[str] = Counter()
         self._exchanged = False
         self.happened: list[Attempt] = []
         self.ran = False
         """Whether a job was run: then the driver has its checkpoint."""
+        self.on_first_run: Callable[[], None] = lambda: None
 
     def drawn(self, choices: Sequence[T]) -> T:
         """One of these, as chance has it in this run."""
         return self._chance.choice(choices)
 
     def run(self, job: Job) -> list[Outcome]:
-        self.ran = True
+        if not self.ran:
+            self.ran = True
+            self.on_first_run()
         way = self._chance.randrange(3)
         if way == 0 and not self._attempts:
             return run_here(job)
@@ -131,8 +137,10 @@ class SimExecutor(Executor):
         return [_answer(future) for future in running]
 
     def _started(self, task: Task, left: Left, number: int) -> Future[Any]:
-        self._tasks += 1
-        told = self._attempts.pop(self._tasks, None)
+        told = None
+        for of in ("", task.__name__):
+            self._tasks[of] += 1
+            told = told or self._attempts.pop((of, self._tasks[of]), None)
 
         def work() -> Any:
             return task(left, number)

@@ -127,9 +127,14 @@ def drawn(chance: random.Random, steps: int, kind: type[Fault] | None = None) ->
     if kind is Full:
         return Full(step * chance.choice((4, 40, 400)))
     if kind is Task:
-        task = chance.randint(1, max(2, step // 20))
-        pause = chance.choice((5, 50, 500))
-        attempt = Attempt(task, chance.choice(KINDS), chance.randint(1, 30), pause)
+        of = chance.choice(("", "merge_task"))
+        attempt = Attempt(
+            task=chance.randint(1, 4 if of else max(2, step // 20)),
+            kind=chance.choice(KINDS),
+            step=chance.randint(1, 12 if of else 30),
+            pause=chance.choice((5, 50, 200, 500)),
+            of=of,
+        )
         return Task(attempt, chance.choice((None, step)))
     return Zombie(step, chance.random() < 0.3, some_step(chance, steps))
 

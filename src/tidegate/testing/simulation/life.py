@@ -56,7 +56,7 @@ class Life:
         self.happened = False
         """Whether the fault did."""
         self.two = False
-        """Whether another driver went well while the first had the lock, which must not be."""
+        """Whether another driver came to work while the first had the lock, which must not be."""
         self._world = world
         self._name = name
         self._drive = drive
@@ -73,7 +73,7 @@ class Life:
         self._arm()
         self._run(lambda: future.done() or process.paused)
         self._disarm()
-        ends = self._take_over(process) if process.paused else []
+        ends = self._take_over(process, future) if process.paused else []
         self._run(future.done)
         self._world.disk.locks = True
         return [*ends, _ended(f"{self._name}, who stood still" if ends else self._name, future)]
@@ -88,15 +88,20 @@ class Life:
         if not until():
             raise Livelock(f"{self._name} goes on for more than {MOST_STEPS} steps")
 
-    def _take_over(self, first: Process) -> list[Ended]:
+    def _take_over(self, first: Process, running: SimFuture[Any]) -> list[Ended]:
         """A second driver comes while the first stands still, which then goes on."""
         fault, world = self._fault, self._world
         assert isinstance(fault, Zombie)
-        second, taken = self._begin(SimExecutor(world, f"{world.seed} {self._name} again"))
-        second.at_step = self._at(fault.resumed, lambda: world.resume(first))
+        executor = SimExecutor(world, f"{world.seed} {self._name} again")
         held = fault.locks and self._executor.ran
+
+        def came_to_work() -> None:
+            self.two = held and not running.done()
+
+        executor.on_first_run = came_to_work
+        second, taken = self._begin(executor)
+        second.at_step = self._at(fault.resumed, lambda: world.resume(first))
         self._run(taken.done)
-        self.two = held and first.paused and taken.exception() is None
         world.resume(first)
         return [_ended(f"{self._name}, who took over", taken)]
 
