@@ -10,7 +10,8 @@ import pytest
 
 from tests.driver.scene import loop_of, memory, plan_of, rows_of
 from tidegate.driver.metrics import BatchReport
-from tidegate.execute.exchange import begin, clear, leave
+from tidegate.errors import TaskError
+from tidegate.execute.exchange import FOLDER, begin, clear, leave
 from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.shared_task import (
@@ -93,6 +94,21 @@ def test_rows_and_counts(tmp_path: Path, executor: SharedTasks) -> None:
     assert report.subqueries == ("aggregate",) * INSTANCES + ("aggregate2",) * INSTANCES
     assert sum(taken[:INSTANCES]) == len(ROWS)
     assert sum(taken[INSTANCES:]) == 30, "three keys in ten windows"
+
+
+class Failing(SharedTasks):
+    """Tasks of which one fails when others have left their parcels."""
+
+    def run(self, job: Job) -> list[Outcome]:
+        super().run(job)
+        assert Path(job.store.location, FOLDER).is_dir()
+        raise TaskError("a task", "must do its work", "odd moon")
+
+
+def test_a_batch_that_fails_leaves_nothing_for_tasks(tmp_path: Path) -> None:
+    with pytest.raises(TaskError):
+        run(tmp_path, Failing(small=False))
+    assert not (tmp_path / FOLDER).exists()
 
 
 def test_what_tasks_spend_their_time_on(tmp_path: Path) -> None:

@@ -252,6 +252,7 @@ class Loop:
         first = self._subqueries.first_manifest()
         manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets, first)
         clear_all(self.store)
+        self.on_close(lambda: clear_all(self.store))  # what a batch left that failed
         if manifest.batch < 0:
             return manifest
         lost = self._outlets.publish_again(manifest)
