@@ -14,13 +14,11 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from measure import DATA, HERE, write_report
+from measure import DATA, trees_beside, write_report
 
-ROOT = HERE.parent
 RUNS = {
     "window-sliding": ("window_aggregate", "sliding", ("--engines", "tidegate")),
     "window-tumbling": ("window_aggregate", "tumbling", ("--engines", "tidegate")),
@@ -42,19 +40,10 @@ def main() -> None:
     parser.add_argument("--run", nargs="+", choices=[*RUNS], default=[*RUNS])
     parser.add_argument("--data", default=str(DATA), help="where input is written, once")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="tidegate-before-") as folder:
-        before = Path(folder) / "tree"
-        command = ["git", "-C", str(ROOT), "worktree", "add", "--detach", str(before)]
-        subprocess.run([*command, arguments.before], check=True, capture_output=True)
-        try:
-            trees = {"before": before, "now": ROOT}
-            found = {
-                name: compared(name, trees, arguments.rounds, arguments.data)
-                for name in arguments.run
-            }
-        finally:
-            command = ["git", "-C", str(ROOT), "worktree", "remove", "--force", str(before)]
-            subprocess.run(command, check=True)
+    with trees_beside(arguments.before) as trees:
+        found = {
+            name: compared(name, trees, arguments.rounds, arguments.data) for name in arguments.run
+        }
     write_report("beside_commit", {"before": arguments.before, "wanted": 0.95, "runs": found})
 
 

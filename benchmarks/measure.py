@@ -10,7 +10,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -53,6 +54,21 @@ def in_child(program: str, *arguments: str) -> Any:
 def give(result: Any) -> None:
     """Hand a result to the process that called `in_child`."""
     print(MARK + json.dumps(result), flush=True)
+
+
+@contextmanager
+def trees_beside(revision: str) -> Iterator[dict[str, Path]]:
+    """This tree as `now`, and that of another commit as `before` for as long as the block lasts."""
+    root = HERE.parent
+    git = ["git", "-C", str(root), "worktree"]
+    with tempfile.TemporaryDirectory(prefix="tidegate-before-") as folder:
+        before = Path(folder) / "tree"
+        added = [*git, "add", "--detach", str(before), revision]
+        subprocess.run(added, check=True, capture_output=True)
+        try:
+            yield {"before": before, "now": root}
+        finally:
+            subprocess.run([*git, "remove", "--force", str(before)], check=True)
 
 
 def run_command(arguments: Sequence[str]) -> list[Batch]:
