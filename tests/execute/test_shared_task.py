@@ -111,6 +111,16 @@ def test_a_batch_that_fails_leaves_nothing_for_tasks(tmp_path: Path) -> None:
     assert not (tmp_path / FOLDER).exists()
 
 
+def test_what_a_run_left_that_never_counted_goes_at_the_next_start(tmp_path: Path) -> None:
+    """Whatever number it had: the lock says that it is over."""
+    left = tmp_path / FOLDER / "7" / "00000000-aggregate"
+    run(tmp_path, SharedTasks(small=True))
+    left.mkdir(parents=True)
+    (left / "job").write_bytes(b"code")
+    loop_of(plan_of(QUERY), [memory(*ROWS, end=True)], tmp_path, instances=INSTANCES).run()
+    assert not (tmp_path / FOLDER).exists()
+
+
 def test_what_tasks_spend_their_time_on(tmp_path: Path) -> None:
     _, report = run(tmp_path, SharedTasks(small=False))
     spent = {"map read", "map take", "map evaluate", "map fold", "map deal", "instance ship"}

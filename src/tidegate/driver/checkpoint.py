@@ -28,6 +28,11 @@ class Checkpoint:
         """The newest manifest, or `first` where there is none yet; see `recovery.enter`."""
         return enter(self._store, self._lock, outlets, plan, buckets, first)
 
+    @property
+    def alone(self) -> bool:
+        """Whether no other run can be at work in it."""
+        return self._lock.held
+
     def clean(self) -> None:
         """When all is ready to start: remove what crashes left."""
         self._store.clean()

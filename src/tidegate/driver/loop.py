@@ -251,7 +251,7 @@ class Loop:
         """
         first = self._subqueries.first_manifest()
         manifest = self._checkpoint.enter(self._outlets, self.plan, self.options.buckets, first)
-        clear_all(self.store)
+        clear_all(self.store, self._checkpoint.alone)
         self.on_close(lambda: clear_all(self.store))  # what a batch left that failed
         if manifest.batch < 0:
             return manifest

@@ -150,19 +150,22 @@ def clear(job: Job) -> None:
     _clear(job.store.open(), job.owner)
 
 
-def clear_all(store: Store) -> None:
-    """Remove what all jobs left in a checkpoint; on a remote one there is nothing."""
-    _clear(store, store.owner)
+def clear_all(store: Store, alone: bool = False) -> None:
+    """Remove what the jobs of this run and of those before it left; on a remote store is nothing.
+
+    Who is `alone` removes all there is: what bears a greater number is of a run that never counted.
+    """
+    _clear(store, None if alone else store.owner)
 
 
-def _clear(store: Store, owner: int) -> None:
-    """Remove what runs up to an owner have left."""
+def _clear(store: Store, owner: int | None) -> None:
+    """Remove what runs up to an owner have left, or all."""
     if not store.files.local:
         return
     place = store.files.full(FOLDER)
     with suppress(OSError):  # where nothing was left
         for name in disk.current().names(place):
-            if not name.isdecimal() or int(name) <= owner:
+            if owner is None or not name.isdecimal() or int(name) <= owner:
                 _remove(os.path.join(place, name))
         disk.current().remove_folder(place)
 

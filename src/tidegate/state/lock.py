@@ -59,6 +59,11 @@ class Lock:
             remedy = "Make room or give access, or choose another folder."
             raise CheckpointError(self._path, "must be writable", reason(error), remedy) from error
 
+    @property
+    def held(self) -> bool:
+        """Whether the system keeps all other runs away; not where it has no locks."""
+        return self._claim is not None
+
     def release(self) -> None:
         """Give the claim up; may be called again."""
         if self._claim is not None:
