@@ -279,3 +279,32 @@ def test_the_first_run_leaves_alone_what_one_that_took_over_writes(tmp_path: Pat
     other.write("segment/00000000.1-x.arrow", b"not committed yet")
     assert first.clean() == Cleaned(temporary=1, bytes=22)
     assert other.files.exists("segment/00000000.1-x.arrow")
+
+
+def test_one_that_stood_still_while_another_went_on_enters_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number it was about to take was taken and let go again: it is not what it seems."""
+    store = Store.open(tmp_path)
+    store.create({"q": 1})
+    commit(store, store.enter(FIRST, HOLDER), "gate/a.arrow")
+    other, late = again(store), again(store)
+    put, gone_on = late._put, []
+
+    def after_the_other(manifest: Manifest) -> bool:
+        if not gone_on:
+            newest = other.enter(FIRST, HOLDER)
+            for number in range(4):
+                newest = commit(other, newest, f"gate/b{number}.arrow")
+            gone_on.append(newest)
+        return put(manifest)
+
+    monkeypatch.setattr(late, "_put", after_the_other)
+    entry = late.enter(FIRST, HOLDER)
+    (newest,) = gone_on
+    assert (entry.batch, entry.owner, entry.files) == (newest.batch, newest.owner + 1, newest.files)
+    late.clean()
+    assert late.read("gate/b3.arrow") == b"rows"
+    with pytest.raises(FencedError):
+        commit(other, newest)
+    commit(late, entry)

@@ -264,12 +264,24 @@ class Store:
             entry = newest = kept[-1] if kept else first
             if not newest.finished:
                 entry = replace(newest, owner=newest.owner + 1, holder=dict(holder))
-            if newest.finished or self._put(entry):
+            if newest.finished or self._entered(entry):
                 self.owner, self._number, self._holder = entry.owner, entry.number, dict(holder)
                 self._found = [*(m for m in kept if m.batch < entry.batch), entry], listed
                 self._entry = entry if entry is not newest else None
                 return entry
         raise self._fenced()
+
+    def _entered(self, entry: Manifest) -> bool:
+        """Take the number of an entry; False where a run that is at work has gone on meanwhile.
+
+        It may have let go of the number again: then there are greater ones, and it is given back.
+        """
+        if not self._put(entry):
+            return False
+        if self.numbers()[-1] > entry.number:
+            self.delete(manifest_name(entry.number))
+            return False
+        return True
 
     def withdraw(self) -> None:
         """Undo `enter`, where nothing was done since: the run before, if any, has it again."""
