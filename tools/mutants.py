@@ -492,9 +492,16 @@ MUTANTS = (
         OWNER,
     ),
     Mutant(
+        "a start takes a number that is free again",
+        "state/store.py",
+        "if self.numbers()[-1] > entry.number:",
+        "if False:",
+        OWNER,
+    ),
+    Mutant(
         "an owner does not say so in the log",
         "state/store.py",
-        "if newest.finished or self._put(entry):",
+        "if newest.finished or self._entered(entry):",
         "if True:",
         OWNER,
     ),
