@@ -29,5 +29,10 @@ def test_a_query_over_a_streaming_frame_says_in_one_line_that_spark_is_gone() ->
     """In a session that was there before, whose JVM had a connection that we do not know."""
     ended = run("frame")
     assert ended.returncode == 1, ended.stderr
-    assert ended.stdout.startswith("DataFrame s/0: Spark must be there while it is read; got ")
+    assert ended.stdout.startswith(
+        (
+            "DataFrame s/0: Spark must be there while it is read; got ",
+            "batch 1: Spark must be there until its tasks have finished; got ",
+        )
+    ), f"whoever finds it gone first says so; got {ended.stdout}"
     assert "serve_forever" not in ended.stdout
