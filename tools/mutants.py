@@ -448,8 +448,8 @@ MUTANTS = (
     Mutant(
         "temporary files stay for ever",
         "state/store.py",
-        "spare = entry.name in needed or (counts and not is_temporary(entry.name))",
-        "spare = entry.name in needed or counts or is_temporary(entry.name)",
+        "spare = entry.name in needed or (lasts and not is_temporary(entry.name))",
+        "spare = entry.name in needed or lasts or is_temporary(entry.name)",
         STORE,
     ),
     Mutant(
@@ -507,7 +507,7 @@ MUTANTS = (
     ),
     Mutant(
         "names do not have the owner",
-        "state/store.py",
+        "state/name.py",
         'return f"{batch:08d}.{owner}"',
         'return f"{batch:08d}.0"',
         OWNER,

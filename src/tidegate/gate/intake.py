@@ -16,7 +16,8 @@ from tidegate.gate.entry import CONSUMED
 from tidegate.gate.frontier import Feed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Forgetting, Inlet, Joining, in_order
 from tidegate.gate.track import Mark, Slice, Track
-from tidegate.state.store import Store, owned
+from tidegate.state.name import owned
+from tidegate.state.store import Store
 
 
 @dataclass(frozen=True)

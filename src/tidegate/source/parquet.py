@@ -18,7 +18,7 @@ from tidegate.errors import GateError, SourceError
 from tidegate.schema import cast_table, event_times, normal_type
 from tidegate.source.cache import PIECES
 from tidegate.source.mark import EDGE_BYTES, Mark, changed_since, digest, status_of
-from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
+from tidegate.source.protocol import Bools, Int64s, Rows, check_columns, joined_times
 from tidegate.source.statistics import least_times
 
 Version = tuple[int, int]
@@ -107,11 +107,7 @@ class ParquetSource:
             numbers, valid = self._group_times(group)
             low, high = max(start - group.first, 0), min(stop - group.first, group.rows)
             parts.append((numbers[low:high], valid[low:high]))
-        if len(parts) == 1:
-            return parts[0]
-        if not parts:
-            return np.empty(0, np.int64), np.empty(0, np.bool_)
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        return joined_times(parts)
 
     def reader(self, start: int, stop: int) -> ParquetReader:
         groups = self._within(start, stop)

@@ -132,6 +132,15 @@ class Connector(Protocol):
         """Whether more sources, or more rows than the known sources have now, may come."""
 
 
+def joined_times(parts: Sequence[tuple[Int64s, Bools]]) -> tuple[Int64s, Bools]:
+    """The times of pieces that follow each other, and which are valid; a single one as it is."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.bool_)
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
 def check_columns(columns: Sequence[str], schema: pa.Schema, where: str) -> None:
     """Refuse names that the schema does not have."""
     known = set(schema.names)

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from tidegate import disk
@@ -26,7 +25,7 @@ from tidegate.source.mark import (
     reused,
     status_of,
 )
-from tidegate.source.protocol import Bools, Int64s
+from tidegate.source.protocol import Bools, Int64s, joined_times
 from tidegate.source.text import TextFormat, TextReader, read_block, spread
 
 _ROTATED = (
@@ -161,11 +160,7 @@ class TextSource:
             numbers, valid = self._block_times(block)
             low, high = max(start - block.first, 0), min(stop - block.first, block.rows)
             parts.append((numbers[low:high], valid[low:high]))
-        if len(parts) == 1:
-            return parts[0]
-        if not parts:
-            return np.empty(0, np.int64), np.empty(0, np.bool_)
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        return joined_times(parts)
 
     def reader(self, start: int, stop: int) -> TextReader:
         blocks = self._index.within(start, stop)

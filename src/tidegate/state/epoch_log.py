@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.state.manifest import Manifest
+from tidegate.state.name import epochs_name, logged_by
 from tidegate.state.seal import damaged, seal, unseal
-from tidegate.state.store import Store, epochs_name, logged_by
+from tidegate.state.store import Store
 
 KEPT = 64
 """How many epochs a manifest has at most."""

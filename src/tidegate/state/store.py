@@ -34,19 +34,17 @@ from tidegate.state.files import (
     reason,
 )
 from tidegate.state.manifest import VERSION, Manifest, check_version
+from tidegate.state.name import META, counts, is_own, manifest_name, manifest_number
 from tidegate.state.object_uri import is_object_uri, object_place, with_region
 from tidegate.state.seal import REMEDY, seal, unseal
 from tidegate.whole_file import is_temporary
 
-META = "meta.json"
 FOLDERS = ("manifest", "segment", "gate", "staged", "epoch")
 LAYOUT = VERSION
 TOKEN = "token"
 """What a holder has that no other has."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
-_MANIFEST = re.compile(r"manifest/(\d{8,})\.json")
-_EPOCHS = re.compile(r"epoch/(\d{8,})\.(\d+)\.json")
 _READABLE = "Give access to it, or see that its server answers, and restart."
 _TRIES = 100
 """How often another run may come first while one takes a checkpoint over."""
@@ -229,8 +227,8 @@ class Store:
         """The numbers of the manifests that are there, ascending; lists a folder of a few."""
         where = self.files.full("manifest")
         names = guard(lambda: self.files.names("manifest"), where, _READABLE)
-        found = (_MANIFEST.fullmatch(name) for name in names)
-        return sorted(int(match[1]) for match in found if match)
+        found = (manifest_number(name) for name in names)
+        return sorted(number for number in found if number is not None)
 
     def manifest(self, number: int) -> Manifest:
         """The manifest of a number; missing or damaged is a StateError that names the file."""
@@ -436,9 +434,9 @@ class Store:
         newest = kept[-1] if kept else None
         found = []
         for entry in self._listed() if listed is None else listed:
-            counts = newest is not None and _counts(newest, entry.name)
-            spare = entry.name in needed or (counts and not is_temporary(entry.name))
-            if _is_own(entry.name) and not spare:
+            lasts = newest is not None and counts(newest, entry.name)
+            spare = entry.name in needed or (lasts and not is_temporary(entry.name))
+            if is_own(entry.name) and not spare:
                 found.append(entry)
         return found
 
@@ -486,26 +484,6 @@ class Store:
                 raise StateError(where, requirement, got, REMEDY)
 
 
-def manifest_name(number: int) -> str:
-    """The file of a manifest, below the root of the store."""
-    return f"manifest/{number:08d}.json"
-
-
-def epochs_name(first: int, owner: int) -> str:
-    """The file with the epochs from a number on, below the root of the store."""
-    return f"epoch/{first:08d}.{owner}.json"
-
-
-def logged_by(manifest: Manifest, first: int) -> int:
-    """The run that wrote the file with the epochs from a number on."""
-    return next(by for start, by in reversed(manifest.epochs_by) if start <= first)
-
-
-def owned(batch: int, owner: int) -> str:
-    """How the names of files begin that a run writes for a batch: no other run uses them."""
-    return f"{batch:08d}.{owner}"
-
-
 def who(manifest: Manifest) -> str:
     """The run that wrote a manifest, as far as it is known, for a message."""
     known = [f"{name} {value}" for name, value in manifest.holder.items() if name != TOKEN]
@@ -515,25 +493,6 @@ def who(manifest: Manifest) -> str:
 def _unusable(error: StateError) -> CheckpointError:
     remedy = "Make room or give access, or choose another folder."
     return CheckpointError(error.where, error.requirement, error.got, remedy)
-
-
-def _counts(newest: Manifest, name: str) -> bool:
-    """Whether a file belongs to the newest state that it does not name: output, and history."""
-    if match := _EPOCHS.fullmatch(name):
-        first, owner = int(match[1]), int(match[2])
-        return first < newest.epochs_logged and logged_by(newest, first) == owner
-    return name.startswith("staged/") and f"{newest.batch:08d}" in re.findall(r"\d+", name)
-
-
-def _is_own(name: str) -> bool:
-    """Whether a file is one that a checkpoint has, and not somebody else's."""
-    folder, _, base = name.partition("/")
-    if not base:
-        return is_temporary(name) and name.startswith(f".{META}.")
-    if is_temporary(name) or folder == "staged":
-        return True
-    named = {"manifest": _MANIFEST, "epoch": _EPOCHS}.get(folder)
-    return name.endswith(".arrow") if named is None else named.fullmatch(name) is not None
 
 
 def _handle_of(place: tuple[FileSystem, str], files: Files) -> StoreHandle:

@@ -1,0 +1,58 @@
+"""Names of the files of a checkpoint, and what they tell: whose one is, and whether it counts."""
+
+from __future__ import annotations
+
+import re
+
+from tidegate.state.manifest import Manifest
+from tidegate.whole_file import is_temporary
+
+META = "meta.json"
+
+_MANIFEST = re.compile(r"manifest/(\d{8,})\.json")
+_EPOCHS = re.compile(r"epoch/(\d{8,})\.(\d+)\.json")
+
+
+def manifest_name(number: int) -> str:
+    """The file of a manifest, below the root of the store."""
+    return f"manifest/{number:08d}.json"
+
+
+def manifest_number(name: str) -> int | None:
+    """The number of a manifest by its file; None for any other file."""
+    match = _MANIFEST.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def epochs_name(first: int, owner: int) -> str:
+    """The file with the epochs from a number on, below the root of the store."""
+    return f"epoch/{first:08d}.{owner}.json"
+
+
+def logged_by(manifest: Manifest, first: int) -> int:
+    """The run that wrote the file with the epochs from a number on."""
+    return next(by for start, by in reversed(manifest.epochs_by) if start <= first)
+
+
+def owned(batch: int, owner: int) -> str:
+    """How the names of files begin that a run writes for a batch: no other run uses them."""
+    return f"{batch:08d}.{owner}"
+
+
+def counts(newest: Manifest, name: str) -> bool:
+    """Whether a file belongs to the newest state that it does not name: output, and history."""
+    if match := _EPOCHS.fullmatch(name):
+        first, owner = int(match[1]), int(match[2])
+        return first < newest.epochs_logged and logged_by(newest, first) == owner
+    return name.startswith("staged/") and f"{newest.batch:08d}" in re.findall(r"\d+", name)
+
+
+def is_own(name: str) -> bool:
+    """Whether a file is one that a checkpoint has, and not somebody else's."""
+    folder, _, base = name.partition("/")
+    if not base:
+        return is_temporary(name) and name.startswith(f".{META}.")
+    if is_temporary(name) or folder == "staged":
+        return True
+    named = {"manifest": _MANIFEST, "epoch": _EPOCHS}.get(folder)
+    return name.endswith(".arrow") if named is None else named.fullmatch(name) is not None
