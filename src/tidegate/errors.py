@@ -80,7 +80,7 @@ def _short(got: str) -> str:
 
 
 class UserError(TidegateError):
-    """A mistake that can be mended before anything starts; the command line exits with 2."""
+    """A mistake that can be fixed before anything starts; the command line exits with 2."""
 
 
 class QueryError(UserError):

@@ -58,7 +58,7 @@ class Leaky:
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         if batch in self.loses:
             self.loses.discard(batch)
-            raise LostOutputError("leaky", "must hold", "a hole", "Mend it.")
+            raise LostOutputError("leaky", "must hold", "a hole", "Fix it.")
         if batch in self._held:
             self.given.append(batch)
             self.batches[batch] = self._held.pop(batch).output().rows
@@ -277,7 +277,7 @@ def test_input_that_is_not_what_it_was(change: str, tmp_path: Path) -> None:
         loop_of(plan, [opened(uri, follow=False)], tmp_path / "c", sink, batch_rows=4).run()
     message = str(caught.value)
     assert message.startswith("leaky: must hold; got a hole, and the batch cannot run again: ")
-    assert message.endswith("Or: Mend it.")
+    assert message.endswith("Or: Fix it.")
     assert newest(tmp_path / "c") == kept
 
 

@@ -121,12 +121,12 @@ def test_a_bucket_is_called_by_one_instance_at_a_time_and_in_order(
 
 
 class Brittle(Seen):
-    """Fails on a tuple until it is mended."""
+    """Fails on a tuple until it is fixed."""
 
-    mended = False
+    fixed = False
 
     def on_tuple(self, tuple: Any, keys: Any) -> Any:
-        if not Brittle.mended and tuple.v == 3 and tuple.ts >= EPOCH + timedelta(microseconds=40):
+        if not Brittle.fixed and tuple.v == 3 and tuple.ts >= EPOCH + timedelta(microseconds=40):
             raise ArithmeticError("not this one")
         return super().on_tuple(tuple, keys)
 
@@ -142,8 +142,8 @@ def test_a_failure_commits_nothing_and_the_run_goes_on_when_it_is_mended(
         stream.start(**how).wait()
     said = str(caught.value)
     assert "tuple at 1970-01-01T00:00:00.000041Z: Brittle.on_tuple must not raise; " in said
-    assert "got ArithmeticError: not this one. Mend the class" in said
-    monkeypatch.setattr(Brittle, "mended", True)
+    assert "got ArithmeticError: not this one. Fix the class" in said
+    monkeypatch.setattr(Brittle, "fixed", True)
     again = stream_of([ROWS]).process(Brittle, keys="k")
     assert again.start(**how | {"instances": 3}).wait().finished
     table = pa.parquet.read_table(

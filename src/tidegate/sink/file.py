@@ -45,7 +45,7 @@ def table_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
             str(path),
             "the file must be written to its end",
             getattr(error, "strerror", None) or str(error),
-            "Nothing was left behind: make room or mend the folder, then run again.",
+            "Nothing was left behind: make room or fix the folder, then run again.",
         ) from error
 
 

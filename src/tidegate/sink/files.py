@@ -143,7 +143,7 @@ class FileSink:
                 str(place),
                 "a committed batch must be moved into place",
                 error.strerror or str(error),
-                f"It is kept in {aside}: mend the folder, then run again.",
+                f"It is kept in {aside}: fix the folder, then run again.",
             ) from error
         self._waiting = None
         if batch != self._begun:

@@ -56,7 +56,7 @@ def unwritten(where: str, error: OSError | pa.ArrowException) -> SinkError:
         where,
         "the batch must be written before it is committed",
         getattr(error, "strerror", None) or str(error),
-        "Nothing of it was committed: make room or mend the folder, then run again.",
+        "Nothing of it was committed: make room or fix the folder, then run again.",
     )
 
 

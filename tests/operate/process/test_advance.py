@@ -359,13 +359,13 @@ def lazily(self: Wrong, tuple: Any) -> Iterator[Any]:
         (
             lazily,
             "Wrong.on_tuple must not raise; got KeyError: 'word'. "
-            "Mend the class; the run continues from the last committed batch.",
+            "Fix the class; the run continues from the last committed batch.",
         ),
         (
             lambda s, t: t.w,
             "Wrong.on_tuple must not raise; got AttributeError: the tuple has no column w; "
             "there are ts, k, v, src. "
-            "Mend the class; the run continues from the last committed batch.",
+            "Fix the class; the run continues from the last committed batch.",
         ),
         (lambda s, t: "text", "Wrong.on_tuple must return rows: dicts, tuples, or a list of them"),
         (lambda s, t: [5], "Wrong.on_tuple must give dicts or tuples as rows; got a row of type"),

@@ -153,7 +153,7 @@ class UserFamily:
                 f"{self._where}.{method}",
                 "it must not raise",
                 f"{type(error).__name__}: {error}",
-                "Mend the class; the run continues from the last committed batch.",
+                "Fix the class; the run continues from the last committed batch.",
             ) from error
 
     def _given(self, states: Sequence[pa.Array]) -> State:
@@ -187,7 +187,7 @@ class UserFamily:
         return column
 
     def _wrong(self, method: str, requirement: str, got: str) -> TaskError:
-        return TaskError(f"{self._where}.{method}", requirement, got, "Mend the class.")
+        return TaskError(f"{self._where}.{method}", requirement, got, "Fix the class.")
 
 
 def _is_plain(type_: pa.DataType) -> bool:

@@ -89,7 +89,7 @@ def _called(
             where,
             "the function of the keys must not raise",
             f"{type(error).__name__}: {error}",
-            "Mend the function; the run continues from the last committed batch.",
+            "Fix the function; the run continues from the last committed batch.",
         ) from error
     type_ = found.type.value_type if is_list(found.type) else found.type
     if len(found) != len(ts) or type_ != spec.key:

@@ -39,7 +39,7 @@ _AT_ONCE = 8192
 _MOST_IN_CHAIN = 100_000
 """How many timers in a row may ask for the next one when the input has ended."""
 
-_MEND = "Mend the class; the run continues from the last committed batch."
+_FIX = "Fix the class; the run continues from the last committed batch."
 _PLAIN = (
     "Keep numbers, texts, times, lists, dicts, sets, Arrow data or numpy arrays, each in one "
     "place; write snapshot() and restore(state); or set pickle = True in the class."
@@ -75,10 +75,10 @@ class ObjectCalls:
             column = mask if isinstance(mask, pa.Array | pa.ChunkedArray) else pa.array(mask)
             booleans = flat(column, pa.bool_()).fill_null(False)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise self._failure("filter must return booleans", str(error), _MEND) from error
+            raise self._failure("filter must return booleans", str(error), _FIX) from error
         if len(booleans) != rows.num_rows:
             got = f"{len(booleans)} for {rows.num_rows}"
-            raise self._failure("filter must return one boolean per row", got, _MEND)
+            raise self._failure("filter must return one boolean per row", got, _FIX)
         kept = rows.filter(booleans)
         return kept if kept.num_rows else None
 
@@ -95,7 +95,7 @@ class ObjectCalls:
         except Mistake as mistake:
             if mistake.trigger is not None:
                 self._at(*mistake.trigger)
-            raise self._failure(mistake.requirement, mistake.got, _MEND) from mistake
+            raise self._failure(mistake.requirement, mistake.got, _FIX) from mistake
 
     def changes(self) -> list[StateRow]:
         """What changed in the object's state and timers by its calls."""
@@ -248,7 +248,7 @@ class ObjectCalls:
             raise self._raised(method, error) from error
 
     def _raised(self, method: str, error: Exception) -> TaskError:
-        return self._failure(f"{self._spec.name}.{method} must not raise", _told(error), _MEND)
+        return self._failure(f"{self._spec.name}.{method} must not raise", _told(error), _FIX)
 
     def _values(self, name: str, column: pa.ChunkedArray) -> list[Any]:
         try:
