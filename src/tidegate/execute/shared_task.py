@@ -1,6 +1,6 @@
 """The tasks of the shared exchange; a module of their own, because workers import it.
 
-What they are given is what the driver left for the batch in a file (`exchange.leave`): a job, which
+What they are given is what the driver left for the batch in a file or sent (`work`): a job, which
 may hold classes of the user's and is pickled, or JSON that names one.
 """
 
@@ -12,17 +12,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from tidegate import schedule
-from tidegate.execute.exchange import Left, Shipment, receive, ship, store_rows
+from tidegate.execute.exchange import Shipment, receive, ship, store_rows
 from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import SPANS, Job, Outcome, Piece
 from tidegate.execute.large_output import write_part
 from tidegate.execute.local import run_here
 from tidegate.execute.task import map_split, run_instance
+from tidegate.execute.work import Work, work_of
 from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.spans import Spans, added
 
 
-def map_task(left: Left, number: int) -> Shipment:
+def map_task(left: Work, number: int) -> Shipment:
     """Read one split and leave its parcels."""
     job = _job(left)
     parcels = map_split(job, job.splits[number])
@@ -32,33 +33,33 @@ def map_task(left: Left, number: int) -> Shipment:
     return replace(shipment, spans_ms=spans.spans_ms)
 
 
-def instance_work(job: Left, shipments: Sequence[Shipment]) -> bytes:
+def instance_work(job: Work, shipments: Sequence[Shipment]) -> bytes:
     """What to leave for instance tasks."""
     return json.dumps({"job": str(job), "shipments": [asdict(s) for s in shipments]}).encode()
 
 
-def instance_task(left: Left, number: int) -> Outcome:
+def instance_task(left: Work, number: int) -> Outcome:
     """Run one instance over the parcels left for it."""
     work = json.loads(left.open().to_pybytes())
-    job = _job(Left.of(work["job"]))
+    job = _job(work_of(work["job"]))
     shipments = [Shipment(**fields) for fields in work["shipments"]]
     return _stored(job, run_instance(job, number, receive(shipments, number)))
 
 
-def merge_work(job: Left, outcomes: Sequence[Outcome], cuts: Sequence[int]) -> bytes:
+def merge_work(job: Work, outcomes: Sequence[Outcome], cuts: Sequence[int]) -> bytes:
     """What to leave for merge tasks, of outcomes whose rows are in files."""
     pieces = [asdict(outcome.pieces[0]) for outcome in outcomes]
     return json.dumps({"job": str(job), "pieces": pieces, "cuts": list(cuts)}).encode()
 
 
-def merge_task(left: Left, number: int) -> Outcome:
+def merge_task(left: Work, number: int) -> Outcome:
     """Write one part of a large output."""
     work = json.loads(left.open().to_pybytes())
     outcomes = [Outcome(i, (Piece(**fields),)) for i, fields in enumerate(work["pieces"])]
-    return write_part(_job(Left.of(work["job"])), outcomes, work["cuts"], number)
+    return write_part(_job(work_of(work["job"])), outcomes, work["cuts"], number)
 
 
-def whole_task(left: Left, number: int) -> Outcome:
+def whole_task(left: Work, number: int) -> Outcome:
     """Read all splits of a small batch and run one instance over its part of them."""
     job = _job(left)
     parcels = [p for split in job.splits for p in map_split(job, split)]
@@ -66,7 +67,7 @@ def whole_task(left: Left, number: int) -> Outcome:
     return _stored(job, run_instance(job, number, parcels))
 
 
-def batch_task(left: Left, number: int) -> tuple[Outcomes, float]:
+def batch_task(left: Work, number: int) -> tuple[Outcomes, float]:
     """Run all instances of all subqueries of a small batch; with the seconds that took.
 
     Only the rows that go out are kept.
@@ -79,7 +80,7 @@ def batch_task(left: Left, number: int) -> tuple[Outcomes, float]:
     return kept, clock.now() - started
 
 
-def _job(left: Left) -> Job:
+def _job(left: Work) -> Job:
     job: Job = pickle.loads(left.open())
     return job
 

@@ -29,10 +29,13 @@ from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.failure import answering, first_line, spark_gone, without_stacks
+from tidegate.execute.spark.plain import PlainJobs
+from tidegate.execute.spark.resident import ResidentTasks
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
 from tidegate.execute.spark.stable import require_stable
 from tidegate.execute.spark.thread import take_charge
+from tidegate.execute.tasks import Tasks
 from tidegate.plan.physical import SPARK
 
 T = TypeVar("T")
@@ -143,7 +146,12 @@ class SparkExecutor(Executor):
         own = _sql_session(session)
         self._exchange = exchange
         self._one_host = bool(re.match(r"local(\[|$)", session.sparkContext.master))
-        self._shared = SharedExecutor(own)
+        self._tasks: Tasks = (
+            ResidentTasks(own.sparkContext, int(os.environ["TG_RESIDENT"]), "tidegate")
+            if "TG_RESIDENT" in os.environ
+            else PlainJobs(own.sparkContext)
+        )
+        self._shared = SharedExecutor(self._tasks)
         self._shuffle = ShuffleExecutor(own)
         self._aside = Aside(own.sparkContext)
 
@@ -180,6 +188,7 @@ class SparkExecutor(Executor):
 
     def close(self) -> None:
         """End what runs beside the batches; the Spark context is the caller's."""
+        self._tasks.close()
         self._aside.close()
 
 

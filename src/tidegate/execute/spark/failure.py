@@ -54,6 +54,19 @@ def tasks_failed(job: Job, error: BaseException) -> RunError:
     )
 
 
+def task_raised(job: Job, error: BaseException) -> RunError:
+    """The error for a batch of which a task raised something that is not of ours."""
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, MemoryError):
+        return MemoryExceededError("a task", "must fit into memory", said)
+    return RunError(
+        f"batch {job.batch}",
+        "its tasks must finish",
+        said,
+        "Nothing of the batch was committed; run again to continue.",
+    )
+
+
 def is_of_a_row(text: str) -> bool:
     """Whether Spark failed to evaluate an expression itself."""
     return _PYTHON not in text and _OF_A_ROW.search(text) is not None

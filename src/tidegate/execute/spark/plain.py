@@ -1,4 +1,4 @@
-"""Jobs of plain tasks on Spark, and a large output merged and written by them.
+"""Tasks as jobs of Spark, one job for each round of them.
 
 What a task is asked is in a file: a job's function is built once, and a property of the job tells
 its tasks which file is meant. That saves half of the calls to the JVM.
@@ -6,7 +6,7 @@ its tasks which file is meant. That saves half of the calls to the JVM.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -14,29 +14,29 @@ from pyspark import RDD, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
 from tidegate.errors import TidegateError
-from tidegate.execute.exchange import Left, leave, store_rows
-from tidegate.execute.job import Job, Outcome
-from tidegate.execute.large_output import PART_ROWS, cuts_of, written
-from tidegate.execute.shared_task import merge_task, merge_work
+from tidegate.execute.exchange import leave, make
+from tidegate.execute.job import Job
 from tidegate.execute.spark.failure import tasks_failed
-
-LARGE_ROWS = 262_144
-"""From so many rows on, the output of a subquery is merged and written by tasks."""
+from tidegate.execute.tasks import Task, Tasks
+from tidegate.execute.work import Work, work_of
 
 _WORK = "tidegate.work"
 
-Task = Callable[[Left, int], Any]
 
-
-class PlainJobs:
+class PlainJobs(Tasks):
     """Runs functions of (what was left for them, number) as tasks, one job at a time."""
+
+    kind = "spark"
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self._jobs: dict[tuple[Task, int], RDD[Any]] = {}
 
-    def each(self, job: Job, count: int, task: Task, work: Left) -> list[Any]:
-        """Run one task per number below `count`, and give their answers in that order."""
+    def leave(self, job: Job, name: str, data: bytes) -> Work:
+        make(job)
+        return leave(job, name, data)
+
+    def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
         if (task, count) not in self._jobs:
             numbers = self._context.parallelize(range(count), count)
             self._jobs[task, count] = numbers.mapPartitionsWithIndex(_tried(task))
@@ -50,24 +50,8 @@ class PlainJobs:
                 raise answer
         return answers
 
-    def settled(self, job: Job, left: Left, outcomes: list[Outcome]) -> list[Outcome]:
-        """The outcomes of instances; where their rows are many, tasks have written them.
-
-        `left` is the job.
-        """
-        if not is_large(job, outcomes):
-            return outcomes
-        rows = sum(o.rows for o in outcomes)
-        cuts = cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))
-        stored = [store_rows(job, outcome, least_bytes=0) for outcome in outcomes]
-        work = leave(job, "merge", merge_work(left, stored, cuts))
-        parts: list[Outcome] = self.each(job, len(cuts) + 1, merge_task, work)
-        return written(job, outcomes, parts)
-
-
-def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
-    """Whether the output of a job is merged and written by tasks."""
-    return job.parts is not None and sum(o.rows for o in outcomes) >= LARGE_ROWS
+    def close(self) -> None:
+        """A job ends by itself."""
 
 
 def _tried(task: Task) -> Callable[[int, Iterable[int]], Iterator[Any]]:
@@ -77,7 +61,7 @@ def _tried(task: Task) -> Callable[[int, Iterable[int]], Iterator[Any]]:
         work = context.getLocalProperty(_WORK)
         assert work is not None
         try:
-            yield task(Left.of(work), partition)
+            yield task(work_of(work), partition)
         except TidegateError as error:
             yield error
 

@@ -10,10 +10,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from pyspark import cloudpickle
-from pyspark.sql import SparkSession
 
 from tidegate.clock import SystemClock
-from tidegate.execute.exchange import Shipment, begin, leave, make
+from tidegate.execute.exchange import Shipment, begin
 from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.pace import Pace
@@ -24,7 +23,7 @@ from tidegate.execute.shared_task import (
     map_task,
     whole_task,
 )
-from tidegate.execute.spark.plain import PlainJobs, is_large
+from tidegate.execute.tasks import Tasks, is_large
 from tidegate.spans import Spans, added
 
 SMALL_ROWS = 131_072
@@ -42,8 +41,8 @@ class SharedExecutor:
     A small batch is one job of instances for each subquery, a tiny one is one task.
     """
 
-    def __init__(self, session: SparkSession) -> None:
-        self._jobs = PlainJobs(session.sparkContext)
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
         self._paces: defaultdict[str, Pace] = defaultdict(Pace)
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
@@ -52,10 +51,9 @@ class SharedExecutor:
         if rows > min(TINY_ROWS, SMALL_ROWS) or not pace.short(rows):
             return in_turn(drafts, self.run)
         spans = Spans(SystemClock())
-        begin(first)
-        left = leave(first, "batch", cloudpickle.dumps(tuple(drafts)))
+        left = self._tasks.leave(first, "batch", cloudpickle.dumps(tuple(drafts)))
         spans.mark("spark prepare")
-        ((outcomes, seconds),) = self._jobs.each(first, 1, batch_task, left)
+        ((outcomes, seconds),) = self._tasks.each(first, 1, batch_task, left)
         pace.note(rows, seconds)
         spans.mark("spark batch job")
         jobs = [d.job for d in drafts]
@@ -69,24 +67,26 @@ class SharedExecutor:
         """The outcomes of a tiny batch; tasks have written what has become large in it."""
         if not is_large(job, outcomes):
             return outcomes
-        make(job)
-        return self._jobs.settled(job, leave(job, "job", cloudpickle.dumps(job)), outcomes)
+        left = self._tasks.leave(job, "job", cloudpickle.dumps(job))
+        return self._tasks.settled(job, left, outcomes)
 
     def run(self, job: Job) -> list[Outcome]:
         spans = Spans(SystemClock())
-        begin(job)
-        left = leave(job, "job", cloudpickle.dumps(job))  # may hold classes of a script
-        spans.mark("spark prepare")
         shipments: list[Shipment] = []
-        if job.rows * job.mapping.instances <= SMALL_ROWS:
-            answers = self._jobs.each(job, job.mapping.instances, whole_task, left)
+        small = job.rows * job.mapping.instances <= SMALL_ROWS
+        if not small:
+            begin(job)
+        left = self._tasks.leave(job, "job", cloudpickle.dumps(job))  # may hold classes of a script
+        spans.mark("spark prepare")
+        if small:
+            answers = self._tasks.each(job, job.mapping.instances, whole_task, left)
         else:
-            shipments = self._jobs.each(job, len(job.splits), map_task, left)
+            shipments = self._tasks.each(job, len(job.splits), map_task, left)
             spans.mark("spark map job")
-            work = leave(job, "shipments", instance_work(left, shipments))
-            answers = self._jobs.each(job, job.mapping.instances, instance_task, work)
+            work = self._tasks.leave(job, "shipments", instance_work(left, shipments))
+            answers = self._tasks.each(job, job.mapping.instances, instance_task, work)
         spans.mark("spark instance job")
-        outcomes = self._jobs.settled(job, left, answers)
+        outcomes = self._tasks.settled(job, left, answers)
         spans.mark("spark finish")
         first = outcomes[0]
         spent = added([first.spans_ms, *(s.spans_ms for s in shipments), spans.spans_ms])

@@ -1,0 +1,53 @@
+"""Who runs the tasks of the shared exchange, behind one protocol: jobs of Spark, or a crew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from tidegate.execute.exchange import store_rows
+from tidegate.execute.job import Job, Outcome
+from tidegate.execute.large_output import PART_ROWS, cuts_of, written
+from tidegate.execute.shared_task import merge_task, merge_work
+from tidegate.execute.work import Work
+
+LARGE_ROWS = 262_144
+"""From so many rows on, the output of a subquery is merged and written by tasks."""
+
+Task = Callable[[Any, int], Any]
+"""A function of what was left for it, and its number."""
+
+
+class Tasks(Protocol):
+    """Runs functions as tasks on one host, and brings them what they need."""
+
+    kind: str
+    """What its spans are called."""
+
+    def leave(self, job: Job, name: str, data: bytes) -> Work:
+        """Leave bytes for the tasks of a job."""
+
+    def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
+        """Run one task per number below `count`, and give their answers in that order."""
+
+    def close(self) -> None:
+        """Let go of what serves the tasks."""
+
+    def settled(self, job: Job, left: Work, outcomes: list[Outcome]) -> list[Outcome]:
+        """The outcomes of instances; where their rows are many, tasks have written them.
+
+        `left` is the job.
+        """
+        if not is_large(job, outcomes):
+            return outcomes
+        rows = sum(o.rows for o in outcomes)
+        cuts = cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))
+        stored = [store_rows(job, outcome, least_bytes=0) for outcome in outcomes]
+        work = self.leave(job, "merge", merge_work(left, stored, cuts))
+        parts: list[Outcome] = self.each(job, len(cuts) + 1, merge_task, work)
+        return written(job, outcomes, parts)
+
+
+def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
+    """Whether the output of a job is merged and written by tasks."""
+    return job.parts is not None and sum(o.rows for o in outcomes) >= LARGE_ROWS
