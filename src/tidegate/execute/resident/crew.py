@@ -22,7 +22,7 @@ from typing import Any
 from tidegate import schedule
 from tidegate.errors import RunError
 from tidegate.execute.resident.message import BEAT, Answer, Hello, Request, Task, packed, unpacked
-from tidegate.execute.work import Sent, Work
+from tidegate.execute.work import Work
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +34,10 @@ HUNG_S = 30.0
 so a worker that computes beats on."""
 
 _LOOK_S = 1.0
+
+_REMEMBERED = 16
+"""Fewer than a worker keeps of what it was sent (`work.keep_sent`), so that it has what we think
+it has."""
 
 
 @dataclass(eq=False)
@@ -287,12 +291,3 @@ class Crew:
         for unit in units:
             if not unit.future.done():
                 unit.future.set_exception(self._failure or RunError("crew", "must be open", "none"))
-
-
-_REMEMBERED = 16
-"""Fewer than a worker keeps of what it was sent (`work.keep_sent`), so that it has what we think."""
-
-
-def sent(key: str) -> Sent:
-    """The work that data of this key is."""
-    return Sent(key)

@@ -21,7 +21,7 @@ BEAT_S = 1.0
 """How often a worker says that it is there."""
 
 
-def serve(address: Any, secret: bytes, number: int, attempt: int) -> None:
+def serve(address: Any, secret: bytes, number: int, attempt: int, beat_s: float = BEAT_S) -> None:
     """Answer requests until the driver ends the connection, or is gone."""
     try:
         connection: Connection[bytes, bytes] = Client(address, authkey=secret)
@@ -34,7 +34,7 @@ def serve(address: Any, secret: bytes, number: int, attempt: int) -> None:
             connection.send_bytes(data)
 
     def beat() -> None:
-        while not ended.wait(BEAT_S):
+        while not ended.wait(beat_s):
             try:
                 say(BEAT)
             except OSError:
