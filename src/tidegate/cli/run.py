@@ -27,7 +27,7 @@ from tidegate.errors import OptionError, UnavailableError
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.session.launch import prepare
-from tidegate.session.place import Place
+from tidegate.session.place import EXECUTIONS, Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.terminal import drawable
@@ -84,6 +84,13 @@ from tidegate.sink.terminal import drawable
     help="Who decides about instances.",
 )
 @click.option(
+    "--execution",
+    type=OneOf(list(EXECUTIONS)),
+    default="auto",
+    show_default=True,
+    help="How tasks run on Spark: in one job of tasks that stay, or in jobs of each batch.",
+)
+@click.option(
     "--follow", is_flag=True, help="Go on when the input is read: wait for new files and rows."
 )
 @click.option("--summary", metavar="FILE", help="Write the summary as JSON.")
@@ -130,6 +137,7 @@ def run(
     batch_rows: int,
     switch: tuple[str, ...],
     policy: str,
+    execution: str,
     follow: bool,
     summary: str | None,
     dashboard: int | None,
@@ -168,7 +176,7 @@ def run(
         subquery_switches=asked.subquery_switches,
         memory_bytes=memory,
     )
-    place = Place(master, exchange=exchange)
+    place = Place(master, exchange=exchange, execution=execution)
     address = address_of(out, format_)
     check_places(query, address, checkpoint, summary)
     planning = PlanOptions(

@@ -25,6 +25,7 @@ T = TypeVar("T")
 NO_SPARK = "none"
 DEFAULT_MASTER = "local[*]"
 EXCHANGES = ("auto", "shared", "shuffle")
+EXECUTIONS = ("auto", "resident", "jobs")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Place:
     master: str = DEFAULT_MASTER
     session: SparkSession | None = None
     exchange: str = "auto"
+    execution: str = "auto"
 
     def __post_init__(self) -> None:
         pattern = (
@@ -49,6 +51,10 @@ class Place:
         if self.exchange not in EXCHANGES:
             raise OptionError(
                 "--exchange", f"must be one of {', '.join(EXCHANGES)}", str(self.exchange)
+            )
+        if self.execution not in EXECUTIONS:
+            raise OptionError(
+                "--execution", f"must be one of {', '.join(EXECUTIONS)}", str(self.execution)
             )
 
     @property
@@ -82,7 +88,7 @@ class Place:
             return LocalExecutor()
         from tidegate.execute.spark.executor import SparkExecutor
 
-        return SparkExecutor(session, self.exchange)
+        return SparkExecutor(session, self.exchange, self.execution)
 
 
 class DeferredExecutor(Executor):

@@ -132,6 +132,7 @@ class Session:
         method: str = AUTO,
         routing: str = AUTO,
         exchange: str | None = None,
+        execution: str | None = None,
         strategy: str = DEFAULT_STRATEGY,
         partitioner: str = DEFAULT_PARTITIONER,
         memory: str | int | None = None,
@@ -150,7 +151,11 @@ class Session:
             batch_rows=batch_rows,
             follow=follow,
         )
-        place = replace(self._place, exchange=exchange) if exchange else self._place
+        place = replace(
+            self._place,
+            exchange=exchange or self._place.exchange,
+            execution=execution or self._place.execution,
+        )
         join = JoinOptions(method, routing, options.buckets)
         asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple)
         plan = plan_for(outputs, place, asked, self._sources.connectors)

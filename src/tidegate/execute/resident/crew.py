@@ -196,7 +196,8 @@ class Crew:
             return
         answer: Answer = unpacked(data)
         unit, worker.unit = worker.unit, None
-        assert unit is not None and unit.id == answer.unit
+        assert unit is not None
+        assert unit.id == answer.unit
         self.answered += 1
         if answer.error is not None:
             unit.future.set_exception(answer.error)

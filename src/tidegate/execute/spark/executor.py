@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -33,12 +34,15 @@ from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.resident import ResidentTasks
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
+from tidegate.execute.spark.slots import CORES, SHARE, give_back, take
 from tidegate.execute.spark.stable import require_stable
 from tidegate.execute.spark.thread import take_charge
 from tidegate.execute.tasks import Tasks
 from tidegate.plan.physical import SPARK
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 _TASK_TRIES = 4
 _SOCKET_FOLDER_LENGTH = 60
@@ -65,7 +69,8 @@ def connect(master: str, name: str = "tidegate") -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = [*_SETTINGS, *_folder_settings()]
-    conf = SparkConf().setMaster(_with_retries(master)).setAppName(name).setAll(settings)
+    master, slots = _with_slots(master)
+    conf = SparkConf().setMaster(master).setAppName(name).setAll([*settings, *slots])
     with tempfile.NamedTemporaryFile(prefix="tidegate-jvm-", suffix=".log", delete=False) as log:
         try:
             gateway = launch_gateway(conf, {"stderr": log, "stdout": log})
@@ -141,17 +146,18 @@ class SparkExecutor(Executor):
     host tasks share files; across hosts, or where Spark SQL has a part, they shuffle.
     """
 
-    def __init__(self, session: SparkSession, exchange: str = "auto") -> None:
+    def __init__(
+        self, session: SparkSession, exchange: str = "auto", execution: str = "auto"
+    ) -> None:
         take_charge(session.sparkContext)
         own = _sql_session(session)
         self._exchange = exchange
         self._one_host = bool(re.match(r"local(\[|$)", session.sparkContext.master))
-        self._tasks: Tasks = (
-            ResidentTasks(own.sparkContext, int(os.environ["TG_RESIDENT"]), "tidegate")
-            if "TG_RESIDENT" in os.environ
-            else PlainJobs(own.sparkContext)
-        )
-        self._shared = SharedExecutor(self._tasks)
+        self._execution = execution
+        self._context = own.sparkContext
+        self._slots = 0
+        self._tasks: Tasks | None = None
+        self._sharing: SharedExecutor | None = None
         self._shuffle = ShuffleExecutor(own)
         self._aside = Aside(own.sparkContext)
 
@@ -159,12 +165,35 @@ class SparkExecutor(Executor):
         if not all(self._shares(d.job) for d in drafts):
             return in_turn(drafts, self.run)
         with answering(partial(spark_gone, drafts[0].job)):
-            return self._shared.run_batch(drafts)
+            return self._shared(drafts[0].job).run_batch(drafts)
 
     def run(self, job: Job) -> list[Outcome]:
         shared = self._shares(job)
         with answering(partial(spark_gone, job)):
-            return (self._shared if shared else self._shuffle).run(job)
+            return (self._shared(job) if shared else self._shuffle).run(job)
+
+    def _shared(self, job: Job) -> SharedExecutor:
+        """The shared exchange, with tasks that stay where there are slots for them."""
+        if self._sharing is None:
+            self._tasks = self._resident(job) or PlainJobs(self._context)
+            self._sharing = SharedExecutor(self._tasks)
+        return self._sharing
+
+    def _resident(self, job: Job) -> Tasks | None:
+        if self._execution == "jobs":
+            return None
+        self._slots = take(self._context)
+        if self._slots:
+            return ResidentTasks(self._context, self._slots, f"tidegate {job.subquery.name}")
+        if self._execution == "resident":
+            raise OptionError(
+                "--execution",
+                "resident needs a slot of Spark for tasks that stay, and another for the rest",
+                f"none to spare on {self._context.master}",
+                "Use a master with more cores, or --execution auto.",
+            )
+        _log.info("there is no slot of Spark to spare: a batch is a job of its own")
+        return None
 
     def _shares(self, job: Job) -> bool:
         """Whether the tasks of a job exchange files of one host."""
@@ -188,7 +217,10 @@ class SparkExecutor(Executor):
 
     def close(self) -> None:
         """End what runs beside the batches; the Spark context is the caller's."""
-        self._tasks.close()
+        if self._tasks is not None:
+            self._tasks.close()
+            give_back(self._context, self._slots)
+            self._tasks, self._slots = None, 0
         self._aside.close()
 
 
@@ -210,7 +242,15 @@ def _folder_settings() -> list[tuple[str, str]]:
     ]
 
 
-def _with_retries(master: str) -> str:
-    """Let a local master try a task again, as a cluster does, when a worker process dies."""
+def _with_slots(master: str) -> tuple[str, list[tuple[str, str]]]:
+    """Give a local master slots for tasks that stay, and let it try a task again as a cluster does.
+
+    What plans by the number of cores still finds the one that was asked for.
+    """
     match = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
-    return f"local[{match.group(1) or 1},{_TASK_TRIES}]" if match else master
+    if match is None:
+        return master, []
+    asked = match.group(1) or "1"
+    cores = (os.cpu_count() or 1) if asked == "*" else int(asked)
+    settings = [(CORES, str(cores)), ("spark.default.parallelism", str(cores))]
+    return f"local[{SHARE * cores},{_TASK_TRIES}]", settings

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from multiprocessing.connection import Listener
+from threading import Event
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -29,7 +30,7 @@ from tidegate.execute.job import Job
 from tidegate.execute.resident.crew import Crew
 from tidegate.execute.resident.message import Hello
 from tidegate.execute.resident.worker import serve
-from tidegate.execute.spark.failure import first_line, task_raised, without_stacks
+from tidegate.execute.spark.failure import LOST, first_line, task_raised, without_stacks
 from tidegate.execute.tasks import Task, Tasks
 from tidegate.execute.work import Sent, Work
 
@@ -52,7 +53,7 @@ class ResidentTasks(Tasks):
         self._crew = Crew(self._listener, size, self._kill)
         self._job = ""
         self._data: dict[str, bytes] = {}
-        self._closing = False
+        self._closing = Event()
         self._serving: Future[None] = schedule.current().start(
             "tidegate-resident", self._serve, daemon=True
         )
@@ -68,14 +69,14 @@ class ResidentTasks(Tasks):
     def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
         try:
             return self._crew.run([(task, work, number, self._data) for number in range(count)])
-        except (TidegateError, MemoryError):
+        except (TidegateError, MemoryError, *LOST):
             raise
         except Exception as error:
             raise task_raised(job, error) from error
 
     def close(self) -> None:
         """Let the workers go, and the job with them."""
-        self._closing = True
+        self._closing.set()
         self._crew.close()
         try:
             self._serving.result(timeout=10)
@@ -95,14 +96,14 @@ class ResidentTasks(Tasks):
             return iter(())
 
         self._context.setJobGroup(self._group, self._name, interruptOnCancel=True)
-        while not self._closing:
+        while not self._closing.is_set():
             before = self._crew.answered
             try:
                 with without_stacks():
                     numbers = self._context.parallelize(range(self._size), self._size)
                     numbers.mapPartitionsWithIndex(stay).collect()
             except (PySparkException, Py4JError, ConnectionError, EOFError) as error:
-                if self._closing:
+                if self._closing.is_set():
                     return
                 if self._crew.answered == before:
                     self._crew.fail(error)
