@@ -50,7 +50,7 @@ def prepare(
     for subquery in plan.subqueries:
         for warning in subquery.operator.warnings:
             _log.warning("%s: %s", subquery.name, warning)
-    connections = connections_of(plan.streams, connectors or {}, options.follow)
+    connections = connections_of(plan.streams, connectors or {}, options)
     if place.on_spark and place.session is None:
         ensure_java()  # else a checkpoint would be begun before the first batch asks for one
     options = replace(options, default_instances=place.default_instances())

@@ -126,6 +126,7 @@ class Session:
         buckets: int = DEFAULT_BUCKETS,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         follow: bool = False,
+        available_now: bool = False,
         switches: Mapping[int | str, int | Mapping[int, int]] | None = None,
         policy: Any = None,
         observer: Observer | None = None,
@@ -139,7 +140,10 @@ class Session:
     ) -> RunningQuery:
         """Start a query; instances and switches are for all subqueries, or by their names.
 
-        `memory` is what the caches of a worker may hold, as `"512MB"` or in bytes.
+        Without `follow` and `available_now` it reads to the end of its input and finishes every
+        window. With `available_now` it takes what there is and leaves windows open: the next run on
+        the checkpoint goes on. `memory` is what the caches of a worker may hold, as `"512MB"` or
+        in bytes.
         """
         options = run_options(
             instances,
@@ -149,6 +153,7 @@ class Session:
             buckets=buckets,
             batch_rows=batch_rows,
             follow=follow,
+            available_now=available_now,
         )
         place = replace(self._place, exchange=exchange) if exchange else self._place
         join = JoinOptions(method, routing, options.buckets)
