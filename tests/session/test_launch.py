@@ -63,7 +63,7 @@ def test_a_master_that_cannot_be_is_refused(master: str) -> None:
 
 
 def test_starting_spark_keeps_a_handler_of_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def connect(master: str) -> str:
+    def connect(master: str, conf: dict[str, str]) -> str:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a Spark context sets its own
         return master
 

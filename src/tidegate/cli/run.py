@@ -15,6 +15,7 @@ from tidegate.cli.option import (
     read_query,
     refuse_all,
     refuse_later,
+    settings,
 )
 from tidegate.cli.out import address_of, beside_view, sinks_of
 from tidegate.cli.value import OneOf, Size, Whole
@@ -120,7 +121,8 @@ def run(
     query: str,
     streams: tuple[str, ...],
     times: tuple[str, ...],
-    master: str,
+    master: str | None,
+    conf: tuple[str, ...],
     instances: tuple[str, ...],
     strategy: str,
     method: str,
@@ -176,7 +178,7 @@ def run(
         subquery_switches=asked.subquery_switches,
         memory_bytes=memory,
     )
-    place = Place(master, exchange=exchange)
+    place = Place.at(master, exchange=exchange, conf=settings(conf))
     address = address_of(out, format_)
     check_places(query, address, checkpoint, summary)
     planning = PlanOptions(

@@ -16,7 +16,6 @@ from tidegate.driver.connection import connections_of
 from tidegate.driver.loop import Loop, Observer, RowsSeen
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
-from tidegate.execute.java import ensure_java
 from tidegate.plan.physical import Plan
 from tidegate.session.place import DeferredExecutor, Place
 from tidegate.sink.protocol import Sink
@@ -51,8 +50,7 @@ def prepare(
         for warning in subquery.operator.warnings:
             _log.warning("%s: %s", subquery.name, warning)
     connections = connections_of(plan.streams, connectors or {}, options)
-    if place.on_spark and place.session is None:
-        ensure_java()  # else a checkpoint would be begun before the first batch asks for one
+    place.check()  # else a checkpoint would be begun before the first batch asks for Spark
     options = replace(options, default_instances=place.default_instances())
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
     try:

@@ -24,7 +24,7 @@ from tidegate.query.output import Output, check_names, single
 from tidegate.query.stream import Stream
 from tidegate.session.launch import Location, prepare
 from tidegate.session.options import run_options
-from tidegate.session.place import DEFAULT_MASTER, Place
+from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
 from tidegate.session.script import outputs_of
@@ -39,13 +39,28 @@ if TYPE_CHECKING:
 class Session:
     """Makes streams and starts queries, on a Spark session or without Spark.
 
-    `Session()` starts Spark on this machine when the first query needs it; `Session(spark)` uses a
-    session that is there; `Session(master="none")` runs everything in this process.
+    `Session()` uses the Spark session that the process has, or what spark-submit was told, else it
+    starts Spark on this machine when the first query needs it. `Session(spark)` uses a session that
+    is there; `Session(master="none")` runs everything in this process. `conf` are settings for a
+    Spark that is started, as `{"spark.executor.memory": "4g"}`.
     """
 
-    def __init__(self, spark: SparkSession | None = None, *, master: str = DEFAULT_MASTER) -> None:
-        self._place = Place(master, spark)
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        self._named = (master, spark, texts(conf or {}))
         self._sources = Sources()
+        _ = self._place  # a mistake in the arguments is told here
+
+    @property
+    def _place(self) -> Place:
+        """Where queries run, as of now: a program may make its Spark session after this one."""
+        master, spark, conf = self._named
+        return Place.at(master, spark, conf=conf)
 
     def stream(
         self,
