@@ -54,7 +54,7 @@ def connections_of(
                         "one of another session",
                         "Make all its streams with one session.",
                     )
-                opened = open_uri(uri, stream.name, stream.time, follow)
+                opened = open_uri(uri, stream.name, stream.time, follow, stream.reading)
                 connections.append(Connection(position, opened, uri))
                 continue
             connector = given[uri]

@@ -72,7 +72,9 @@ class Inputs:
             if joined.uri is None:
                 joined.idle_us, joined.spoke_at = stream.idle_us, self._clock.now()
             else:
-                connector = open_uri(joined.uri, stream.name, stream.time, self._follow)
+                connector = open_uri(
+                    joined.uri, stream.name, stream.time, self._follow, stream.reading
+                )
                 self.join(Connection(joined.stream, connector, joined.uri))
         self._intake.check_complete()
 

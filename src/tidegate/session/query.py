@@ -122,7 +122,9 @@ class RunningQuery:
     def _opened(self, stream: StreamDef, source: str | MemorySource) -> Connector:
         connector: Connector
         if isinstance(source, str):
-            connector = open_uri(source, stream.name, stream.time, self._loop.options.follow)
+            connector = open_uri(
+                source, stream.name, stream.time, self._loop.options.follow, stream.reading
+            )
         elif isinstance(source, MemorySource):
             connector = source
         else:

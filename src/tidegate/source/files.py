@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tidegate import disk
@@ -14,12 +15,14 @@ from tidegate.errors import GateError, SourceError
 from tidegate.schema import check_time
 from tidegate.source import csv, json
 from tidegate.source.block import BLOCK_BYTES
+from tidegate.source.declared import check_fits
 from tidegate.source.head import TextProbe, first_times, probe_text
 from tidegate.source.listing import Found, is_of_format, list_files, name_order, paths_of
 from tidegate.source.mark import readable, reused, status_of
 from tidegate.source.opening import Opening
 from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, probe_parquet
 from tidegate.source.protocol import Listed, Source
+from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.shape import Shape
 from tidegate.source.text_file import TextFacts, TextSource, check_not_grown
 from tidegate.source.watch import Watch
@@ -70,12 +73,14 @@ class FilesConnector:
         follow: bool = False,
         block_bytes: int | None = None,
         clock: Clock | None = None,
+        reading: Reading = AS_FOUND,
     ) -> None:
         self.several = not disk.is_file(path)
         self._path = path
         self._where = where
         self._time = time
         self._follow = follow
+        self._reading = reading
         self._block_bytes = block_bytes or BLOCK_BYTES
         self._head_bytes = block_bytes or HEAD_BYTES
         self._files: dict[str, Facts] = {}
@@ -90,6 +95,7 @@ class FilesConnector:
         with readable(path):
             found = list_files(path, where, follow, look)
         self._format = found[0].format
+        reading.check(self._format, where)
         self._shape, arrived = self._agree(found)
         self.schema = self._shape.settled()
         if time is not None:
@@ -247,11 +253,22 @@ class FilesConnector:
 
     def _probe(self, path: str, sample_bytes: int) -> ParquetProbe | TextProbe | None:
         where = self._where if path == self._path else f"{self._where}, file {path}"
+        declared = self._reading.schema
         if self._format == "parquet":
-            return probe_parquet(path, where, self._time)
-        read_head = csv.read_head if self._format == "csv" else json.read_head
+            probe = probe_parquet(path, where, self._time)
+            if declared is None:
+                return probe
+            check_fits(declared, probe.schema, where)
+            return replace(probe, schema=declared)
         return probe_text(
-            path, read_head, self._time, self._follow, where, self._block_bytes, sample_bytes
+            path,
+            csv.read_head if self._format == "csv" else json.read_head,
+            self._time,
+            self._follow,
+            where,
+            self._block_bytes,
+            sample_bytes,
+            self._reading,
         )
 
     def _probe_unseen(self, path: str) -> ParquetProbe | TextProbe | None:

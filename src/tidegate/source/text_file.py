@@ -40,7 +40,7 @@ class TextFacts(NamedTuple):
     """What is kept of a file that is not open; the format is shared by files with one header.
 
     `digest` is of its first bytes, EDGE_BYTES where it has as many; `before` of those before the
-    first row.
+    first row, and `line` is how many lines end before that.
     """
 
     size_bytes: int
@@ -51,6 +51,7 @@ class TextFacts(NamedTuple):
     origin: int
     format: TextFormat
     block_bytes: int
+    line: int
 
     @property
     def extent(self) -> int:
@@ -101,7 +102,7 @@ class TextSource:
         self._followed = grows
         self._version = None if grows else (facts.size_bytes, facts.modified_ns)
         self._index = BlockIndex(
-            path, facts.origin, facts.format.split, facts.block_bytes, facts.before
+            path, facts.origin, facts.format.split, facts.block_bytes, facts.before, facts.line
         )
         self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
         self._told_rest = False
