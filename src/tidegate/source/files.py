@@ -23,6 +23,7 @@ from tidegate.source.opening import Opening
 from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, probe_parquet
 from tidegate.source.protocol import Listed, Source
 from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.remote_listing import RemoteWatch, remote_paths
 from tidegate.source.shape import Shape
 from tidegate.source.text_file import TextFacts, TextSource, check_not_grown
 from tidegate.source.watch import Watch
@@ -75,7 +76,9 @@ class FilesConnector:
         clock: Clock | None = None,
         reading: Reading = AS_FOUND,
     ) -> None:
-        self.several = not disk.is_file(path)
+        self._remote = path if isinstance(path, disk.RemotePath) else None
+        with readable(path):
+            self.several = not disk.is_file(path)
         self._path = path
         self._where = where
         self._time = time
@@ -88,10 +91,12 @@ class FilesConnector:
         self._growing: TextSource | None = None
         self._grown: set[str] = set()
         self._finished: deque[tuple[str, int]] = deque(maxlen=FINISHED_FILES)
+        self._grows = follow and self._remote is None
+        """Whether text files may get longer; elsewhere than here files are whole from the first."""
         self._unseen: dict[str, tuple[int, int] | None] = {}
         """Files that are no sources yet, with their size and time of change when last tried."""
-        self._watch = Watch(path, clock) if follow and self.several else None
-        look = (lambda: paths_of(path)) if self._watch is None else self._watch.look
+        self._watch = self._watch_of(clock) if follow and self.several else None
+        look = self._all_paths if self._watch is None else self._watch.look
         with readable(path):
             found = list_files(path, where, follow, look)
         self._format = found[0].format
@@ -149,10 +154,21 @@ class FilesConnector:
         """Whether a file was there at the last look; always so where nobody looks again."""
         return self._watch is None or self._watch.has(id)
 
+    def _all_paths(self) -> Sequence[str]:
+        return paths_of(self._path) if self._remote is None else remote_paths(self._remote)
+
+    def _watch_of(self, clock: Clock | None) -> Watch | RemoteWatch:
+        if self._remote is None:
+            return Watch(self._path, clock)
+        return RemoteWatch(self._remote, clock)
+
     def _opened(self, path: str) -> ParquetSource | TextSource:
         if self._growing is not None and self._is_growing(path):
             return self._growing
-        return self._files[path].open(path, self.schema, self._time)
+        facts = self._files[path]
+        if self._remote is not None:
+            path = disk.RemotePath(path, self._remote.disk, facts.status)
+        return facts.open(path, self.schema, self._time)
 
     def _is_growing(self, path: str) -> bool:
         return self._growing is not None and self._growing.path == path
@@ -196,6 +212,8 @@ class FilesConnector:
             return
         with readable(self._path):
             came = self._watch.look()
+        if isinstance(self._watch, RemoteWatch):
+            self._watch.check_steady(self._unseen)
         for path in came:
             if path not in self._files and is_of_format(path, self._format):
                 self._unseen[path] = None
@@ -232,7 +250,7 @@ class FilesConnector:
             self._files[path] = facts
             self._unseen.pop(path, None)
         self._arrived += arrived
-        if not self._follow:
+        if not self._grows:
             return
         texts = [(a.path, a.facts) for a in arrived if isinstance(a.facts, TextFacts)]
         self._finished.extend((path, facts.size_bytes) for path, facts in texts[:-1])
@@ -264,7 +282,7 @@ class FilesConnector:
             path,
             csv.read_head if self._format == "csv" else json.read_head,
             self._time,
-            self._follow,
+            self._grows,
             where,
             self._block_bytes,
             sample_bytes,

@@ -60,7 +60,7 @@ def probe_text(
     while True:
         data = read_bytes(path, 0, want)
         with readable(path):
-            status = disk.current().status(path)
+            status = disk.seen(path)
         whole = len(data) < want
         head = read_head(data, whole, whole and not grows, time, where, reading)
         if head is not None:

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from tidegate import disk
 from tidegate.errors import GateError
 from tidegate.schema import event_times
 from tidegate.source.block import Block, Records, lines_in, read_bytes
@@ -119,7 +120,7 @@ class TextReader:
         return Rows.joined(pieces, asked)
 
     def _key(self, block: Block) -> tuple[object, ...]:
-        status = status_of(self.path)
+        status = None if disk.is_remote(self.path) else status_of(self.path)
         inode = 0 if status is None else status.inode
         types = tuple(str(f.type) for f in self.schema)
         return (self.path, inode, self.version, block, self.format, *self.schema.names, types)

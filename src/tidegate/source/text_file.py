@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -165,7 +164,7 @@ class TextSource:
 
     def reader(self, start: int, stop: int) -> TextReader:
         blocks = self._index.within(start, stop)
-        path = os.path.abspath(self.path)  # a worker may have been started elsewhere
+        path = disk.absolute(self.path)  # a worker may have been started elsewhere
         format_ = self._facts.format
         return TextReader(path, self._version, format_, self.schema, start, stop, blocks)
 

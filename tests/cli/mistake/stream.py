@@ -245,11 +245,25 @@ MISTAKES = {
     ),
     "scheme unknown": Mistake(
         message=(
-            "stream rides, kafka://host/topic: the scheme must be one that is read here; got "
-            "kafka:. Use a path, file:///path or generator:NAME; copy remote files to a local "
-            "folder."
+            "stream rides, kafka://host/topic: must be a path or of a known scheme; got kafka:. "
+            "There are: generator, file, s3, gs, abfs, hdfs."
         ),
         options=("--stream", "rides=kafka://host/topic"),
+    ),
+    "scheme misspelt": Mistake(
+        message=(
+            "stream rides, s4://bucket/rides: must be a path or of a known scheme; got s4:. Did "
+            "you mean s3 or gs? There are: generator, file, s3, gs, abfs, hdfs."
+        ),
+        options=("--stream", "rides=s4://bucket/rides"),
+    ),
+    "no HDFS here": Mistake(
+        message=(
+            "stream rides, hdfs://host:9000/rides: the file system of hdfs:// must be usable here; "
+            "got {words}. Install Hadoop's client, and set HADOOP_HOME, JAVA_HOME and CLASSPATH "
+            "(hadoop classpath --glob), or ARROW_LIBHDFS_DIR."
+        ),
+        options=("--stream", "rides=hdfs://host:9000/rides"),
     ),
     "generator misspelt": Mistake(
         message=(
