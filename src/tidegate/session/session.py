@@ -70,12 +70,19 @@ class Session:
         name: str | None = None,
         disorder: str | timedelta | int = 0,
         idle: str | timedelta | None = None,
+        schema: Any = None,
+        options: Mapping[str, Any] | None = None,
+        **reading: Any,
     ) -> Stream:
         """A stream over one source or a list of several: paths, URIs, memory sources, DataFrames.
 
-        All sources of a stream have one schema. `time` is the column with the event time.
+        All sources of a stream have one schema. `time` is the column with the event time. `schema`
+        declares the columns of files: a pyarrow schema, a text as `"zip STRING, amount
+        DECIMAL(10,2)"`, or types by name. Options of files, as `header=False` and `sep=";"`, are
+        given as keywords or in `options`.
         """
-        definition = self._sources.define(source, time, name, disorder, idle)
+        options = {**(options or {}), **reading}
+        definition = self._sources.define(source, time, name, disorder, idle, schema, options)
         return Stream(Input(definition), self._launch, self._describe)
 
     def sql(self, text: str, **streams: Stream) -> Stream:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -40,7 +39,7 @@ class TextFacts(NamedTuple):
     """What is kept of a file that is not open; the format is shared by files with one header.
 
     `digest` is of its first bytes, EDGE_BYTES where it has as many; `before` of those before the
-    first row.
+    first row, and `line` is how many lines end before that.
     """
 
     size_bytes: int
@@ -51,6 +50,7 @@ class TextFacts(NamedTuple):
     origin: int
     format: TextFormat
     block_bytes: int
+    line: int
 
     @property
     def extent(self) -> int:
@@ -101,7 +101,7 @@ class TextSource:
         self._followed = grows
         self._version = None if grows else (facts.size_bytes, facts.modified_ns)
         self._index = BlockIndex(
-            path, facts.origin, facts.format.split, facts.block_bytes, facts.before
+            path, facts.origin, facts.format.split, facts.block_bytes, facts.before, facts.line
         )
         self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
         self._told_rest = False
@@ -169,7 +169,7 @@ class TextSource:
 
     def reader(self, start: int, stop: int) -> TextReader:
         blocks = self._index.within(start, stop)
-        path = os.path.abspath(self.path)  # a worker may have been started elsewhere
+        path = disk.absolute(self.path)  # a worker may have been started elsewhere
         format_ = self._facts.format
         return TextReader(path, self._version, format_, self.schema, start, stop, blocks)
 
