@@ -99,7 +99,7 @@ def size_bytes(report: BatchReport) -> int:
     return _REPORT_BYTES + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
 
 
-@dataclass
+@dataclass(repr=False)
 class Summary:
     """The counts since the checkpoint began, and the speed of this run.
 
@@ -120,6 +120,23 @@ class Summary:
     batches: int = 0
     rows: int = 0
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        counts = self.counters
+        late = "".join(
+            f", {counts[name]:,} {word}"
+            for name, word in (("rows_late", "late"), ("rows_rejected", "rejected"))
+            if counts.get(name)
+        )
+        rows_in, rows_out = (counts.get(name, 0) for name in ("rows_in", "rows_out"))
+        return (
+            f"Summary({'finished' if self.finished else 'not finished'}: "
+            f"{_counted(rows_in, 'row')} in, {rows_out:,} out{late}; "
+            f"{_counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s)"
+        )
+
+    def __str__(self) -> str:
+        return self.text()
 
     def count(self, manifest: Manifest) -> None:
         """Say what a manifest says."""
@@ -222,6 +239,10 @@ class Summary:
                 "late rows arrived after newer ones of their source: see _late, or allow DISORDER"
             )
         return "\n".join(lines)
+
+
+def _counted(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def _instances(count: int) -> str:
