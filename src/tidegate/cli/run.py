@@ -86,7 +86,11 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--follow", is_flag=True, help="Go on when the input is read: wait for new files and rows."
 )
-@click.option("--summary", metavar="FILE", help="Write the summary as JSON.")
+@click.option(
+    "--summary",
+    metavar="FILE",
+    help="Write the summary as JSON; docs/operations.md, The summary, defines every figure.",
+)
 @click.option(
     "--dashboard",
     is_flag=False,

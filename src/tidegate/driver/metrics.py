@@ -185,8 +185,8 @@ class Summary:
         latency = d["latency_ms"]
         lines = [
             f"{'finished' if d['finished'] else 'stopped'}: {d['rows_in']:,} rows in, "
-            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected, "
-            f"{d['rows_shed']:,} shed",
+            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected"
+            + (f", {d['rows_shed']:,} shed" if d["rows_shed"] else ""),
             f"{d['batches']:,} batches ({d['batches_this_run']:,} in this run, "
             f"{d['seconds']:.2f} s, {d['rows_per_second']:,.0f} rows/s); batch p50 "
             f"{latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms, p99 {latency['p99']:.0f} ms",
@@ -194,9 +194,8 @@ class Summary:
             f"imbalance {d['imbalance']:.2f}",
         ]
         if d["comparisons"]:
-            lines.append(
-                f"{d['comparisons']:,} comparisons by the definition, {d['compared']:,} made"
-            )
+            compared, candidates = (_short(d[n]) for n in ("compared", "comparisons"))
+            lines.append(f"join compared {compared} of {candidates} candidate pairs")
         if self.epochs_logged:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1
@@ -216,6 +215,14 @@ class Summary:
 
 def _instances(count: int) -> str:
     return f"{count} instance{'' if count == 1 else 's'}"
+
+
+def _short(count: int) -> str:
+    """A count with about three digits: 950, 24.3 k, 97.7 M."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count}"
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:
