@@ -37,7 +37,7 @@ def test_the_table_and_a_command_that_runs(capsys: pytest.CaptureFixture[str]) -
     lines = planned(capsys, "--sample", "3000", "--instances", "7")
     assert lines[0] == "sample of 3,000 rows in 2 batches, one instance of each subquery"
     assert lines[1].split() == ["subquery", "tuples", "in", "us", "per", "tuple", "share"]
-    assert re.fullmatch(r"  aggregate +3,000 +[\d,.]+ +\d+%", lines[2])
+    assert re.fullmatch(r"  minutes +3,000 +[\d,.]+ +\d+%", lines[2])
     assert re.fullmatch(r"  aggregate2 +[\d,]+ +[\d,.]+ +\d+%", lines[3])
     assert sum(int(line.split()[-1].rstrip("%")) for line in lines[2:4]) in (99, 100, 101)
     assert lines[4] == "the subqueries of a batch run in turn, so each can use all cores"
@@ -46,7 +46,7 @@ def test_the_table_and_a_command_that_runs(capsys: pytest.CaptureFixture[str]) -
     assert command[:5] == ["tidegate", "run", "q.sql", "--master", "local[8]"]
     instances = dict(text.split("=") for text in command[6::2])
     assert set(command[5::2]) == {"--instances"}
-    assert set(instances) == {"aggregate", "aggregate2"}
+    assert set(instances) == {"minutes", "aggregate2"}
     assert sum(map(int, instances.values())) == 7
     assert invoke([*command[1:], "--master", "none", "--out", "o"]) == 0
 
@@ -72,7 +72,7 @@ def test_one_process_needs_one_instance(capsys: pytest.CaptureFixture[str]) -> N
     assert invoke(["plan", "q.sql", "--master", "none", "--instances", "9"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-3] == "more instances of a subquery than the 1 core do not help"
-    assert lines[-1].endswith("--instances aggregate=1 --instances aggregate2=1")
+    assert lines[-1].endswith("--instances minutes=1 --instances aggregate2=1")
 
 
 def test_the_command_repeats_what_the_plan_was_given(capsys: pytest.CaptureFixture[str]) -> None:

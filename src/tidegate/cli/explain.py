@@ -59,6 +59,7 @@ def explain(
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
     names = [s.name for s in plan.subqueries]
+    options = options.called(plan.names)
     options.check_subqueries(names, shared=chosen == QUERY_CLOUD)
     first = options.first_instances
     if strategy == ALL:

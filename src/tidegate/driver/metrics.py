@@ -108,6 +108,8 @@ class Summary:
     """
 
     counters: dict[str, int] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What a person calls the subqueries, by what a checkpoint does."""
     epochs: Sequence[Mapping[str, Any]] = ()
     """The newest epochs; the checkpoint has the `epochs_logged` before them in files."""
     epochs_logged: int = 0
@@ -123,7 +125,9 @@ class Summary:
         """Say what a manifest says."""
         segments = manifest.segments()
         self.counters = dict(manifest.counters)
-        self.epochs = manifest.epochs
+        self.epochs = [
+            {**e, "subquery": self.names.get(e["subquery"], e["subquery"])} for e in manifest.epochs
+        ]
         self.epochs_logged = manifest.epochs_logged
         self.finished = manifest.finished
         self.state_rows = sum(s.rows for s in segments)

@@ -163,8 +163,10 @@ class _Tree:
 
 def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
     of = prefix.name
-    if isinstance(prefix.origin, Edge) and len(plan.subqueries[prefix.origin.subquery].ports) > 1:
-        of = f"{of} (rows {prefix.origin.port + 1})"
+    if isinstance(prefix.origin, Edge):
+        giver = plan.subqueries[prefix.origin.subquery]
+        several = len(giver.ports) > 1
+        of = f"{giver.name} (rows {prefix.origin.port + 1})" if several else giver.name
     lines = [f"takes {of}"]
     lines.append(f"  reads: {', '.join(prefix.columns) or 'no column'} and the time {prefix.time}")
     if prefix.sql_where:

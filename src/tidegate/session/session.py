@@ -46,6 +46,8 @@ class Session:
     def __init__(self, spark: SparkSession | None = None, *, master: str = DEFAULT_MASTER) -> None:
         self._place = Place(master, spark)
         self._sources = Sources()
+        self._named: dict[str, Node] = {}
+        """What scripts call the streams that they make; the newest of a name."""
 
     def stream(
         self,
@@ -68,12 +70,12 @@ class Session:
 
         What is given may be a query itself.
         """
-        node = single(outputs_of(text, {n: s.node for n, s in streams.items()}))
+        node = single(self._outputs(text, streams))
         return Stream(node, self._launch, self._describe)
 
     def queries(self, text: str, **streams: Stream) -> dict[str, Stream]:
         """The outputs of a script by the names that INSERT INTO gives them; see `start`."""
-        outputs = outputs_of(text, {n: s.node for n, s in streams.items()})
+        outputs = self._outputs(text, streams)
         return {o.name or "": Stream(o.node, self._launch, self._describe) for o in outputs}
 
     def start(
@@ -84,7 +86,7 @@ class Session:
         Both are by the names of the outputs; a sink may be given as its URI. The options are those
         of `Stream.start`.
         """
-        named = tuple(Output(name, stream.node) for name, stream in outputs.items())
+        named = tuple(self._output(name, stream.node) for name, stream in outputs.items())
         check_names([o.name for o in named])
         if set(outputs) != set(sinks):
             raise OptionError(
@@ -94,6 +96,14 @@ class Session:
                 f"The outputs are {', '.join(outputs)}.",
             )
         return self._start(named, {name: sinks[name] for name in outputs}, **options)
+
+    def _outputs(self, text: str, streams: Mapping[str, Stream]) -> Sequence[Output]:
+        outputs = outputs_of(text, {n: s.node for n, s in streams.items()})
+        self._named |= dict(outputs[0].streams)
+        return outputs
+
+    def _output(self, name: str | None, node: Node) -> Output:
+        return Output(name, node, tuple(self._named.items()))
 
     def _describe(
         self,
@@ -109,12 +119,12 @@ class Session:
         options = PlanOptions(
             JoinOptions(method, routing, buckets), strategy, partitioner, max_windows_per_tuple
         )
-        outputs = (Output(None, node),)
+        outputs = (self._output(None, node),)
         return explain(outputs, plan_for(outputs, self._place, options, self._sources.connectors))
 
     def _launch(self, node: Node, *, sink: Sink | str, **options: Any) -> RunningQuery:
         """Start a query with one output; `Stream.start` comes here."""
-        return self._start((Output(None, node),), {None: sink}, **options)
+        return self._start((self._output(None, node),), {None: sink}, **options)
 
     def _start(
         self,
