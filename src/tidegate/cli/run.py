@@ -92,7 +92,11 @@ from tidegate.sink.terminal import drawable
     is_flag=True,
     help="Take all there is, leave windows open and end; the next run takes what is new.",
 )
-@click.option("--summary", metavar="FILE", help="Write the summary as JSON.")
+@click.option(
+    "--summary",
+    metavar="FILE",
+    help="Write the summary as JSON; docs/operations.md, The summary, defines every figure.",
+)
 @click.option(
     "--dashboard",
     is_flag=False,

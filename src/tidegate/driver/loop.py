@@ -73,7 +73,7 @@ class Loop:
         self.store = store
         self.executor = executor
         self.options = options
-        self.summary = Summary()
+        self.summary = Summary(names=plan.names)
         self._clock = clock or schedule.current().clock
         self._observe = observer or (lambda step, batch: None)
         self._on_batch = on_batch or (lambda report: None)

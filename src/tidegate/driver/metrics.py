@@ -108,6 +108,8 @@ class Summary:
     """
 
     counters: dict[str, int] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What a person calls the subqueries, by what a checkpoint does."""
     epochs: Sequence[Mapping[str, Any]] = ()
     """The newest epochs; the checkpoint has the `epochs_logged` before them in files."""
     epochs_logged: int = 0
@@ -142,7 +144,9 @@ class Summary:
         """Say what a manifest says."""
         segments = manifest.segments()
         self.counters = dict(manifest.counters)
-        self.epochs = manifest.epochs
+        self.epochs = [
+            {**e, "subquery": self.names.get(e["subquery"], e["subquery"])} for e in manifest.epochs
+        ]
         self.epochs_logged = manifest.epochs_logged
         self.finished = manifest.finished
         self.state_rows = sum(s.rows for s in segments)
@@ -212,8 +216,8 @@ class Summary:
         latency = d["latency_ms"]
         lines = [
             f"{self.state}: {d['rows_in']:,} rows in, "
-            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected, "
-            f"{d['rows_shed']:,} shed",
+            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected"
+            + (f", {d['rows_shed']:,} shed" if d["rows_shed"] else ""),
             f"{d['batches']:,} batches ({d['batches_this_run']:,} in this run, "
             f"{d['seconds']:.2f} s, {d['rows_per_second']:,.0f} rows/s); batch p50 "
             f"{latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms, p99 {latency['p99']:.0f} ms",
@@ -221,9 +225,8 @@ class Summary:
             f"imbalance {d['imbalance']:.2f}",
         ]
         if d["comparisons"]:
-            lines.append(
-                f"{d['comparisons']:,} comparisons by the definition, {d['compared']:,} made"
-            )
+            compared, candidates = (_short(d[n]) for n in ("compared", "comparisons"))
+            lines.append(f"join compared {compared} of {candidates} candidate pairs")
         if self.epochs_logged:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1
@@ -247,6 +250,14 @@ def _counted(count: int, one: str, many: str | None = None) -> str:
 
 def _instances(count: int) -> str:
     return f"{count} instance{'' if count == 1 else 's'}"
+
+
+def _short(count: int) -> str:
+    """A count with about three digits: 950, 24.3 k, 97.7 M."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count}"
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from tidegate.errors import OptionError, near
+
+T = TypeVar("T")
 
 DEFAULT_BUCKETS = 64
 DEFAULT_BATCH_ROWS = 1_000_000
@@ -95,6 +98,17 @@ class RunOptions:
             return asked[max(asked)]
         return self.subquery_instances.get(subquery, self.instances)
 
+    def called(self, names: Mapping[str, str]) -> RunOptions:
+        """The same by the names of subqueries, where some are called as a checkpoint does.
+
+        `names` has the names by those.
+        """
+        return replace(
+            self,
+            subquery_instances=_called("--instances", self.subquery_instances, names),
+            subquery_switches=_called("--switch", self.subquery_switches, names),
+        )
+
     def check_subqueries(self, known: Sequence[str], shared: bool = False) -> None:
         """Refuse names of subqueries that the query does not have.
 
@@ -116,6 +130,22 @@ class RunOptions:
     def first_instances(self) -> int:
         """How many instances a query starts with when nothing else was asked for."""
         return min(self.default_instances, self.buckets)
+
+
+def _called(option: str, asked: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for name, what in asked.items():
+        now = names.get(name, name)
+        if now in found:
+            other = next(n for n in asked if n != name and names.get(n, n) == now)
+            raise OptionError(
+                option,
+                "a subquery can be named once",
+                f"{other} and {name}, which are the same",
+                f"Leave out {name if name != now else other}.",
+            )
+        found[now] = what
+    return found
 
 
 def one_number(where: str, name: str) -> OptionError:

@@ -128,8 +128,8 @@ class RunningQuery:
             "instances": self._loop.manifest.instances,
             "epoch": self._loop.manifest.epoch,
             "subqueries": {
-                name: {"epoch": of["epoch"], "instances": of["instances"]}
-                for name, of in self._loop.manifest.mappings.items()
+                self._loop.plan.names[key]: {"epoch": of["epoch"], "instances": of["instances"]}
+                for key, of in self._loop.manifest.mappings.items()
             },
             "sources": [
                 {name: value for name, value in source.items() if name != "log"}

@@ -67,14 +67,16 @@ class Session:
                 repr(spark),
                 f"Write Session(master={spark!r}).",
             )
-        self._named = (master, spark, texts(conf or {}))
+        self._asked = (master, spark, texts(conf or {}))
         self._sources = Sources()
+        self._named: dict[str, Node] = {}
+        """What scripts call the streams that they make; the newest of a name."""
         _ = self._place  # a mistake in the arguments is told here
 
     @property
     def _place(self) -> Place:
         """Where queries run, as of now: a program may make its Spark session after this one."""
-        master, spark, conf = self._named
+        master, spark, conf = self._asked
         return Place.at(master, spark, conf=conf)
 
     @called_as('session.stream("rides.parquet", time="ts")')
@@ -116,13 +118,12 @@ class Session:
                 text,
                 f'Write session.sql(open("{text}").read()).',
             )
-        return self._made(single(outputs_of(text, _nodes(streams))))
+        return self._made(single(self._outputs(text, streams)))
 
     @called_as('session.queries("INSERT INTO a SELECT * FROM rides; ...", rides=stream)')
     def queries(self, text: str, **streams: Stream) -> dict[str, Stream]:
         """The outputs of a script by the names that INSERT INTO gives them; see `start`."""
-        outputs = outputs_of(text, _nodes(streams))
-        return {o.name or "": self._made(o.node) for o in outputs}
+        return {o.name or "": self._made(o.node) for o in self._outputs(text, streams)}
 
     @called_as('session.start({"totals": stream}, sinks={"totals": "out"})')
     def start(
@@ -133,7 +134,7 @@ class Session:
         Both are by the names of the outputs; a sink may be given as its URI. The options are those
         of `Stream.start`.
         """
-        named = tuple(Output(name, stream.node) for name, stream in outputs.items())
+        named = tuple(self._output(name, stream.node) for name, stream in outputs.items())
         check_names([o.name for o in named])
         if set(outputs) != set(sinks):
             raise OptionError(
@@ -151,6 +152,14 @@ class Session:
 
     def _made(self, node: Node) -> Stream:
         return Stream(node, self._launch, self._describe, self._look)
+
+    def _outputs(self, text: str, streams: Mapping[str, Stream]) -> Sequence[Output]:
+        outputs = outputs_of(text, _nodes(streams))
+        self._named |= dict(outputs[0].streams)
+        return outputs
+
+    def _output(self, name: str | None, node: Node) -> Output:
+        return Output(name, node, tuple(self._named.items()))
 
     def _look(self, node: Node, *, rows: int, read: int) -> Any:
         return look(node, self._place, self._sources.connectors, rows=rows, read=read)
@@ -170,7 +179,7 @@ class Session:
         options = PlanOptions(
             JoinOptions(method, routing, buckets), strategy, partitioner, max_windows_per_tuple
         )
-        outputs = (Output(None, node),)
+        outputs = (self._output(None, node),)
         return explain(outputs, plan_for(outputs, self._place, options, self._sources.connectors))
 
     def _launch(
@@ -179,7 +188,7 @@ class Session:
         """Start a query with one output; `Stream.start` comes here."""
         if sink is None:
             raise OptionError("start", "needs a sink for the results", "none", _SINK)
-        return self._start((Output(None, node),), {None: sink}, **options)
+        return self._start((self._output(None, node),), {None: sink}, **options)
 
     @called_as('.start(sink="out", checkpoint="ckpt", batch_rows=100_000)', "start")
     def _start(
