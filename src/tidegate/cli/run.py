@@ -18,6 +18,7 @@ from tidegate.cli.option import (
     settings,
 )
 from tidegate.cli.out import address_of, beside_view, sinks_of
+from tidegate.cli.stop import EXIT_STOPPED, Stopped
 from tidegate.cli.value import OneOf, Size, Whole
 from tidegate.cli.view import LiveView
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
@@ -205,7 +206,23 @@ def run(
         click.echo(
             f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True
         )
-    report(run_until_signal(loop, view), summary)
+    try:
+        done = run_until_signal(loop, view)
+    except Stopped as stopped:
+        report(stopped.summary, summary)
+        click.echo(how_to_continue(checkpoint, address), err=True)
+        raise click.exceptions.Exit(EXIT_STOPPED) from None
+    report(done, summary)
+
+
+def how_to_continue(checkpoint: str | None, out: Address) -> str:
+    """What a person can do after a run that was stopped."""
+    if checkpoint is not None:
+        return "Run the same command to continue."
+    other = (
+        " It needs another --out, or this one without its results." if out.scheme == FILE else ""
+    )
+    return f"Without --checkpoint it cannot be continued: another run begins anew.{other}"
 
 
 def _first_rows(output: str | None, view: LiveView) -> RowsSeen:
