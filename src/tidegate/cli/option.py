@@ -11,6 +11,7 @@ import click
 
 from tidegate.cli.value import OneOf, Whole
 from tidegate.errors import OptionError, UnavailableError, likely
+from tidegate.plan.method import OTHER_WORDS, ROUTINGS
 from tidegate.plan.options import MAX_WINDOWS
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
 from tidegate.query.output import Output
@@ -86,10 +87,10 @@ _OPTIONS = {
     ),
     "--routing": click.option(
         "--routing",
-        type=OneOf(["auto", "key", "deal"]),
+        type=OneOf(ROUTINGS, OTHER_WORDS),
         default="auto",
         show_default=True,
-        help="How joins place tuples: by their key, or dealt out evenly in turn.",
+        help="How joins place tuples: by their key, or evenly, round-robin.",
     ),
     "--partitioner": click.option(
         "--partitioner",

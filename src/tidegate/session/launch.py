@@ -49,7 +49,7 @@ def prepare(
     for subquery in plan.subqueries:
         for warning in subquery.operator.warnings:
             _log.warning("%s: %s", subquery.name, warning)
-    connections = connections_of(plan.streams, connectors or {}, options.follow)
+    connections = connections_of(plan.streams, connectors or {}, options)
     place.check()  # else a checkpoint would be begun before the first batch asks for Spark
     options = replace(options, default_instances=place.default_instances())
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None

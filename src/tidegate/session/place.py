@@ -127,6 +127,11 @@ class Place:
             return cpu_count() or 1
         return max(int(local.group(1) or 1), 1)
 
+    def cores(self) -> int | None:
+        """How many tasks run at once here; None where only a cluster knows."""
+        local = re.match(r"none$|local(\[|$)", self.master) is not None
+        return self.default_instances() if local or self.session is not None else None
+
     def connected(self) -> Place:
         """The same place with a session; starts Spark where it is not running yet."""
         if not self.on_spark or self.session is not None:

@@ -78,9 +78,9 @@ MISTAKES = {
         message="--method: is for joins; got scan for a query without one. Leave it out.",
         options=(*RIDES, "--method", "scan"),
     ),
-    "--routing deal": Mistake(
-        message="--routing: is for joins; got deal for a query without one. Leave it out.",
-        options=(*RIDES, "--routing", "deal"),
+    "--routing round-robin": Mistake(
+        message="--routing: is for joins; got round-robin for a query without one. Leave it out.",
+        options=(*RIDES, "--routing", "round-robin"),
     ),
     "--exchange pigeon": Mistake(
         message="--exchange: must be a known word; got pigeon. There are: auto, shared, shuffle.",
