@@ -40,7 +40,13 @@ from tidegate.execute.spark.setting import (
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
 from tidegate.execute.spark.stable import require_stable
-from tidegate.execute.spark.submitted import active_session, is_submitted, submitted_conf, unmet
+from tidegate.execute.spark.submitted import (
+    active_session,
+    is_submitted,
+    started_with,
+    submitted_conf,
+    unmet,
+)
 from tidegate.execute.spark.thread import take_charge
 from tidegate.plan.physical import SPARK
 
@@ -68,6 +74,7 @@ def connect(
     else:
         session = _started(master, conf, name)
     take_charge(session.sparkContext)
+    started_with(session.sparkContext, conf)
     if session.sparkContext.uiWebUrl:
         _log.info("the Spark UI is at %s", session.sparkContext.uiWebUrl)
     return session
