@@ -127,7 +127,7 @@ def test_text_files_that_disagree_are_named(tmp_path: Path, second: str, message
         (["a.csv"], "*.parquet", "the glob must match a file at least"),
         (["a.txt"], "a.txt", "a file's name must end in .parquet, .csv"),
         (["a.csv", "b.txt"], "", "b.txt. Rename it to say its format"),
-        (["a.csv.gz"], "a.csv.gz", "Unpack it first"),
+        (["a.csv.xz"], "a.csv.xz", "Unpack it first"),
         (["a.csv", "b.json"], "", "all files must be of one format"),
     ],
 )

@@ -20,6 +20,7 @@ from tidegate import disk
 from tidegate.errors import GateError
 from tidegate.source.mark import digest, unreadable
 from tidegate.source.protocol import Int64s
+from tidegate.source.unpack import NONE, read_unpacked
 
 BLOCK_BYTES = 2 * 2**20
 """The size of blocks from some way into a file on. What a batch costs the driver at most: larger
@@ -214,6 +215,7 @@ class BlockIndex:
         block_bytes: int,
         before: int = 0,
         line: int = 0,
+        packing: str = NONE,
     ) -> None:
         self.path = path
         self.offset = origin
@@ -225,6 +227,7 @@ class BlockIndex:
         """Whether the last record has no line end, and counts because the file ended there."""
         self._firsts: list[int] = []
         self._split = split
+        self._packing = packing
         self._most_bytes = block_bytes
         self._next_bytes = min(FIRST_BLOCK_BYTES, block_bytes)
         self._lead = b""
@@ -232,13 +235,15 @@ class BlockIndex:
     def grow(self, size: int, final: bool, wary: bool = False) -> bool:
         """Find one more block in the first `size` bytes; False where no record is complete.
 
-        A wary look reads some of what was read before together with the new bytes, and raises
-        Rewritten where it is something else now.
+        Of a compressed file `size` may be more than there is. A wary look reads some of what was
+        read before together with the new bytes, and raises Rewritten where it is something else
+        now.
         """
         want = self._next_bytes
         while self.offset < size:
-            data = self._read(min(want, size - self.offset), wary)
-            at_end = self.offset + len(data) >= size
+            length = min(want, size - self.offset)
+            data = self._read(length, wary)
+            at_end = self.offset + len(data) >= size or len(data) < length
             records = self._split(data, final and at_end)
             if records.used:
                 self._add(data, records)
@@ -259,8 +264,8 @@ class BlockIndex:
 
     def _read(self, length: int, wary: bool) -> bytes:
         lead = self._lead if wary else b""
-        data = read_bytes(self.path, self.offset - len(lead), len(lead) + length)
-        if len(data) < len(lead) + length:
+        data = read_bytes(self.path, self.offset - len(lead), len(lead) + length, self._packing)
+        if self._packing == NONE and len(data) < len(lead) + length:
             raise cut_short(self.path, self.offset - len(lead) + len(data))
         if lead and not data.startswith(lead):
             raise Rewritten
@@ -291,8 +296,10 @@ def cut_short(path: str, size: int) -> GateError:
     )
 
 
-def read_bytes(path: str, offset: int, length: int) -> bytes:
-    """Bytes of a file; fewer where it is shorter."""
+def read_bytes(path: str, offset: int, length: int, packing: str = NONE) -> bytes:
+    """Bytes of a file, of what is in it where it is compressed; fewer where it is shorter."""
+    if packing != NONE:
+        return read_unpacked(path, packing, offset, length)
     try:
         return disk.read(path, offset, length)
     except OSError as error:

@@ -16,6 +16,7 @@ from tidegate.source.protocol import Bools, Int64s
 from tidegate.source.reading import Reading
 from tidegate.source.text import Head, ReadHead, TextFormat, spread
 from tidegate.source.text_file import TextFacts
+from tidegate.source.unpack import NONE
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class TextProbe:
     before: int
     head: Head
     block_bytes: int
+    packing: str
 
     @property
     def schema(self) -> pa.Schema:
@@ -42,6 +44,7 @@ class TextProbe:
             self.head.format,
             self.block_bytes,
             self.head.line,
+            self.packing,
         )
 
 
@@ -54,19 +57,20 @@ def probe_text(
     block_bytes: int,
     sample_bytes: int,
     reading: Reading,
+    packing: str,
 ) -> TextProbe | None:
     """Look at the first bytes of a file, as many as it takes; None where it has no rows to show."""
     want = sample_bytes
     while True:
-        data = read_bytes(path, 0, want)
+        data = read_bytes(path, 0, want, packing)
         with readable(path):
             status = disk.seen(path)
         whole = len(data) < want
         head = read_head(data, whole, whole and not grows, time, where, reading)
         if head is not None:
-            edge = digest(edge_of(path, data, status.bytes))
+            edge = digest(edge_of(path, data if packing == NONE else b"", status.bytes))
             before = digest(data[: head.origin])
-            return TextProbe(path, status, edge, before, head, block_bytes)
+            return TextProbe(path, status, edge, before, head, block_bytes, packing)
         if whole:
             return None
         want *= 2
