@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate.errors import OptionError
 from tidegate.query.definition import StreamDef
 from tidegate.query.window import duration_us
+from tidegate.session.table import as_source, default_time, is_table
 from tidegate.source.memory import MemorySource
 from tidegate.source.protocol import Connector
 from tidegate.source.reading import AS_FOUND, Reading
@@ -37,7 +38,7 @@ class Sources:
     def define(
         self,
         source: Any,
-        time: str,
+        time: str | None,
         name: str | None,
         disorder: str | timedelta | int,
         idle: str | timedelta | None,
@@ -45,11 +46,16 @@ class Sources:
         options: Mapping[str, Any] | None = None,
     ) -> StreamDef:
         """The definition of a stream over one source or a list of several, of one schema."""
+        name = name or f"stream{next(self._numbers)}"
         several = isinstance(source, Sequence) and not isinstance(source, str)
-        sources = list(source) if several else [source]
+        sources = list(source) if several and not is_table(source) else [source]
         if not sources:
             raise OptionError("stream", "needs at least one source", "none")
-        name = name or f"stream{next(self._numbers)}"
+        time = time or default_time(sources[0], name)
+        sources = [
+            as_source(s, time, f"stream {name}", f"stream {name}, table {i}")
+            for i, s in enumerate(sources)
+        ]
         uris = tuple(self._named(name, i, s, time) for i, s in enumerate(sources))
         idle_us = duration_us(idle) if idle else None
         where = f"stream {name}"
@@ -79,8 +85,9 @@ class Sources:
             return uri
         raise OptionError(
             f"stream {stream}",
-            "a source must be a path, a URI, a memory source or a DataFrame",
+            "a source must be a path, a URI, a memory source, a DataFrame or a table",
             type(source).__name__,
+            'Write for example session.stream("rides.parquet", time="ts").',
         )
 
     def _schema(self, stream: str, uris: Sequence[str], time: str, reading: Reading) -> pa.Schema:

@@ -104,6 +104,7 @@ class FilesConnector:
         self._growing: TextSource | None = None
         self._grown: set[str] = set()
         self._finished: deque[tuple[str, int]] = deque(maxlen=FINISHED_FILES)
+        self._looks = True
         self._grows = follow and self._remote is None
         """Whether text files may get longer; elsewhere than here files are whole from the first."""
         self._unseen: dict[str, tuple[int, int] | None] = {}
@@ -137,6 +138,12 @@ class FilesConnector:
 
     def live(self) -> bool:
         return self._follow
+
+    def take_as_of_now(self) -> None:
+        """Look no more: files and rows that come from now on are for a later run."""
+        self._looks = False
+        if self._growing is not None:
+            self._growing.take_as_of_now()
 
     def arrivals(self) -> list[Listed]:
         """The files that were not listed before, in order; costs what the new ones cost."""
@@ -233,7 +240,7 @@ class FilesConnector:
         return shape, arrived
 
     def _look_again(self) -> None:
-        if self._watch is None:
+        if self._watch is None or not self._looks:
             return
         with readable(self._path):
             came = self._watch.look()
