@@ -262,3 +262,21 @@ def test_folders_that_do_not_agree_are_told(tmp_path: Path) -> None:
     (tmp_path / "at=2024-01-31" / "a.csv").write_text("t,n\n2024-01-01,1\n")
     with pytest.raises(SourceError, match="the time must be a column of the files themselves"):
         FilesConnector(str(tmp_path / "at=*"), "x", "at")
+
+
+def test_a_file_that_disagrees_is_told_with_its_line_and_column(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,zip\n2024-01-01,4470\n")
+    connector = connected(tmp_path, follow=True)
+    assert len(connector.arrivals()) == 1
+    (tmp_path / "b.csv").write_text("t,zip\n2024-01-02,4471\n\n2024-01-03,00123\n")
+    message = (
+        r"columns must have the types they have in .*a\.csv; got .*b\.csv, line 4, column zip: "
+        r"'00123' is not a bigint, the type of the first rows; declare zip STRING to keep it "
+    )
+    with pytest.raises(SourceError, match=message):
+        connector.arrivals()
+    with pytest.raises(SourceError, match=message):
+        connected(tmp_path)
+    schema = pa.schema([("zip", pa.string()), ("t", TIME)])
+    sources = connected(tmp_path, Reading(schema)).discover()
+    assert [column(source, "zip") for source in sources] == [["4470"], ["4471", "00123"]]

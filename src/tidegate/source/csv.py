@@ -232,7 +232,10 @@ class CsvFormat:
         why = f"column {field.name}: {cell!r} is not a {type_name(field.type)}"
         if not self.inferred or field.type == TIME:
             return why
-        return f"{why}, the type of the first rows; declare {field.name} STRING to keep it as text"
+        cells = pa.array([cell])
+        number = not has_codes(cells) and USUAL.convert(cells, pa.float64()).null_count == 0
+        remedy = "DOUBLE to read it" if number else "STRING to keep it as text"
+        return f"{why}, the type of the first rows; declare {field.name} {remedy}"
 
     def _cells(
         self, data: bytes, records: Records, names: list[str]

@@ -120,6 +120,7 @@ class FilesConnector:
         if reading.schema is not None:
             own = self._partitions.without(reading.schema)
             self._reading = replace(reading, schema=own)
+        self._sample_rows = 0
         self._shape, arrived = self._agree(found)
         own = self._shape.settled()
         self.schema = reading.schema or self._partitions.with_own(own)
@@ -138,6 +139,16 @@ class FilesConnector:
 
     def live(self) -> bool:
         return self._follow
+
+    @property
+    def types_from(self) -> str:
+        """Where the types of the columns come from, for people."""
+        first = self._shape.path
+        if self._reading.schema is not None:
+            return "declared"
+        if self._format not in ("csv", "json"):
+            return f"as in {first}"
+        return f"inferred from the first {self._sample_rows:,} rows of {first}"
 
     def take_as_of_now(self) -> None:
         """Look no more: files and rows that come from now on are for a later run."""
@@ -226,8 +237,12 @@ class FilesConnector:
             if shape is None:
                 loose, widens = self._format == "json", self._format in ("csv", "json")
                 shape = Shape(probe.schema, file.path, loose, widens)
+                self._sample_rows = probe.head.rows if isinstance(probe, TextProbe) else 0
             else:
-                shape = shape.joined(probe.schema, file.path, self._where)
+                try:
+                    shape = shape.joined(probe.schema, file.path, self._where)
+                except SourceError as error:
+                    raise self._disagreement(probe, shape, error) from error
         if shape is None:
             raise SourceError(
                 self._where,
@@ -238,6 +253,22 @@ class FilesConnector:
                 "Write a first row, then start.",
             )
         return shape, arrived
+
+    def _disagreement(
+        self, probe: ParquetProbe | TextProbe, shape: Shape, error: SourceError
+    ) -> SourceError:
+        """What to say of a file that is not of a shape: of text, the line and the column."""
+        if not isinstance(probe, TextProbe) or shape.lacks(probe.schema):
+            return error
+        fault = probe.first_fault(shape.settled(), SAMPLE_BYTES)
+        if fault is None:
+            return error
+        return SourceError(
+            self._where,
+            f"columns must have the types they have in {shape.path}",
+            f"{probe.path}, {fault}",
+            "Declare the columns of the stream to say which types are meant.",
+        )
 
     def _look_again(self) -> None:
         if self._watch is None or not self._looks:
@@ -255,7 +286,10 @@ class FilesConnector:
             if probe is not None:
                 self._check_not_moved(probe)
                 self._partitions.constants(path, self._where)
-                self._shape.check(probe.schema, path, self._where)
+                try:
+                    self._shape.check(probe.schema, path, self._where)
+                except SourceError as error:
+                    raise self._disagreement(probe, self._shape, error) from error
                 arrived.append(_Arrived.of(probe))
         for path, size_bytes in self._finished:
             check_not_grown(path, size_bytes)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.source.block import read_bytes
+from tidegate.source.block import Block, read_bytes
 from tidegate.source.mark import EDGE_BYTES, digest, readable
 from tidegate.source.protocol import Bools, Int64s
 from tidegate.source.reading import Reading
@@ -34,6 +34,17 @@ class TextProbe:
     @property
     def schema(self) -> pa.Schema:
         return self.head.schema
+
+    def first_fault(self, schema: pa.Schema, sample_bytes: int) -> str | None:
+        """Where the first row is that is not of a schema, and why; None where it is not found."""
+        asked = pa.schema([f for f in schema if f.name in self.schema.names])
+        data = read_bytes(self.path, self.head.origin, sample_bytes, self.packing)
+        records = self.head.format.split(data, len(data) < sample_bytes)
+        if not len(records) or not asked.names:
+            return None
+        parsed = self.head.format.parse(data[: records.used], len(records), asked)
+        block = Block(self.head.origin, records.used, 0, len(records), line=self.head.line)
+        return parsed.faults[0].reject(block).reason if parsed.faults else None
 
     def facts(self) -> TextFacts:
         return TextFacts(
