@@ -66,7 +66,8 @@ Split = Callable[[bytes, bool], Records]
 def split_lines(data: bytes, final: bool) -> Records:
     """Records that are lines, without the white space around them."""
     text = np.frombuffer(data, np.uint8)
-    records = _contents(data, text, _with_tail(_line_ends(text), data, final))
+    line_ends = _line_ends(text)
+    records = _contents(data, text, _with_tail(line_ends, data, final), line_ends)
     starts, stops = records.starts, records.stops
     padded = np.flatnonzero((text[starts] <= 32) | (text[stops - 1] <= 32))
     for i in padded:
@@ -86,13 +87,13 @@ def split_csv(data: bytes, final: bool, sep: str = ",", quote: str = '"') -> Rec
     before the end of the file ends its record at the first line end, as a damaged line would.
     """
     text = np.frombuffer(data, np.uint8)
-    ends = _line_ends(text)
+    line_ends = ends = _line_ends(text)
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
-        ends = _with_bare_returns(ends, text, final)
+        line_ends = ends = _with_bare_returns(ends, text, final)
     if quote and quote.encode() in data:
         regular = _quoted_ends(text, ends, final, ord(sep), ord(quote))
         ends = regular if regular is not None else _scanned_ends(data, final, sep, quote)
-    return _contents(data, text, _with_tail(ends, data, final))
+    return _contents(data, text, _with_tail(ends, data, final), line_ends)
 
 
 def _line_ends(text: NDArray[np.uint8]) -> Int64s:
@@ -159,8 +160,8 @@ def _scanned_ends(data: bytes, final: bool, sep: str, quote: str) -> Int64s:
     return np.array(ends, np.int64)
 
 
-def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s) -> Records:
-    """Cut line ends off and leave empty records out."""
+def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s, line_ends: Int64s) -> Records:
+    """Cut line ends off and leave empty records out; some line ends may be inside records."""
     if not len(ends):
         return Records(ends, ends, 0)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
@@ -170,8 +171,8 @@ def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s) -> Records:
             stops = stops - returns
     kept = stops > starts
     used = int(ends[-1])
-    closed = data[used - 1] in (_LF, _CR)
-    return Records(starts[kept], stops[kept], used, lines_in(data, used), closed)
+    lines, closed = int(np.searchsorted(line_ends, used, "right")), data[used - 1] in (_LF, _CR)
+    return Records(starts[kept], stops[kept], used, lines, closed)
 
 
 def lines_in(data: bytes, stop: int) -> int:
