@@ -148,7 +148,8 @@ class FilesConnector:
             return "declared"
         if self._format not in ("csv", "json"):
             return f"as in {first}"
-        return f"inferred from the first {self._sample_rows:,} rows of {first}"
+        rows = "row" if self._sample_rows == 1 else f"{self._sample_rows:,} rows"
+        return f"inferred from the first {rows} of {first}"
 
     def take_as_of_now(self) -> None:
         """Look no more: files and rows that come from now on are for a later run."""
