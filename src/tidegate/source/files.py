@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tidegate import disk
@@ -14,12 +15,14 @@ from tidegate.errors import GateError, SourceError
 from tidegate.schema import check_time
 from tidegate.source import csv, json
 from tidegate.source.block import BLOCK_BYTES
+from tidegate.source.declared import check_fits
 from tidegate.source.head import TextProbe, first_times, probe_text
 from tidegate.source.listing import Found, is_of_format, list_files, name_order, paths_of
 from tidegate.source.mark import readable, reused, status_of
 from tidegate.source.opening import Opening
 from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, probe_parquet
 from tidegate.source.protocol import Listed, Source
+from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.remote_listing import RemoteWatch, remote_paths
 from tidegate.source.shape import Shape
 from tidegate.source.text_file import TextFacts, TextSource, check_not_grown
@@ -71,6 +74,7 @@ class FilesConnector:
         follow: bool = False,
         block_bytes: int | None = None,
         clock: Clock | None = None,
+        reading: Reading = AS_FOUND,
     ) -> None:
         self._remote = path if isinstance(path, disk.RemotePath) else None
         with readable(path):
@@ -79,6 +83,7 @@ class FilesConnector:
         self._where = where
         self._time = time
         self._follow = follow
+        self._reading = reading
         self._block_bytes = block_bytes or BLOCK_BYTES
         self._head_bytes = block_bytes or HEAD_BYTES
         self._files: dict[str, Facts] = {}
@@ -86,6 +91,7 @@ class FilesConnector:
         self._growing: TextSource | None = None
         self._grown: set[str] = set()
         self._finished: deque[tuple[str, int]] = deque(maxlen=FINISHED_FILES)
+        self._looks = True
         self._grows = follow and self._remote is None
         """Whether text files may get longer; elsewhere than here files are whole from the first."""
         self._unseen: dict[str, tuple[int, int] | None] = {}
@@ -95,6 +101,7 @@ class FilesConnector:
         with readable(path):
             found = list_files(path, where, follow, look)
         self._format = found[0].format
+        reading.check(self._format, where)
         self._shape, arrived = self._agree(found)
         self.schema = self._shape.settled()
         if time is not None:
@@ -111,6 +118,12 @@ class FilesConnector:
 
     def live(self) -> bool:
         return self._follow
+
+    def take_as_of_now(self) -> None:
+        """Look no more: files and rows that come from now on are for a later run."""
+        self._looks = False
+        if self._growing is not None:
+            self._growing.take_as_of_now()
 
     def arrivals(self) -> list[Listed]:
         """The files that were not listed before, in order; costs what the new ones cost."""
@@ -202,7 +215,7 @@ class FilesConnector:
         return shape, arrived
 
     def _look_again(self) -> None:
-        if self._watch is None:
+        if self._watch is None or not self._looks:
             return
         with readable(self._path):
             came = self._watch.look()
@@ -265,11 +278,22 @@ class FilesConnector:
 
     def _probe(self, path: str, sample_bytes: int) -> ParquetProbe | TextProbe | None:
         where = self._where if path == self._path else f"{self._where}, file {path}"
+        declared = self._reading.schema
         if self._format == "parquet":
-            return probe_parquet(path, where, self._time)
-        read_head = csv.read_head if self._format == "csv" else json.read_head
+            probe = probe_parquet(path, where, self._time)
+            if declared is None:
+                return probe
+            check_fits(declared, probe.schema, where)
+            return replace(probe, schema=declared)
         return probe_text(
-            path, read_head, self._time, self._grows, where, self._block_bytes, sample_bytes
+            path,
+            csv.read_head if self._format == "csv" else json.read_head,
+            self._time,
+            self._grows,
+            where,
+            self._block_bytes,
+            sample_bytes,
+            self._reading,
         )
 
     def _probe_unseen(self, path: str) -> ParquetProbe | TextProbe | None:

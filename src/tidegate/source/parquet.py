@@ -16,6 +16,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, SourceError
 from tidegate.schema import cast_table, event_times, normal_type
 from tidegate.source.cache import PIECES
+from tidegate.source.declared import spelling
 from tidegate.source.mark import EDGE_BYTES, Mark, changed_since, digest, status_of
 from tidegate.source.mark import unreadable as out_of_reach
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns, joined_times
@@ -282,7 +283,9 @@ def decode_group(
             file = pq.ParquetFile(
                 raw, coerce_int96_timestamp_unit="us", pre_buffer=disk.is_remote(path)
             )
-            table = file.read_row_group(number, columns=asked.names, use_threads=False)
+            names = {spelling(n, file.schema_arrow.names) or n: n for n in asked.names}
+            table = file.read_row_group(number, columns=list(names), use_threads=False)
+            table = table.rename_columns([names.get(n, n) for n in table.column_names])
         _check_version(path, version)  # what was read is of this version, if the file still is
         return cast_table(table, asked, path, time)
     except (pa.ArrowException, OSError) as error:
