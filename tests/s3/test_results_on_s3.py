@@ -6,13 +6,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.crash.folder import contents, difference
 from tests.crash.process import KILLED, Nursery
 from tests.crash.scene import SCENES, write_inputs
 from tests.crash.site import request_for, undisturbed
+from tests.driver.scene import drain, run_dry
 from tests.s3.server import KEYS, Server
+from tidegate.driver.loop import Loop
+from tidegate.driver.options import RunOptions
+from tidegate.errors import GateError
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
+from tidegate.session.script import streams_of
+from tidegate.sink.registry import of
+from tidegate.source import remote_listing
+from tidegate.sql.bind import bind
+from tidegate.sql.script import read_script
 from tidegate.state.inspect import inspect
 from tidegate.state.store import Store
 
@@ -88,3 +101,44 @@ def test_outputs_with_names(nursery: Nursery, place: Path, path: str, tmp_path: 
     assert {name for name in there if "_staging" not in name} == {
         *("busy", "pairs", "rises", "_late", "_rejected")
     }
+
+
+def test_a_followed_folder(
+    server: Server, path: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """New objects are taken, also those that came while it was stopped; one that grows is told."""
+    monkeypatch.setattr(remote_listing, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(remote_listing, "_SHARE", 0.0)
+    folder, out = server.folder / path / "in", f"s3://bucket/{path}/out"
+    folder.mkdir(parents=True)
+    script = read_script(
+        f"CREATE STREAM r FROM 's3://bucket/{path}/in' TIME t;"
+        "SELECT i, COUNT(*) AS n FROM r [RANGE 1 SECOND] GROUP BY i;"
+    )
+
+    def put(number: int) -> None:
+        (folder / f"{number}.csv").write_text(f"t,i\n2024-01-01T00:00:0{number},{number}\n")
+
+    def loop() -> Loop:
+        plan = plan_for(list(bind(script, streams_of(script))), Place("none"))
+        options = RunOptions(follow=True)
+        checkpoint = f"s3://bucket/{path}/checkpoint"
+        return prepare(plan, Place("none"), {None: of(out)}, options, checkpoint)
+
+    put(1)
+    first = loop()
+    for number in (2, 3):
+        drain(first)
+        put(number)
+    run_dry(first)
+    put(4)
+    second = loop()
+    drain(second)
+    files = sorted((server.folder / path / "out").glob("batch=*/part-*"))
+    rows = [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]
+    assert [(row["i"], row["n"]) for row in rows] == [(1, 1), (2, 1), (3, 1)]
+    with (folder / "4.csv").open("a") as file:
+        file.write("2024-01-01T00:00:05,5\n")
+    with pytest.raises(GateError, match=r"4\.csv: .* got 48 bytes where 26 had been\. Put it back"):
+        drain(second)
+    second.close()
