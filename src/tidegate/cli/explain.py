@@ -12,6 +12,7 @@ from tidegate.cli.option import (
     asked_instances,
     query_options,
     read_query,
+    settings,
 )
 from tidegate.driver.options import MAX_BUCKETS, RunOptions
 from tidegate.errors import UserError
@@ -32,7 +33,8 @@ def explain(
     query: str,
     streams: tuple[str, ...],
     times: tuple[str, ...],
-    master: str,
+    master: str | None,
+    conf: tuple[str, ...],
     instances: tuple[str, ...],
     strategy: str,
     method: str,
@@ -47,7 +49,7 @@ def explain(
     on as many instances in all.
     """
     asked = asked_instances(instances, ())
-    place = Place(master, exchange=exchange)
+    place = Place.at(master, exchange=exchange, conf=settings(conf))
     chosen = OPERATOR_SET if strategy == ALL else strategy
     planning = PlanOptions(JoinOptions(method, routing), chosen, partitioner, max_windows_per_tuple)
     options = RunOptions(

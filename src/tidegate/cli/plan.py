@@ -54,7 +54,7 @@ def plan(
     query: str,
     streams: tuple[str, ...],
     times: tuple[str, ...],
-    master: str,
+    master: str | None,
     strategy: str,
     method: str,
     routing: str,
@@ -72,7 +72,7 @@ def plan(
     for option, number in (("--sample", sample), ("--instances", instances)):
         if number is not None and number < 1:
             raise OptionError(option, "must be at least 1", str(number))
-    place = Place(master)
+    place = Place.at(master)
     outputs = read_query(query, streams, times)
     planning = PlanOptions(
         JoinOptions(method, routing), strategy, max_windows=max_windows_per_tuple
@@ -98,7 +98,7 @@ def plan(
     given = [
         *(w for text in streams for w in ("--stream", text)),
         *(w for text in times for w in ("--time", text)),
-        *_changed("--master", master, DEFAULT_MASTER),
+        *_changed("--master", master or DEFAULT_MASTER, DEFAULT_MASTER),
         *_changed("--strategy", strategy, OPERATOR_SET),
         *_changed("--method", method, AUTO),
         *_changed("--routing", routing, AUTO),

@@ -115,6 +115,8 @@ class Summary:
     epochs_logged: int = 0
     reports: Reports = field(default_factory=Reports)
     finished: bool = False
+    up_to_date: bool = False
+    """Whether this run has taken all that was available, and left windows open."""
     state_rows: int = 0
     state_bytes: int = 0
     batches: int = 0
@@ -132,6 +134,13 @@ class Summary:
         self.finished = manifest.finished
         self.state_rows = sum(s.rows for s in segments)
         self.state_bytes = sum(s.bytes for s in segments)
+
+    @property
+    def state(self) -> str:
+        """How the run has ended, in a word or two."""
+        if self.finished:
+            return "finished"
+        return "up to date" if self.up_to_date else "stopped"
 
     def add(self, report: BatchReport) -> None:
         """Count a batch of this run."""
@@ -153,6 +162,7 @@ class Summary:
             "batches": self.counters.get("batches", 0),
             "batches_this_run": self.batches,
             "finished": self.finished,
+            "up_to_date": self.up_to_date,
             "seconds": round(self.seconds, 6),
             "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
             "latency_ms": {p: _percentile(latency, int(p[1:])) for p in ("p50", "p95", "p99")},
@@ -188,7 +198,7 @@ class Summary:
         d, late = self.as_dict(), self.counters.get("rows_late", 0)
         latency = d["latency_ms"]
         lines = [
-            f"{'finished' if d['finished'] else 'stopped'}: {d['rows_in']:,} rows in, "
+            f"{self.state}: {d['rows_in']:,} rows in, "
             f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected"
             + (f", {d['rows_shed']:,} shed" if d["rows_shed"] else ""),
             f"{d['batches']:,} batches ({d['batches_this_run']:,} in this run, "

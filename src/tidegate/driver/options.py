@@ -24,6 +24,8 @@ class RunOptions:
     from that batch on. Both are for every subquery; `subquery_instances` and `subquery_switches`
     are for one, by its name, and go before them. `memory_bytes` is what the caches of each process
     that runs tasks may hold together; None leaves it to the process (`tidegate.memory`).
+    A run that neither follows its input nor takes what is `available_now` reads to the end of it
+    and finishes every window.
     """
 
     instances: int | None = None
@@ -31,6 +33,7 @@ class RunOptions:
     buckets: int = DEFAULT_BUCKETS
     batch_rows: int = DEFAULT_BATCH_ROWS
     follow: bool = False
+    available_now: bool = False
     switches: Mapping[int, int] = field(default_factory=dict)
     poll_s: float = 0.2
     subquery_instances: Mapping[str, int] = field(default_factory=dict)
@@ -42,6 +45,13 @@ class RunOptions:
         self._positive("--batch-rows", self.batch_rows)
         if self.buckets > MAX_BUCKETS:
             raise OptionError("--buckets", f"must be at most {MAX_BUCKETS}", str(self.buckets))
+        if self.follow and self.available_now:
+            raise OptionError(
+                "--available-now",
+                "cannot be used with --follow",
+                "both",
+                "Keep --available-now to end when all is read, or --follow to wait for more.",
+            )
         for asked in (self.instances, *self.subquery_instances.values()):
             if asked is not None:
                 self._positive("--instances", asked)

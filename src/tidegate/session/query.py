@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from tidegate import schedule
-from tidegate.driver.connection import Connection
+from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.errors import OptionError, UnavailableError, near
@@ -18,7 +18,6 @@ from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
 from tidegate.source.memory import MemorySource
 from tidegate.source.protocol import Connector
-from tidegate.source.uri import open_uri
 
 
 class RunningQuery:
@@ -122,7 +121,7 @@ class RunningQuery:
     def _opened(self, stream: StreamDef, source: str | MemorySource) -> Connector:
         connector: Connector
         if isinstance(source, str):
-            connector = open_uri(source, stream.name, stream.time, self._loop.options.follow)
+            connector = opened(source, stream, self._loop.options)
         elif isinstance(source, MemorySource):
             connector = source
         else:

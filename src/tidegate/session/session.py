@@ -24,7 +24,7 @@ from tidegate.query.output import Output, check_names, single
 from tidegate.query.stream import Stream
 from tidegate.session.launch import Location, prepare
 from tidegate.session.options import run_options
-from tidegate.session.place import DEFAULT_MASTER, Place
+from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
 from tidegate.session.script import outputs_of
@@ -39,15 +39,30 @@ if TYPE_CHECKING:
 class Session:
     """Makes streams and starts queries, on a Spark session or without Spark.
 
-    `Session()` starts Spark on this machine when the first query needs it; `Session(spark)` uses a
-    session that is there; `Session(master="none")` runs everything in this process.
+    `Session()` uses the Spark session that the process has, or what spark-submit was told, else it
+    starts Spark on this machine when the first query needs it. `Session(spark)` uses a session that
+    is there; `Session(master="none")` runs everything in this process. `conf` are settings for a
+    Spark that is started, as `{"spark.executor.memory": "4g"}`.
     """
 
-    def __init__(self, spark: SparkSession | None = None, *, master: str = DEFAULT_MASTER) -> None:
-        self._place = Place(master, spark)
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        self._named = (master, spark, texts(conf or {}))
         self._sources = Sources()
-        self._named: dict[str, Node] = {}
+        self._made: dict[str, Node] = {}
         """What scripts call the streams that they make; the newest of a name."""
+        _ = self._place  # a mistake in the arguments is told here
+
+    @property
+    def _place(self) -> Place:
+        """Where queries run, as of now: a program may make its Spark session after this one."""
+        master, spark, conf = self._named
+        return Place.at(master, spark, conf=conf)
 
     def stream(
         self,
@@ -99,11 +114,11 @@ class Session:
 
     def _outputs(self, text: str, streams: Mapping[str, Stream]) -> Sequence[Output]:
         outputs = outputs_of(text, {n: s.node for n, s in streams.items()})
-        self._named |= dict(outputs[0].streams)
+        self._made |= dict(outputs[0].streams)
         return outputs
 
     def _output(self, name: str | None, node: Node) -> Output:
-        return Output(name, node, tuple(self._named.items()))
+        return Output(name, node, tuple(self._made.items()))
 
     def _describe(
         self,
@@ -136,6 +151,7 @@ class Session:
         buckets: int = DEFAULT_BUCKETS,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         follow: bool = False,
+        available_now: bool = False,
         switches: Mapping[int | str, int | Mapping[int, int]] | None = None,
         policy: Any = None,
         observer: Observer | None = None,
@@ -149,7 +165,10 @@ class Session:
     ) -> RunningQuery:
         """Start a query; instances and switches are for all subqueries, or by their names.
 
-        `memory` is what the caches of a worker may hold, as `"512MB"` or in bytes.
+        Without `follow` and `available_now` it reads to the end of its input and finishes every
+        window. With `available_now` it takes what there is and leaves windows open: the next run on
+        the checkpoint goes on. `memory` is what the caches of a worker may hold, as `"512MB"` or
+        in bytes.
         """
         options = run_options(
             instances,
@@ -159,6 +178,7 @@ class Session:
             buckets=buckets,
             batch_rows=batch_rows,
             follow=follow,
+            available_now=available_now,
         )
         place = replace(self._place, exchange=exchange) if exchange else self._place
         join = JoinOptions(method, routing, options.buckets)

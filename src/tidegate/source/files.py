@@ -83,6 +83,7 @@ class FilesConnector:
         self._growing: TextSource | None = None
         self._grown: set[str] = set()
         self._finished: deque[tuple[str, int]] = deque(maxlen=FINISHED_FILES)
+        self._looks = True
         self._unseen: dict[str, tuple[int, int] | None] = {}
         """Files that are no sources yet, with their size and time of change when last tried."""
         self._watch = Watch(path, clock) if follow and self.several else None
@@ -106,6 +107,12 @@ class FilesConnector:
 
     def live(self) -> bool:
         return self._follow
+
+    def take_as_of_now(self) -> None:
+        """Look no more: files and rows that come from now on are for a later run."""
+        self._looks = False
+        if self._growing is not None:
+            self._growing.take_as_of_now()
 
     def arrivals(self) -> list[Listed]:
         """The files that were not listed before, in order; costs what the new ones cost."""
@@ -186,7 +193,7 @@ class FilesConnector:
         return shape, arrived
 
     def _look_again(self) -> None:
-        if self._watch is None:
+        if self._watch is None or not self._looks:
             return
         with readable(self._path):
             came = self._watch.look()

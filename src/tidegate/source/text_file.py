@@ -105,6 +105,7 @@ class TextSource:
         )
         self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
         self._told_rest = False
+        self._looks = grows
 
     @property
     def size_bytes(self) -> int:
@@ -112,7 +113,7 @@ class TextSource:
         return self._size
 
     def extend(self, rows: int) -> int:
-        if self.grows and self._index.rows < rows:
+        if self._looks and self.grows and self._index.rows < rows:
             self._size = self._look().bytes
         while self._index.rows < rows and self._index.offset < self._size and self._grow():
             pass
@@ -126,6 +127,10 @@ class TextSource:
         if self.grows:
             self._size = self._look().bytes
             self.grows = False
+
+    def take_as_of_now(self) -> None:
+        """Let it be as long as it was when it was last looked at; it has not ended for all that."""
+        self._looks = False
 
     def is_at(self, path: str, inode: int) -> bool:
         """Whether the file that was read is at a path, where something of this inode is."""
