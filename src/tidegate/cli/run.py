@@ -17,7 +17,7 @@ from tidegate.cli.option import (
     refuse_later,
     settings,
 )
-from tidegate.cli.out import address_of, beside_view, sinks_of
+from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
 from tidegate.cli.value import OneOf, Size, Whole
 from tidegate.cli.view import LiveView
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
@@ -201,6 +201,7 @@ def run(
         on_batch=view.batch if view else None,
         on_rows=_first_rows(outputs[0].name, view) if view else None,
     )
+    loop.summary.places = side_places(address, sys.stderr.isatty())
     if loop.manifest.finished:
         click.echo(
             f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True

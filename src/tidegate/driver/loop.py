@@ -190,7 +190,13 @@ class Loop:
             return None
         self._limit.fitted()
         manifest = self._checkpoint.shortened(
-            next_manifest(self._manifest, work, self._subqueries, *self._inputs.saved(batch))
+            next_manifest(
+                self._manifest,
+                work,
+                self._subqueries,
+                *self._inputs.saved(batch),
+                streams=[stream.name for stream in self.plan.streams],
+            )
         )
         self._observe("before commit", batch)
         replaced, self._replay = self._replay, None

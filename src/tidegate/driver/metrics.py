@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from tidegate.batch import MIN_US
+from tidegate.driver.side import side_lines
 from tidegate.state.manifest import Manifest
 
 KEPT_REPORTS = 4_096
@@ -110,6 +111,10 @@ class Summary:
     counters: dict[str, int] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     """What a person calls the subqueries, by what a checkpoint does."""
+    sides: Mapping[str, Any] = field(default_factory=dict)
+    """Who was late, and the first row that was rejected: see `driver.side`."""
+    places: Mapping[str, str] | None = None
+    """What becomes of late and of rejected rows, where that is known."""
     epochs: Sequence[Mapping[str, Any]] = ()
     """The newest epochs; the checkpoint has the `epochs_logged` before them in files."""
     epochs_logged: int = 0
@@ -127,6 +132,7 @@ class Summary:
         """Say what a manifest says."""
         segments = manifest.segments()
         self.counters = dict(manifest.counters)
+        self.sides = manifest.sides
         self.epochs = [
             {**e, "subquery": self.names.get(e["subquery"], e["subquery"])} for e in manifest.epochs
         ]
@@ -158,6 +164,8 @@ class Summary:
             "rows_out": self.counters.get("rows_out", 0),
             "rows_late": self.counters.get("rows_late", 0),
             "rows_rejected": self.counters.get("rows_rejected", 0),
+            "late": self.sides.get("late", {}),
+            "first_rejected": self.sides.get("rejected"),
             "rows_shed": self.counters.get("rows_shed", 0),
             "batches": self.counters.get("batches", 0),
             "batches_this_run": self.batches,
@@ -220,10 +228,7 @@ class Summary:
             for e in self.epochs
             if e["epoch"]
         ]
-        if late:
-            lines.append(
-                "late rows arrived after newer ones of their source: see _late, or allow DISORDER"
-            )
+        lines += side_lines(self.sides, self.counters, self.places)
         return "\n".join(lines)
 
 
