@@ -370,8 +370,8 @@ MUTANTS = (
     Mutant(
         "the arrangement does not tell the index",
         "operate/join/state.py",
-        "repr((spec.method, index, self.routing))",
-        "repr((spec.method, self.routing))",
+        "repr((spec.method, index, routing))",
+        "repr((spec.method, routing))",
         JOIN_STATE,
     ),
     Mutant(

@@ -72,17 +72,17 @@ def explain_all(query: Size, cuts: Cuts, weights: Weights) -> str:
             continue
         for number, subquery in enumerate(cut.plan.subqueries):
             title = f"{number + 1} {subquery.name}: {subquery.operator.title()}"
-            parts.append(f"  {title}; {_many(cut.instances[subquery.name], 'instance')}")
+            parts.append(f"  {title}; {many(cut.instances[subquery.name], 'instance')}")
         for handover in cut.handovers:
-            channels = _many(handover.channels, "channel")
+            channels = many(handover.channels, "channel")
             parts.append(f"  {handover.giver} to {handover.taker}: {channels}")
-        cost = f"{_many(cut.hops, 'hop')}, fan-out {cut.fan_out:,}, cost {cut.cost(weights):,.1f}"
+        cost = f"{many(cut.hops, 'hop')}, fan-out {cut.fan_out:,}, cost {cut.cost(weights):,.1f}"
         parts.append(f"  {cost}")
         model = formula(strategy, query, cut.total)
         cost = f"{weights.cost(model.fan_out, model.hops):,.1f}"
         parts.append(
-            f"  by the formula for {_many(query.operators, 'operator')}, "
-            f"{query.stateful} stateful: {_many(model.hops, 'hop')}, "
+            f"  by the formula for {many(query.operators, 'operator')}, "
+            f"{query.stateful} stateful: {many(model.hops, 'hop')}, "
             f"fan-out {model.fan_out:,.1f}, cost {cost}"
         )
     return "\n".join([*parts, compare(cuts, weights)])
@@ -119,7 +119,8 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _many(count: int, what: str) -> str:
+def many(count: int, what: str) -> str:
+    """A count with its noun: 1 hop, 2 hops."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -162,8 +163,10 @@ class _Tree:
 
 def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
     of = prefix.name
-    if isinstance(prefix.origin, Edge) and len(plan.subqueries[prefix.origin.subquery].ports) > 1:
-        of = f"{of} (rows {prefix.origin.port + 1})"
+    if isinstance(prefix.origin, Edge):
+        giver = plan.subqueries[prefix.origin.subquery]
+        several = len(giver.ports) > 1
+        of = f"{giver.name} (rows {prefix.origin.port + 1})" if several else giver.name
     lines = [f"takes {of}"]
     lines.append(f"  reads: {', '.join(prefix.columns) or 'no column'} and the time {prefix.time}")
     if prefix.sql_where:

@@ -57,8 +57,9 @@ class Prefix:
 class Subquery:
     """The unit of parallelisation: its inputs with their prefixes, one operator, what follows it.
 
-    `streams` are the definitions of the inputs that are streams, None for edges. `fingerprint` is
-    the query's.
+    `name` is what a person calls it: the stream or output that it makes. `key` is what a checkpoint
+    does: its kind, with a number from the second on. `streams` are the definitions of the inputs
+    that are streams, None for edges. `fingerprint` is the query's.
     """
 
     name: str
@@ -67,6 +68,11 @@ class Subquery:
     operator: Operator
     ports: tuple[Port, ...]
     fingerprint: str = ""
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            object.__setattr__(self, "key", self.name)
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,11 @@ class Plan:
     targets: tuple[Target, ...]
     fingerprint: str
     strategy: str = OPERATOR_SET
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What a person calls the subqueries, by what a checkpoint does."""
+        return {s.key: s.name for s in self.subqueries}
 
     @property
     def hold(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tidegate import schedule
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.driver.connection import Connection
+from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.errors import OptionError, UnavailableError, near
@@ -19,7 +19,6 @@ from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
 from tidegate.source.memory import MemorySource
 from tidegate.source.protocol import Connector
-from tidegate.source.uri import open_uri
 
 
 class RunningQuery:
@@ -129,8 +128,8 @@ class RunningQuery:
             "instances": self._loop.manifest.instances,
             "epoch": self._loop.manifest.epoch,
             "subqueries": {
-                name: {"epoch": of["epoch"], "instances": of["instances"]}
-                for name, of in self._loop.manifest.mappings.items()
+                self._loop.plan.names[key]: {"epoch": of["epoch"], "instances": of["instances"]}
+                for key, of in self._loop.manifest.mappings.items()
             },
             "sources": [
                 {name: value for name, value in source.items() if name != "log"}
@@ -143,7 +142,7 @@ class RunningQuery:
     def _opened(self, stream: StreamDef, source: str | MemorySource) -> Connector:
         connector: Connector
         if isinstance(source, str):
-            connector = open_uri(source, stream.name, stream.time, self._loop.options.follow)
+            connector = opened(source, stream, self._loop.options)
         elif isinstance(source, MemorySource):
             connector = source
         else:

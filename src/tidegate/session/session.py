@@ -26,7 +26,7 @@ from tidegate.query.stream import Stream
 from tidegate.session.launch import Location, prepare
 from tidegate.session.look import look
 from tidegate.session.options import run_options
-from tidegate.session.place import DEFAULT_MASTER, Place
+from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
 from tidegate.session.script import outputs_of
@@ -47,11 +47,19 @@ _SINK = (
 class Session:
     """Makes streams and starts queries, on a Spark session or without Spark.
 
-    `Session()` starts Spark on this machine when the first query needs it; `Session(spark)` uses a
-    session that is there; `Session(master="none")` runs everything in this process.
+    `Session()` uses the Spark session that the process has, or what spark-submit was told, else it
+    starts Spark on this machine when the first query needs it. `Session(spark)` uses a session that
+    is there; `Session(master="none")` runs everything in this process. `conf` are settings for a
+    Spark that is started, as `{"spark.executor.memory": "4g"}`.
     """
 
-    def __init__(self, spark: SparkSession | None = None, *, master: str = DEFAULT_MASTER) -> None:
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
         if isinstance(spark, str):
             raise OptionError(
                 "Session",
@@ -59,8 +67,17 @@ class Session:
                 repr(spark),
                 f"Write Session(master={spark!r}).",
             )
-        self._place = Place(master, spark)
+        self._asked = (master, spark, texts(conf or {}))
         self._sources = Sources()
+        self._named: dict[str, Node] = {}
+        """What scripts call the streams that they make; the newest of a name."""
+        _ = self._place  # a mistake in the arguments is told here
+
+    @property
+    def _place(self) -> Place:
+        """Where queries run, as of now: a program may make its Spark session after this one."""
+        master, spark, conf = self._asked
+        return Place.at(master, spark, conf=conf)
 
     @called_as('session.stream("rides.parquet", time="ts")')
     def stream(
@@ -71,14 +88,21 @@ class Session:
         name: str | None = None,
         disorder: str | timedelta | int = 0,
         idle: str | timedelta | None = None,
+        schema: Any = None,
+        options: Mapping[str, Any] | None = None,
+        **reading: Any,
     ) -> Stream:
         """A stream over one source or a list of several: paths, URIs, memory sources, DataFrames.
 
         Also tables: of Arrow or pandas, a list of dictionaries, whatever gives Arrow data; they
         are bounded, and their rows are taken in the order of their times. All sources of a stream
-        have one schema. `time` is the column with the event time, `ts` if it is not said.
+        have one schema. `time` is the column with the event time, `ts` if it is not said. `schema`
+        declares the columns of files: a pyarrow schema, a text as `"zip STRING, amount
+        DECIMAL(10,2)"`, or types by name. Options of files, as `header=False` and `sep=";"`, are
+        given as keywords or in `options`.
         """
-        definition = self._sources.define(source, time, name, disorder, idle)
+        options = {**(options or {}), **reading}
+        definition = self._sources.define(source, time, name, disorder, idle, schema, options)
         return self._made(Input(definition))
 
     @called_as('session.sql("SELECT * FROM rides", rides=stream)')
@@ -94,13 +118,12 @@ class Session:
                 text,
                 f'Write session.sql(open("{text}").read()).',
             )
-        return self._made(single(outputs_of(text, _nodes(streams))))
+        return self._made(single(self._outputs(text, streams)))
 
     @called_as('session.queries("INSERT INTO a SELECT * FROM rides; ...", rides=stream)')
     def queries(self, text: str, **streams: Stream) -> dict[str, Stream]:
         """The outputs of a script by the names that INSERT INTO gives them; see `start`."""
-        outputs = outputs_of(text, _nodes(streams))
-        return {o.name or "": self._made(o.node) for o in outputs}
+        return {o.name or "": self._made(o.node) for o in self._outputs(text, streams)}
 
     @called_as('session.start({"totals": stream}, sinks={"totals": "out"})')
     def start(
@@ -111,7 +134,7 @@ class Session:
         Both are by the names of the outputs; a sink may be given as its URI. The options are those
         of `Stream.start`.
         """
-        named = tuple(Output(name, stream.node) for name, stream in outputs.items())
+        named = tuple(self._output(name, stream.node) for name, stream in outputs.items())
         check_names([o.name for o in named])
         if set(outputs) != set(sinks):
             raise OptionError(
@@ -129,6 +152,14 @@ class Session:
 
     def _made(self, node: Node) -> Stream:
         return Stream(node, self._launch, self._describe, self._look)
+
+    def _outputs(self, text: str, streams: Mapping[str, Stream]) -> Sequence[Output]:
+        outputs = outputs_of(text, _nodes(streams))
+        self._named |= dict(outputs[0].streams)
+        return outputs
+
+    def _output(self, name: str | None, node: Node) -> Output:
+        return Output(name, node, tuple(self._named.items()))
 
     def _look(self, node: Node, *, rows: int, read: int) -> Any:
         return look(node, self._place, self._sources.connectors, rows=rows, read=read)
@@ -148,7 +179,7 @@ class Session:
         options = PlanOptions(
             JoinOptions(method, routing, buckets), strategy, partitioner, max_windows_per_tuple
         )
-        outputs = (Output(None, node),)
+        outputs = (self._output(None, node),)
         return explain(outputs, plan_for(outputs, self._place, options, self._sources.connectors))
 
     def _launch(
@@ -157,7 +188,7 @@ class Session:
         """Start a query with one output; `Stream.start` comes here."""
         if sink is None:
             raise OptionError("start", "needs a sink for the results", "none", _SINK)
-        return self._start((Output(None, node),), {None: sink}, **options)
+        return self._start((self._output(None, node),), {None: sink}, **options)
 
     @called_as('.start(sink="out", checkpoint="ckpt", batch_rows=100_000)', "start")
     def _start(
@@ -170,6 +201,7 @@ class Session:
         buckets: int = DEFAULT_BUCKETS,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         follow: bool = False,
+        available_now: bool = False,
         switches: Mapping[int | str, int | Mapping[int, int]] | None = None,
         policy: Any = None,
         observer: Observer | None = None,
@@ -183,7 +215,10 @@ class Session:
     ) -> RunningQuery:
         """Start a query; instances and switches are for all subqueries, or by their names.
 
-        `memory` is what the caches of a worker may hold, as `"512MB"` or in bytes.
+        Without `follow` and `available_now` it reads to the end of its input and finishes every
+        window. With `available_now` it takes what there is and leaves windows open: the next run on
+        the checkpoint goes on. `memory` is what the caches of a worker may hold, as `"512MB"` or
+        in bytes.
         """
         options = run_options(
             instances,
@@ -193,6 +228,7 @@ class Session:
             buckets=buckets,
             batch_rows=batch_rows,
             follow=follow,
+            available_now=available_now,
         )
         place = replace(self._place, exchange=exchange) if exchange else self._place
         join = JoinOptions(method, routing, options.buckets)

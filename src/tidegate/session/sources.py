@@ -15,7 +15,9 @@ from tidegate.query.window import duration_us
 from tidegate.session.table import as_source, default_time, is_table
 from tidegate.source.memory import MemorySource
 from tidegate.source.protocol import Connector
+from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.uri import open_uri
+from tidegate.sql.columns import schema_given
 
 
 class Sources:
@@ -40,6 +42,8 @@ class Sources:
         name: str | None,
         disorder: str | timedelta | int,
         idle: str | timedelta | None,
+        schema: Any = None,
+        options: Mapping[str, Any] | None = None,
     ) -> StreamDef:
         """The definition of a stream over one source or a list of several, of one schema."""
         name = name or f"stream{next(self._numbers)}"
@@ -54,8 +58,11 @@ class Sources:
         ]
         uris = tuple(self._named(name, i, s, time) for i, s in enumerate(sources))
         idle_us = duration_us(idle) if idle else None
-        schema = self._schema(name, uris, time)
-        return StreamDef(name, uris, time, duration_us(disorder), idle_us, schema)
+        where = f"stream {name}"
+        declared = None if schema is None else schema_given(schema, f"{where}, schema")
+        reading = Reading.of(declared, options or {}, where)
+        found = self._schema(name, uris, time, reading)
+        return StreamDef(name, uris, time, duration_us(disorder), idle_us, found, reading)
 
     def _named(self, stream: str, number: int, source: Any, time: str) -> str:
         """What a source is called in the plan; what has no URI is kept here under that name."""
@@ -83,10 +90,18 @@ class Sources:
             'Write for example session.stream("rides.parquet", time="ts").',
         )
 
-    def _schema(self, stream: str, uris: Sequence[str], time: str) -> pa.Schema:
+    def _schema(self, stream: str, uris: Sequence[str], time: str, reading: Reading) -> pa.Schema:
         schemas = []
         for uri in uris:
-            connector = self._connectors.get(uri) or open_uri(uri, stream, time, False)
+            given = self._connectors.get(uri)
+            if given is not None and reading != AS_FOUND:
+                raise OptionError(
+                    f"stream {stream}",
+                    "only files can be read with schema= and options",
+                    "rows of this program",
+                    "Leave them out: the rows say their columns.",
+                )
+            connector = given or open_uri(uri, stream, time, False, reading)
             schemas.append(connector.schema)
         for uri, schema in zip(uris, schemas, strict=True):
             if not schema.equals(schemas[0]):

@@ -47,7 +47,7 @@ from tidegate.route.round_robin import RoundRobin
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, version_of, write_segment
 
-BY_KEY, IN_TURN = "key", "deal"
+BY_KEY, ROUND_ROBIN = "key", "round-robin"
 """Where a tuple is stored: in the bucket of its key, or in any bucket in turn."""
 
 _SMALL_ROWS = 1_024
