@@ -255,7 +255,8 @@ class Summary:
         started = f", started in {self.start_seconds:.1f} s" if self.start_seconds > 0.1 else ""
         return (
             f"{_counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s, "
-            f"{said['rows_per_second']:,.0f} rows/s{started}{f', after {before:,} before this run' if before else ''}\n"
+            f"{said['rows_per_second']:,.0f} rows/s{started}"
+            f"{f', after {before:,} before this run' if before else ''}\n"
             f"batch time p50 {latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms, "
             f"p99 {latency['p99']:.0f} ms"
         )
