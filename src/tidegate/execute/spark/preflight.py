@@ -25,6 +25,7 @@ from tidegate.execute.executor import Draft
 from tidegate.execute.job import Job
 from tidegate.execute.spark import probe
 from tidegate.execute.spark.failure import first_line, without_stacks
+from tidegate.execute.spark.group import JobGroup
 from tidegate.execute.spark.loss import EXECUTORS, PAGE, of_environment
 from tidegate.execute.spark.probe import CHECKPOINT, CODE, OUTPUT, PYTHON, SOURCE, Question
 from tidegate.state.store import StoreHandle
@@ -33,7 +34,6 @@ from tidegate.whole_file import whole_file
 
 _log = logging.getLogger(__name__)
 
-_GROUP = "tidegate-preflight"
 _LIMIT = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 """Spark's own setting for how long to wait for executors."""
 
@@ -47,14 +47,14 @@ _MOST_FILES = 100
 _MOST_TASKS = 1_000
 
 
-def preflight(context: SparkContext, drafts: Sequence[Draft]) -> None:
+def preflight(context: SparkContext, group: JobGroup, drafts: Sequence[Draft]) -> None:
     """Ask executors to look at what the batch needs; raise what is wrong in one message.
 
-    Waits until an executor is there, as long as Spark's setting says. Each free core is asked once;
-    an executor that comes up later is not.
+    Waits until an executor is there, as long as Spark's setting says; who cancels the group ends
+    the wait. Each free core is asked once; an executor that comes up later is not.
     """
     with _question([d.job for d in drafts]) as question:
-        reports = _answers(context, question)
+        reports = _answers(context, group, question)
     _judge(reports)
 
 
@@ -112,9 +112,9 @@ def _folder_of(writer: Any) -> str:
     return folder if isinstance(folder, str) and folder.startswith("/") else ""
 
 
-def _answers(context: SparkContext, question: Question) -> list[Mapping[str, Any]]:
+def _answers(context: SparkContext, group: JobGroup, question: Question) -> list[Mapping[str, Any]]:
     asked = schedule.current().start(
-        "tidegate-preflight", partial(_ask, context, question), daemon=True
+        "tidegate-preflight", partial(_ask, context, group, question), daemon=True
     )
     try:
         _wait_for_executors(context, asked)
@@ -122,14 +122,13 @@ def _answers(context: SparkContext, question: Question) -> list[Mapping[str, Any
     except (PySparkException, Py4JJavaError) as error:
         raise _unstarted(context, error) from error
     except BaseException:
-        with suppress(Exception):  # what ends the wait is what is told
-            context.cancelJobGroup(_GROUP)
+        group.cancel()
         raise
 
 
-def _ask(context: SparkContext, question: Question) -> list[Mapping[str, Any]]:
+def _ask(context: SparkContext, group: JobGroup, question: Question) -> list[Mapping[str, Any]]:
     """In a thread of its own: one task for each core there is."""
-    context.setJobGroup(_GROUP, "Tidegate looks at the executors", interruptOnCancel=True)
+    group.join()
     tasks = min(max(context.defaultParallelism, 2), _MOST_TASKS)
     cloudpickle.register_pickle_by_value(probe)
     try:
