@@ -37,9 +37,9 @@ def test_a_run_draws_and_gives_the_terminal_back(folder: Path) -> None:
     assert screen[0].startswith("q  ")
     assert "finished" in screen[0]
     assert screen[0].endswith("batch 5")
-    for part in ("rows in        300", "rows out       90", "instances      4 ■■■■  epoch 1"):
+    for part in ("rows in     300", "rows out    90", "instances             4 ■■■■  epoch 1"):
         assert any(part in line for line in screen)
-    assert "switches       2 → 4 at batch 3" in screen
+    assert "switches    2 → 4 at batch 3" in screen
     first = screen.index("newest window 2024-01-01 00:04:50 to 00:05:00")
     assert screen[first + 1 : first + 5] == [
         "route      fare  n",

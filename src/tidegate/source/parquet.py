@@ -109,6 +109,10 @@ class ParquetSource:
     def ended(self) -> bool:
         return True
 
+    def extent(self, position: int) -> tuple[int, int, str]:
+        """How much lies before a position, and how much there is."""
+        return position, self._rows, "rows"
+
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         parts = []
         for group in self._within(start, stop):
