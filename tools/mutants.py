@@ -676,11 +676,4 @@ MUTANTS = (
         "if True:\n        return split(data, final)",
         "tests/source/test_reading.py",
     ),
-    Mutant(
-        "a compressed file is taken for the same without a look inside",
-        "source/text_file.py",
-        "return digest_unpacked(self.path, self._facts.packing, length)",
-        "return self._index.digest",
-        "tests/source/test_reading.py",
-    ),
 )
