@@ -44,6 +44,7 @@ class LiveView:
         self._excerpt: Excerpt | None = None
         self._end: str | None = None
         self._live: Live | None = None
+        self._stopped = False
 
     def __enter__(self) -> LiveView:
         # What others print goes above the picture, unless it goes elsewhere than this terminal.
@@ -62,7 +63,7 @@ class LiveView:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None:
+        if error is not None and not self._stopped:
             self._end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         if self._live is not None:
             self._live.stop()
@@ -83,8 +84,12 @@ class LiveView:
             self._excerpt = Excerpt.of(rows)
 
     def ending(self, state: str) -> None:
-        """Say how the run ends or has ended; safe in a signal handler."""
+        """Say how the run ends or has ended."""
         self._end = state
+
+    def stopped(self) -> None:
+        """Say that somebody has ended the run; the error that it is left with is no failure."""
+        self._end, self._stopped = "stopped", True
 
     def picture(self) -> RenderableType:
         """What the terminal shows now."""

@@ -21,6 +21,7 @@ from tidegate.plan.strategy import Layout, Size, Weights, formula
 from tidegate.query.graph import bottom_up
 from tidegate.query.node import Node, StreamDef
 from tidegate.query.output import Output
+from tidegate.remote.scheme import shown
 from tidegate.schema import columns_text, type_name
 
 _MEANING = {
@@ -199,7 +200,7 @@ def _port(port: Port, subquery: Subquery, label: str) -> list[str]:
 
 def _gate(position: int, stream: StreamDef) -> str:
     idle = "off" if stream.idle_us is None else duration_text(stream.idle_us)
-    sources = ", ".join(stream.uris) or "given as objects"
+    sources = ", ".join(map(shown, stream.uris)) or "given as objects"
     return (
         f"{position + 1} {stream.name}: time {stream.time}, "
         f"disorder {duration_text(stream.disorder_us)}, idle {idle}, sources: {sources}"
