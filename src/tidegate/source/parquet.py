@@ -266,6 +266,11 @@ def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     return ParquetProbe(path, version, digest(end), tuple(groups), tuple(lows_us), schema)
 
 
+def parquet_edge(path: str, sample_bytes: int) -> tuple[int, int]:
+    """Which bytes of a file are looked at first: an offset and a length, -1 for all behind it."""
+    return max(disk.seen(path).bytes - EDGE_BYTES, 0), -1
+
+
 def _read_end(path: str, size: int) -> bytes:
     """The last bytes of a file, with all of its footer."""
     end = disk.read(path, max(size - EDGE_BYTES, 0))
