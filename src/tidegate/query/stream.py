@@ -23,6 +23,7 @@ from tidegate.query.choice import (
     without_columns,
 )
 from tidegate.query.expression import Expression, lit
+from tidegate.query.having import having_over
 from tidegate.query.join import PredicateFunction
 from tidegate.query.name import NamedExpr, column, find_name, named_text, resolve
 from tidegate.query.node import (
@@ -91,7 +92,8 @@ class Stream:
         """Keep the tuples for which all conditions are true; after a window, the rows."""
         node = self.node
         for condition in conditions:
-            node = Filter(node, read_expression(condition, node.names, "where"))
+            read = read_expression(condition, node.names, "where")
+            node = having_over(node, [read]) if isinstance(node, Aggregate) else Filter(node, read)
         return self._with(node)
 
     filter = where
