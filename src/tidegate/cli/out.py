@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.errors import OptionError
+from tidegate.remote.scheme import REMOTE
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.files import check_format
 from tidegate.sink.nothing import NothingSink
@@ -30,7 +31,7 @@ def address_of(out: str | None, format: str | None) -> Address:
         )
     if format is not None:
         check_format(format)
-        if address.scheme != FILE:
+        if address.scheme not in (FILE, *REMOTE):
             raise OptionError(
                 "--format",
                 "is for results in files",

@@ -49,6 +49,7 @@ class LiveView:
         self._excerpts: dict[str | None, Excerpt | None] = dict.fromkeys(outputs)
         self._end: str | None = None
         self._live: Live | None = None
+        self._stopped = False
         self._batch: tuple[int, float] | None = None
         self._cut = False
         self._rows: Callable[[], int] = lambda: 0
@@ -71,7 +72,7 @@ class LiveView:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None:
+        if error is not None and not self._stopped:
             self._end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         self._batch = None
         if self._live is not None:
@@ -105,8 +106,12 @@ class LiveView:
             self._excerpts[output] = Excerpt.of(rows)
 
     def ending(self, state: str) -> None:
-        """Say how the run ends or has ended; safe in a signal handler."""
+        """Say how the run ends or has ended."""
         self._end = state
+
+    def stopped(self) -> None:
+        """Say that somebody has ended the run; the error that it is left with is no failure."""
+        self._end, self._stopped = "stopped", True
 
     def picture(self) -> RenderableType:
         """What the terminal shows now."""

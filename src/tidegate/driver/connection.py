@@ -60,7 +60,7 @@ class Arriving(Protocol):
 def opened(uri: str, stream: StreamDef, options: RunOptions) -> Connector:
     """What a URI of a stream stands for, in a run with these options."""
     lasts = options.follow or options.available_now
-    connector = open_uri(uri, stream.name, stream.time, lasts)
+    connector = open_uri(uri, stream.name, stream.time, lasts, stream.reading)
     if options.available_now and isinstance(connector, AsOfNow):
         connector.take_as_of_now()
     return connector

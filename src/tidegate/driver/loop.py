@@ -53,7 +53,8 @@ class Loop:
     """Runs one query, batch by batch, from where its checkpoint ends.
 
     `step` runs one batch; `run` goes on until the input ends or `stop` is called. Not for several
-    threads, except `stop`, `scale`, `announce` and `remove`, which take effect between batches.
+    threads, except `stop`, `scale`, `announce` and `remove`, which take effect between batches, and
+    `abort`.
     """
 
     def __init__(
@@ -148,6 +149,19 @@ class Loop:
         """End after the batch that is running."""
         self._stop.set()
 
+    def abort(self) -> bool:
+        """Break off the batch that is running; false where its executor cannot.
+
+        Nothing of it counts. `run` then raises what the batch has failed with.
+        """
+        self._stop.set()
+        return self.executor.abort()
+
+    def abandon(self) -> None:
+        """Remove what only this run could use, when its batch cannot be waited for."""
+        for action in self._closing:
+            action()
+
     def scale(self, instances: int, subquery: str | None = None) -> None:
         """Ask for another number of instances from the next batch on, for one subquery or all."""
         self._subqueries.scale(self._manifest, instances, subquery)
@@ -241,6 +255,7 @@ class Loop:
             return None
         self._tried_rows = cut.rows
         spans.mark("gate")
+        _log.debug("batch %d begins with %d rows", batch, cut.rows)
         self._observe("after gate", batch)
         self._outlets.begin(batch, self._replay)
         drafts, epochs = self._subqueries.drafts(

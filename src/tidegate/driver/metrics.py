@@ -126,7 +126,7 @@ def size_bytes(report: BatchReport) -> int:
     return _REPORT_BYTES + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
 
 
-@dataclass
+@dataclass(repr=False)
 class Summary:
     """The counts since the checkpoint began, and the speed of this run.
 
@@ -154,6 +154,23 @@ class Summary:
     rows: int = 0
     seconds: float = 0.0
     start_seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        counts = self.counters
+        late = "".join(
+            f", {counts[name]:,} {word}"
+            for name, word in (("rows_late", "late"), ("rows_rejected", "rejected"))
+            if counts.get(name)
+        )
+        rows_in, rows_out = (counts.get(name, 0) for name in ("rows_in", "rows_out"))
+        return (
+            f"Summary({'finished' if self.finished else 'not finished'}: "
+            f"{_counted(rows_in, 'row')} in, {rows_out:,} out{late}; "
+            f"{_counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s)"
+        )
+
+    def __str__(self) -> str:
+        return self.text()
 
     def count(self, manifest: Manifest) -> None:
         """Say what a manifest says."""
@@ -233,12 +250,13 @@ class Summary:
     def _speed(self, said: Mapping[str, Any]) -> str:
         """How fast the batches of this run were, and how many there were before it."""
         if not self.batches:
-            return f"{_batches(said['batches'])}, none in this run"
+            return f"{_counted(said['batches'], 'batch', 'batches')}, none in this run"
         before, latency = said["batches"] - self.batches, said["latency_ms"]
         started = f", started in {self.start_seconds:.1f} s" if self.start_seconds > 0.1 else ""
         return (
-            f"{_batches(self.batches)} in {self.seconds:.2f} s, {said['rows_per_second']:,.0f} "
-            f"rows/s{started}{f', after {before:,} before this run' if before else ''}\n"
+            f"{_counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s, "
+            f"{said['rows_per_second']:,.0f} rows/s{started}"
+            f"{f', after {before:,} before this run' if before else ''}\n"
             f"batch time p50 {latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms, "
             f"p99 {latency['p99']:.0f} ms"
         )
@@ -262,7 +280,7 @@ class Summary:
         several = len({e["subquery"] for e in self.epochs}) > 1
         lines += [
             f"{e['subquery'] + ' ' if several else ''}epoch {e['epoch']}: "
-            f"{_instances(e['instances'])} from batch {e['batch']}, "
+            f"{_counted(e['instances'], 'instance')} from batch {e['batch']}, "
             f"switched in {e['switch_ms']:.2f} ms"
             for e in self.epochs
             if e["epoch"]
@@ -271,12 +289,8 @@ class Summary:
         return "\n".join(lines)
 
 
-def _batches(count: int) -> str:
-    return f"{count:,} batch{'' if count == 1 else 'es'}"
-
-
-def _instances(count: int) -> str:
-    return f"{count} instance{'' if count == 1 else 's'}"
+def _counted(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def _short(count: int) -> str:

@@ -130,5 +130,12 @@ class Executor(Protocol):
     def release(self, jobs: Sequence[Job]) -> None:
         """Let go of what the jobs of a batch left for each other; pieces are loaded by then."""
 
+    def abort(self) -> bool:
+        """Break off what runs, from any thread; false where it goes on, as it does in this process.
+
+        Who waits for what was broken off gets an error soon.
+        """
+        return False
+
     def close(self) -> None:
         """Let go of everything; what was submitted and has not begun is broken."""

@@ -33,7 +33,8 @@ def input_lines(origin: StreamDef | None, prefix: Prefix) -> list[str]:
     else:
         lines = [
             f"stream {origin.name!r} time {origin.time!r} disorder {origin.disorder_us} "
-            f"idle {origin.idle_us}"
+            f"idle {origin.idle_us}",
+            *origin.reading.lines(),
         ]
     lines.append(f"where {meaning(prefix.sql_where) if prefix.sql_where else None}")
     for (name, text), (_, expr) in zip(prefix.sql_outputs, prefix.outputs, strict=True):

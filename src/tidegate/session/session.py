@@ -21,8 +21,10 @@ from tidegate.plan.options import (
 )
 from tidegate.query.node import Input, Node
 from tidegate.query.output import Output, check_names, single
+from tidegate.query.signature import called_as
 from tidegate.query.stream import Stream
 from tidegate.session.launch import Location, prepare
+from tidegate.session.look import look
 from tidegate.session.options import run_options
 from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
@@ -34,6 +36,12 @@ from tidegate.sink.registry import as_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_SINK = (
+    'Write .start(sink="out") for files in a folder out, sink="console:" to print the rows, or '
+    "sink=tg.sink.memory() to keep them."
+)
 
 
 class Session:
@@ -52,47 +60,72 @@ class Session:
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
     ) -> None:
-        self._named = (master, spark, texts(conf or {}))
+        if isinstance(spark, str):
+            raise OptionError(
+                "Session",
+                "needs a Spark session, or a master by name",
+                repr(spark),
+                f"Write Session(master={spark!r}).",
+            )
+        self._asked = (master, spark, texts(conf or {}))
         self._sources = Sources()
-        self._made: dict[str, Node] = {}
+        self._named: dict[str, Node] = {}
         """What scripts call the streams that they make; the newest of a name."""
         _ = self._place  # a mistake in the arguments is told here
 
     @property
     def _place(self) -> Place:
         """Where queries run, as of now: a program may make its Spark session after this one."""
-        master, spark, conf = self._named
+        master, spark, conf = self._asked
         return Place.at(master, spark, conf=conf)
 
+    @called_as('session.stream("rides.parquet", time="ts")')
     def stream(
         self,
         source: Any,
         *,
-        time: str,
+        time: str | None = None,
         name: str | None = None,
         disorder: str | timedelta | int = 0,
         idle: str | timedelta | None = None,
+        schema: Any = None,
+        options: Mapping[str, Any] | None = None,
+        **reading: Any,
     ) -> Stream:
         """A stream over one source or a list of several: paths, URIs, memory sources, DataFrames.
 
-        All sources of a stream have one schema. `time` is the column with the event time.
+        Also tables: of Arrow or pandas, a list of dictionaries, whatever gives Arrow data; they
+        are bounded, and their rows are taken in the order of their times. All sources of a stream
+        have one schema. `time` is the column with the event time, `ts` if it is not said. `schema`
+        declares the columns of files: a pyarrow schema, a text as `"zip STRING, amount
+        DECIMAL(10,2)"`, or types by name. Options of files, as `header=False` and `sep=";"`, are
+        given as keywords or in `options`.
         """
-        definition = self._sources.define(source, time, name, disorder, idle)
-        return Stream(Input(definition), self._launch, self._describe)
+        options = {**(options or {}), **reading}
+        definition = self._sources.define(source, time, name, disorder, idle, schema, options)
+        return self._made(Input(definition))
 
+    @called_as('session.sql("SELECT * FROM rides", rides=stream)')
     def sql(self, text: str, **streams: Stream) -> Stream:
         """A query in SQL, over streams it creates itself and streams given by name.
 
         What is given may be a query itself.
         """
-        node = single(self._outputs(text, streams))
-        return Stream(node, self._launch, self._describe)
+        if text.endswith(".sql") and len(text.split()) == 1:
+            raise OptionError(
+                "sql",
+                "needs the text of a query",
+                text,
+                f'Write session.sql(open("{text}").read()).',
+            )
+        return self._made(single(self._outputs(text, streams)))
 
+    @called_as('session.queries("INSERT INTO a SELECT * FROM rides; ...", rides=stream)')
     def queries(self, text: str, **streams: Stream) -> dict[str, Stream]:
         """The outputs of a script by the names that INSERT INTO gives them; see `start`."""
-        outputs = self._outputs(text, streams)
-        return {o.name or "": Stream(o.node, self._launch, self._describe) for o in outputs}
+        return {o.name or "": self._made(o.node) for o in self._outputs(text, streams)}
 
+    @called_as('session.start({"totals": stream}, sinks={"totals": "out"})')
     def start(
         self, outputs: Mapping[str, Stream], *, sinks: Mapping[str, Sink | str], **options: Any
     ) -> RunningQuery:
@@ -112,14 +145,26 @@ class Session:
             )
         return self._start(named, {name: sinks[name] for name in outputs}, **options)
 
+    def __repr__(self) -> str:
+        if self._place.session is not None:
+            return f"Session(on {self._place.session.sparkContext.master})"
+        return f"Session(master={self._place.master!r})"
+
+    def _made(self, node: Node) -> Stream:
+        return Stream(node, self._launch, self._describe, self._look)
+
     def _outputs(self, text: str, streams: Mapping[str, Stream]) -> Sequence[Output]:
-        outputs = outputs_of(text, {n: s.node for n, s in streams.items()})
-        self._made |= dict(outputs[0].streams)
+        outputs = outputs_of(text, _nodes(streams))
+        self._named |= dict(outputs[0].streams)
         return outputs
 
     def _output(self, name: str | None, node: Node) -> Output:
-        return Output(name, node, tuple(self._made.items()))
+        return Output(name, node, tuple(self._named.items()))
 
+    def _look(self, node: Node, *, rows: int, read: int) -> Any:
+        return look(node, self._place, self._sources.connectors, rows=rows, read=read)
+
+    @called_as(".explain(buckets=64)", "explain")
     def _describe(
         self,
         node: Node,
@@ -137,10 +182,15 @@ class Session:
         outputs = (self._output(None, node),)
         return explain(outputs, plan_for(outputs, self._place, options, self._sources.connectors))
 
-    def _launch(self, node: Node, *, sink: Sink | str, **options: Any) -> RunningQuery:
+    def _launch(
+        self, node: Node, *, sink: Sink | str | None = None, **options: Any
+    ) -> RunningQuery:
         """Start a query with one output; `Stream.start` comes here."""
+        if sink is None:
+            raise OptionError("start", "needs a sink for the results", "none", _SINK)
         return self._start((self._output(None, node),), {None: sink}, **options)
 
+    @called_as('.start(sink="out", checkpoint="ckpt", batch_rows=100_000)', "start")
     def _start(
         self,
         outputs: Sequence[Output],
@@ -194,3 +244,16 @@ class Session:
             observer=observer,
         )
         return RunningQuery(loop).begin()
+
+
+def _nodes(streams: Mapping[str, Any]) -> dict[str, Node]:
+    """The nodes of streams given to SQL by name."""
+    for name, stream in streams.items():
+        if not isinstance(stream, Stream):
+            raise OptionError(
+                f"sql {name}",
+                "must be a stream",
+                type(stream).__name__,
+                f'Write {name}=session.stream(..., time="ts").',
+            )
+    return {name: stream.node for name, stream in streams.items()}

@@ -18,14 +18,19 @@ class StreamWindow(exp.Expression):
 
 
 class CreateStream(exp.Expression):
-    """`CREATE STREAM this FROM uris TIME time DISORDER d IDLE t`, or `... this AS query`."""
+    """`CREATE STREAM this (columns) FROM uris TIME time DISORDER d IDLE t OPTIONS (options)`.
+
+    Or `CREATE STREAM this AS query`.
+    """
 
     arg_types = {
         "this": True,
+        "columns": False,
         "uris": False,
         "time": False,
         "disorder": False,
         "idle": False,
+        "options": False,
         "query": False,
     }
 
