@@ -53,6 +53,7 @@ from tidegate.query.window import (
     read_window,
     whole_rows,
 )
+from tidegate.remote.scheme import shown
 from tidegate.schema import type_name
 
 READ_AT_MOST = 1_000_000
@@ -349,7 +350,7 @@ class Stream:
         if not isinstance(node, Input) or not node.stream.uris:
             return node.summary
         first, *more = node.stream.uris
-        return f"{node.summary} from {first}{f' and {len(more)} more' if more else ''}"
+        return f"{node.summary} from {shown(first)}{f' and {len(more)} more' if more else ''}"
 
     def _looked_at(self, **how: int) -> Any:
         if self.look is None:
