@@ -111,7 +111,7 @@ class Loop:
         A run over what is available now ends when it has taken that, and leaves windows open.
         """
         try:
-            while not self._manifest.finished and self._next_start():
+            while not self._manifest.finished and not self._enough() and self._next_start():
                 if self.step() is not None:
                     continue
                 if self.options.available_now and not self._inputs.arriving():
@@ -123,6 +123,7 @@ class Loop:
                 self.close()
             raise
         self.close()
+        self.summary.finished |= self._enough()
         return self.summary
 
     def _next_start(self) -> bool:
@@ -134,6 +135,14 @@ class Loop:
         if wait_s > 0:
             self._clock.wait(self._stop, wait_s)
         return not self._stop.is_set()
+
+    def _enough(self) -> bool:
+        """Whether every output has all the rows that its LIMIT allows; then no more is read."""
+        limits = [self.plan.subqueries[t.edge.subquery].operator.limit for t in self.plan.targets]
+        if any(limit is None for limit in limits):
+            return False
+        wanted = sum(limit for limit in limits if limit is not None)
+        return self._manifest.counters.get("rows_out", 0) >= wanted
 
     def close(self) -> None:
         """Let go of threads, the sink, the executor and the checkpoint.

@@ -262,13 +262,12 @@ class RemoteSink:
             )
         staged = place.list(f"{self._within}{STAGING}", recursive=True)
         aside = [e.name for e in staged if f"{STAGING}/{last}." in e.name]
-        sides = [n for side in SIDES for n in place.folders(side)]
-        lost = len(results) == 1 and results[0] == newest  # all there was: it runs again
-        if not (there or aside or sides or lost):
+        sides = {n for side in SIDES for n in place.folders(side)}
+        if not aside and not {_folder(batch) for batch in results} & {*there, *sides}:
             raise OptionError(
                 where,
                 f"must have the results of this checkpoint, up to {last}",
-                "no batches",
+                f"no {last}",
                 "Continue with the --out of the earlier run, or start from an empty checkpoint.",
             )
         known = aside or [e.name for n in there[-1:] for e in place.list(f"{self._within}{n}")]
@@ -316,9 +315,9 @@ class _Parts:
         self._listed: set[str] = set()
 
     def published(self) -> bool:
-        """Whether the part is where it belongs that is moved last; or there are none."""
+        """Whether the first part is where it belongs; without rows, all side outputs."""
         rows = [r for r in self._receipts if self._side(r) is None]
-        last = rows[:1] or self._receipts[-1:]
+        last = rows[:1] or self._receipts
         return all(self._size(self._target(receipt)) is not None for receipt in last)
 
     def damaged(self, contents: bool, published: bool) -> list[tuple[str, str]]:
