@@ -241,6 +241,15 @@ def test_folders_give_columns(tmp_path: Path, form: str) -> None:
     assert [column(s, "hour") for s in connector.discover()] == [["0"], ["1"], ["2"]]
 
 
+def test_names_of_folders_above_the_path_give_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "a=1" / "b[2]" / "c=3"
+    folder.mkdir(parents=True)
+    (folder / "x.csv").write_text("t,n\n2024-01-01,1\n")
+    assert connected(folder / "x.csv").schema.names == ["t", "n"]
+    assert connected(folder).schema.names == ["t", "n"]
+    assert connected(folder.parent).schema.names == ["t", "n", "c"]
+
+
 def test_folders_that_do_not_agree_are_told(tmp_path: Path) -> None:
     for folder in ("day=1", "day=2"):
         (tmp_path / folder).mkdir()
