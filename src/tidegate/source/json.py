@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from tidegate.errors import SourceError
-from tidegate.schema import TIME, type_name
+from tidegate.schema import TIME, a_type
 from tidegate.source.block import Records, split_lines
 from tidegate.source.depth import TOO_DEEP, has_deep, is_deep
 from tidegate.source.dialect import USUAL, Dialect
@@ -146,7 +146,7 @@ def _parse_with_care(data: bytes, records: Records, schema: pa.Schema, dialect: 
             wrong = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
             for i in np.flatnonzero(wrong).tolist():
                 cell = text[i].as_py()
-                why = f"column {field.name}: {cell!r} is not a {type_name(field.type)}"
+                why = f"column {field.name}: {cell!r} is not {a_type(field.type)}"
                 reasons.setdefault(int(places[i]), why)
         columns.append(values)
     readable = ~np.isin(places, np.array(list(reasons), np.int64))
@@ -220,7 +220,7 @@ def _fault(line: bytes, schema: pa.Schema) -> str | None:
     for field in schema:
         value = found.get(field.name)
         if value is not None and not _fits(value, field.type):
-            return f"column {field.name}: {json.dumps(value)} is not a {type_name(field.type)}"
+            return f"column {field.name}: {json.dumps(value)} is not {a_type(field.type)}"
     return None
 
 

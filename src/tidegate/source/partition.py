@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from tidegate.errors import SourceError
-from tidegate.schema import type_name
+from tidegate.schema import a_type
 from tidegate.source.dialect import USUAL
 from tidegate.source.protocol import Reader, Rows
 from tidegate.source.text_like import has_codes
@@ -162,7 +162,7 @@ def _value(file: str, field: pa.Field, value: str | None, where: str) -> Any:
     if found is None:
         raise SourceError(
             where,
-            f"column {field.name}, which folders give, must be a {type_name(field.type)}",
+            f"column {field.name}, which folders give, must be {a_type(field.type)}",
             f"{field.name}={value} in {file}",
             f"Rename the folder, or declare {field.name} STRING.",
         )
