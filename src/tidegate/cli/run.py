@@ -17,12 +17,10 @@ from tidegate.cli.option import (
     refuse_later,
     settings,
 )
-from tidegate.cli.out import address_of, beside_view, sinks_of
+from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
 from tidegate.cli.stop import EXIT_STOPPED, Stopped
 from tidegate.cli.value import OneOf, Size, Whole
-from tidegate.cli.view import LiveView
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
-from tidegate.driver.loop import RowsSeen
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.errors import OptionError, UnavailableError
@@ -193,8 +191,8 @@ def run(
     )
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
-    sinks = sinks_of([o.name for o in outputs], address)
     view = view_of(drawable(sys.stdout), Path(query).stem, plan, place)
+    sinks = sinks_of([o.name for o in outputs], address, viewed=view is not None)
     loop = prepare(
         plan,
         place,
@@ -202,8 +200,10 @@ def run(
         options,
         checkpoint,
         on_batch=view.batch if view else None,
-        on_rows=_first_rows(outputs[0].name, view) if view else None,
+        on_rows=(lambda name, rows: view.rows(rows, name)) if view else None,
+        observer=view.step if view else None,
     )
+    loop.summary.places = side_places(address, sys.stderr.isatty())
     if loop.manifest.finished:
         click.echo(
             f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True
@@ -225,11 +225,6 @@ def how_to_continue(checkpoint: str | None, out: Address) -> str:
         " It needs another --out, or this one without its results." if out.scheme == FILE else ""
     )
     return f"Without --checkpoint it cannot be continued: another run begins anew.{other}"
-
-
-def _first_rows(output: str | None, view: LiveView) -> RowsSeen:
-    """Let a view show the rows of one output."""
-    return lambda name, rows: view.rows(rows) if name == output else None
 
 
 def check_places(query: str, out: Address, checkpoint: str | None, summary: str | None) -> None:

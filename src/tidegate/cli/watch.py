@@ -30,7 +30,8 @@ def view_of(
         return None
     windowed = plan.port(plan.targets[0].edge).time == WINDOW[1]
     start = "starting Spark" if place.on_spark else "starting"
-    return LiveView(console, title, start, clock, windows=windowed)
+    names = [target.name for target in plan.targets]
+    return LiveView(console, title, start, clock, windows=windowed, outputs=names)
 
 
 def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
@@ -41,6 +42,7 @@ def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
     if view is None or loop.manifest.finished:
         return run_stoppable(loop, lambda state: None)
     view.continue_from(loop.summary.counters)
+    view.attend(lambda: loop.rows_at_hand, loop.executor.tasks)
     with view:
         try:
             summary = run_stoppable(loop, view.ending)

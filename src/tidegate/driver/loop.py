@@ -21,7 +21,7 @@ from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
-from tidegate.driver.report import report_of
+from tidegate.driver.report import START, report_of
 from tidegate.driver.subqueries import Subqueries
 from tidegate.errors import (
     GateError,
@@ -81,6 +81,7 @@ class Loop:
         self._on_rows = on_rows or (lambda output, rows: None)
         self._limit = BatchLimit(options.batch_rows)
         self._tried_rows = 0
+        self._started = False
         self._stop = threading.Event()
         self._closing: list[Callable[[], None]] = []
         self._checkpoint = Checkpoint(store)
@@ -108,6 +109,9 @@ class Loop:
         """
         try:
             while not self._stop.is_set() and not self._manifest.finished:
+                if self._enough():
+                    self.summary.finished = True
+                    break
                 if self.step() is not None:
                     continue
                 if self.options.available_now and not self._inputs.arriving():
@@ -120,6 +124,14 @@ class Loop:
             raise
         self.close()
         return self.summary
+
+    def _enough(self) -> bool:
+        """Whether every output has all the rows that its LIMIT allows; then no more is read."""
+        limits = [self.plan.subqueries[t.edge.subquery].operator.limit for t in self.plan.targets]
+        if any(limit is None for limit in limits):
+            return False
+        wanted = sum(limit for limit in limits if limit is not None)
+        return self._manifest.counters.get("rows_out", 0) >= wanted
 
     def close(self) -> None:
         """Let go of threads, the sink, the executor and the checkpoint.
@@ -181,6 +193,11 @@ class Loop:
         self._inputs.remove(source_id)
 
     @property
+    def rows_at_hand(self) -> int:
+        """How many rows the batch that runs has, or may have while it is being cut."""
+        return self._tried_rows
+
+    @property
     def manifest(self) -> Manifest:
         """The newest committed manifest; batch -1 before the first."""
         return self._manifest
@@ -204,7 +221,13 @@ class Loop:
             return None
         self._limit.fitted()
         manifest = self._checkpoint.shortened(
-            next_manifest(self._manifest, work, self._subqueries, *self._inputs.saved(batch))
+            next_manifest(
+                self._manifest,
+                work,
+                self._subqueries,
+                *self._inputs.saved(batch),
+                streams=[stream.name for stream in self.plan.streams],
+            )
         )
         self._observe("before commit", batch)
         replaced, self._replay = self._replay, None
@@ -220,9 +243,18 @@ class Loop:
         previous, self._manifest = self._manifest, manifest
         self._checkpoint.retire(previous, manifest, replaced)
         self._subqueries.compact(manifest, self.executor)
-        names = self._subqueries.names
-        seconds = self._clock.now() - started
-        return self._told(report_of(previous, manifest, names, work.outcomes, seconds, spans))
+        extent, holder = self._inputs.standing()
+        report = report_of(
+            previous,
+            manifest,
+            self.plan,
+            work,
+            self._clock.now() - started,
+            spans,
+            extent,
+            holder,
+        )
+        return self._told(report)
 
     def _tried(self, batch: int, started: float, spans: Spans) -> BatchWork | None:
         """All of a batch before its commit; None where there is nothing to do now."""
@@ -240,6 +272,7 @@ class Loop:
         drafts, epochs = self._subqueries.drafts(
             self._manifest, cut, self._outlets, self._clock, self._replay
         )
+        self._start_executor(spans)
         with self._inputs.read_ahead(self._limit.rows):
             jobs, outcomes = self.executor.run_batch(drafts)
         self._observe("after operate", batch)
@@ -248,6 +281,13 @@ class Loop:
         self.executor.release(jobs)
         spans.mark("collect")
         return BatchWork(cut, jobs, outcomes, staged, epochs)
+
+    def _start_executor(self, spans: Spans) -> None:
+        """With the first batch, after everything else was found good; Spark takes its time."""
+        if not self._started and self.executor.tasks() is None:
+            self.executor.start()
+            spans.mark(START)
+        self._started = True
 
     def _cut_smaller(self, batch: int, error: MemoryError | MemoryExceededError) -> None:
         """After a batch did not fit into memory: see to it that the next try has fewer rows.

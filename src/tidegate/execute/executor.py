@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tidegate.errors import RunError
 from tidegate.execute.delivery import Delivery
@@ -87,8 +87,26 @@ def checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
     return sorted(outcomes, key=lambda o: o.instance)
 
 
+class Tasks(NamedTuple):
+    """How far a job is: tasks done, of all there are."""
+
+    done: int
+    total: int
+
+
 class Executor(Protocol):
     """Runs the tasks of jobs; what it returns does not depend on where they ran."""
+
+    def start(self) -> None:
+        """Get ready, where that takes long: called before the first batch, so that it is told."""
+        return None
+
+    def tasks(self) -> Tasks | None:
+        """Of what runs now: tasks done, and all there are; None where it is not ready yet.
+
+        For those who watch, from any thread.
+        """
+        return Tasks(0, 0)
 
     def run(self, job: Job) -> list[Outcome]: ...
 

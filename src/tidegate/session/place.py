@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate import schedule
 from tidegate.errors import OptionError
-from tidegate.execute.executor import Draft, Executor, Outcomes
+from tidegate.execute.executor import Draft, Executor, Outcomes, Tasks
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalExecutor
@@ -149,6 +149,16 @@ class Place:
             ensure_java()
             check_answers(self.master)
 
+    def check_checkpoint(self, location: str, local: bool) -> None:
+        """Refuse a checkpoint that the exchange cannot leave its files in."""
+        if self.exchange == "shared" and self.on_spark and not local:
+            raise OptionError(
+                "--exchange",
+                "shared needs a checkpoint on this host",
+                location,
+                "Use --exchange auto, or a folder as --checkpoint.",
+            )
+
     def executor(self) -> Executor:
         """What runs tasks here; starts Spark where it is not running yet."""
         session = self.connected().session
@@ -165,6 +175,12 @@ class DeferredExecutor(Executor):
     def __init__(self, place: Place) -> None:
         self._place = place
         self._executor: Executor | None = None
+
+    def start(self) -> None:
+        self._connected().start()
+
+    def tasks(self) -> Tasks | None:
+        return None if self._executor is None else self._executor.tasks()
 
     def run(self, job: Job) -> list[Outcome]:
         return self._connected().run(job)

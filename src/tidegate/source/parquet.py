@@ -109,6 +109,10 @@ class ParquetSource:
     def ended(self) -> bool:
         return True
 
+    def extent(self, position: int) -> tuple[int, int, str]:
+        """How much lies before a position, and how much there is."""
+        return position, self._rows, "rows"
+
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         parts = []
         for group in self._within(start, stop):
@@ -284,6 +288,11 @@ def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     schema = pa.schema(list(zip(raw.names, types, strict=True)))
     version = status.bytes, status.modified_ns
     return ParquetProbe(path, version, digest(end), tuple(groups), tuple(lows_us), schema)
+
+
+def parquet_edge(path: str, sample_bytes: int) -> tuple[int, int]:
+    """Which bytes of a file are looked at first: an offset and a length, -1 for all behind it."""
+    return max(disk.seen(path).bytes - EDGE_BYTES, 0), -1
 
 
 def check_distinct(names: Sequence[str], where: str) -> None:

@@ -142,6 +142,13 @@ class TextSource:
     def ended(self) -> bool:
         return not self.grows and self._index.offset >= self._size
 
+    def extent(self, position: int) -> tuple[int, int, str]:
+        """How much lies before a position, about, and how much there is."""
+        done = 0
+        for block in self._index.within(max(position - 1, 0), position):
+            done = block.offset + block.length * (position - block.first) // block.rows
+        return done, self._size, "bytes"
+
     def finish(self) -> None:
         """Take the file as it is now: it ends here, also where its last line is not complete."""
         if self.grows:

@@ -42,6 +42,7 @@ class Manifest:
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
     `owner` is the fencing number of the run that wrote it, which is in the names of all files that
     the run writes; greater than those of all runs before. `holder` tells a person who that is.
+    `sides` has by stream who was late, and the first row that was rejected (`driver.side`).
     `epochs_by` has the first epoch and the owner of each row of files of `epoch_log`.
     """
 
@@ -61,6 +62,7 @@ class Manifest:
     owner: int = 0
     holder: Mapping[str, Any] = field(default_factory=dict)
     epochs_by: tuple[tuple[int, int], ...] = ()
+    sides: Mapping[str, Any] = field(default_factory=dict)
     version: int = VERSION
 
     @property

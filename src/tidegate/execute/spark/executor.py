@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from tidegate.errors import OptionError, QueryError, likely
 from tidegate.execute.ending import clean_at_end
 from tidegate.execute.exchange import clear
-from tidegate.execute.executor import Draft, Executor, Outcomes, in_turn
+from tidegate.execute.executor import Draft, Executor, Outcomes, Tasks, in_turn
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.spark.aside import Aside
@@ -31,6 +31,7 @@ from tidegate.execute.spark.failure import answering, first_line, spark_gone, wi
 from tidegate.execute.spark.group import JobGroup
 from tidegate.execute.spark.master import check_answers, is_one_host, with_retries
 from tidegate.execute.spark.preflight import preflight
+from tidegate.execute.spark.progress import TaskProgress
 from tidegate.execute.spark.setting import (
     PYTHON,
     sql_settings,
@@ -206,11 +207,15 @@ class SparkExecutor(Executor):
         self._shuffle = ShuffleExecutor(own)
         self._group = JobGroup(self._context)
         self._aside = Aside(self._context, self._group)
+        self._progress = TaskProgress(self._context)
+
+    def tasks(self) -> Tasks:
+        return self._progress.tasks()
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not self._one_host and not self._asked:
             with answering(partial(spark_gone, drafts[0].job)):
-                preflight(self._context, drafts)
+                preflight(self._context, self._group, drafts)
             self._asked = True
         if not all(self._shares(d.job) for d in drafts):
             return in_turn(drafts, self.run)
@@ -250,4 +255,5 @@ class SparkExecutor(Executor):
 
     def close(self) -> None:
         """End what runs beside the batches; the Spark context is the caller's."""
+        self._progress.close()
         self._aside.close()
