@@ -208,8 +208,20 @@ class _Sieve:
         try:
             _read(line, self.schema)
         except pa.ArrowInvalid as error:
-            return str(error).removeprefix("JSON parse error: ").removesuffix(" in row 0")
+            found = str(error).removeprefix("JSON parse error: ").removesuffix(" in row 0")
+            return (self._misfit(line) if found.startswith("Failed to convert") else None) or found
         return _NO_OBJECT
+
+    def _misfit(self, line: bytes) -> str | None:
+        """The column whose value is of the right kind and does not fit its type."""
+        values = _object(line)
+        for field in self.schema:
+            try:
+                _read(line, pa.schema([field]))
+            except pa.ArrowInvalid:
+                value = values.get(field.name) if isinstance(values, dict) else None
+                return f"column {field.name}: {json.dumps(value)} is not {a_type(field.type)}"
+        return None
 
 
 def _fault(line: bytes, schema: pa.Schema) -> str | None:
