@@ -159,10 +159,11 @@ class RemoteSink:
         self._waiting, self._owner, self._tries = opening.newest, opening.owner, 0
         place = self.connect()
         try:
-            if opening.newest is None:
-                self._check_unused(place)
+            written = _written(opening)
+            if written:
+                self._check_continued(place, [_folder(batch) for batch in written])
             else:
-                self._check_continued(place, opening.newest)
+                self._check_unused(place)
         except OSError as error:
             must = "the output folder must be readable"
             raise OptionError(place.root, must, reason(error), remedy(error)) from error
@@ -247,9 +248,12 @@ class RemoteSink:
                     "Choose another --out, delete the folder, or continue with its --checkpoint.",
                 )
 
-    def _check_continued(self, place: Folder, newest: BatchId) -> None:
-        """A run continues in the folder that has its results: none beyond the newest."""
-        where, last = place.full(self._within.rstrip("/")), _folder(newest)
+    def _check_continued(self, place: Folder, written: Sequence[str]) -> None:
+        """A run continues in the folder that has its results: the newest, and none beyond it.
+
+        Where only the newest is missing, it is the folder all the same: the batch will run again.
+        """
+        where, last = place.full(self._within.rstrip("/")), written[0]
         there = [n for n in place.folders(self._within.rstrip("/")) if n.startswith("batch=")]
         beyond = [name for name in there if name > last]
         if beyond:
@@ -261,7 +265,7 @@ class RemoteSink:
             )
         staged = place.list(f"{self._within}{STAGING}", recursive=True)
         aside = [e.name for e in staged if f"{STAGING}/{last}." in e.name]
-        if not aside and not {last, _folder(newest - 1)} & set(there):
+        if not aside and not set(written) & set(there):
             raise OptionError(
                 where,
                 f"must have the results of this checkpoint, up to {last}",
@@ -375,6 +379,14 @@ class _Parts:
 
 def _folder(batch: int) -> str:
     return f"batch={batch:08d}"
+
+
+def _written(opening: Opening) -> Sequence[int]:
+    """The newest two batches of which there must be something, newest first."""
+    if opening.newest is None:
+        return ()
+    two: Sequence[int] = (opening.newest, opening.newest - 1)
+    return getattr(opening, "results", two)  # where batches without rows leave nothing
 
 
 def _lost(path: str, what: str) -> LostOutputError:
