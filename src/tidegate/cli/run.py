@@ -54,7 +54,8 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    help="Where the state is kept; with it a run continues after a crash (default: not kept).",
+    help="Where the state is kept, a folder or a URI as of --out; with it a run continues after a "
+    "crash (default: not kept).",
 )
 @click.option(
     "--buckets",
