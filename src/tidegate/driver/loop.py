@@ -109,6 +109,9 @@ class Loop:
         """
         try:
             while not self._stop.is_set() and not self._manifest.finished:
+                if self._enough():
+                    self.summary.finished = True
+                    break
                 if self.step() is not None:
                     continue
                 if self.options.available_now and not self._inputs.arriving():
@@ -121,6 +124,14 @@ class Loop:
             raise
         self.close()
         return self.summary
+
+    def _enough(self) -> bool:
+        """Whether every output has all the rows that its LIMIT allows; then no more is read."""
+        limits = [self.plan.subqueries[t.edge.subquery].operator.limit for t in self.plan.targets]
+        if any(limit is None for limit in limits):
+            return False
+        wanted = sum(limit for limit in limits if limit is not None)
+        return self._manifest.counters.get("rows_out", 0) >= wanted
 
     def close(self) -> None:
         """Let go of threads, the sink, the executor and the checkpoint.

@@ -25,6 +25,7 @@ from tidegate.query.choice import (
 from tidegate.query.expression import Expression, lit
 from tidegate.query.having import having_over
 from tidegate.query.join import PredicateFunction
+from tidegate.query.limit import ordered
 from tidegate.query.name import NamedExpr, column, find_name, named_text, resolve
 from tidegate.query.node import (
     Aggregate,
@@ -34,7 +35,6 @@ from tidegate.query.node import (
     Join,
     Node,
     Order,
-    Top,
     Union,
     project,
 )
@@ -172,6 +172,16 @@ class Stream:
         return Windowed(self, read_window(range, slide, rows), ())
 
     @nested
+    @called_as(".limit(10)")
+    def limit(self, n: int) -> Stream:
+        """The first n rows of a stream in its order, after which a query ends; of every window
+        after one.
+        """
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise QueryError("limit", "needs a whole number of rows", repr(n))
+        return self._with(ordered(self.node, (), n))
+
+    @nested
     @called_as('.top(10, by="fare")')
     def top(self, n: int, by: Column | None = None, descending: bool = True) -> Stream:
         """The first n rows of every window by a column, the greatest first; ties by key."""
@@ -179,7 +189,9 @@ class Stream:
             raise QueryError("top", "needs a whole number of rows", repr(n))
         names = self.node.names
         order = () if by is None else (Order(read_expression(by, names, "top"), descending),)
-        return self._with(Top(self.node, order, n))
+        if not self.node.windowed and by is None:
+            return self.limit(n)
+        return self._with(ordered(self.node, order, n))
 
     @nested
     @called_as('.order_by("fare", descending=True)')
@@ -187,7 +199,7 @@ class Stream:
         """The rows of every window in the order of these columns; ties by key."""
         names = self.node.names
         keys = tuple(Order(read_expression(c, names, "order_by"), descending) for c in by)
-        return self._with(Top(self.node, keys, None))
+        return self._with(ordered(self.node, keys, None))
 
     @nested
     @called_as(_JOIN)
