@@ -719,6 +719,28 @@ MUTANTS = (
         "return self._index.digest",
         "tests/source/test_reading.py",
     ),
+    # What is said of a run.
+    Mutant(
+        "the disorder that is named is not enough for all late tuples",
+        "gate/lateness.py",
+        "return int(behind.max())",
+        "return int(behind.min())",
+        "tests/gate/test_lateness.py",
+    ),
+    Mutant(
+        "late tuples of earlier batches are forgotten",
+        "driver/side.py",
+        'known["rows"] += part.slice.late_rows',
+        'known["rows"] = part.slice.late_rows',
+        "tests/cli/test_late.py",
+    ),
+    Mutant(
+        "a checkpoint knows subqueries by the names in the script",
+        "driver/commit.py",
+        "job.subquery.key: recorded",
+        "job.subquery.name: recorded",
+        "tests/cli/test_names.py",
+    ),
     # On a cluster.
     Mutant(
         "workers elsewhere are to find a folder of the driver",
