@@ -705,4 +705,26 @@ MUTANTS = (
         "return self._index.digest",
         "tests/source/test_reading.py",
     ),
+    # On a cluster.
+    Mutant(
+        "workers elsewhere are to find a folder of the driver",
+        "execute/spark/setting.py",
+        "if one_host and len(folder)",
+        "if len(folder)",
+        "tests/spark/test_setting.py",
+    ),
+    Mutant(
+        "an executor may write another folder of the same name",
+        "execute/spark/probe.py",
+        "if there.read() != data:",
+        "if False:",
+        "tests/spark/test_preflight.py",
+    ),
+    Mutant(
+        "a job whose rows were lost is not run again",
+        "execute/spark/failure.py",
+        'return "with indeterminate output was failed and retried" in str(error)',
+        "return False",
+        "tests/spark/test_executor.py",
+    ),
 )

@@ -191,8 +191,8 @@ def run(
     )
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
-    sinks = sinks_of([o.name for o in outputs], address)
     view = view_of(drawable(sys.stdout), Path(query).stem, plan, place)
+    sinks = sinks_of([o.name for o in outputs], address, viewed=view is not None)
     loop = prepare(
         plan,
         place,

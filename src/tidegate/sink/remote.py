@@ -261,11 +261,11 @@ class RemoteSink:
             )
         staged = place.list(f"{self._within}{STAGING}", recursive=True)
         aside = [e.name for e in staged if f"{STAGING}/{last}." in e.name]
-        if not there and not aside and newest > 0:
+        if not aside and not {last, _folder(newest - 1)} & set(there):
             raise OptionError(
                 where,
                 f"must have the results of this checkpoint, up to {last}",
-                "no batches",
+                f"no {last}",
                 "Continue with the --out of the earlier run, or start from an empty checkpoint.",
             )
         known = aside or [e.name for n in there[-1:] for e in place.list(f"{self._within}{n}")]
@@ -313,9 +313,10 @@ class _Parts:
         self._listed: set[str] = set()
 
     def published(self) -> bool:
-        """Whether the first part is where it belongs, or there is none to look for."""
+        """Whether the first part is where it belongs; without rows, all side outputs."""
         rows = [r for r in self._receipts if self._side(r) is None]
-        return bool(rows) and self._size(self._target(rows[0])) is not None
+        last = rows[:1] or self._receipts
+        return all(self._size(self._target(receipt)) is not None for receipt in last)
 
     def damaged(self, contents: bool, published: bool) -> list[tuple[str, str]]:
         """Which parts are not as their receipts say, and what is wrong with them.

@@ -290,6 +290,11 @@ def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     return ParquetProbe(path, version, digest(end), tuple(groups), tuple(lows_us), schema)
 
 
+def parquet_edge(path: str, sample_bytes: int) -> tuple[int, int]:
+    """Which bytes of a file are looked at first: an offset and a length, -1 for all behind it."""
+    return max(disk.seen(path).bytes - EDGE_BYTES, 0), -1
+
+
 def check_distinct(names: Sequence[str], where: str) -> None:
     """Refuse a file with a column's name twice."""
     twice = sorted({n for n in names if names.count(n) > 1})

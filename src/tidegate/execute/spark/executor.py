@@ -215,7 +215,7 @@ class SparkExecutor(Executor):
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not self._one_host and not self._asked:
             with answering(partial(spark_gone, drafts[0].job)):
-                preflight(self._context, drafts)
+                preflight(self._context, self._group, drafts)
             self._asked = True
         if not all(self._shares(d.job) for d in drafts):
             return in_turn(drafts, self.run)
