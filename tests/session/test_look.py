@@ -180,8 +180,8 @@ window_start         window_end           route  n   fare
 2 rows, the whole result (2 rows of the input read)
 <class 'tidegate.driver.metrics.Summary'>
 'Summary(finished: 2 rows in, 2 out; 1 batch in 0'
-'RunningQuery(finished: 1 batches, 2 rows in, 2 out)'
-MemorySink(1 batches, 2 rows)
+'RunningQuery(finished: 1 batch, 2 rows in, 2 out)'
+MemorySink(1 batch, 2 rows)
 """
 
 
