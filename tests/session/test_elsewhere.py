@@ -144,3 +144,7 @@ def test_words_of_other_sql_may_be_names() -> None:
         "FROM rides) WHERE tumble = 7"
     )
     assert rows(text) == [{"hop": "b", "window": "b", "emit": 7}]
+    assert rows("WITH hop (k, x) AS (SELECT k, x FROM rides) SELECT k FROM hop WHERE x = 7") == [
+        {"k": "b"}
+    ]
+    assert rows("INSERT INTO tumble (SELECT k FROM rides WHERE x = 7)") == [{"k": "b"}]
