@@ -115,6 +115,12 @@ def test_what_a_stream_is_can_be_asked() -> None:
     assert len(repr(wide)) < 260
 
 
+def test_a_plan_is_shown_as_lines() -> None:
+    plan = stream(1).explain()
+    assert repr(plan) == plan
+    assert repr(plan).splitlines()[0] == "query"
+
+
 def test_what_needs_spark_says_so() -> None:
     sounds = stream(1).select(x=tg.call("soundex", "k"))
     assert repr(sounds) == "Stream(ts, x; select x = SOUNDEX(k))"
