@@ -28,6 +28,7 @@ from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.launch import prepare
+from tidegate.session.options import trigger_seconds
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.address import FILE, Address
@@ -94,6 +95,12 @@ from tidegate.sink.terminal import drawable
     help="Take all there is, leave windows open and end; the next run takes what is new.",
 )
 @click.option(
+    "--trigger",
+    metavar="TIME",
+    help="Least time between the starts of batches, for example '1 second' (default: a batch "
+    "starts when there is input).",
+)
+@click.option(
     "--summary",
     metavar="FILE",
     help="Write the summary as JSON; docs/operations.md, The summary, defines every figure.",
@@ -144,6 +151,7 @@ def run(
     policy: str,
     follow: bool,
     available_now: bool,
+    trigger: str | None,
     summary: str | None,
     dashboard: int | None,
     log: str,
@@ -178,6 +186,7 @@ def run(
         batch_rows=batch_rows,
         follow=follow,
         available_now=available_now,
+        trigger_s=None if trigger is None else trigger_seconds(trigger, "--trigger"),
         switches=asked.switches,
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
