@@ -54,7 +54,8 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    help="Where the state is kept; with it a run continues after a crash (default: not kept).",
+    help="Where the state is kept, a folder or a URI as of --out; with it a run continues after a "
+    "crash (default: not kept).",
 )
 @click.option(
     "--buckets",
@@ -161,8 +162,8 @@ def run(
 
     A run takes all there is, finishes every window and ends; its checkpoint is finished then. With
     --available-now windows stay open, and the same command goes on with what is new; with --follow
-    the run waits for it. While it runs, a live view shows rates, lag, batch times, state,
-    instances and the newest window, if standard output is a terminal. A summary follows on
+    the run waits for it. While it runs, a live view shows rates, event-time lag, batch times,
+    state, instances and the newest window, if standard output is a terminal. A summary follows on
     standard error.
     """
     logging.basicConfig(

@@ -38,7 +38,11 @@ class MemorySink:
 
     def __repr__(self) -> str:
         rows = sum(batch.rows.num_rows for batch in self.batches.values())
-        return f"MemorySink({len(self.batches):,} batches, {rows:,} rows)"
+        batches = len(self.batches)
+        return (
+            f"MemorySink({batches:,} batch{'' if batches == 1 else 'es'}, "
+            f"{rows:,} row{'' if rows == 1 else 's'})"
+        )
 
     def open(self, opening: Opening) -> None:
         self._schema = opening.schema

@@ -100,7 +100,7 @@ class RemoteSink:
         self._connected: tuple[str, Folder] | None = None
 
     def __repr__(self) -> str:
-        return f"<sink {shown(self._given)}, {self.format}>"
+        return f"RemoteSink({shown(self._given)!r}, format={self.format!r})"
 
     @staticmethod
     def at(address: Address, output: str | None) -> RemoteSink:
