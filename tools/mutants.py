@@ -68,6 +68,28 @@ MUTANTS = (
         "        if not is_remote_uri(location):\n",
         "tests/state/test_store.py",
     ),
+    # The first rows of a stream.
+    Mutant(
+        "LIMIT begins to count again with every batch",
+        "operate/process/first_rows.py",
+        'self.left = state["left"]',
+        "pass",
+        "tests/session/test_limit.py",
+    ),
+    Mutant(
+        "a query goes on when it has all the rows of its LIMIT",
+        "driver/loop.py",
+        'return self._manifest.counters.get("rows_out", 0) >= wanted',
+        "return False",
+        "tests/session/test_limit.py",
+    ),
+    Mutant(
+        "a condition of HAVING that is not of keys is asked of the tuples",
+        "query/having.py",
+        "return bool(named) and named <= {name for name, _ in aggregate.keys}",
+        "return True",
+        "tests/session/test_elsewhere.py tests/sql",
+    ),
     # What outlives a loss of power.
     Mutant(
         "files are not synced",
@@ -718,6 +740,28 @@ MUTANTS = (
         "return digest_unpacked(self.path, self._facts.packing, length)",
         "return self._index.digest",
         "tests/source/test_reading.py",
+    ),
+    # What is said of a run.
+    Mutant(
+        "the disorder that is named is not enough for all late tuples",
+        "gate/lateness.py",
+        "return int(behind.max())",
+        "return int(behind.min())",
+        "tests/gate/test_lateness.py",
+    ),
+    Mutant(
+        "late tuples of earlier batches are forgotten",
+        "driver/side.py",
+        'known["rows"] += part.slice.late_rows',
+        'known["rows"] = part.slice.late_rows',
+        "tests/cli/test_late.py",
+    ),
+    Mutant(
+        "a checkpoint knows subqueries by the names in the script",
+        "driver/commit.py",
+        "job.subquery.key: recorded",
+        "job.subquery.name: recorded",
+        "tests/cli/test_names.py",
     ),
     # On a cluster.
     Mutant(

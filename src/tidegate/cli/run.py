@@ -28,6 +28,7 @@ from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.launch import prepare
+from tidegate.session.options import trigger_seconds
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.address import FILE, Address
@@ -95,6 +96,12 @@ from tidegate.sink.terminal import drawable
     help="Take all there is, leave windows open and end; the next run takes what is new.",
 )
 @click.option(
+    "--trigger",
+    metavar="TIME",
+    help="Least time between the starts of batches, for example '1 second' (default: a batch "
+    "starts when there is input).",
+)
+@click.option(
     "--summary",
     metavar="FILE",
     help="Write the summary as JSON; docs/operations.md, The summary, defines every figure.",
@@ -145,6 +152,7 @@ def run(
     policy: str,
     follow: bool,
     available_now: bool,
+    trigger: str | None,
     summary: str | None,
     dashboard: int | None,
     log: str,
@@ -154,8 +162,8 @@ def run(
 
     A run takes all there is, finishes every window and ends; its checkpoint is finished then. With
     --available-now windows stay open, and the same command goes on with what is new; with --follow
-    the run waits for it. While it runs, a live view shows rates, lag, batch times, state,
-    instances and the newest window, if standard output is a terminal. A summary follows on
+    the run waits for it. While it runs, a live view shows rates, event-time lag, batch times,
+    state, instances and the newest window, if standard output is a terminal. A summary follows on
     standard error.
     """
     logging.basicConfig(
@@ -179,6 +187,7 @@ def run(
         batch_rows=batch_rows,
         follow=follow,
         available_now=available_now,
+        trigger_s=None if trigger is None else trigger_seconds(trigger, "--trigger"),
         switches=asked.switches,
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,

@@ -156,14 +156,14 @@ class RemoteSink:
 
     def open(self, opening: Opening) -> None:
         self._used, self._swept, self._begun = False, False, None
-        self._waiting, self._owner, self._tries = opening.newest, opening.owner, 0
+        self._waiting = opening.newest if opening.newest in opening.results else None
+        self._owner, self._tries = opening.owner, 0
         place = self.connect()
         try:
-            written = _written(opening)
-            if written:
-                self._check_continued(place, [_folder(batch) for batch in written])
-            else:
+            if opening.newest is None or not opening.results:
                 self._check_unused(place)
+            else:
+                self._check_continued(place, opening.newest, opening.results)
         except OSError as error:
             must = "the output folder must be readable"
             raise OptionError(place.root, must, reason(error), remedy(error)) from error
@@ -248,12 +248,9 @@ class RemoteSink:
                     "Choose another --out, delete the folder, or continue with its --checkpoint.",
                 )
 
-    def _check_continued(self, place: Folder, written: Sequence[str]) -> None:
-        """A run continues in the folder that has its results: the newest, and none beyond it.
-
-        Where only the newest is missing, it is the folder all the same: the batch will run again.
-        """
-        where, last = place.full(self._within.rstrip("/")), written[0]
+    def _check_continued(self, place: Folder, newest: BatchId, results: Sequence[int]) -> None:
+        """A run continues in the folder that has its results: none beyond the newest."""
+        where, last = place.full(self._within.rstrip("/")), _folder(newest)
         there = [n for n in place.folders(self._within.rstrip("/")) if n.startswith("batch=")]
         beyond = [name for name in there if name > last]
         if beyond:
@@ -265,7 +262,8 @@ class RemoteSink:
             )
         staged = place.list(f"{self._within}{STAGING}", recursive=True)
         aside = [e.name for e in staged if f"{STAGING}/{last}." in e.name]
-        if not aside and not set(written) & set(there):
+        sides = {n for side in SIDES for n in place.folders(side)}
+        if not aside and not {_folder(batch) for batch in results} & {*there, *sides}:
             raise OptionError(
                 where,
                 f"must have the results of this checkpoint, up to {last}",
@@ -379,14 +377,6 @@ class _Parts:
 
 def _folder(batch: int) -> str:
     return f"batch={batch:08d}"
-
-
-def _written(opening: Opening) -> Sequence[int]:
-    """The newest two batches of which there must be something, newest first."""
-    if opening.newest is None:
-        return ()
-    two: Sequence[int] = (opening.newest, opening.newest - 1)
-    return getattr(opening, "results", two)  # where batches without rows leave nothing
 
 
 def _lost(path: str, what: str) -> LostOutputError:
