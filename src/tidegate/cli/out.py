@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.errors import OptionError
-from tidegate.remote.scheme import REMOTE
+from tidegate.remote.scheme import REMOTE, without_keys
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.files import check_format
 from tidegate.sink.nothing import NothingSink
@@ -65,7 +65,7 @@ def side_places(address: Address, terminal: bool) -> dict[str, str]:
 
     `terminal` is whether standard error is one: a person is shown some of them only.
     """
-    folder = address.text.partition("?")[0].rstrip("/")
+    folder = without_keys(address.text.partition("?")[0]).rstrip("/")
     if address.scheme != CONSOLE:
         return {kind: f"are in {folder}/_{kind}" for kind in ("late", "rejected")}
     shown = f"were only shown above, the first {SHOWN_ROWS} of a run"
