@@ -34,11 +34,11 @@ def ran(stream: tg.Stream, **options: object) -> pa.Table:
 @pytest.mark.parametrize("batch_rows", [1, 7, 1000])
 @pytest.mark.parametrize("instances", [1, 3])
 def test_the_rows_are_the_first_for_any_cut(batch_rows: int, instances: int) -> None:
-    two = session.stream([source(50, 2), source(50, 3)], time="ts")
+    two = session.stream([source(12, 2), source(12, 3)], time="ts")
     kept = two.where(col("v") % 2 == 1)
     all_rows = ran(kept)
-    cut = ran(kept.limit(20), batch_rows=batch_rows, instances=instances)
-    assert cut == all_rows.slice(0, 20)
+    cut = ran(kept.limit(5), batch_rows=batch_rows, instances=instances)
+    assert cut == all_rows.slice(0, 5)
     assert ran(kept.limit(1000), batch_rows=batch_rows) == all_rows
 
 

@@ -28,6 +28,7 @@ from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.launch import prepare
+from tidegate.session.options import trigger_seconds
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.address import FILE, Address
@@ -53,7 +54,8 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    help="Where the state is kept; with it a run continues after a crash (default: not kept).",
+    help="Where the state is kept, a folder or a URI as of --out; with it a run continues after a "
+    "crash (default: not kept).",
 )
 @click.option(
     "--buckets",
@@ -92,6 +94,12 @@ from tidegate.sink.terminal import drawable
     "--available-now",
     is_flag=True,
     help="Take all there is, leave windows open and end; the next run takes what is new.",
+)
+@click.option(
+    "--trigger",
+    metavar="TIME",
+    help="Least time between the starts of batches, for example '1 second' (default: a batch "
+    "starts when there is input).",
 )
 @click.option(
     "--summary",
@@ -144,6 +152,7 @@ def run(
     policy: str,
     follow: bool,
     available_now: bool,
+    trigger: str | None,
     summary: str | None,
     dashboard: int | None,
     log: str,
@@ -178,6 +187,7 @@ def run(
         batch_rows=batch_rows,
         follow=follow,
         available_now=available_now,
+        trigger_s=None if trigger is None else trigger_seconds(trigger, "--trigger"),
         switches=asked.switches,
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,

@@ -23,6 +23,10 @@ class Limit(Process):
     """The first rows of its child in the total order; the others are dropped."""
 
     @property
+    def class_name(self) -> str:
+        return f"LIMIT {limit_of(self.factory)}"
+
+    @property
     def summary(self) -> str:
         return f"limit {limit_of(self.factory)}"
 

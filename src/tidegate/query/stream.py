@@ -74,6 +74,15 @@ SHOWN_COLUMNS = 8
 """How many columns a stream shows of itself in a REPL."""
 
 
+class Shown(str):
+    """Text of several lines that a REPL shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 @dataclass(frozen=True, repr=False)
 class Stream:
     """A stream, or what a query makes of one; every method gives a new one and changes nothing.
@@ -252,7 +261,7 @@ class Stream:
 
         The options are those of `start` that change how a join is done.
         """
-        return self.describe(self.node, **options)
+        return Shown(self.describe(self.node, **options))
 
     @called_as('.start(sink="out", checkpoint="ckpt")')
     def start(self, **options: Any) -> Any:

@@ -100,7 +100,7 @@ class RemoteSink:
         self._connected: tuple[str, Folder] | None = None
 
     def __repr__(self) -> str:
-        return f"<sink {shown(self._given)}, {self.format}>"
+        return f"RemoteSink({shown(self._given)!r}, format={self.format!r})"
 
     @staticmethod
     def at(address: Address, output: str | None) -> RemoteSink:
@@ -156,13 +156,14 @@ class RemoteSink:
 
     def open(self, opening: Opening) -> None:
         self._used, self._swept, self._begun = False, False, None
-        self._waiting, self._owner, self._tries = opening.newest, opening.owner, 0
+        self._waiting = opening.newest if opening.newest in opening.results else None
+        self._owner, self._tries = opening.owner, 0
         place = self.connect()
         try:
-            if opening.newest is None:
+            if opening.newest is None or not opening.results:
                 self._check_unused(place)
             else:
-                self._check_continued(place, opening.newest)
+                self._check_continued(place, opening.newest, opening.results)
         except OSError as error:
             must = "the output folder must be readable"
             raise OptionError(place.root, must, reason(error), remedy(error)) from error
@@ -247,7 +248,7 @@ class RemoteSink:
                     "Choose another --out, delete the folder, or continue with its --checkpoint.",
                 )
 
-    def _check_continued(self, place: Folder, newest: BatchId) -> None:
+    def _check_continued(self, place: Folder, newest: BatchId, results: Sequence[int]) -> None:
         """A run continues in the folder that has its results: none beyond the newest."""
         where, last = place.full(self._within.rstrip("/")), _folder(newest)
         there = [n for n in place.folders(self._within.rstrip("/")) if n.startswith("batch=")]
@@ -261,7 +262,8 @@ class RemoteSink:
             )
         staged = place.list(f"{self._within}{STAGING}", recursive=True)
         aside = [e.name for e in staged if f"{STAGING}/{last}." in e.name]
-        if not aside and not {last, _folder(newest - 1)} & set(there):
+        sides = {n for side in SIDES for n in place.folders(side)}
+        if not aside and not {_folder(batch) for batch in results} & {*there, *sides}:
             raise OptionError(
                 where,
                 f"must have the results of this checkpoint, up to {last}",

@@ -34,7 +34,7 @@ from tidegate.source.parquet import (
     parquet_edge,
     prober,
 )
-from tidegate.source.partition import Constants, Partitions
+from tidegate.source.partition import Constants, Partitions, glob_root
 from tidegate.source.protocol import Listed, Source
 from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.remote_listing import RemoteWatch, remote_paths
@@ -125,7 +125,9 @@ class FilesConnector:
         self._format = found[0].format
         reading.check(self._format, where)
         paths = [f.path for f in found] if self.several else []
-        self._partitions = Partitions.of(path, paths, reading.schema, where)
+        as_written = not self.several or (self._remote is None and disk.is_folder(path))
+        root = path if as_written else glob_root(path)
+        self._partitions = Partitions.of(root, paths, reading.schema, where)
         if reading.schema is not None:
             own = self._partitions.without(reading.schema)
             self._reading = replace(reading, schema=own)

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.errors import GateError, SourceError
+from tidegate.errors import GateError, RunError, SourceError
+from tidegate.remote.reason import is_of_server
 from tidegate.schema import cast_table, event_times, normal_type
 from tidegate.source.cache import PIECES
 from tidegate.source.declared import spelling
@@ -368,9 +369,11 @@ def _changed(path: str) -> GateError:
     )
 
 
-def failed(path: str, where: str, error: Exception, title: str = "Parquet") -> SourceError:
+def failed(
+    path: str, where: str, error: Exception, title: str = "Parquet"
+) -> SourceError | RunError:
     """Who does not answer has not said that the file is damaged."""
-    if disk.is_remote(path) and isinstance(error, OSError):
+    if disk.is_remote(path) and isinstance(error, OSError) and is_of_server(error):
         return out_of_reach(path, error)
     return unreadable(where, error, title)
 
