@@ -68,10 +68,8 @@ def side_places(address: Address, terminal: bool) -> dict[str, str]:
     folder = without_keys(address.text.partition("?")[0]).rstrip("/")
     if address.scheme != CONSOLE:
         return {kind: f"are in {folder}/_{kind}" for kind in ("late", "rejected")}
-    shown = f"were only shown above, the first {SHOWN_ROWS} of a run"
-    shown = shown if terminal else "were only printed on standard error"
-    kinds = ("late", "rejected")
-    return {kind: f"{shown}; --out DIR keeps all of them in DIR/_{kind}" for kind in kinds}
+    shown = f"were only shown, the first {SHOWN_ROWS}" if terminal else "were only printed"
+    return {kind: f"{shown}; --out DIR keeps them in DIR/_{kind}" for kind in ("late", "rejected")}
 
 
 def beside_view(sinks: dict[str | None, Sink], address: Address) -> dict[str | None, Sink]:
