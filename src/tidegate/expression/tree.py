@@ -250,6 +250,20 @@ def describe(expr: Expr) -> str:
     return texts[id(expr)]
 
 
+def exact_text(expr: Expr) -> str:
+    """A text that no other expression has, the same in every process; its length is that of it."""
+    places: dict[int, int] = {}
+    lines: list[str] = []
+    for part in postorder(expr):
+        if isinstance(part, Call):
+            held = f"{part.op} {[places[id(arg)] for arg in part.args]}"
+        else:
+            held = repr(part.name if isinstance(part, Column) else (part.value,))
+        places[id(part)] = len(lines)
+        lines.append(f"{held} {part.type}")
+    return "\n".join(lines)
+
+
 def _described(expr: Expr, args: Sequence[str]) -> str:
     if isinstance(expr, Column):
         return expr.name

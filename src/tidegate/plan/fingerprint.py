@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -49,6 +50,7 @@ def function_lines(functions: Iterable[Function]) -> list[str]:
     ]
 
 
+@lru_cache(4_096)
 def meaning(text: str) -> str:
     """Spark SQL with parentheses around every operation and no others, however it was written.
 
