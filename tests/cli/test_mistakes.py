@@ -81,7 +81,7 @@ def test_no_java(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(folder / "empty"))
     nowhere = partial(java.ensure_java, roots=())
-    monkeypatch.setattr("tidegate.session.launch.ensure_java", nowhere)
+    monkeypatch.setattr("tidegate.session.place.ensure_java", nowhere)
     put({"q.sql": COUNT})
     places = ("--out", "results", "--checkpoint", "state")
     code, message = said(["run", "q.sql", *RIDES, "--master", "local[2]", *places], capsys)

@@ -90,8 +90,8 @@ def test_instances_and_switches_of_single_subqueries() -> None:
         history.setdefault(epoch["subquery"], []).append((epoch["batch"], epoch["instances"]))
     assert history == {
         "aggregate": [(0, 3), (2, 2)],
-        "aggregate2": [(0, 1), (1, 4), (2, 2)],
-        "stateless": [(0, 1), (2, 2)],
+        "most": [(0, 1), (1, 4), (2, 2)],
+        "fares": [(0, 1), (2, 2)],
     }
 
 
@@ -132,8 +132,8 @@ def test_explain_shows_every_output(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert [line for line in said if line.startswith("output ")] == [
         "output Busy, of aggregate",
-        "output most, of aggregate2",
-        "output fares, of stateless",
+        "output most, of most",
+        "output fares, of fares",
     ]
 
 

@@ -131,7 +131,8 @@ def test_a_finished_run_started_again_draws_nothing(folder: Path) -> None:
     assert piped(again, folder).returncode == 0
     seen = Terminal(again, folder).finish()
     assert HIDE not in seen.drawn
-    assert seen.plain.startswith("finished: 300 rows in")
+    assert seen.screen[0] == "tidegate: c is finished already, and there is no new input."
+    assert seen.screen[1].startswith("finished: 300 rows in")
 
 
 def test_log_lines_stand_above_the_view(folder: Path) -> None:

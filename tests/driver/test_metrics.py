@@ -150,7 +150,7 @@ def test_the_text_names_switches_and_what_to_do_about_late_rows() -> None:
     assert "epoch" not in made.text()
     made.epochs = (*made.epochs, epoch(1, 4, 3, 0.25))
     text = made.text()
-    assert text.startswith("finished: 1,300 rows in, 10 out, 2 late, 0 rejected, 0 shed")
+    assert text.startswith("finished: 1,300 rows in, 10 out, 2 late, 0 rejected\n")
     assert "epoch 1: 3 instances from batch 4, switched in 0.25 ms" in text.splitlines()
     assert "allow DISORDER" in text
     made.counters["rows_late"] = 0

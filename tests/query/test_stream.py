@@ -118,7 +118,10 @@ def test_columns_can_be_taken_by_name() -> None:
 def test_start_and_explain_are_handed_in() -> None:
     assert calls.start(instances=2) == (Input(CALLS), {"instances": 2})
     assert calls.explain() == "explained ('ts', 'route', 'fare')"
-    assert repr(calls) == "Stream(ts, route, fare)"
+    assert (
+        repr(calls)
+        == "Stream(ts timestamp, route string, fare int; stream calls from a.csv and 1 more)"
+    )
 
 
 def test_mistakes() -> None:

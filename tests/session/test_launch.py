@@ -63,7 +63,7 @@ def test_a_master_that_cannot_be_is_refused(master: str) -> None:
 
 
 def test_starting_spark_keeps_a_handler_of_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def connect(master: str) -> str:
+    def connect(master: str, conf: dict[str, str]) -> str:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a Spark context sets its own
         return master
 
@@ -125,7 +125,7 @@ def two_streams(*uris: str) -> Plan:
 def test_every_uri_of_every_stream_is_an_inlet(tmp_path: Path) -> None:
     a, b = (csv(tmp_path / f"{n}.csv", (1, n, 1)) for n in "ab")
     plan = two_streams(a, b)
-    connections = connections_of(plan.streams, {}, follow=False)
+    connections = connections_of(plan.streams, {}, RunOptions())
     assert [(i.stream, i.uri) for i in connections] == [(0, a), (0, b), (1, a), (1, b)]
     assert len({id(i.connector) for i in connections}) == 4
 
@@ -133,7 +133,7 @@ def test_every_uri_of_every_stream_is_an_inlet(tmp_path: Path) -> None:
 def test_a_stream_that_is_read_twice_is_opened_once(tmp_path: Path) -> None:
     a, b = (csv(tmp_path / f"{n}.csv", (1, n, 1)) for n in "ab")
     plan = with_uris(plan_of(f"{PASSED} UNION ALL {PASSED}"), a, b)
-    connections = connections_of(plan.streams, {}, follow=False)
+    connections = connections_of(plan.streams, {}, RunOptions())
     assert [(i.stream, i.uri) for i in connections] == [(0, a), (0, b)]
     sink = MemorySink()
     summary = prepare(plan, HERE, {None: sink}, RunOptions()).run()
@@ -152,7 +152,7 @@ class Spool:
     def for_run(self, use: int) -> Spool:
         return Spool(f"{self.name}/{use}")
 
-    def attach(self, store: Store, follow: bool) -> None:
+    def attach(self, store: Store, follow: bool, available_now: bool = False) -> None:
         if self.name.endswith("1"):
             raise SourceError("spool", "must start", "a second one")
 
@@ -168,7 +168,7 @@ class Spool:
 
 def test_a_spooling_source_is_opened_for_each_stream(tmp_path: Path) -> None:
     plan = two_streams("f")
-    connections = connections_of(plan.streams, {"f": Spool("f")}, follow=False)
+    connections = connections_of(plan.streams, {"f": Spool("f")}, RunOptions())
     spools = [i.connector for i in connections]
     assert [s.name for s in spools if isinstance(s, Spool)] == ["f/0", "f/1"]
     with pytest.raises(SourceError, match="spool: must start"):

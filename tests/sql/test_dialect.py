@@ -136,8 +136,8 @@ MISTAKES = {
     "statement.",
     "CREATE STREAM x FROM y": "line 1, column 22: expected the address of a source in quotes; "
     "got y.",
-    "CREATE STREAM x FROM 'y' TIM z": "line 1, column 26: expected TIME, DISORDER, IDLE or ; at "
-    "the end of the statement; got TIM.",
+    "CREATE STREAM x FROM 'y' TIM z": "line 1, column 26: expected TIME, DISORDER, IDLE, OPTIONS "
+    "or ; at the end of the statement; got TIM.",
     "CREATE STREAM x FROM 'y' TIME a TIME b": "line 1, column 33: expected TIME only once; "
     "got TIME.",
     "CREATE STREAM x FROM 'y' DISORDER five": "line 1, column 35: expected a duration such as "

@@ -21,14 +21,20 @@ EXIT_FAILED = 1
 EXIT_MISTAKE = 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, "--version", "-V", prog_name="tidegate")
-def commands() -> None:
+@click.pass_context
+def commands(context: click.Context) -> None:
     """Continuous queries over streams, on Apache Spark or in one process.
 
     Exit codes: 0 done, 1 a failure while running (run again to continue), 2 a mistake in the query
     or the options (nothing was started).
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 for command in (run, explain, plan, demo, generate, state):

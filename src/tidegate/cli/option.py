@@ -11,6 +11,7 @@ import click
 
 from tidegate.cli.value import OneOf, Whole
 from tidegate.errors import OptionError, UnavailableError, likely
+from tidegate.plan.method import OTHER_WORDS, ROUTINGS
 from tidegate.plan.options import MAX_WINDOWS
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
 from tidegate.query.output import Output
@@ -45,10 +46,16 @@ _OPTIONS = {
     ),
     "--master": click.option(
         "--master",
-        default=DEFAULT_MASTER,
-        show_default=True,
         metavar="M",
-        help="A Spark master URL, or none to run in this process without Spark.",
+        help="A Spark master URL, or none to run in this process without Spark.  "
+        f"[default: that of spark-submit, else {DEFAULT_MASTER}]",
+    ),
+    "--conf": click.option(
+        "--conf",
+        "conf",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting for Spark, for example spark.ui.enabled=true. Repeat for several.",
     ),
     "--instances": click.option(
         "--instances",
@@ -80,10 +87,10 @@ _OPTIONS = {
     ),
     "--routing": click.option(
         "--routing",
-        type=OneOf(["auto", "key", "deal"]),
+        type=OneOf(ROUTINGS, OTHER_WORDS),
         default="auto",
         show_default=True,
-        help="How joins place tuples: by their key, or dealt out evenly in turn.",
+        help="How joins place tuples: by their key, or evenly, round-robin.",
     ),
     "--partitioner": click.option(
         "--partitioner",
@@ -150,6 +157,18 @@ def pairs(option: str, values: Sequence[str], shape: str) -> list[Pair]:
         if not sign or not name.strip() or not value.strip():
             raise OptionError(option, f"must look like {shape}", text)
         found.append(Pair(name.strip(), value.strip()))
+    return found
+
+
+def settings(values: Sequence[str]) -> dict[str, str]:
+    """Read repeated --conf KEY=VALUE; as with spark-submit, the last of one key counts."""
+    shape = "must look like KEY=VALUE, for example spark.executor.memory=4g"
+    found = {}
+    for text in values:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise OptionError("--conf", shape, text)
+        found[name.strip()] = value.strip()
     return found
 
 

@@ -15,6 +15,7 @@ from tidegate.cli.option import (
     read_query,
     refuse_all,
     refuse_later,
+    settings,
 )
 from tidegate.cli.out import address_of, beside_view, sinks_of
 from tidegate.cli.value import OneOf, Size, Whole
@@ -86,7 +87,16 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--follow", is_flag=True, help="Go on when the input is read: wait for new files and rows."
 )
-@click.option("--summary", metavar="FILE", help="Write the summary as JSON.")
+@click.option(
+    "--available-now",
+    is_flag=True,
+    help="Take all there is, leave windows open and end; the next run takes what is new.",
+)
+@click.option(
+    "--summary",
+    metavar="FILE",
+    help="Write the summary as JSON; docs/operations.md, The summary, defines every figure.",
+)
 @click.option(
     "--dashboard",
     is_flag=False,
@@ -115,7 +125,8 @@ def run(
     query: str,
     streams: tuple[str, ...],
     times: tuple[str, ...],
-    master: str,
+    master: str | None,
+    conf: tuple[str, ...],
     instances: tuple[str, ...],
     strategy: str,
     method: str,
@@ -131,6 +142,7 @@ def run(
     switch: tuple[str, ...],
     policy: str,
     follow: bool,
+    available_now: bool,
     summary: str | None,
     dashboard: int | None,
     log: str,
@@ -138,8 +150,9 @@ def run(
 ) -> None:
     """Run the query in QUERY.sql over its streams.
 
-    Without --follow the run takes all there is, finishes every window and ends; Ctrl-C ends it
-    after the running batch. While it runs, a live view shows rates, lag, batch times, state,
+    A run takes all there is, finishes every window and ends; its checkpoint is finished then. With
+    --available-now windows stay open, and the same command goes on with what is new; with --follow
+    the run waits for it. While it runs, a live view shows rates, lag, batch times, state,
     instances and the newest window, if standard output is a terminal. A summary follows on
     standard error.
     """
@@ -163,12 +176,13 @@ def run(
         buckets=buckets,
         batch_rows=batch_rows,
         follow=follow,
+        available_now=available_now,
         switches=asked.switches,
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
         memory_bytes=memory,
     )
-    place = Place(master, exchange=exchange)
+    place = Place.at(master, exchange=exchange, conf=settings(conf))
     address = address_of(out, format_)
     check_places(query, address, checkpoint, summary)
     planning = PlanOptions(
@@ -187,6 +201,10 @@ def run(
         on_batch=view.batch if view else None,
         on_rows=_first_rows(outputs[0].name, view) if view else None,
     )
+    if loop.manifest.finished:
+        click.echo(
+            f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True
+        )
     report(run_until_signal(loop, view), summary)
 
 

@@ -44,7 +44,7 @@ def next_manifest(
     return replace(
         previous,
         batch=previous.batch + 1,
-        mappings={job.subquery.name: recorded(job.mapping) for job in work.jobs},
+        mappings={job.subquery.key: recorded(job.mapping) for job in work.jobs},
         frontier_us=cut.frontier_us,
         sources=sources,
         files=files,

@@ -16,6 +16,7 @@ from tidegate.driver.change import fitting
 from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
+from tidegate.driver.finished import check_finished
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
@@ -78,7 +79,7 @@ class Loop:
         self.store = store
         self.executor = executor
         self.options = options
-        self.summary = Summary()
+        self.summary = Summary(names=plan.names)
         self._clock = clock or schedule.current().clock
         self._observe = observer or (lambda step, batch: None)
         self._on_batch = on_batch or (lambda report: None)
@@ -89,7 +90,7 @@ class Loop:
         self._closing: list[Callable[[], None]] = []
         self._checkpoint = Checkpoint(store)
         self._outlets = Outlets(plan, sinks, store)
-        self._inputs = Inputs(plan, store, self._clock, options.follow)
+        self._inputs = Inputs(plan, store, self._clock, options)
         self._subqueries = Subqueries(plan, store, options)
         try:
             self._subqueries.check_options()
@@ -97,6 +98,8 @@ class Loop:
             self._manifest = self._recover()
             with self._told_of_loss():
                 self._inputs.let_in(connections)
+            if self._manifest.finished:
+                check_finished(store.location, self._inputs.new_sources())
             self._checkpoint.clean()
         except BaseException:
             self._closing.append(self._checkpoint.withdraw)
@@ -104,11 +107,18 @@ class Loop:
             raise
 
     def run(self) -> Summary:
-        """Batches until the input ends, or `stop`; what is committed stays either way."""
+        """Batches until the input ends, or `stop`; what is committed stays either way.
+
+        A run over what is available now ends when it has taken that, and leaves windows open.
+        """
         try:
             while not self._stop.is_set() and not self._manifest.finished:
-                if self.step() is None:
-                    self._clock.sleep(self.options.poll_s)
+                if self.step() is not None:
+                    continue
+                if self.options.available_now and not self._inputs.arriving():
+                    self.summary.up_to_date = True
+                    break
+                self._clock.wait(self._stop, self.options.poll_s)
         except BaseException:
             with suppress(StateError):  # the first error is the one to tell
                 self.close()

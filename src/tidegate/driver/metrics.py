@@ -99,7 +99,7 @@ def size_bytes(report: BatchReport) -> int:
     return _REPORT_BYTES + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
 
 
-@dataclass
+@dataclass(repr=False)
 class Summary:
     """The counts since the checkpoint began, and the speed of this run.
 
@@ -108,26 +108,56 @@ class Summary:
     """
 
     counters: dict[str, int] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What a person calls the subqueries, by what a checkpoint does."""
     epochs: Sequence[Mapping[str, Any]] = ()
     """The newest epochs; the checkpoint has the `epochs_logged` before them in files."""
     epochs_logged: int = 0
     reports: Reports = field(default_factory=Reports)
     finished: bool = False
+    up_to_date: bool = False
+    """Whether this run has taken all that was available, and left windows open."""
     state_rows: int = 0
     state_bytes: int = 0
     batches: int = 0
     rows: int = 0
     seconds: float = 0.0
 
+    def __repr__(self) -> str:
+        counts = self.counters
+        late = "".join(
+            f", {counts[name]:,} {word}"
+            for name, word in (("rows_late", "late"), ("rows_rejected", "rejected"))
+            if counts.get(name)
+        )
+        rows_in, rows_out = (counts.get(name, 0) for name in ("rows_in", "rows_out"))
+        return (
+            f"Summary({'finished' if self.finished else 'not finished'}: "
+            f"{_counted(rows_in, 'row')} in, {rows_out:,} out{late}; "
+            f"{_counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s)"
+        )
+
+    def __str__(self) -> str:
+        return self.text()
+
     def count(self, manifest: Manifest) -> None:
         """Say what a manifest says."""
         segments = manifest.segments()
         self.counters = dict(manifest.counters)
-        self.epochs = manifest.epochs
+        self.epochs = [
+            {**e, "subquery": self.names.get(e["subquery"], e["subquery"])} for e in manifest.epochs
+        ]
         self.epochs_logged = manifest.epochs_logged
         self.finished = manifest.finished
         self.state_rows = sum(s.rows for s in segments)
         self.state_bytes = sum(s.bytes for s in segments)
+
+    @property
+    def state(self) -> str:
+        """How the run has ended, in a word or two."""
+        if self.finished:
+            return "finished"
+        return "up to date" if self.up_to_date else "stopped"
 
     def add(self, report: BatchReport) -> None:
         """Count a batch of this run."""
@@ -149,6 +179,7 @@ class Summary:
             "batches": self.counters.get("batches", 0),
             "batches_this_run": self.batches,
             "finished": self.finished,
+            "up_to_date": self.up_to_date,
             "seconds": round(self.seconds, 6),
             "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
             "latency_ms": {p: _percentile(latency, int(p[1:])) for p in ("p50", "p95", "p99")},
@@ -184,9 +215,9 @@ class Summary:
         d, late = self.as_dict(), self.counters.get("rows_late", 0)
         latency = d["latency_ms"]
         lines = [
-            f"{'finished' if d['finished'] else 'stopped'}: {d['rows_in']:,} rows in, "
-            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected, "
-            f"{d['rows_shed']:,} shed",
+            f"{self.state}: {d['rows_in']:,} rows in, "
+            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected"
+            + (f", {d['rows_shed']:,} shed" if d["rows_shed"] else ""),
             f"{d['batches']:,} batches ({d['batches_this_run']:,} in this run, "
             f"{d['seconds']:.2f} s, {d['rows_per_second']:,.0f} rows/s); batch p50 "
             f"{latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms, p99 {latency['p99']:.0f} ms",
@@ -194,9 +225,8 @@ class Summary:
             f"imbalance {d['imbalance']:.2f}",
         ]
         if d["comparisons"]:
-            lines.append(
-                f"{d['comparisons']:,} comparisons by the definition, {d['compared']:,} made"
-            )
+            compared, candidates = (_short(d[n]) for n in ("compared", "comparisons"))
+            lines.append(f"join compared {compared} of {candidates} candidate pairs")
         if self.epochs_logged:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1
@@ -214,8 +244,20 @@ class Summary:
         return "\n".join(lines)
 
 
+def _counted(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def _instances(count: int) -> str:
     return f"{count} instance{'' if count == 1 else 's'}"
+
+
+def _short(count: int) -> str:
+    """A count with about three digits: 950, 24.3 k, 97.7 M."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count}"
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

@@ -180,10 +180,11 @@ class Intake:
         marks = [(t, t.mark()) for i in self.inlets for t in i.tracks.values()]
         self._marked = (marks, self.frontier_us)
 
-    def cut_again(self, goal: Goal) -> Cut | None:
+    def cut_again(self, goal: Goal, awaits: bool = True) -> Cut | None:
         """The batch that ended at a goal, once more; None while input of it may still come back.
 
-        The gate was restored with `again.rewound`. Raises GateError where the input is not what it
+        A run that `awaits` nothing takes what is there. The gate was restored with
+        `again.rewound`. Raises GateError where the input is not what it
         was.
         """
         counts: dict[Track, int] = {}
@@ -193,7 +194,7 @@ class Intake:
                     inlet.open(track)
             counts |= {t: goal.take(inlet.place, t) for t in inlet.tracks.values()}
         rows_taken = sum(counts.values())
-        awaited = any(i.connector.live() for i in self.inlets)
+        awaited = awaits and any(i.connector.live() for i in self.inlets)
         if rows_taken < goal.rows and awaited:
             return None
         parts = self._taken(counts)
@@ -277,6 +278,15 @@ class Intake:
                 self._arrivals.forget(inlet, track.source.id)
             if done:
                 inlet.connector.forget([t.source.id for t in done])
+
+    def new_sources(self) -> list[str]:
+        """The sources that have something to read now, by inlet and name."""
+        found: list[str] = []
+        for inlet in self.inlets:
+            unread = inlet.folder.ids() if inlet.folder is not None else []
+            tracks = [t for t in inlet.tracks.values() if not t.removed and t.has_rows()]
+            found += sorted([*unread, *(t.source.id for t in tracks)])
+        return found
 
     def check_complete(self) -> None:
         """Refuse to continue when a source that a manifest still needs is not there any more.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tidegate.duration import duration_text
+from tidegate.expression.user_function import UserFunction
 from tidegate.nesting import nested
 from tidegate.operate.port import Port
 from tidegate.plan.physical import (
@@ -54,6 +55,8 @@ def explain(outputs: Sequence[Output], plan: Plan) -> str:
         columns = [f"{f.name}: {type_name(f.type)}" for f in schema]
         parts.append([f"{title}, of {source}", *_indent(columns)])
     parts.append(["gate", *_indent(_gate(i, s) for i, s in enumerate(plan.streams))])
+    if plan.functions:
+        parts.append(["functions", *_indent(map(_function, plan.functions))])
     parts.append([f"fingerprint {plan.fingerprint[:16]}"])
     return "\n".join("\n".join(lines) for lines in parts)
 
@@ -72,17 +75,17 @@ def explain_all(query: Size, cuts: Cuts, weights: Weights) -> str:
             continue
         for number, subquery in enumerate(cut.plan.subqueries):
             title = f"{number + 1} {subquery.name}: {subquery.operator.title()}"
-            parts.append(f"  {title}; {_many(cut.instances[subquery.name], 'instance')}")
+            parts.append(f"  {title}; {many(cut.instances[subquery.name], 'instance')}")
         for handover in cut.handovers:
-            channels = _many(handover.channels, "channel")
+            channels = many(handover.channels, "channel")
             parts.append(f"  {handover.giver} to {handover.taker}: {channels}")
-        cost = f"{_many(cut.hops, 'hop')}, fan-out {cut.fan_out:,}, cost {cut.cost(weights):,.1f}"
+        cost = f"{many(cut.hops, 'hop')}, fan-out {cut.fan_out:,}, cost {cut.cost(weights):,.1f}"
         parts.append(f"  {cost}")
         model = formula(strategy, query, cut.total)
         cost = f"{weights.cost(model.fan_out, model.hops):,.1f}"
         parts.append(
-            f"  by the formula for {_many(query.operators, 'operator')}, "
-            f"{query.stateful} stateful: {_many(model.hops, 'hop')}, "
+            f"  by the formula for {many(query.operators, 'operator')}, "
+            f"{query.stateful} stateful: {many(model.hops, 'hop')}, "
             f"fan-out {model.fan_out:,.1f}, cost {cost}"
         )
     return "\n".join([*parts, compare(cuts, weights)])
@@ -119,7 +122,8 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _many(count: int, what: str) -> str:
+def many(count: int, what: str) -> str:
+    """A count with its noun: 1 hop, 2 hops."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -162,8 +166,10 @@ class _Tree:
 
 def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
     of = prefix.name
-    if isinstance(prefix.origin, Edge) and len(plan.subqueries[prefix.origin.subquery].ports) > 1:
-        of = f"{of} (rows {prefix.origin.port + 1})"
+    if isinstance(prefix.origin, Edge):
+        giver = plan.subqueries[prefix.origin.subquery]
+        several = len(giver.ports) > 1
+        of = f"{giver.name} (rows {prefix.origin.port + 1})" if several else giver.name
     lines = [f"takes {of}"]
     lines.append(f"  reads: {', '.join(prefix.columns) or 'no column'} and the time {prefix.time}")
     if prefix.sql_where:
@@ -190,6 +196,10 @@ def _port(port: Port, subquery: Subquery, label: str) -> list[str]:
     order = subquery.operator.order.text(ordered=bool(port.order))
     limit = f", limit {port.limit} per window" if port.limit is not None else ""
     return [*lines, f"rows{label} by {order}{limit}: collect"]
+
+
+def _function(function: UserFunction) -> str:
+    return f"{function.name}: {function.place} in Python, returns {type_name(function.returns)}"
 
 
 def _gate(position: int, stream: StreamDef) -> str:

@@ -23,6 +23,7 @@ from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
+from tidegate.plan.naming import names_of
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Subquery, Target
 from tidegate.plan.prefix import Prefixing, Typer
 from tidegate.plan.pushdown import Result
@@ -86,7 +87,11 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
     targets = tuple(Target(o.name, lowering.edge(o.node, output=True)) for o in outputs)
     lowering.lines += [f"target {t.name!r} {t.edge}" for t in targets]
     mark = fingerprint(lowering.lines)
-    subqueries = tuple(replace(s, fingerprint=mark) for s in lowering.subqueries)
+    names = names_of(outputs, cutting, lowering.giving, [s.key for s in lowering.subqueries])
+    subqueries = tuple(
+        replace(s, fingerprint=mark, name=name)
+        for s, name in zip(lowering.subqueries, names, strict=True)
+    )
     plan = Plan(
         streams=tuple(lowering.streams),
         subqueries=subqueries,

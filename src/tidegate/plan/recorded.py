@@ -134,7 +134,8 @@ def stream_line(stream: StreamDef) -> str:
     """What the gate knows of a stream."""
     idle = "" if stream.idle_us is None else f" idle {duration_text(stream.idle_us)}"
     disorder = duration_text(stream.disorder_us)
-    return f"stream {stream.name} time {stream.time} disorder {disorder}{idle}"
+    read = "".join(f" {line}" for line in stream.reading.lines())
+    return f"stream {stream.name} time {stream.time} disorder {disorder}{idle}{read}"
 
 
 def input_lines(leaf: Leaf, side: str = "") -> list[str]:

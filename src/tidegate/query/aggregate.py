@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from inspect import Parameter as Slot
 from inspect import Signature
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,14 +17,16 @@ from tidegate.operate.aggregate.definition import AggregateFunction, Rule
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.registry import find, find_python
 from tidegate.operate.aggregate.user import Aggregator
+from tidegate.query import habit
 from tidegate.query.expression import Expression, to_node
+from tidegate.query.name import expression_text
 from tidegate.schema import type_name
 
 Argument = str | Expression
 """What is aggregated: the name of a column, or an expression."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AggregateCall:
     """One aggregate over a window: a row of the registry, of which expressions.
 
@@ -53,10 +55,35 @@ class AggregateCall:
     def __str__(self) -> str:
         return self._text
 
+    def __repr__(self) -> str:
+        return self.definition.written(
+            [expression_text(a) for a in self.arguments], self.parameters
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise habit.stranger("aggregate", name, habit.AGGREGATE, (), habit.AFTER_AGG)
+
+    def _computed_with(self, *_: object) -> NoReturn:
+        raise QueryError(
+            "aggregate", "stands alone in agg(), under a name", repr(self), habit.AFTER_AGG
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _computed_with
+    __truediv__ = __rtruediv__ = __mod__ = __neg__ = __pow__ = _computed_with
+    __gt__ = __ge__ = __lt__ = __le__ = _computed_with
+
     @cached_property
     def _text(self) -> str:
         texts = [a.sql(dialect="spark", normalize_functions="lower") for a in self.arguments]
         return self.definition.written(texts, self.parameters)
+
+    @property
+    def python(self) -> str:
+        """The call as a program may write it, where its arguments are columns."""
+        texts = [f'"{a.name}"' if isinstance(a, exp.Column) else "..." for a in self.arguments]
+        return f"{self.definition.python or self.kind}({', '.join(texts)})"
 
     def over(self, arguments: Sequence[exp.Expression]) -> AggregateCall:
         """The same of other expressions."""
@@ -108,10 +135,13 @@ def builder(name: str) -> Builder:
         given = dict(zip(slots, of, strict=False))
         unknown = [key for key in named if key in given or key not in slots]
         if unknown:
-            raise TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
+            raise QueryError(name, f"takes {', '.join(slots)}", unknown[0])
         if len(of) > len(slots):
             raise QueryError(name, definition.arity, str(len(of)))
         given |= named
+        first = given.get(columns[0]) if columns else None
+        if definition.star and isinstance(first, str) and first == "*":
+            given = {}
         arguments = tuple(to_node(given[c]) for c in columns if given.get(c) is not None)
         parameters = tuple(given.get(p.name) for p in definition.parameters)
         return AggregateCall(definition.name, arguments, parameters)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import cpu_count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate.errors import OptionError
 from tidegate.execute.executor import Draft, Executor, Outcomes
+from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalExecutor
+from tidegate.execute.spark.master import check_answers, is_one_host
+from tidegate.execute.spark.setting import check_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,16 +29,41 @@ T = TypeVar("T")
 
 NO_SPARK = "none"
 DEFAULT_MASTER = "local[*]"
+SUBMITTED = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS")
+"""Variables of the environment that spark-submit, or who prepares a notebook, sets."""
 EXCHANGES = ("auto", "shared", "shuffle")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where tasks run: without Spark, on a master to connect to, or in a session that is there."""
+    """Where tasks run: without Spark, on a master to connect to, or in a session that is there.
+
+    `conf` are settings of a Spark that is started here.
+    """
 
     master: str = DEFAULT_MASTER
     session: SparkSession | None = None
     exchange: str = "auto"
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def at(
+        master: str | None,
+        session: SparkSession | None = None,
+        exchange: str = "auto",
+        conf: Mapping[str, str] | None = None,
+    ) -> Place:
+        """A place by what a user names; where it is nothing, the Spark that is there already.
+
+        That is the session that the process has, else the master of spark-submit, else this host.
+        """
+        if session is None and master is None:
+            session, master = _already_there()
+        if session is not None and conf:
+            from tidegate.execute.spark.submitted import unmet
+
+            conf = unmet(session, conf)
+        return Place(master or DEFAULT_MASTER, session, exchange, conf or {})
 
     def __post_init__(self) -> None:
         pattern = (
@@ -50,6 +80,37 @@ class Place:
             raise OptionError(
                 "--exchange", f"must be one of {', '.join(EXCHANGES)}", str(self.exchange)
             )
+        check_conf(self.conf)
+        if self.conf and not self.on_spark:
+            raise OptionError(
+                "--conf",
+                "is for Spark",
+                f"{'='.join(next(iter(self.conf.items())))} with --master none",
+                "Leave it out, or name another master.",
+            )
+        if self.conf and self.session is not None:
+            raise OptionError(
+                "--conf",
+                "is for a Spark that is started for the query",
+                f"{', '.join(self.conf)} for a session that is there already",
+                "Set it where the session is made.",
+            )
+        if self.exchange == "shared" and self.on_spark and not self.on_one_host:
+            raise OptionError(
+                "--exchange",
+                "shared needs all tasks on one host",
+                f"the master {self._master}",
+                "Use --exchange auto, which shuffles between hosts.",
+            )
+
+    @property
+    def on_one_host(self) -> bool:
+        """Whether all tasks run on the host of the driver."""
+        return not self.on_spark or is_one_host(self._master)
+
+    @property
+    def _master(self) -> str:
+        return self.master if self.session is None else str(self.session.sparkContext.master)
 
     @property
     def on_spark(self) -> bool:
@@ -66,6 +127,11 @@ class Place:
             return cpu_count() or 1
         return max(int(local.group(1) or 1), 1)
 
+    def cores(self) -> int | None:
+        """How many tasks run at once here; None where only a cluster knows."""
+        local = re.match(r"none$|local(\[|$)", self.master) is not None
+        return self.default_instances() if local or self.session is not None else None
+
     def connected(self) -> Place:
         """The same place with a session; starts Spark where it is not running yet."""
         if not self.on_spark or self.session is not None:
@@ -73,7 +139,13 @@ class Place:
         from tidegate.execute.spark.executor import connect
 
         with _interrupts_kept():
-            return replace(self, session=connect(self.master))
+            return replace(self, session=connect(self.master, self.conf), conf={})
+
+    def check(self) -> None:
+        """Refuse a place where Spark cannot be started, before a checkpoint is begun."""
+        if self.on_spark and self.session is None:
+            ensure_java()
+            check_answers(self.master)
 
     def executor(self) -> Executor:
         """What runs tasks here; starts Spark where it is not running yet."""
@@ -113,6 +185,25 @@ class DeferredExecutor(Executor):
     def close(self) -> None:
         if self._executor is not None:
             self._executor.close()
+
+
+def texts(conf: Mapping[str, object]) -> dict[str, str]:
+    """Settings of a program as Spark takes them: `True` is its `true`."""
+    return {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in conf.items()}
+
+
+def _already_there() -> tuple[SparkSession | None, str | None]:
+    """The session of this process, or the master that it was submitted to.
+
+    PySpark is not imported, which takes a while, where a program cannot have either.
+    """
+    submitted = any(name in os.environ for name in SUBMITTED)
+    if "pyspark" not in sys.modules and not submitted:
+        return None, None
+    from tidegate.execute.spark.submitted import active_session, submitted_master
+
+    session = active_session()
+    return session, None if session is not None else submitted_master()
 
 
 @contextmanager

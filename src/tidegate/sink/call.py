@@ -47,6 +47,9 @@ class CallSink:
         self._told: set[str] = set()
         """The side outputs that were said to be dropped."""
 
+    def __repr__(self) -> str:
+        return f"CallSink({getattr(self.function, '__name__', repr(self.function))})"
+
     def open(self, opening: Opening) -> None:
         self._opening = opening
         self._given = {}

@@ -51,6 +51,9 @@ class FileSink:
         self._waiting: BatchId | None = None
         """The batch that is committed, or about to be, and not published."""
 
+    def __repr__(self) -> str:
+        return f"FileSink({str(self.path)!r}, format={self.format!r})"
+
     @staticmethod
     def at(address: Address, output: str | None) -> FileSink:
         """The sink of a folder; an output with a name has a folder of its name in it."""

@@ -36,6 +36,10 @@ class MemorySink:
         address.check_bare()
         return MemorySink()
 
+    def __repr__(self) -> str:
+        rows = sum(batch.rows.num_rows for batch in self.batches.values())
+        return f"MemorySink({len(self.batches):,} batches, {rows:,} rows)"
+
     def open(self, opening: Opening) -> None:
         self._schema = opening.schema
 

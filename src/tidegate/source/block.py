@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +35,8 @@ RECORD_BYTES = 16 * 2**20
 LEAD_BYTES = 4096
 """How much before a block is read once more where the file may have been rewritten since."""
 
-_LF, _CR, _QUOTE, _COMMA = 10, 13, 34, 44
-_FIELD = rb'(?:"(?:[^"]++|"")*+"[^,\r\n]*+|[^",\r\n][^,\r\n]*+|)'
-_RECORD = _FIELD + rb"(?:," + _FIELD + rb")*+"
+_LF, _CR = 10, 13
 _END = rb"(?:\n|\r\n|\r(?!\Z))"  # what a return at the end of the bytes is, the next byte tells
-_COMPLETE = re.compile(_RECORD + _END)
-_LAST = re.compile(_RECORD + rb"(?:\r\n?|\n|\Z)")
 _LINE_END = {False: re.compile(_END), True: re.compile(rb"\r\n?|\n")}
 
 
@@ -48,11 +45,14 @@ class Records:
     """The non-empty complete records of some bytes: contents [starts[i], stops[i]).
 
     `used` is where the last complete record ends; what lies behind is the start of the next one.
+    `lines` is how many lines end before that; the last record is `closed` where one of them does.
     """
 
     starts: Int64s
     stops: Int64s
     used: int
+    lines: int = 0
+    closed: bool = True
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -73,10 +73,12 @@ def split_lines(data: bytes, final: bool) -> Records:
         starts[i] += len(line) - len(line.lstrip())
         stops[i] = max(starts[i], stops[i] - (len(line) - len(line.rstrip())))
     kept = stops > starts
-    return records if kept.all() else Records(starts[kept], stops[kept], records.used)
+    if kept.all():
+        return records
+    return replace(records, starts=starts[kept], stops=stops[kept])
 
 
-def split_csv(data: bytes, final: bool) -> Records:
+def split_csv(data: bytes, final: bool, sep: str = ",", quote: str = '"') -> Records:
     """Records of CSV, by counting quotes where they are regular and one by one where not.
 
     A quote opens only at the start of a field. One that is not closed within RECORD_BYTES or
@@ -86,9 +88,9 @@ def split_csv(data: bytes, final: bool) -> Records:
     ends = _line_ends(text)
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
         ends = _with_bare_returns(ends, text, final)
-    if b'"' in data:
-        regular = _quoted_ends(text, ends, final)
-        ends = regular if regular is not None else _scanned_ends(data, final)
+    if quote and quote.encode() in data:
+        regular = _quoted_ends(text, ends, final, ord(sep), ord(quote))
+        ends = regular if regular is not None else _scanned_ends(data, final, sep, quote)
     return _contents(data, text, _with_tail(ends, data, final))
 
 
@@ -111,12 +113,14 @@ def _with_tail(ends: Int64s, data: bytes, final: bool) -> Int64s:
     return np.append(ends, len(data)) if final and last < len(data) else ends
 
 
-def _quoted_ends(text: NDArray[np.uint8], line_ends: Int64s, final: bool) -> Int64s | None:
+def _quoted_ends(
+    text: NDArray[np.uint8], line_ends: Int64s, final: bool, sep: int, quote: int
+) -> Int64s | None:
     """Line ends outside quotes; None where quotes are not all at the edges of fields."""
-    quotes = np.flatnonzero(text == _QUOTE).astype(np.int64)
+    quotes = np.flatnonzero(text == quote).astype(np.int64)
     opening, closing = quotes[0::2], quotes[1::2]
     before = text[opening - 1]  # of an opening quote at 0 the last byte: not looked at below
-    at_edge = (before == _COMMA) | (before == _LF) | (before == _CR) | (opening == 0)
+    at_edge = (before == sep) | (before == _LF) | (before == _CR) | (opening == 0)
     at_edge[1:] |= closing[: len(opening) - 1] == opening[1:] - 1  # a doubled quote
     if not at_edge.all():
         return None
@@ -127,8 +131,17 @@ def _quoted_ends(text: NDArray[np.uint8], line_ends: Int64s, final: bool) -> Int
     return None if left_open or longest > RECORD_BYTES else ends
 
 
-def _scanned_ends(data: bytes, final: bool) -> Int64s:
-    pattern = _LAST if final else _COMPLETE
+@lru_cache
+def _record_pattern(final: bool, sep: str, quote: str) -> re.Pattern[bytes]:
+    s, q = (re.escape(mark.encode()) for mark in (sep, quote))
+    plain = rb"[^%b\r\n]*+" % s
+    field = rb"(?:%b(?:[^%b]++|%b%b)*+%b%b|[^%b%b\r\n]%b|)" % (q, q, q, q, q, plain, q, s, plain)
+    record = field + rb"(?:%b%b)*+" % (s, field)
+    return re.compile(record + (rb"(?:\r\n?|\n|\Z)" if final else _END))
+
+
+def _scanned_ends(data: bytes, final: bool, sep: str, quote: str) -> Int64s:
+    pattern = _record_pattern(final, sep, quote)
     ends, at = [], 0
     while at < len(data):
         found = pattern.match(data, at)
@@ -155,7 +168,14 @@ def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s) -> Records:
         while (returns := (stops > starts) & (text[stops - 1] == _CR)).any():
             stops = stops - returns
     kept = stops > starts
-    return Records(starts[kept], stops[kept], int(ends[-1]))
+    used = int(ends[-1])
+    closed = data[used - 1] in (_LF, _CR)
+    return Records(starts[kept], stops[kept], used, lines_in(data, used), closed)
+
+
+def lines_in(data: bytes, stop: int) -> int:
+    """How many lines end before a place: at line feeds, or at returns where there are no others."""
+    return data.count(b"\n", 0, stop) or data.count(b"\r", 0, stop)
 
 
 @dataclass(frozen=True)
@@ -163,6 +183,7 @@ class Block:
     """Bytes [offset, offset + length) of a file: the records of positions [first, first + rows).
 
     `before` is the digest of all bytes of the file before it, `digest` that of all up to its end.
+    `line` is how many lines of the file end before it.
     """
 
     offset: int
@@ -171,6 +192,7 @@ class Block:
     rows: int
     before: int = 0
     digest: int = 0
+    line: int = 0
 
 
 class Rewritten(Exception):
@@ -181,15 +203,22 @@ class BlockIndex:
     """The blocks of one text file, found in order and only as far as asked; owned by the driver.
 
     `digest` is that of all bytes before `offset`, also of those before the first record. Grows with
-    the bytes of the file, by seven numbers per block.
+    the bytes of the file, by eight numbers per block.
     """
 
     def __init__(
-        self, path: str, origin: int, split: Split, block_bytes: int, before: int = 0
+        self,
+        path: str,
+        origin: int,
+        split: Split,
+        block_bytes: int,
+        before: int = 0,
+        line: int = 0,
     ) -> None:
         self.path = path
         self.offset = origin
         self.digest = before
+        self.line = line
         self.rows = 0
         self.blocks: list[Block] = []
         self.open_ended = False
@@ -241,12 +270,14 @@ class BlockIndex:
         used = records.used
         before, self.digest = self.digest, digest(memoryview(data)[:used], self.digest)
         if len(records):
-            block = Block(self.offset, used, self.rows, len(records), before, self.digest)
+            rows, line = len(records), self.line
+            block = Block(self.offset, used, self.rows, rows, before, self.digest, line)
             self.blocks.append(block)
             self._firsts.append(self.rows)
             self.rows += len(records)
         self.offset += used
-        self.open_ended = data[used - 1] not in (_LF, _CR)
+        self.line += records.lines
+        self.open_ended = not records.closed
         self._lead = (self._lead + data[max(used - LEAD_BYTES, 0) : used])[-LEAD_BYTES:]
 
 

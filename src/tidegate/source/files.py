@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tidegate import disk
@@ -14,12 +15,15 @@ from tidegate.errors import GateError, SourceError
 from tidegate.schema import check_time
 from tidegate.source import csv, json
 from tidegate.source.block import BLOCK_BYTES
+from tidegate.source.declared import check_fits
 from tidegate.source.head import TextProbe, first_times, probe_text
 from tidegate.source.listing import Found, is_of_format, list_files, name_order, paths_of
 from tidegate.source.mark import readable, reused, status_of
 from tidegate.source.opening import Opening
 from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, probe_parquet
 from tidegate.source.protocol import Listed, Source
+from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.remote_listing import RemoteWatch, remote_paths
 from tidegate.source.shape import Shape
 from tidegate.source.text_file import TextFacts, TextSource, check_not_grown
 from tidegate.source.watch import Watch
@@ -70,12 +74,16 @@ class FilesConnector:
         follow: bool = False,
         block_bytes: int | None = None,
         clock: Clock | None = None,
+        reading: Reading = AS_FOUND,
     ) -> None:
-        self.several = not disk.is_file(path)
+        self._remote = path if isinstance(path, disk.RemotePath) else None
+        with readable(path):
+            self.several = not disk.is_file(path)
         self._path = path
         self._where = where
         self._time = time
         self._follow = follow
+        self._reading = reading
         self._block_bytes = block_bytes or BLOCK_BYTES
         self._head_bytes = block_bytes or HEAD_BYTES
         self._files: dict[str, Facts] = {}
@@ -83,13 +91,17 @@ class FilesConnector:
         self._growing: TextSource | None = None
         self._grown: set[str] = set()
         self._finished: deque[tuple[str, int]] = deque(maxlen=FINISHED_FILES)
+        self._looks = True
+        self._grows = follow and self._remote is None
+        """Whether text files may get longer; elsewhere than here files are whole from the first."""
         self._unseen: dict[str, tuple[int, int] | None] = {}
         """Files that are no sources yet, with their size and time of change when last tried."""
-        self._watch = Watch(path, clock) if follow and self.several else None
-        look = (lambda: paths_of(path)) if self._watch is None else self._watch.look
+        self._watch = self._watch_of(clock) if follow and self.several else None
+        look = self._all_paths if self._watch is None else self._watch.look
         with readable(path):
             found = list_files(path, where, follow, look)
         self._format = found[0].format
+        reading.check(self._format, where)
         self._shape, arrived = self._agree(found)
         self.schema = self._shape.settled()
         if time is not None:
@@ -106,6 +118,12 @@ class FilesConnector:
 
     def live(self) -> bool:
         return self._follow
+
+    def take_as_of_now(self) -> None:
+        """Look no more: files and rows that come from now on are for a later run."""
+        self._looks = False
+        if self._growing is not None:
+            self._growing.take_as_of_now()
 
     def arrivals(self) -> list[Listed]:
         """The files that were not listed before, in order; costs what the new ones cost."""
@@ -143,10 +161,21 @@ class FilesConnector:
         """Whether a file was there at the last look; always so where nobody looks again."""
         return self._watch is None or self._watch.has(id)
 
+    def _all_paths(self) -> Sequence[str]:
+        return paths_of(self._path) if self._remote is None else remote_paths(self._remote)
+
+    def _watch_of(self, clock: Clock | None) -> Watch | RemoteWatch:
+        if self._remote is None:
+            return Watch(self._path, clock)
+        return RemoteWatch(self._remote, clock)
+
     def _opened(self, path: str) -> ParquetSource | TextSource:
         if self._growing is not None and self._is_growing(path):
             return self._growing
-        return self._files[path].open(path, self.schema, self._time)
+        facts = self._files[path]
+        if self._remote is not None:
+            path = disk.RemotePath(path, self._remote.disk, facts.status)
+        return facts.open(path, self.schema, self._time)
 
     def _is_growing(self, path: str) -> bool:
         return self._growing is not None and self._growing.path == path
@@ -186,10 +215,12 @@ class FilesConnector:
         return shape, arrived
 
     def _look_again(self) -> None:
-        if self._watch is None:
+        if self._watch is None or not self._looks:
             return
         with readable(self._path):
             came = self._watch.look()
+        if isinstance(self._watch, RemoteWatch):
+            self._watch.check_steady(self._unseen)
         for path in came:
             if path not in self._files and is_of_format(path, self._format):
                 self._unseen[path] = None
@@ -226,7 +257,7 @@ class FilesConnector:
             self._files[path] = facts
             self._unseen.pop(path, None)
         self._arrived += arrived
-        if not self._follow:
+        if not self._grows:
             return
         texts = [(a.path, a.facts) for a in arrived if isinstance(a.facts, TextFacts)]
         self._finished.extend((path, facts.size_bytes) for path, facts in texts[:-1])
@@ -247,11 +278,22 @@ class FilesConnector:
 
     def _probe(self, path: str, sample_bytes: int) -> ParquetProbe | TextProbe | None:
         where = self._where if path == self._path else f"{self._where}, file {path}"
+        declared = self._reading.schema
         if self._format == "parquet":
-            return probe_parquet(path, where, self._time)
-        read_head = csv.read_head if self._format == "csv" else json.read_head
+            probe = probe_parquet(path, where, self._time)
+            if declared is None:
+                return probe
+            check_fits(declared, probe.schema, where)
+            return replace(probe, schema=declared)
         return probe_text(
-            path, read_head, self._time, self._follow, where, self._block_bytes, sample_bytes
+            path,
+            csv.read_head if self._format == "csv" else json.read_head,
+            self._time,
+            self._grows,
+            where,
+            self._block_bytes,
+            sample_bytes,
+            self._reading,
         )
 
     def _probe_unseen(self, path: str) -> ParquetProbe | TextProbe | None:

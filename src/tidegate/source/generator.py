@@ -132,6 +132,16 @@ class GeneratorSource:
     def live(self) -> bool:
         return not self.ended()
 
+    def take_as_of_now(self) -> None:
+        """All its rows are there, unless they come by the clock."""
+        if self._pace:
+            raise SourceError(
+                self.id,
+                "a source of a run with --available-now must have its rows when the run starts",
+                f"pace={self._pace:g}, which makes them as time goes by",
+                "Leave pace out and say how many rows there are, or use --follow.",
+            )
+
     def extend(self, rows: int) -> int:
         if self._pace:
             now = self._clock.now()

@@ -13,6 +13,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.source.block import read_bytes
 from tidegate.source.mark import EDGE_BYTES, digest, readable
 from tidegate.source.protocol import Bools, Int64s
+from tidegate.source.reading import Reading
 from tidegate.source.text import Head, ReadHead, TextFormat, spread
 from tidegate.source.text_file import TextFacts
 
@@ -40,6 +41,7 @@ class TextProbe:
             self.head.origin,
             self.head.format,
             self.block_bytes,
+            self.head.line,
         )
 
 
@@ -51,15 +53,16 @@ def probe_text(
     where: str,
     block_bytes: int,
     sample_bytes: int,
+    reading: Reading,
 ) -> TextProbe | None:
     """Look at the first bytes of a file, as many as it takes; None where it has no rows to show."""
     want = sample_bytes
     while True:
         data = read_bytes(path, 0, want)
         with readable(path):
-            status = disk.current().status(path)
+            status = disk.seen(path)
         whole = len(data) < want
-        head = read_head(data, whole, whole and not grows, time, where)
+        head = read_head(data, whole, whole and not grows, time, where, reading)
         if head is not None:
             edge = digest(edge_of(path, data, status.bytes))
             before = digest(data[: head.origin])

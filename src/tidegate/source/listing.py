@@ -52,6 +52,8 @@ def list_files(
     `look` gives the files there are now below a folder or for a glob. A path that exists is meant
     as it stands, also where it has characters of a glob in it.
     """
+    if isinstance(path, disk.RemotePath):
+        return _list_remote(path, where, follow, look)
     if disk.is_file(path):
         return [Found(path, format_of(path, where))]
     if disk.is_folder(path):
@@ -63,13 +65,26 @@ def list_files(
         raise SourceError(where, "the file or folder must be there", got, _neighbours(path))
     paths = sorted(look(), key=name_order)
     if not paths:
-        raise SourceError(
-            where,
-            f"the {kind} must {verb} a file at least",
-            f"none in {path}" if kind == "folder" else f"none for {path}",
-            f"Names must end in {', '.join(FORMATS)}, and not begin with . or _.",
-        )
+        got = f"none in {path}" if kind == "folder" else f"none for {path}"
+        raise _no_files(where, f"the {kind} must {verb} a file at least", got)
     return _of_one_format(paths, where, follow)
+
+
+def _list_remote(
+    path: disk.RemotePath, where: str, follow: bool, look: Callable[[], Iterable[str]]
+) -> list[Found]:
+    """The same where a folder is what its files have in front of their names, and no more."""
+    if disk.is_file(path):
+        return [Found(path, format_of(path, where))]
+    paths = sorted(look(), key=name_order)
+    if not paths:
+        raise _no_files(where, "a file must be there, or below it", f"none at {path}")
+    return _of_one_format(paths, where, follow)
+
+
+def _no_files(where: str, requirement: str, got: str) -> SourceError:
+    names = f"Names must end in {', '.join(FORMATS)}, and not begin with . or _."
+    return SourceError(where, requirement, got, names)
 
 
 def is_of_format(path: str, format_: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,9 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, SourceError
 from tidegate.schema import cast_table, event_times, normal_type
 from tidegate.source.cache import PIECES
+from tidegate.source.declared import spelling
 from tidegate.source.mark import EDGE_BYTES, Mark, changed_since, digest, status_of
+from tidegate.source.mark import unreadable as out_of_reach
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns, joined_times
 from tidegate.source.statistics import least_times
 
@@ -111,7 +112,7 @@ class ParquetSource:
 
     def reader(self, start: int, stop: int) -> ParquetReader:
         groups = self._within(start, stop)
-        path = os.path.abspath(self.path)  # a worker may have been started elsewhere
+        path = disk.absolute(self.path)  # a worker may have been started elsewhere
         return ParquetReader(path, self._version, self.schema, self._time, start, stop, groups)
 
     def breaks(self, start: int, stop: int) -> list[int]:
@@ -200,6 +201,10 @@ class ParquetFacts(NamedTuple):
     def extent(self) -> int:
         return self.rows
 
+    @property
+    def status(self) -> disk.Status:
+        return disk.Status(self.size_bytes, self.modified_ns, 0, False)
+
     def open(self, path: str, schema: pa.Schema, time: str | None) -> ParquetSource:
         """The file as it was when it was looked at; one that has changed since is refused."""
         version = self.size_bytes, self.modified_ns
@@ -234,12 +239,12 @@ class ParquetProbe:
 def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     """Read the footer of a file: its columns, the sizes of its row groups, their least times."""
     try:
-        status = disk.current().status(path)
+        status = disk.seen(path)
         end = _read_end(path, status.bytes)
         with pq.ParquetFile(pa.BufferReader(end)) as file:
             raw, metadata = file.schema_arrow, file.metadata
     except (pa.ArrowException, OSError) as error:
-        raise unreadable(where, error) from error
+        raise _failed(path, where, error) from error
     if len(set(raw.names)) < len(raw.names):
         twice = sorted({n for n in raw.names if raw.names.count(n) > 1})
         raise SourceError(
@@ -273,14 +278,19 @@ def decode_group(
 ) -> pa.Table:
     """Columns of one row group in normalised types; refuses a file that has changed."""
     try:
-        with disk.current().open_arrow(path) as raw:
-            file = pq.ParquetFile(raw, coerce_int96_timestamp_unit="us")
-            table = file.read_row_group(number, columns=asked.names, use_threads=False)
+        with disk.at(path).open_arrow(path) as raw:
+            # Elsewhere the pieces of all columns are asked for side by side.
+            file = pq.ParquetFile(
+                raw, coerce_int96_timestamp_unit="us", pre_buffer=disk.is_remote(path)
+            )
+            names = {spelling(n, file.schema_arrow.names) or n: n for n in asked.names}
+            table = file.read_row_group(number, columns=list(names), use_threads=False)
+            table = table.rename_columns([names.get(n, n) for n in table.column_names])
         _check_version(path, version)  # what was read is of this version, if the file still is
         return cast_table(table, asked, path, time)
     except (pa.ArrowException, OSError) as error:
         _check_version(path, version)
-        raise unreadable(path, error) from error
+        raise _failed(path, path, error) from error
 
 
 def _check_version(path: str, version: Version) -> None:
@@ -297,6 +307,13 @@ def _changed(path: str) -> GateError:
         "Put the file back as it was and start again; another time of change alone does not "
         "matter then.",
     )
+
+
+def _failed(path: str, where: str, error: Exception) -> SourceError:
+    """Who does not answer has not said that the file is damaged."""
+    if disk.is_remote(path) and isinstance(error, OSError):
+        return out_of_reach(path, error)
+    return unreadable(where, error)
 
 
 def unreadable(where: str, error: Exception) -> SourceError:

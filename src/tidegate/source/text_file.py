@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -40,7 +39,7 @@ class TextFacts(NamedTuple):
     """What is kept of a file that is not open; the format is shared by files with one header.
 
     `digest` is of its first bytes, EDGE_BYTES where it has as many; `before` of those before the
-    first row.
+    first row, and `line` is how many lines end before that.
     """
 
     size_bytes: int
@@ -51,6 +50,7 @@ class TextFacts(NamedTuple):
     origin: int
     format: TextFormat
     block_bytes: int
+    line: int
 
     @property
     def extent(self) -> int:
@@ -101,10 +101,11 @@ class TextSource:
         self._followed = grows
         self._version = None if grows else (facts.size_bytes, facts.modified_ns)
         self._index = BlockIndex(
-            path, facts.origin, facts.format.split, facts.block_bytes, facts.before
+            path, facts.origin, facts.format.split, facts.block_bytes, facts.before, facts.line
         )
         self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
         self._told_rest = False
+        self._looks = grows
 
     @property
     def size_bytes(self) -> int:
@@ -112,7 +113,7 @@ class TextSource:
         return self._size
 
     def extend(self, rows: int) -> int:
-        if self.grows and self._index.rows < rows:
+        if self._looks and self.grows and self._index.rows < rows:
             self._size = self._look().bytes
         while self._index.rows < rows and self._index.offset < self._size and self._grow():
             pass
@@ -126,6 +127,10 @@ class TextSource:
         if self.grows:
             self._size = self._look().bytes
             self.grows = False
+
+    def take_as_of_now(self) -> None:
+        """Let it be as long as it was when it was last looked at; it has not ended for all that."""
+        self._looks = False
 
     def is_at(self, path: str, inode: int) -> bool:
         """Whether the file that was read is at a path, where something of this inode is."""
@@ -164,7 +169,7 @@ class TextSource:
 
     def reader(self, start: int, stop: int) -> TextReader:
         blocks = self._index.within(start, stop)
-        path = os.path.abspath(self.path)  # a worker may have been started elsewhere
+        path = disk.absolute(self.path)  # a worker may have been started elsewhere
         format_ = self._facts.format
         return TextReader(path, self._version, format_, self.schema, start, stop, blocks)
 

@@ -79,7 +79,8 @@ def bind(script: Script, streams: Mapping[str, StreamDef | Node]) -> tuple[Outpu
     outputs = []
     for target in script.outputs:
         with inside(target.name and f"INSERT INTO {target.name}"):
-            outputs.append(Output(target.name, _bind_query(catalog, target.tree)))
+            node = _bind_query(catalog, target.tree)
+            outputs.append(Output(target.name, node, tuple(catalog.made.items())))
     return tuple(outputs)
 
 

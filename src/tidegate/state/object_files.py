@@ -17,8 +17,8 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError, PreconditionError
 
+from tidegate.remote.object_uri import ObjectPlace
 from tidegate.state.files import Entry, unwritten
-from tidegate.state.object_uri import ObjectPlace
 from tidegate.whole_file import FileWriter
 
 _log = logging.getLogger(__name__)

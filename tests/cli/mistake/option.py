@@ -78,9 +78,9 @@ MISTAKES = {
         message="--method: is for joins; got scan for a query without one. Leave it out.",
         options=(*RIDES, "--method", "scan"),
     ),
-    "--routing deal": Mistake(
-        message="--routing: is for joins; got deal for a query without one. Leave it out.",
-        options=(*RIDES, "--routing", "deal"),
+    "--routing round-robin": Mistake(
+        message="--routing: is for joins; got round-robin for a query without one. Leave it out.",
+        options=(*RIDES, "--routing", "round-robin"),
     ),
     "--exchange pigeon": Mistake(
         message="--exchange: must be a known word; got pigeon. There are: auto, shared, shuffle.",
@@ -97,28 +97,21 @@ MISTAKES = {
     "--colour red": Mistake(
         message=(
             "--colour: no option of `tidegate run` has this name. There are: --stream, --time, "
-            "--master, --instances, --strategy, --method, --exchange, --routing, --partitioner, "
-            "--max-windows-per-tuple, --out, --format, --checkpoint, --buckets, --batch-rows, "
-            "--switch, --policy, --follow, --summary, --dashboard, ..."
+            "--master, --conf, --instances, {words}, ..."
         ),
         options=(*RIDES, "--colour", "red"),
     ),
     "--instance 2": Mistake(
         message=(
             "--instance: no option of `tidegate run` has this name. Did you mean --instances? "
-            "There are: --stream, --time, --master, --instances, --strategy, --method, --exchange, "
-            "--routing, --partitioner, --max-windows-per-tuple, --out, --format, --checkpoint, "
-            "--buckets, --batch-rows, --switch, --policy, --follow, --summary, --dashboard, ..."
+            "There are: --stream, --time, --master, --conf, --instances, {words}, ..."
         ),
         options=(*RIDES, "--instance", "2"),
     ),
     "--chekpoint d": Mistake(
         message=(
             "--chekpoint: no option of `tidegate run` has this name. Did you mean "
-            "--checkpoint? There are: --stream, --time, --master, --instances, --strategy, "
-            "--method, --exchange, --routing, --partitioner, --max-windows-per-tuple, --out, "
-            "--format, --checkpoint, --buckets, --batch-rows, --switch, --policy, --follow, "
-            "--summary, --dashboard, ..."
+            "--checkpoint? There are: --stream, --time, --master, --conf, --instances, {words}, ..."
         ),
         options=(*RIDES, "--chekpoint", "d"),
     ),
@@ -443,6 +436,55 @@ MISTAKES = {
     "--out without value": Mistake(
         message="--out: requires an argument.",
         options=(*RIDES, "--out"),
+    ),
+    "--conf without =": Mistake(
+        message=(
+            "--conf: must look like KEY=VALUE, for example spark.executor.memory=4g; got foo."
+        ),
+        options=(*RIDES, "--master", "local[1]", "--conf", "foo"),
+    ),
+    "--conf of something else": Mistake(
+        message=(
+            "--conf: the names of Spark's settings start with spark.; got executor.memory=4g. "
+            "Did you mean spark.executor.memory?"
+        ),
+        options=(*RIDES, "--master", "local[1]", "--conf", "executor.memory=4g"),
+    ),
+    "--conf that changes what queries mean": Mistake(
+        message=(
+            "--conf: spark.sql.session.timeZone must be UTC, so that every run gives the same "
+            "rows; got spark.sql.session.timeZone=CET. Leave it out."
+        ),
+        options=(*RIDES, "--master", "local[1]", "--conf", "spark.sql.session.timeZone=CET"),
+    ),
+    "--conf spark.master": Mistake(
+        message=(
+            "--conf: spark.master cannot be set here; got spark.master=yarn. Use --master, or "
+            "master= in Python."
+        ),
+        options=(*RIDES, "--master", "local[1]", "--conf", "spark.master=yarn"),
+    ),
+    "--conf without Spark": Mistake(
+        message=(
+            "--conf: is for Spark; got spark.ui.enabled=true with --master none. Leave it out, or "
+            "name another master."
+        ),
+        options=(*RIDES, "--conf", "spark.ui.enabled=true"),
+    ),
+    "--exchange shared on a cluster": Mistake(
+        message=(
+            "--exchange: shared needs all tasks on one host; got the master spark://there:7077. "
+            "Use --exchange auto, which shuffles between hosts."
+        ),
+        options=(*RIDES, "--master", "spark://there:7077", "--exchange", "shared"),
+    ),
+    "--master where nobody listens": Mistake(
+        message=(
+            "--master: must be a Spark master that answers; got spark://127.0.0.1:1 (Connection "
+            "refused). See that it runs (sbin/start-master.sh) and that host and port are those it "
+            "logs."
+        ),
+        options=(*RIDES, "--master", "spark://127.0.0.1:1", "--out", "results"),
     ),
     "--master lokal": Mistake(
         message=(

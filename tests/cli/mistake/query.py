@@ -84,7 +84,7 @@ MISTAKES = {
     ),
     "no semicolon between statements": Mistake(
         message=(
-            "SQL line 1, column 38: expected TIME, DISORDER, IDLE or ; at the end of the "
+            "SQL line 1, column 38: expected TIME, DISORDER, IDLE, OPTIONS or ; at the end of the "
             "statement; got SELECT."
         ),
         sql=(
@@ -174,7 +174,7 @@ MISTAKES = {
     ),
     "clause of CREATE STREAM misspelt": Mistake(
         message=(
-            "SQL line 1, column 38: expected TIME, DISORDER, IDLE or ; at the end of the "
+            "SQL line 1, column 38: expected TIME, DISORDER, IDLE, OPTIONS or ; at the end of the "
             "statement; got TIMES."
         ),
         sql=(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import re
-import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -29,62 +28,112 @@ from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.failure import answering, first_line, spark_gone, without_stacks
+from tidegate.execute.spark.master import check_answers, is_one_host, with_retries
+from tidegate.execute.spark.preflight import preflight
+from tidegate.execute.spark.setting import (
+    PYTHON,
+    start_settings,
+    submitted_settings,
+)
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
+from tidegate.execute.spark.sql_session import register_functions, sql_session
 from tidegate.execute.spark.stable import require_stable
+from tidegate.execute.spark.submitted import active_session, is_submitted, submitted_conf, unmet
 from tidegate.execute.spark.thread import take_charge
 from tidegate.plan.physical import SPARK
 
 T = TypeVar("T")
 
-_TASK_TRIES = 4
-_SOCKET_FOLDER_LENGTH = 60
-_SETTINGS = [
-    ("spark.ui.enabled", "false"),
-    ("spark.ui.showConsoleProgress", "false"),
-    ("spark.log.level", "ERROR"),
-]
-_SQL_SETTINGS = [
-    ("spark.sql.session.timeZone", "UTC"),
-    ("spark.sql.adaptive.enabled", "false"),
-    ("spark.sql.ansi.enabled", "true"),
-]
+_log = logging.getLogger(__name__)
 
 
-def connect(master: str, name: str = "tidegate") -> SparkSession:
+def connect(
+    master: str, conf: Mapping[str, str] | None = None, name: str = "tidegate"
+) -> SparkSession:
     """A session for a master URL, with Java found first and workers on this Python.
 
-    What the JVM says goes to a file that the error names when it does not start.
+    One that is active is taken, and a program that spark-submit has started uses its JVM. Of one
+    that is started here, what the JVM says goes to a file that the error names when it fails.
     """
-    if SparkContext._active_spark_context is not None:  # of any thread, unlike getActiveSession
-        return SparkSession.builder.getOrCreate()
+    conf = conf or {}
+    session = active_session()
+    if session is not None:
+        _check_active(str(session.sparkContext.master), master, unmet(session, conf))
+        return session
+    check_answers(master)
+    if is_submitted():
+        session = _submitted(master, conf, name)
+    else:
+        session = _started(master, conf, name)
+    take_charge(session.sparkContext)
+    if session.sparkContext.uiWebUrl:
+        _log.info("the Spark UI is at %s", session.sparkContext.uiWebUrl)
+    return session
+
+
+def _check_active(there: str, master: str, conf: Mapping[str, str]) -> None:
+    """A process has one Spark context: refuse what another one would be needed for."""
+    here = is_one_host(there)
+    if here != is_one_host(master) or (not here and there != master) or conf:
+        raise OptionError(
+            "--conf" if conf else "--master",
+            "a process can have one Spark only",
+            f"{' '.join(conf) or master} while there is a session on {there}",
+            "Use that session, or stop it first.",
+        )
+
+
+def _started(master: str, asked: Mapping[str, str], name: str) -> SparkSession:
     ensure_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {"spark.app.name": name, **start_settings(master, asked)}
+    python = settings.get(PYTHON)
+    if python is None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    else:
+        os.environ["PYSPARK_PYTHON"] = python
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = [*_SETTINGS, *_folder_settings()]
-    conf = SparkConf().setMaster(_with_retries(master)).setAppName(name).setAll(settings)
+    conf = SparkConf().setMaster(with_retries(master)).setAll(list(settings.items()))
     with tempfile.NamedTemporaryFile(prefix="tidegate-jvm-", suffix=".log", delete=False) as log:
         try:
             gateway = launch_gateway(conf, {"stderr": log, "stdout": log})
             SparkContext(conf=conf, gateway=gateway)
             session = SparkSession.builder.getOrCreate()
         except Exception as error:
-            raise OptionError(
-                "--master",
-                "must be a Spark master that answers",
-                f"{master} ({first_line(error)})",
-                f"Use local[2], spark://host:port or none (without Spark); {log.name} has more.",
-            ) from error
+            raise _no_answer(master, error, f"{log.name} has more.") from error
     clean_at_end(Path(log.name).unlink, missing_ok=True)
-    take_charge(session.sparkContext)
     return session
+
+
+def _submitted(master: str, asked: Mapping[str, str], name: str) -> SparkSession:
+    """A session as spark-submit was told; a master that the program names goes before."""
+    conf = submitted_conf()
+    settings = submitted_settings(dict(conf.getAll()), asked)
+    conf.setMaster(with_retries(master)).setAll(list(settings.items()))
+    if not conf.contains("spark.app.name"):
+        conf.setAppName(name)
+    try:
+        SparkContext(conf=conf)
+        return SparkSession.builder.getOrCreate()
+    except Exception as error:
+        raise _no_answer(master, error, "The log of spark-submit has more.") from error
+
+
+def _no_answer(master: str, error: BaseException, more: str) -> OptionError:
+    return OptionError(
+        "--master",
+        "must be a Spark master that answers",
+        f"{master} ({first_line(error)})",
+        f"Use local[2], spark://host:port or none (without Spark); {more}",
+    )
 
 
 def types_by_spark(
     session: SparkSession,
 ) -> Callable[[Sequence[str], pa.Schema], list[pa.DataType]]:
     """Ask Spark for the types of expressions that only it knows, and whether they are stable."""
-    own = _sql_session(session)
+    own = sql_session(session)
+    register_functions(own)
 
     def types(expressions: Sequence[str], schema: pa.Schema) -> list[pa.DataType]:
         empty = own.createDataFrame([], from_arrow_schema(schema))
@@ -124,13 +173,6 @@ def _unknown(session: SparkSession, error: PySparkException) -> QueryError:
     return QueryError("query", "no function of Spark has this name", name, remedy)
 
 
-def _sql_session(session: SparkSession) -> SparkSession:
-    own = session.newSession()
-    for name, value in _SQL_SETTINGS:
-        own.conf.set(name, value)
-    return own
-
-
 class SparkExecutor(Executor):
     """Runs batches on Spark by the exchange that fits, in a session of its own beside the caller's.
 
@@ -140,14 +182,21 @@ class SparkExecutor(Executor):
 
     def __init__(self, session: SparkSession, exchange: str = "auto") -> None:
         take_charge(session.sparkContext)
-        own = _sql_session(session)
+        own = sql_session(session)
+        self._context = own.sparkContext
+        self._asked = False
+        """Whether executors of a cluster have been looked at."""
         self._exchange = exchange
-        self._one_host = bool(re.match(r"local(\[|$)", session.sparkContext.master))
+        self._one_host = is_one_host(session.sparkContext.master)
         self._shared = SharedExecutor(own)
         self._shuffle = ShuffleExecutor(own)
-        self._aside = Aside(own.sparkContext)
+        self._aside = Aside(self._context)
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        if not self._one_host and not self._asked:
+            with answering(partial(spark_gone, drafts[0].job)):
+                preflight(self._context, drafts)
+            self._asked = True
         if not all(self._shares(d.job) for d in drafts):
             return in_turn(drafts, self.run)
         with answering(partial(spark_gone, drafts[0].job)):
@@ -181,27 +230,3 @@ class SparkExecutor(Executor):
     def close(self) -> None:
         """End what runs beside the batches; the Spark context is the caller's."""
         self._aside.close()
-
-
-def _folder_settings() -> list[tuple[str, str]]:
-    """Keep the warehouse out of the user's folder, and let workers be reached by Unix sockets.
-
-    Over TCP a task waits 40 ms for an answer. The sockets' names must be short, so not below a
-    folder for temporary files that has a long one.
-    """
-    folder = tempfile.mkdtemp(prefix="tidegate-")
-    clean_at_end(shutil.rmtree, folder, ignore_errors=True)
-    warehouse = ("spark.sql.warehouse.dir", f"{folder}/warehouse")
-    if len(folder) > _SOCKET_FOLDER_LENGTH:
-        return [warehouse]
-    return [
-        warehouse,
-        ("spark.python.unix.domain.socket.enabled", "true"),
-        ("spark.python.unix.domain.socket.dir", folder),
-    ]
-
-
-def _with_retries(master: str) -> str:
-    """Let a local master try a task again, as a cluster does, when a worker process dies."""
-    match = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
-    return f"local[{match.group(1) or 1},{_TASK_TRIES}]" if match else master

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidegate.batch import ORDER
 from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
+from tidegate.expression.tree import Expr
 from tidegate.operate.join.match import (
     BUCKET,
     RANK,
@@ -147,6 +148,10 @@ class StreamJoin(Operator):
 
     def keepers(self) -> Mapping[str, SideKeeper]:
         return {name: self._keeper(i) for i, name in enumerate(SIDES)}
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return self.spec.predicate
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.keeper import CELLS
 from tidegate.state.segment import Segment
 
-BY_KEY, IN_TURN = "key", "deal"
+BY_KEY, ROUND_ROBIN = "key", "round-robin"
 """Where a tuple is stored: in the bucket of its key, or in any bucket in turn."""
 
 SIDES = ("left", "right")

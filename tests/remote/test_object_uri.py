@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyarrow.fs import FileSystem
 
-from tidegate.errors import CheckpointError
-from tidegate.state import object_uri
-from tidegate.state.object_uri import is_object_uri, object_place, with_region
+from tidegate.errors import OptionError
+from tidegate.remote import object_uri
+from tidegate.remote.object_uri import is_object_uri, object_place, with_region
 
 ACCOUNT = {"account_name": "acc"}
 ENVIRONMENT = "AWS_ACCESS_KEY_ID AWS_REGION AWS_DEFAULT_REGION AWS_ENDPOINT_URL AWS_PROFILE".split()
@@ -97,7 +97,7 @@ def test_which_locations_are_object_stores(location: str, is_one: bool) -> None:
     ],
 )
 def test_mistakes(uri: str, message: str) -> None:
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(OptionError, match=message):
         object_place(uri)
 
 

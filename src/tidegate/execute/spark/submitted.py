@@ -1,0 +1,50 @@
+"""The Spark that is there before a query asks for one: an active session, or spark-submit's JVM."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+from collections.abc import Mapping
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+_GATEWAY = "PYSPARK_GATEWAY_PORT"
+"""Set in the environment of programs that spark-submit has started."""
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit has started this program, and has a JVM waiting for it."""
+    return _GATEWAY in os.environ
+
+
+def active_session() -> SparkSession | None:
+    """The session that this process has, of any thread; None where no Spark context is there."""
+    if SparkContext._active_spark_context is None:
+        return None
+    return SparkSession.builder.getOrCreate()
+
+
+def unmet(session: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
+    """Those settings that a session has not; it may have been started with them."""
+    there = session.sparkContext.getConf()
+    return {name: value for name, value in conf.items() if there.get(name) != value}
+
+
+def submitted_conf() -> SparkConf:
+    """What the program was submitted with; connects to the JVM, and starts no Spark context."""
+    SparkContext._ensure_initialized(gateway=SparkContext._gateway or launch_gateway())
+    return SparkConf()
+
+
+def submitted_master() -> str | None:
+    """The master that was chosen outside the program; None where none was."""
+    if is_submitted():
+        return str(submitted_conf().get("spark.master", "")) or None
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    for word, value in itertools.pairwise(words):
+        if word == "--master":
+            return value
+    return None
