@@ -684,4 +684,32 @@ MUTANTS = (
         "low, high = 0, min(stop - block.first, block.rows)",
         "tests/source/test_csv.py tests/source/test_json.py",
     ),
+    Mutant(
+        "zeros in front of a number are cut behind the sample",
+        "source/csv.py",
+        "if fitted is not None and not self._codes_among_numbers(data, schema):",
+        "if fitted is not None:",
+        "tests/source/test_csv.py",
+    ),
+    Mutant(
+        "a decimal may have more digits than its type",
+        "source/csv.py",
+        "column.validate(full=True)",
+        "column.validate()",
+        "tests/source/test_delimited.py",
+    ),
+    Mutant(
+        "a file of another encoding is split by its bytes",
+        "source/encoding.py",
+        "if codec not in _WIDE:\n        return split(data, final)",
+        "if True:\n        return split(data, final)",
+        "tests/source/test_reading.py",
+    ),
+    Mutant(
+        "a compressed file is taken for the same without a look inside",
+        "source/text_file.py",
+        "return digest_unpacked(self.path, self._facts.packing, length)",
+        "return self._index.digest",
+        "tests/source/test_reading.py",
+    ),
 )

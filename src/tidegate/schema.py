@@ -242,6 +242,8 @@ def type_name(type_: pa.DataType) -> str:
     }
     if pa.types.is_timestamp(type_):
         return "timestamp"
+    if pa.types.is_duration(type_):
+        return "interval"
     if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"
     return names.get(str(type_), str(type_))

@@ -37,9 +37,9 @@ def test_a_run_draws_and_gives_the_terminal_back(folder: Path) -> None:
     assert screen[0].startswith("q  ")
     assert "finished" in screen[0]
     assert screen[0].endswith("batch 5")
-    for part in ("rows in        300", "rows out       90", "instances      4 ■■■■  epoch 1"):
+    for part in ("rows in     300", "rows out    90", "instances             4 ■■■■  epoch 1"):
         assert any(part in line for line in screen)
-    assert "switches       2 → 4 at batch 3" in screen
+    assert "switches    2 → 4 at batch 3" in screen
     first = screen.index("newest window 2024-01-01 00:04:50 to 00:05:00")
     assert screen[first + 1 : first + 5] == [
         "route      fare  n",
@@ -100,10 +100,13 @@ def test_an_interrupt_ends_it_with_a_summary(folder: Path) -> None:
     running.read_until("batch 5")
     running.signal(signal.SIGINT)
     seen = running.finish()
-    assert seen.code == 0
+    assert seen.code == 130
     assert "stopped  0:" in seen.plain
     assert seen.drawn.count(HIDE) == seen.drawn.count(SHOW) == 1
+    assert "tidegate: stopping after this batch; Ctrl-C again aborts it" in seen.plain
     assert any(line.startswith("stopped: 300 rows in") for line in seen.screen)
+    last = "Without --checkpoint it cannot be continued: another run begins anew."
+    assert [line for line in seen.screen if line][-1] == last
 
 
 def test_a_failure_is_one_line_below_the_view(folder: Path) -> None:
@@ -138,7 +141,7 @@ def test_a_finished_run_started_again_draws_nothing(folder: Path) -> None:
 def test_log_lines_stand_above_the_view(folder: Path) -> None:
     seen = Terminal([*RUN, "--log", "debug"], folder, width=200).finish()
     logged = [i for i, line in enumerate(seen.screen) if "DEBUG tidegate.driver.loop" in line]
-    assert len(logged) == 6
+    assert len(logged) == 12
     assert max(logged) < seen.screen.index("─" * 200)
 
 

@@ -46,7 +46,7 @@ def test_before_the_first_batch(run: Run) -> None:
     assert run.lines() == [
         "taxi" + " " * 62 + "starting  0:07",
         "─" * 80,
-        "rows in        0                        frontier       none yet",
+        "rows in     0                                     watermark (frontier)  none yet",
         "",
         "no window is complete yet",
     ]
@@ -57,11 +57,11 @@ def test_a_batch_without_a_window(run: Run) -> None:
     assert run.lines() == [
         "taxi" + " " * 54 + "running  0:00  batch 0",
         "─" * 80,
-        "input          20,000 rows/s            newest event   2024-01-01 00:00:10",
-        "rows in        1,000                    frontier       none yet",
-        "rows out       0                        lag            not known yet",
-        "batch time     50 ms  median 50 ms      instances      2 ■■  epoch 0",
-        "state          12,345 rows  679 kB",
+        "input       20,000 rows/s              newest event          2024-01-01 00:00:10",
+        "rows in     1,000                      watermark (frontier)  none yet",
+        "rows out    0                          event-time lag        not known yet",
+        "batch time  50 ms  median 50 ms        instances             2 ■■  epoch 0",
+        "state       12,345 rows  679 kB",
         "",
         "no window is complete yet",
     ]
@@ -74,11 +74,11 @@ def test_the_whole_picture(run: Run) -> None:
     assert run.lines() == [
         "taxi" + " " * 54 + "running  0:00  batch 2",
         "─" * 80,
-        "input          12,000 rows/s            newest event   2024-01-01 00:00:30",
-        "rows in        3,000                    frontier       2024-01-01 00:00:27.500",
-        "rows out       9                        lag            2.5 s",
-        "batch time     60 ms  median 60 ms      instances      2 ■■  epoch 0",
-        "state          12,345 rows  679 kB",
+        "input       12,000 rows/s          newest event          2024-01-01 00:00:30",
+        "rows in     3,000                  watermark (frontier)  2024-01-01 00:00:27.500",
+        "rows out    9                      event-time lag        2.5 s",
+        "batch time  60 ms  median 60 ms    instances             2 ■■  epoch 0",
+        "state       12,345 rows  679 kB",
         "",
         "newest window 2024-01-01 00:00:10 to 00:00:20",
         "route   fare",
@@ -92,16 +92,16 @@ def test_a_narrow_terminal_has_one_column() -> None:
     run.batch(0, windows((20, "日本語" * 20, 9.2)), rows_late=4)
     said = run.lines()
     assert said[2:12] == [
-        "input          20,000 rows/s",
-        "rows in        1,000",
-        "rows out       3",
-        "batch time     50 ms  median 50 ms",
-        "state          12,345 rows  679 kB",
-        "newest event   2024-01-01 00:00:10",
-        "frontier       2024-01-01 00:00:07.500",
-        "lag            2.5 s",
-        "instances      2 ■■  epoch 0",
-        "late           4",
+        "input                 20,000 rows/s",
+        "rows in               1,000",
+        "rows out              3",
+        "batch time            50 ms  median 50 ms",
+        "state                 12,345 rows  679 kB",
+        "newest event          2024-01-01 00:00:10",
+        "watermark (frontier)  2024-01-01 00:00:07.500",
+        "event-time lag        2.5 s",
+        "instances             2 ■■  epoch 0",
+        "late                  4  0.40%",
     ]
     assert all(cell_len(line) <= 60 for line in said)
 
@@ -123,23 +123,23 @@ def test_late_and_rejected_rows_are_shown_when_there_are_any(run: Run) -> None:
     assert not any("late" in line or "rejected" in line for line in run.lines())
     run.batch(1, rows_late=3)
     run.batch(2, rows_late=2, rows_rejected=1)
-    assert any(line.endswith("late           5") for line in run.lines())
-    assert any(line.endswith("rejected       1") for line in run.lines())
+    assert any(line.endswith("late                  5  0.17%") for line in run.lines())
+    assert any(line.endswith("rejected              1  0.03%") for line in run.lines())
 
 
 def test_a_change_of_instances_stands_out_and_stays_in_the_list(run: Run) -> None:
     run.batch(0)
     run.batch(1, instances=5, epoch=1)
     said = "\n".join(run.lines())
-    assert "instances      5 ■■■■■  epoch 1  was 2" in said
-    assert "switches       2 → 5 at batch 1" in said
+    assert "instances             5 ■■■■■  epoch 1  was 2" in said
+    assert "switches    2 → 5 at batch 1" in said
     run.clock.advance(4)
     run.batch(2, instances=5, epoch=1)
     assert "was 2" not in "\n".join(run.lines())
     run.batch(3, instances=1, epoch=2)
     said = "\n".join(run.lines())
-    assert "instances      1 ■  epoch 2  was 5" in said
-    assert "switches       2 → 5 at batch 1, 5 → 1 at batch 3" in said
+    assert "instances             1 ■  epoch 2  was 5" in said
+    assert "switches    2 → 5 at batch 1, 5 → 1 at batch 3" in said
 
 
 def test_many_instances_are_not_drawn_one_by_one(run: Run) -> None:
@@ -173,8 +173,8 @@ def test_a_continued_run_counts_on(run: Run) -> None:
     assert "no further window is complete yet" in run.lines()
     run.batch(5)
     said = "\n".join(run.lines())
-    assert "rows in        6,000" in said
-    assert "rows out       53" in said
+    assert "rows in     6,000" in said
+    assert "rows out    53" in said
 
 
 def test_the_end_of_the_input(run: Run) -> None:
@@ -182,9 +182,9 @@ def test_the_end_of_the_input(run: Run) -> None:
     run.view.ending("finished")
     said = "\n".join(run.lines())
     assert "finished  0:00  batch 0" in said
-    assert "frontier       end of the input" in said
-    assert "lag            none" in said
-    assert "state          none" in said
+    assert "watermark (frontier)  end of the input" in said
+    assert "event-time lag        none" in said
+    assert "state       none" in said
 
 
 def test_a_title_too_long_is_cut() -> None:
@@ -215,7 +215,7 @@ def test_a_query_that_waits_says_so(run: Run) -> None:
     run.batch(0)
     run.clock.advance(10)
     assert "waiting for input  0:10  batch 0" in run.lines()[0]
-    assert run.lines()[2].startswith("input          0 rows/s")
+    assert run.lines()[2].startswith("input       0 rows/s")
 
 
 def test_the_terminal_is_given_back(run: Run) -> None:

@@ -115,7 +115,7 @@ def test_the_region_is_asked_for_where_nothing_says_it(monkeypatch: pytest.Monke
         assert with_region(said) == said
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     assert with_region("s3://b/x") == "s3://b/x"
-    assert asked == ["b", "b"]
+    assert asked == ["b"]
 
 
 def test_keys_of_the_users_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,25 +62,18 @@ def test_a_master_that_cannot_be_is_refused(master: str) -> None:
         Place(master)
 
 
-def test_starting_spark_keeps_a_handler_of_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_is_not_started_on_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There its context would take Ctrl-C for itself."""
+    threads = []
+
     def connect(master: str, conf: dict[str, str]) -> str:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a Spark context sets its own
+        threads.append(threading.current_thread())
         return master
 
     spark = SimpleNamespace(connect=connect)
     monkeypatch.setitem(sys.modules, "tidegate.execute.spark.executor", spark)
-
-    def mine(number: int, frame: FrameType | None) -> None: ...
-
-    before = signal.signal(signal.SIGINT, mine)
-    try:
-        assert Place("local[1]").connected().session == "local[1]"
-        assert signal.getsignal(signal.SIGINT) is mine
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        Place("local[1]").connected()
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
+    assert Place("local[1]").connected().session == "local[1]"
+    assert threads != [threading.main_thread()]
 
 
 def test_without_a_checkpoint_the_state_goes_with_the_loop(temporary: Path) -> None:

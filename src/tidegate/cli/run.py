@@ -17,16 +17,16 @@ from tidegate.cli.option import (
     refuse_later,
     settings,
 )
-from tidegate.cli.out import address_of, beside_view, sinks_of
+from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
+from tidegate.cli.stop import EXIT_STOPPED, Stopped
 from tidegate.cli.value import OneOf, Size, Whole
-from tidegate.cli.view import LiveView
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
-from tidegate.driver.loop import RowsSeen
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
+from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
@@ -39,7 +39,8 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--out",
     metavar="URI",
-    help="Where results go: a folder, as a path or as file:///path, gets one folder per batch; "
+    help="Where results go: a folder, as a path or a URI (file:///path, s3://bucket/path, gs://, "
+    "abfs://, hdfs://), gets one folder per batch; "
     "console: shows the newest window in the live view, or prints all rows as CSV when standard "
     "output is no terminal.  [default: console:]",
 )
@@ -199,24 +200,38 @@ def run(
         options,
         checkpoint,
         on_batch=view.batch if view else None,
-        on_rows=_first_rows(outputs[0].name, view) if view else None,
+        on_rows=(lambda name, rows: view.rows(rows, name)) if view else None,
+        observer=view.step if view else None,
     )
+    loop.summary.places = side_places(address, sys.stderr.isatty())
     if loop.manifest.finished:
         click.echo(
             f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True
         )
-    report(run_until_signal(loop, view), summary)
+    try:
+        done = run_until_signal(loop, view)
+    except Stopped as stopped:
+        report(stopped.summary, summary)
+        click.echo(how_to_continue(checkpoint, address), err=True)
+        raise click.exceptions.Exit(EXIT_STOPPED) from None
+    report(done, summary)
 
 
-def _first_rows(output: str | None, view: LiveView) -> RowsSeen:
-    """Let a view show the rows of one output."""
-    return lambda name, rows: view.rows(rows) if name == output else None
+def how_to_continue(checkpoint: str | None, out: Address) -> str:
+    """What a person can do after a run that was stopped."""
+    if checkpoint is not None:
+        return "Run the same command to continue."
+    other = (
+        " It needs another --out, or this one without its results." if out.scheme == FILE else ""
+    )
+    return f"Without --checkpoint it cannot be continued: another run begins anew.{other}"
 
 
 def check_places(query: str, out: Address, checkpoint: str | None, summary: str | None) -> None:
     """Refuse what would be written over something else, or nowhere, before anything starts."""
     folder = Path(out.place).resolve() if out.scheme == FILE else None
-    if checkpoint and folder == Path(checkpoint).resolve():
+    same = checkpoint and (folder == Path(checkpoint).resolve() or _is_of(checkpoint, out))
+    if checkpoint and same:
         raise OptionError(
             "--checkpoint",
             "must be another folder than --out",
@@ -235,6 +250,12 @@ def check_places(query: str, out: Address, checkpoint: str | None, summary: str 
         raise OptionError(
             "--summary", "must be another file than the query", summary, "Choose another name."
         )
+
+
+def _is_of(checkpoint: str, out: Address) -> bool:
+    """Whether a checkpoint is the folder elsewhere that results go to."""
+    place = checkpoint.partition("?")[0].rstrip("/")
+    return is_remote_uri(checkpoint) and place == f"{out.scheme}:{out.place}".rstrip("/")
 
 
 def report(summary: Summary, path: str | None) -> None:

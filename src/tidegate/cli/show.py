@@ -166,5 +166,6 @@ def run_show(
             clock=clock,
             on_batch=watch,
             on_rows=(lambda _, rows: view.rows(rows)) if view else None,
+            observer=view.step if view else None,
         )
         return run_until_signal(loop, view)

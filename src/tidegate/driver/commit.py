@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.driver.outlet import Staged
+from tidegate.driver.side import sides_after
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.execute.executor import Outcomes
 from tidegate.execute.job import Job
@@ -34,6 +35,7 @@ def next_manifest(
     subqueries: Iterable[RunningSubquery],
     sources: tuple[Mapping[str, Any], ...],
     files: tuple[str, ...],
+    streams: Sequence[str],
 ) -> Manifest:
     """The state after a batch."""
     cut = work.cut
@@ -50,6 +52,7 @@ def next_manifest(
         files=files,
         operators=operators,
         counters=counters,
+        sides=sides_after(previous.sides, cut, work.staged.outputs[0].rejected, streams),
         epochs=tuple(work.epochs),
         finished=cut.exhausted,
         outputs=work.staged.receipts,

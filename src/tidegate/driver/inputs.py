@@ -14,6 +14,7 @@ from tidegate.driver.connection import Arriving, Connection, Spooling, opened
 from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
 from tidegate.gate.intake import Cut, Intake
+from tidegate.gate.standing import Extent, Holder
 from tidegate.plan.physical import Plan
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
@@ -137,6 +138,11 @@ class Inputs:
         finally:
             if looking is not None:
                 schedule.wait([looking])
+
+    def standing(self) -> tuple[Extent | None, Holder | None]:
+        """How much of the input is read, and who holds the frontier back; after a cut."""
+        with self._alone():
+            return self._intake.standing()
 
     def saved(self, batch: int) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
         """What the manifest of a batch keeps of all sources, and the files that it needs for it."""

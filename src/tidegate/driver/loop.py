@@ -22,7 +22,7 @@ from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
-from tidegate.driver.report import report_of
+from tidegate.driver.report import START, report_of
 from tidegate.driver.subqueries import Subqueries
 from tidegate.errors import (
     GateError,
@@ -54,7 +54,8 @@ class Loop:
     """Runs one query, batch by batch, from where its checkpoint ends.
 
     `step` runs one batch; `run` goes on until the input ends or `stop` is called. Not for several
-    threads, except `stop`, `scale`, `announce` and `remove`, which take effect between batches.
+    threads, except `stop`, `scale`, `announce` and `remove`, which take effect between batches, and
+    `abort`.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Loop:
         self._on_rows = on_rows or (lambda output, rows: None)
         self._limit = BatchLimit(options.batch_rows)
         self._tried_rows = 0
+        self._started = False
         self._stop = threading.Event()
         self._closing: list[Callable[[], None]] = []
         self._checkpoint = Checkpoint(store)
@@ -153,6 +155,19 @@ class Loop:
         """End after the batch that is running."""
         self._stop.set()
 
+    def abort(self) -> bool:
+        """Break off the batch that is running; false where its executor cannot.
+
+        Nothing of it counts. `run` then raises what the batch has failed with.
+        """
+        self._stop.set()
+        return self.executor.abort()
+
+    def abandon(self) -> None:
+        """Remove what only this run could use, when its batch cannot be waited for."""
+        for action in self._closing:
+            action()
+
     def scale(self, instances: int, subquery: str | None = None) -> None:
         """Ask for another number of instances from the next batch on, for one subquery or all."""
         self._subqueries.scale(self._manifest, instances, subquery)
@@ -171,6 +186,11 @@ class Loop:
     def remove(self, source_id: str) -> None:
         """Let a source leave at the next batch; what was read of it is flushed."""
         self._inputs.remove(source_id)
+
+    @property
+    def rows_at_hand(self) -> int:
+        """How many rows the batch that runs has, or may have while it is being cut."""
+        return self._tried_rows
 
     @property
     def manifest(self) -> Manifest:
@@ -197,7 +217,13 @@ class Loop:
         self._limit.fitted()
         manifest = self._checkpoint.completed(
             self._manifest,
-            next_manifest(self._manifest, work, self._subqueries, *self._inputs.saved(batch)),
+            next_manifest(
+                self._manifest,
+                work,
+                self._subqueries,
+                *self._inputs.saved(batch),
+                streams=[stream.name for stream in self.plan.streams],
+            ),
         )
         self._observe("before commit", batch)
         replaced, self._replay = self._replay, None
@@ -213,9 +239,18 @@ class Loop:
         previous, self._manifest = self._manifest, manifest
         self._checkpoint.retire(previous, manifest, replaced)
         self._subqueries.compact(manifest, self.executor)
-        names = self._subqueries.names
-        seconds = self._clock.now() - started
-        return self._told(report_of(previous, manifest, names, work.outcomes, seconds, spans))
+        extent, holder = self._inputs.standing()
+        report = report_of(
+            previous,
+            manifest,
+            self.plan,
+            work,
+            self._clock.now() - started,
+            spans,
+            extent,
+            holder,
+        )
+        return self._told(report)
 
     def _tried(self, batch: int, started: float, spans: Spans) -> BatchWork | None:
         """All of a batch before its commit; None where there is nothing to do now."""
@@ -227,11 +262,13 @@ class Loop:
             return None
         self._tried_rows = cut.rows
         spans.mark("gate")
+        _log.debug("batch %d begins with %d rows", batch, cut.rows)
         self._observe("after gate", batch)
         self._outlets.begin(batch, self._replay)
         drafts, epochs = self._subqueries.drafts(
             self._manifest, cut, self._outlets, self._clock, self._replay
         )
+        self._start_executor(spans)
         with self._inputs.read_ahead(self._limit.rows):
             jobs, outcomes = self.executor.run_batch(drafts)
         self._observe("after operate", batch)
@@ -240,6 +277,13 @@ class Loop:
         self.executor.release(jobs)
         spans.mark("collect")
         return BatchWork(cut, jobs, outcomes, staged, epochs)
+
+    def _start_executor(self, spans: Spans) -> None:
+        """With the first batch, after everything else was found good; Spark takes its time."""
+        if not self._started and self.executor.tasks() is None:
+            self.executor.start()
+            spans.mark(START)
+        self._started = True
 
     def _cut_smaller(self, batch: int, error: MemoryError | MemoryExceededError) -> None:
         """After a batch did not fit into memory: see to it that the next try has fewer rows.

@@ -15,6 +15,7 @@ from tidegate.gate.cut import cut
 from tidegate.gate.entry import CONSUMED
 from tidegate.gate.frontier import Feed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Forgetting, Inlet, Joining, in_order
+from tidegate.gate.standing import Extent, Holder, extent_of, holder_of
 from tidegate.gate.track import Mark, Slice, Track
 from tidegate.state.name import owned
 from tidegate.state.store import Store
@@ -213,6 +214,10 @@ class Intake:
         previous = self.frontier_us
         self._release(parts, goal.frontier_us)
         return Cut(tuple(parts), rows_taken, previous, goal.frontier_us, goal.finished)
+
+    def standing(self) -> tuple[Extent | None, Holder | None]:
+        """How much of the input is read, and who holds the frontier back."""
+        return extent_of(self.inlets), holder_of(self.inlets)
 
     def saved(self) -> tuple[Mapping[str, Any], ...]:
         """What the manifest keeps of all sources, also of those whose files are gone.

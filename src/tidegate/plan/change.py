@@ -86,8 +86,8 @@ def _is_named_alike(new: RecordedQuery, old: RecordedQuery) -> bool:
 
 
 def _reasons(old: RecordedQuery, new: RecordedQuery) -> Iterator[str]:
-    had, have = (", ".join(s.name for s in q.stateful) or "nothing" for q in (old, new))
-    if had != have:
+    had, have = (", ".join(s.title for s in q.stateful) or "nothing" for q in (old, new))
+    if [s.name for s in old.stateful] != [s.name for s in new.stateful]:
         yield f"the checkpoint has state of {had}, the query would keep state of {have}"
     if old.streams != new.streams:
         yield "its streams have changed, and the checkpoint has what was read of them"
@@ -104,15 +104,16 @@ def _state_reasons(
     if known is None:
         return
     if known.record.state != subquery.record.state:
-        yield f"the state of {subquery.name} was made with what has changed"
+        yield f"the state of {subquery.title} was made with what has changed"
     there = known.record.columns
     for name, text in subquery.record.columns.items():
         if there.get(name) != text:
-            yield f"the state of {subquery.name} does not have {shown(text)}"
+            yield f"the state of {subquery.title} does not have {shown(text)}"
     if old.fingerprint != new.fingerprint:
         for name, port in _rows_below(subquery, old, new):
             if _after(old.find(name), port) != _after(new.find(name), port):
-                yield f"the state of {subquery.name} was made of rows of {name}, which have changed"
+                giver = (new.find(name) or subquery).title
+                yield f"the state of {subquery.title} was made of rows of {giver}, which changed"
 
 
 def _rows_below(
@@ -142,13 +143,18 @@ def _parts(old: RecordedQuery, new: RecordedQuery) -> Iterator[tuple[str, tuple[
     names = dict.fromkeys(s.name for q in (old, new) for s in q.subqueries)
     pairs: list[tuple[str, Sequence[str], Sequence[str]]] = [
         ("streams", old.streams, new.streams),
-        *((n, _lines(old.find(n)), _lines(new.find(n))) for n in names),
+        *((_title(n, new, old), _lines(old.find(n)), _lines(new.find(n))) for n in names),
         ("outputs", old.outputs, new.outputs),
     ]
     for name, before, after in pairs:
         changed = tuple(_difference(before, after))
         if changed:
             yield name, changed
+
+
+def _title(name: str, *queries: RecordedQuery) -> str:
+    found = (query.find(name) for query in queries)
+    return next((s.title for s in found if s is not None), name)
 
 
 def _lines(subquery: RecordedSubquery | None) -> Sequence[str]:

@@ -22,7 +22,8 @@ from tidegate.plan.strategy import Layout, Size, Weights, formula
 from tidegate.query.graph import bottom_up
 from tidegate.query.node import Node, StreamDef
 from tidegate.query.output import Output
-from tidegate.schema import type_name
+from tidegate.remote.scheme import shown
+from tidegate.schema import columns_text, type_name
 
 _MEANING = {
     OPERATOR_SET: "one per stateful operator, with the stateless ones that follow it",
@@ -54,7 +55,9 @@ def explain(outputs: Sequence[Output], plan: Plan) -> str:
         schema = plan.port(target.edge).schema
         columns = [f"{f.name}: {type_name(f.type)}" for f in schema]
         parts.append([f"{title}, of {source}", *_indent(columns)])
-    parts.append(["gate", *_indent(_gate(i, s) for i, s in enumerate(plan.streams))])
+    parts.append(["gate"])
+    for i, stream in enumerate(plan.streams):
+        parts[-1] += _indent([_gate(i, stream), *_indent(_columns(stream))])
     if plan.functions:
         parts.append(["functions", *_indent(map(_function, plan.functions))])
     parts.append([f"fingerprint {plan.fingerprint[:16]}"])
@@ -204,11 +207,20 @@ def _function(function: UserFunction) -> str:
 
 def _gate(position: int, stream: StreamDef) -> str:
     idle = "off" if stream.idle_us is None else duration_text(stream.idle_us)
-    sources = ", ".join(stream.uris) or "given as objects"
+    sources = ", ".join(map(shown, stream.uris)) or "given as objects"
     return (
         f"{position + 1} {stream.name}: time {stream.time}, "
         f"disorder {duration_text(stream.disorder_us)}, idle {idle}, sources: {sources}"
     )
+
+
+def _columns(stream: StreamDef) -> list[str]:
+    """The columns of a stream of files, and where their types come from."""
+    if not stream.types_from:
+        return []
+    lines = [f"columns, {stream.types_from}: {columns_text(stream.schema)}"]
+    options = ", ".join(f"{name} {value!r}" for name, value in stream.reading.options)
+    return [*lines, f"options: {options}"] if options else lines
 
 
 def _indent(lines: Iterable[str]) -> list[str]:

@@ -103,7 +103,9 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
         fingerprint=mark,
         streams=(*map(stream_line, plan.streams), *([READY] if plan.hold else [])),
         outputs=tuple(f"output {t.name}" if t.name else "output" for t in targets),
-        subqueries=tuple(lowering.recorded),
+        subqueries=tuple(
+            replace(r, title=name) for r, name in zip(lowering.recorded, names, strict=True)
+        ),
     )
     return replace(plan, recorded=recorded)
 

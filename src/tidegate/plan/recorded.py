@@ -47,11 +47,15 @@ class Record:
 
 @dataclass(frozen=True)
 class RecordedSubquery:
-    """A record with the subquery's name and whose rows it takes: a name and a port for each."""
+    """A record with the subquery's name and whose rows it takes: a name and a port for each.
+
+    `name` is what the checkpoint calls it, `title` what a person does, where that is another.
+    """
 
     name: str
     record: Record
     inputs: tuple[tuple[str, int], ...] = ()
+    title: str = ""
 
     @property
     def lines(self) -> list[str]:
@@ -62,6 +66,7 @@ class RecordedSubquery:
         record = self.record
         return {
             "name": self.name,
+            "title": self.title,
             "state": list(record.state),
             "columns": dict(record.columns),
             "after": [list(port) for port in record.after],
@@ -76,7 +81,9 @@ class RecordedSubquery:
             after=tuple(tuple(port) for port in fields["after"]),
         )
         inputs = tuple((str(name), int(port)) for name, port in fields["inputs"])
-        return RecordedSubquery(fields["name"], record, inputs)
+        return RecordedSubquery(
+            fields["name"], record, inputs, fields.get("title") or fields["name"]
+        )
 
 
 @dataclass(frozen=True)
@@ -150,8 +157,8 @@ def prefix_texts(prefixes: Sequence[Prefix]) -> dict[str, str]:
     """What each output of the prefixes is; of a union, what it is in each of its parts."""
     texts: dict[str, str] = {}
     for place, (name, _) in enumerate(prefixes[0].sql_outputs):
-        each = (meaning(prefix.sql_outputs[place][1]) for prefix in prefixes)
-        texts[name] = " | ".join(dict.fromkeys(each)) if len(prefixes) > 1 else next(each)
+        each = [meaning(prefix.sql_outputs[place][1]) for prefix in prefixes]
+        texts[name] = each[0] if len(set(each)) == 1 else " | ".join(each)
     return texts
 
 

@@ -105,10 +105,23 @@ class AggregateCall:
     ) -> exp.Expression:
         target = rule.target(type_)
         if target is None:
-            raise QueryError(str(self), rule.requirement, self._got(argument, type_), rule.remedy)
+            remedy = self._in_seconds(argument, type_) or rule.remedy
+            raise QueryError(str(self), rule.requirement, self._got(argument, type_), remedy)
         if target == type_:
             return argument
         return exp.cast(argument, type_name(target), dialect="spark")
+
+    def _in_seconds(self, argument: exp.Expression, type_: pa.DataType) -> str | None:
+        """How to aggregate a time or a difference of times as a number."""
+        parts = [argument]
+        if pa.types.is_duration(type_) and isinstance(argument, exp.Sub):
+            parts = [argument.this, argument.expression]
+        elif not pa.types.is_timestamp(type_):
+            return None
+        texts = [f"unix_micros({expression_text(part)})" for part in parts]
+        number = f"({' - '.join(texts)}) / 1e6" if len(texts) > 1 else f"{texts[0]} / 1e6"
+        arguments = [number if a is argument else expression_text(a) for a in self.arguments]
+        return f"In seconds, write {self.definition.written(arguments, self.parameters)}."
 
     def _got(self, argument: exp.Expression, type_: pa.DataType) -> str:
         """The type of a wrong argument; of several, also which one it is."""

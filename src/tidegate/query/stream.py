@@ -23,6 +23,7 @@ from tidegate.query.choice import (
     without_columns,
 )
 from tidegate.query.expression import Expression, lit
+from tidegate.query.having import having_over
 from tidegate.query.join import PredicateFunction
 from tidegate.query.name import NamedExpr, column, find_name, named_text, resolve
 from tidegate.query.node import (
@@ -52,6 +53,7 @@ from tidegate.query.window import (
     read_window,
     whole_rows,
 )
+from tidegate.remote.scheme import shown
 from tidegate.schema import type_name
 
 READ_AT_MOST = 1_000_000
@@ -90,7 +92,8 @@ class Stream:
         """Keep the tuples for which all conditions are true; after a window, the rows."""
         node = self.node
         for condition in conditions:
-            node = Filter(node, read_expression(condition, node.names, "where"))
+            read = read_expression(condition, node.names, "where")
+            node = having_over(node, [read]) if isinstance(node, Aggregate) else Filter(node, read)
         return self._with(node)
 
     filter = where
@@ -335,7 +338,7 @@ class Stream:
         if not isinstance(node, Input) or not node.stream.uris:
             return node.summary
         first, *more = node.stream.uris
-        return f"{node.summary} from {first}{f' and {len(more)} more' if more else ''}"
+        return f"{node.summary} from {shown(first)}{f' and {len(more)} more' if more else ''}"
 
     def _looked_at(self, **how: int) -> Any:
         if self.look is None:

@@ -350,7 +350,11 @@ class _Binder:
                 self.where, "values must be written out", f"{node.sql('spark')} for one"
             )
         written = node.sql("spark")
-        if isinstance(node, exp.Func) and "(" in written:  # sqlglot has names of its own
+        if isinstance(node, exp.RegexpLike):
+            name = "rlike"
+        elif isinstance(node, exp.SimilarTo):
+            return QueryError(self.where, "SIMILAR TO is not there", written, "Use RLIKE or LIKE.")
+        elif isinstance(node, exp.Func) and "(" in written:  # sqlglot has names of its own
             name = written.partition("(")[0]
         question = likely(name, sorted({*FUNCTIONS, *ALIASES, *all_registered()}), alike=0.75)
         return UnknownKernel(

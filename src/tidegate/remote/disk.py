@@ -22,7 +22,7 @@ _KEPT = 4
 """How many ranges that were read last are kept: the driver looks at a block of text twice, and a
 task of the same process once more."""
 
-_VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "HADOOP_")
+VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "HADOOP_")
 """How the names of variables of the environment begin that say how to get access."""
 
 
@@ -114,7 +114,7 @@ def remote_path(uri: str) -> RemotePath:
 
 def disk_of(uri: str) -> RemoteDisk:
     """The file system of a URI; one for all in a process that have the same, and the same keys."""
-    said = ((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
+    said = ((name, value) for name, value in os.environ.items() if name.startswith(VARIABLES))
     return _connected(uri, tuple(sorted(said)))
 
 

@@ -13,6 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
@@ -155,12 +156,17 @@ def with_region(uri: str) -> str:
     if place.kind != "s3" or known:
         return uri
     try:
-        region = resolve_s3_region(place.bucket)
+        region = _region_of(place.bucket)
     except OSError as error:
         remedy = "Say it in the URI, ?region=..., or in AWS_REGION."
         must = "the region of the bucket must be known"
         raise OptionError(shown(uri), must, reason(error), remedy) from error
     return uri + ("&" if "?" in uri else "?") + urlencode({"region": region})
+
+
+@lru_cache
+def _region_of(bucket: str) -> str:
+    return str(resolve_s3_region(bucket))
 
 
 def _s3(parts: SplitResult, given: Mapping[str, str]) -> ObjectPlace:

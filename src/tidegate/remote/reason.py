@@ -40,8 +40,9 @@ _REFUSED = (
     "InvalidAccessKeyId",
     "AccessDenied",
     "SignatureDoesNotMatch",
+    "XAdminUserNotFound",
 )
-_SILENT = ("NETWORK_CONNECTION", "UNAVAILABLE", "Could not resolve", "Connection refused")
+_SILENT = ("NETWORK_CONNECTION", "UNAVAILABLE", "Could not resolve", "no answer")
 
 
 def reason(error: Exception) -> str:
@@ -65,7 +66,7 @@ def reason(error: Exception) -> str:
 def remedy(error: Exception) -> str:
     """What to do about it."""
     text = str(error)
-    if "NO_SUCH_BUCKET" in text or "bucket does not exist" in text.lower():
+    if "NO_SUCH_BUCKET" in text or "NoSuchBucket" in text or "bucket does not exist" in text:
         return BUCKET
     google = "google::cloud" in text
     if any(word in text for word in _REFUSED):

@@ -63,6 +63,17 @@ def unusable(text: str, where: str, kind: type[UserError], also: Sequence[str] =
     return kind(where, "must be a path or of a known scheme", f"{scheme}:", remedy)
 
 
+def without_keys(uri: str) -> str:
+    """A URI as it may be kept: keys must come from the environment of who reads it."""
+    parts = urlsplit(uri)
+    user, _, host = parts.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    if not colon:
+        return uri
+    kept = f"{name}@{host}" if OBJECT_STORES.get(parts.scheme.lower()) == "abfs" else host
+    return urlunsplit(parts._replace(netloc=kept))
+
+
 def shown(uri: str) -> str:
     """A URI as it may be told: without the keys in it."""
     if "://" not in uri or "@" not in uri:

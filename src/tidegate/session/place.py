@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import cpu_count
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tidegate import schedule
 from tidegate.errors import OptionError
-from tidegate.execute.executor import Draft, Executor, Outcomes
+from tidegate.execute.executor import Draft, Executor, Outcomes, Tasks
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalExecutor
@@ -138,8 +136,12 @@ class Place:
             return self
         from tidegate.execute.spark.executor import connect
 
-        with _interrupts_kept():
-            return replace(self, session=connect(self.master, self.conf), conf={})
+        # Not on the main thread: there a Spark context takes Ctrl-C for itself, and cancels the
+        # jobs of all queries. And the wait for this one can be interrupted.
+        connecting = schedule.current().start(
+            "tidegate-connect", lambda: connect(self.master, self.conf), daemon=True
+        )
+        return replace(self, session=connecting.result(), conf={})
 
     def check(self) -> None:
         """Refuse a place where Spark cannot be started, before a checkpoint is begun."""
@@ -164,6 +166,12 @@ class DeferredExecutor(Executor):
         self._place = place
         self._executor: Executor | None = None
 
+    def start(self) -> None:
+        self._connected().start()
+
+    def tasks(self) -> Tasks | None:
+        return None if self._executor is None else self._executor.tasks()
+
     def run(self, job: Job) -> list[Outcome]:
         return self._connected().run(job)
 
@@ -181,6 +189,9 @@ class DeferredExecutor(Executor):
     def release(self, jobs: Sequence[Job]) -> None:
         if self._executor is not None:
             self._executor.release(jobs)
+
+    def abort(self) -> bool:
+        return self._executor is not None and self._executor.abort()
 
     def close(self) -> None:
         if self._executor is not None:
@@ -204,15 +215,3 @@ def _already_there() -> tuple[SparkSession | None, str | None]:
 
     session = active_session()
     return session, None if session is not None else submitted_master()
-
-
-@contextmanager
-def _interrupts_kept() -> Iterator[None]:
-    """Keep a handler of interrupts that was set on purpose; a Spark context sets its own."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        chosen = before not in (None, signal.default_int_handler)
-        if chosen and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)

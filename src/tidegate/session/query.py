@@ -17,6 +17,7 @@ from tidegate.execute.ending import stop_at_end
 from tidegate.microsecond import read_us, time_text, time_us
 from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
+from tidegate.session.interrupt import jobs_kept
 from tidegate.source.memory import MemorySource
 from tidegate.source.protocol import Connector
 
@@ -62,15 +63,19 @@ class RunningQuery:
         return self
 
     def wait(self, timeout_s: float | None = None) -> Summary:
-        """Block until the input has ended or the time is over, and give the summary so far."""
-        with suppress(TimeoutError):  # the time is over
+        """Block until the input has ended or the time is over, and give the summary so far.
+
+        Ctrl-C raises KeyboardInterrupt here, and the query goes on: wait again, or stop it.
+        """
+        with jobs_kept(), suppress(TimeoutError):  # the time is over
             self._running.exception(timeout_s)
         return self._result()
 
     def stop(self) -> Summary:
         """End after the running batch; windows still open stay in the checkpoint."""
         self._loop.stop()
-        self._running.exception()
+        with jobs_kept():
+            self._running.exception()
         return self._result()
 
     def scale(self, instances: int, subquery: str | None = None) -> None:

@@ -62,9 +62,16 @@ def streams_of(
                 f"Use session.sql(...) there, or give files with --stream {name}=URI.",
             )
         time = timed.get(name, create.time)
-        schema, time = _opened(name, places, time, create.reading)
+        schema, time, types_from = _opened(name, places, time, create.reading)
         streams[name] = StreamDef(
-            name, places, time, create.disorder_us, create.idle_us, schema, create.reading
+            name,
+            places,
+            time,
+            create.disorder_us,
+            create.idle_us,
+            schema,
+            create.reading,
+            types_from,
         )
     return streams
 
@@ -76,9 +83,10 @@ def _known(name: str, creates: Mapping[str, Create]) -> str:
 
 def _opened(
     name: str, uris: Sequence[str], time: str | None, reading: Reading
-) -> tuple[pa.Schema, str]:
-    """The one schema of all sources, and the time column by its exact name."""
-    schemas = [open_uri(uri, name, time, False, reading).schema for uri in uris]
+) -> tuple[pa.Schema, str, str]:
+    """The one schema of all sources, the time column by its exact name, and whence the types."""
+    connectors = [open_uri(uri, name, time, False, reading) for uri in uris]
+    schemas = [connector.schema for connector in connectors]
     for uri, schema in zip(uris, schemas, strict=True):
         if not schema.equals(schemas[0]):
             raise SourceError(
@@ -91,7 +99,8 @@ def _opened(
         exact = [n for n in schema.names if n == time] or [
             n for n in schema.names if n.lower() == time.lower()
         ]
-        return schema, exact[0] if exact else time
+        types_from = getattr(connectors[0], "types_from", "")
+        return schema, exact[0] if exact else time, types_from
     if DEFAULT_TIME in schema.names:
         # Opened again as the time column: text of which most values are times is one then.
         return _opened(name, uris, DEFAULT_TIME, reading)

@@ -19,6 +19,8 @@ from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.uri import open_uri
 from tidegate.sql.columns import schema_given
 
+_ARGUMENTS = ("time", "name", "disorder", "idle", "schema", "options")
+
 
 class Sources:
     """The sources that a session has been given; those without a URI are kept here by a name.
@@ -51,18 +53,20 @@ class Sources:
         sources = list(source) if several and not is_table(source) else [source]
         if not sources:
             raise OptionError("stream", "needs at least one source", "none")
-        time = time or default_time(sources[0], name)
+        where = f"stream {name}"
+        declared = None if schema is None else schema_given(schema, f"{where}, schema")
+        reading = Reading.of(declared, options or {}, where, also=_ARGUMENTS)
+        time = time or default_time(sources[0], name, reading)
         sources = [
             as_source(s, time, f"stream {name}", f"stream {name}, table {i}")
             for i, s in enumerate(sources)
         ]
         uris = tuple(self._named(name, i, s, time) for i, s in enumerate(sources))
         idle_us = duration_us(idle) if idle else None
-        where = f"stream {name}"
-        declared = None if schema is None else schema_given(schema, f"{where}, schema")
-        reading = Reading.of(declared, options or {}, where)
-        found = self._schema(name, uris, time, reading)
-        return StreamDef(name, uris, time, duration_us(disorder), idle_us, found, reading)
+        found, types_from = self._schema(name, uris, time, reading)
+        return StreamDef(
+            name, uris, time, duration_us(disorder), idle_us, found, reading, types_from
+        )
 
     def _named(self, stream: str, number: int, source: Any, time: str) -> str:
         """What a source is called in the plan; what has no URI is kept here under that name."""
@@ -90,8 +94,11 @@ class Sources:
             'Write for example session.stream("rides.parquet", time="ts").',
         )
 
-    def _schema(self, stream: str, uris: Sequence[str], time: str, reading: Reading) -> pa.Schema:
-        schemas = []
+    def _schema(
+        self, stream: str, uris: Sequence[str], time: str, reading: Reading
+    ) -> tuple[pa.Schema, str]:
+        """The one schema of all sources, and where the first of them has it from."""
+        schemas, types_from = [], ""
         for uri in uris:
             given = self._connectors.get(uri)
             if given is not None and reading != AS_FOUND:
@@ -103,6 +110,7 @@ class Sources:
                 )
             connector = given or open_uri(uri, stream, time, False, reading)
             schemas.append(connector.schema)
+            types_from = types_from or getattr(connector, "types_from", "")
         for uri, schema in zip(uris, schemas, strict=True):
             if not schema.equals(schemas[0]):
                 raise OptionError(
@@ -110,4 +118,4 @@ class Sources:
                     f"all sources must have the schema of {uris[0]}",
                     f"another one in {uri}",
                 )
-        return schemas[0]
+        return schemas[0], types_from

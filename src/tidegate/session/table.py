@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from tidegate.errors import OptionError, SourceError
 from tidegate.source.memory import MemorySource
+from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.uri import open_uri
 
 DEFAULT_TIME = "ts"
@@ -48,13 +49,13 @@ def as_source(source: Any, time: str, where: str, id: str) -> Any:
     return made
 
 
-def default_time(source: Any, name: str) -> str:
+def default_time(source: Any, name: str, reading: Reading = AS_FOUND) -> str:
     """The time column of a stream for which none is named: that of a memory source, or `ts`."""
     first = source[0] if isinstance(source, list | tuple) and not is_table(source) else source
     if isinstance(first, MemorySource):
         return first.time
     if isinstance(first, str | PathLike):
-        schema = open_uri(fspath(first), name, None, False).schema
+        schema = open_uri(fspath(first), name, None, False, reading).schema
         names, times = schema.names, [f.name for f in schema if pa.types.is_timestamp(f.type)]
     elif is_table(first):
         table = _table(first, None, f"stream {name}")

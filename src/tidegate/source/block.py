@@ -20,6 +20,7 @@ from tidegate import disk
 from tidegate.errors import GateError
 from tidegate.source.mark import digest, unreadable
 from tidegate.source.protocol import Int64s
+from tidegate.source.unpack import NONE, read_unpacked
 
 BLOCK_BYTES = 2 * 2**20
 """The size of blocks from some way into a file on. What a batch costs the driver at most: larger
@@ -65,7 +66,8 @@ Split = Callable[[bytes, bool], Records]
 def split_lines(data: bytes, final: bool) -> Records:
     """Records that are lines, without the white space around them."""
     text = np.frombuffer(data, np.uint8)
-    records = _contents(data, text, _with_tail(_line_ends(text), data, final))
+    line_ends = _line_ends(text)
+    records = _contents(data, text, _with_tail(line_ends, data, final), line_ends)
     starts, stops = records.starts, records.stops
     padded = np.flatnonzero((text[starts] <= 32) | (text[stops - 1] <= 32))
     for i in padded:
@@ -85,13 +87,13 @@ def split_csv(data: bytes, final: bool, sep: str = ",", quote: str = '"') -> Rec
     before the end of the file ends its record at the first line end, as a damaged line would.
     """
     text = np.frombuffer(data, np.uint8)
-    ends = _line_ends(text)
+    line_ends = ends = _line_ends(text)
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
-        ends = _with_bare_returns(ends, text, final)
+        line_ends = ends = _with_bare_returns(ends, text, final)
     if quote and quote.encode() in data:
         regular = _quoted_ends(text, ends, final, ord(sep), ord(quote))
         ends = regular if regular is not None else _scanned_ends(data, final, sep, quote)
-    return _contents(data, text, _with_tail(ends, data, final))
+    return _contents(data, text, _with_tail(ends, data, final), line_ends)
 
 
 def _line_ends(text: NDArray[np.uint8]) -> Int64s:
@@ -158,8 +160,8 @@ def _scanned_ends(data: bytes, final: bool, sep: str, quote: str) -> Int64s:
     return np.array(ends, np.int64)
 
 
-def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s) -> Records:
-    """Cut line ends off and leave empty records out."""
+def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s, line_ends: Int64s) -> Records:
+    """Cut line ends off and leave empty records out; some line ends may be inside records."""
     if not len(ends):
         return Records(ends, ends, 0)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
@@ -169,8 +171,8 @@ def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s) -> Records:
             stops = stops - returns
     kept = stops > starts
     used = int(ends[-1])
-    closed = data[used - 1] in (_LF, _CR)
-    return Records(starts[kept], stops[kept], used, lines_in(data, used), closed)
+    lines, closed = int(np.searchsorted(line_ends, used, "right")), data[used - 1] in (_LF, _CR)
+    return Records(starts[kept], stops[kept], used, lines, closed)
 
 
 def lines_in(data: bytes, stop: int) -> int:
@@ -214,6 +216,7 @@ class BlockIndex:
         block_bytes: int,
         before: int = 0,
         line: int = 0,
+        packing: str = NONE,
     ) -> None:
         self.path = path
         self.offset = origin
@@ -225,6 +228,7 @@ class BlockIndex:
         """Whether the last record has no line end, and counts because the file ended there."""
         self._firsts: list[int] = []
         self._split = split
+        self._packing = packing
         self._most_bytes = block_bytes
         self._next_bytes = min(FIRST_BLOCK_BYTES, block_bytes)
         self._lead = b""
@@ -232,13 +236,15 @@ class BlockIndex:
     def grow(self, size: int, final: bool, wary: bool = False) -> bool:
         """Find one more block in the first `size` bytes; False where no record is complete.
 
-        A wary look reads some of what was read before together with the new bytes, and raises
-        Rewritten where it is something else now.
+        Of a compressed file `size` may be more than there is. A wary look reads some of what was
+        read before together with the new bytes, and raises Rewritten where it is something else
+        now.
         """
         want = self._next_bytes
         while self.offset < size:
-            data = self._read(min(want, size - self.offset), wary)
-            at_end = self.offset + len(data) >= size
+            length = min(want, size - self.offset)
+            data = self._read(length, wary)
+            at_end = self.offset + len(data) >= size or len(data) < length
             records = self._split(data, final and at_end)
             if records.used:
                 self._add(data, records)
@@ -259,8 +265,8 @@ class BlockIndex:
 
     def _read(self, length: int, wary: bool) -> bytes:
         lead = self._lead if wary else b""
-        data = read_bytes(self.path, self.offset - len(lead), len(lead) + length)
-        if len(data) < len(lead) + length:
+        data = read_bytes(self.path, self.offset - len(lead), len(lead) + length, self._packing)
+        if self._packing == NONE and len(data) < len(lead) + length:
             raise cut_short(self.path, self.offset - len(lead) + len(data))
         if lead and not data.startswith(lead):
             raise Rewritten
@@ -291,8 +297,10 @@ def cut_short(path: str, size: int) -> GateError:
     )
 
 
-def read_bytes(path: str, offset: int, length: int) -> bytes:
-    """Bytes of a file; fewer where it is shorter."""
+def read_bytes(path: str, offset: int, length: int, packing: str = NONE) -> bytes:
+    """Bytes of a file, of what is in it where it is compressed; fewer where it is shorter."""
+    if packing != NONE:
+        return read_unpacked(path, packing, offset, length)
     try:
         return disk.read(path, offset, length)
     except OSError as error:

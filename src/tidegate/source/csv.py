@@ -28,7 +28,7 @@ from tidegate.source.event_time import mostly_times
 from tidegate.source.protocol import Int64s
 from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.text import Fault, Head, Parsed, with_texts
-from tidegate.source.text_like import codes, has_codes, may_have_codes, quoted_columns
+from tidegate.source.text_like import code_columns, codes, has_codes, quoted_columns
 
 _STRAYS = 3
 _INFERRED = (pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.null())
@@ -111,8 +111,10 @@ class CsvFormat:
         records = self._split(sample, True)
         quoted = quoted_columns(sample, records, self.dialect)
         found = {name for place, name in enumerate(self.names) if place in quoted}
-        numbers = [n for n in self.names if n not in found and _may_be_number(table.column(n))]
-        if not numbers or not may_have_codes(sample, self.dialect):
+        suspects = code_columns(sample, self.dialect, len(self.names))
+        numbers = [self.names[place] for place in sorted(suspects - quoted)]
+        numbers = [name for name in numbers if _may_be_number(table.column(name))]
+        if not numbers:
             return found
         cells = self._read(sample, pa.schema([(n, pa.string()) for n in numbers]))
         return found | {n for n in numbers if has_codes(_numbers_of(cells.column(n)))}
@@ -120,7 +122,10 @@ class CsvFormat:
     def _codes_among_numbers(self, data: bytes, schema: pa.Schema) -> bool:
         """Whether a block has codes in columns that were inferred to be numbers."""
         numbers = [f.name for f in schema if _is_number(f.type)] if self.inferred else []
-        if not numbers or not may_have_codes(data, self.dialect):
+        if numbers:
+            suspects = code_columns(data, self.dialect, len(self.names))
+            numbers = [n for n in numbers if self.names.index(n) in suspects]
+        if not numbers:
             return False
         cells = self._read(data, pa.schema([(n, pa.string()) for n in numbers]))
         return any(has_codes(column) for column in cells.columns)
@@ -232,7 +237,10 @@ class CsvFormat:
         why = f"column {field.name}: {cell!r} is not a {type_name(field.type)}"
         if not self.inferred or field.type == TIME:
             return why
-        return f"{why}, the type of the first rows; declare {field.name} STRING to keep it as text"
+        cells = pa.array([cell])
+        number = not has_codes(cells) and USUAL.convert(cells, pa.float64()).null_count == 0
+        remedy = "DOUBLE to read it" if number else "STRING to keep it as text"
+        return f"{why}, the type of the first rows; declare {field.name} {remedy}"
 
     def _cells(
         self, data: bytes, records: Records, names: list[str]

@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from tidegate import disk
 from tidegate.batch import MIN_US
@@ -17,15 +17,24 @@ from tidegate.source import csv, json
 from tidegate.source.block import BLOCK_BYTES
 from tidegate.source.declared import check_fits
 from tidegate.source.head import TextProbe, first_times, probe_text
-from tidegate.source.listing import Found, is_of_format, list_files, name_order, paths_of
+from tidegate.source.listing import (
+    Found,
+    is_of_format,
+    list_files,
+    name_order,
+    packing_of,
+    paths_of,
+)
 from tidegate.source.mark import readable, reused, status_of
 from tidegate.source.opening import Opening
-from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, probe_parquet
+from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, prober
+from tidegate.source.partition import Constants, Partitions
 from tidegate.source.protocol import Listed, Source
 from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.remote_listing import RemoteWatch, remote_paths
 from tidegate.source.shape import Shape
 from tidegate.source.text_file import TextFacts, TextSource, check_not_grown
+from tidegate.source.unpack import NONE, check_whole
 from tidegate.source.watch import Watch
 
 HEAD_BYTES = 8 * 2**20
@@ -53,6 +62,10 @@ class _Arrived(NamedTuple):
     def of(probe: ParquetProbe | TextProbe) -> _Arrived:
         first = probe.head.first if isinstance(probe, TextProbe) else b""
         return _Arrived(probe.path, probe.facts(), first)
+
+
+def _may_grow(facts: Facts) -> TypeGuard[TextFacts]:
+    return isinstance(facts, TextFacts) and facts.packing == NONE
 
 
 class FilesConnector:
@@ -102,10 +115,18 @@ class FilesConnector:
             found = list_files(path, where, follow, look)
         self._format = found[0].format
         reading.check(self._format, where)
+        paths = [f.path for f in found] if self.several else []
+        self._partitions = Partitions.of(path, paths, reading.schema, where)
+        if reading.schema is not None:
+            own = self._partitions.without(reading.schema)
+            self._reading = replace(reading, schema=own)
+        self._sample_rows = 0
         self._shape, arrived = self._agree(found)
-        self.schema = self._shape.settled()
+        own = self._shape.settled()
+        self.schema = reading.schema or self._partitions.with_own(own)
         if time is not None:
             check_time(self.schema, time, where)
+            self._partitions.check_time(time, where)
         self._add(arrived)
         self._single = None if self.several else self._opened(path)
 
@@ -118,6 +139,17 @@ class FilesConnector:
 
     def live(self) -> bool:
         return self._follow
+
+    @property
+    def types_from(self) -> str:
+        """Where the types of the columns come from, for people."""
+        first = self._shape.path
+        if self._reading.schema is not None:
+            return "declared"
+        if self._format not in ("csv", "json"):
+            return f"as in {first}"
+        rows = "row" if self._sample_rows == 1 else f"{self._sample_rows:,} rows"
+        return f"inferred from the first {rows} of {first}"
 
     def take_as_of_now(self) -> None:
         """Look no more: files and rows that come from now on are for a later run."""
@@ -175,7 +207,12 @@ class FilesConnector:
         facts = self._files[path]
         if self._remote is not None:
             path = disk.RemotePath(path, self._remote.disk, facts.status)
-        return facts.open(path, self.schema, self._time)
+        return facts.open(path, self.schema, self._time, self._constants(path))
+
+    def _constants(self, path: str) -> Constants:
+        """The columns that a file has from its folders, of those the stream has."""
+        found = self._partitions.constants(path, self._where)
+        return tuple((name, value) for name, value in found if name in self.schema.names)
 
     def _is_growing(self, path: str) -> bool:
         return self._growing is not None and self._growing.path == path
@@ -199,10 +236,14 @@ class FilesConnector:
                 continue
             arrived.append(_Arrived.of(probe))
             if shape is None:
-                loose, widens = self._format == "json", self._format != "parquet"
+                loose, widens = self._format == "json", self._format in ("csv", "json")
                 shape = Shape(probe.schema, file.path, loose, widens)
+                self._sample_rows = probe.head.rows if isinstance(probe, TextProbe) else 0
             else:
-                shape = shape.joined(probe.schema, file.path, self._where)
+                try:
+                    shape = shape.joined(probe.schema, file.path, self._where)
+                except SourceError as error:
+                    raise self._disagreement(probe, shape, error) from error
         if shape is None:
             raise SourceError(
                 self._where,
@@ -213,6 +254,22 @@ class FilesConnector:
                 "Write a first row, then start.",
             )
         return shape, arrived
+
+    def _disagreement(
+        self, probe: ParquetProbe | TextProbe, shape: Shape, error: SourceError
+    ) -> SourceError:
+        """What to say of a file that is not of a shape: of text, the line and the column."""
+        if not isinstance(probe, TextProbe) or shape.lacks(probe.schema):
+            return error
+        fault = probe.first_fault(shape.settled(), SAMPLE_BYTES)
+        if fault is None:
+            return error
+        return SourceError(
+            self._where,
+            f"columns must have the types they have in {shape.path}",
+            f"{probe.path}, {fault}",
+            "Declare the columns of the stream to say which types are meant.",
+        )
 
     def _look_again(self) -> None:
         if self._watch is None or not self._looks:
@@ -229,7 +286,11 @@ class FilesConnector:
             probe = self._probe_unseen(path)
             if probe is not None:
                 self._check_not_moved(probe)
-                self._shape.check(probe.schema, path, self._where)
+                self._partitions.constants(path, self._where)
+                try:
+                    self._shape.check(probe.schema, path, self._where)
+                except SourceError as error:
+                    raise self._disagreement(probe, self._shape, error) from error
                 arrived.append(_Arrived.of(probe))
         for path, size_bytes in self._finished:
             check_not_grown(path, size_bytes)
@@ -259,10 +320,11 @@ class FilesConnector:
         self._arrived += arrived
         if not self._grows:
             return
-        texts = [(a.path, a.facts) for a in arrived if isinstance(a.facts, TextFacts)]
+        texts = [(a.path, a.facts) for a in arrived if _may_grow(a.facts)]
         self._finished.extend((path, facts.size_bytes) for path, facts in texts[:-1])
         for path, facts in texts[-1:]:
-            self._growing = facts.open_growing(path, self.schema, self._time)
+            constants = self._constants(path)
+            self._growing = facts.open_growing(path, self.schema, self._time, constants)
 
     def _finish(self) -> None:
         """Let the file that grows end as it is now."""
@@ -279,21 +341,23 @@ class FilesConnector:
     def _probe(self, path: str, sample_bytes: int) -> ParquetProbe | TextProbe | None:
         where = self._where if path == self._path else f"{self._where}, file {path}"
         declared = self._reading.schema
-        if self._format == "parquet":
-            probe = probe_parquet(path, where, self._time)
+        if self._format in ("parquet", "orc"):
+            probe = prober(self._format)(path, where, self._time)
             if declared is None:
                 return probe
             check_fits(declared, probe.schema, where)
             return replace(probe, schema=declared)
+        packing = packing_of(path, self._reading.get("compression"))
         return probe_text(
             path,
             csv.read_head if self._format == "csv" else json.read_head,
             self._time,
-            self._grows,
+            self._grows and packing == NONE,
             where,
             self._block_bytes,
             sample_bytes,
             self._reading,
+            packing,
         )
 
     def _probe_unseen(self, path: str) -> ParquetProbe | TextProbe | None:
@@ -306,6 +370,9 @@ class FilesConnector:
         if self._unseen[path] == tried:
             return None
         try:
+            packing = packing_of(path, self._reading.get("compression"))
+            if packing != NONE and self._format in ("csv", "json"):
+                check_whole(path, packing)
             probe = self._probe(path, SAMPLE_BYTES)
         except SourceError as error:
             probe = None

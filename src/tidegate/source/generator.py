@@ -132,6 +132,10 @@ class GeneratorSource:
     def live(self) -> bool:
         return not self.ended()
 
+    def extent(self, position: int) -> tuple[int, int, str]:
+        """How much lies before a position, and how much there will be."""
+        return position, self._generator.rows, "rows"
+
     def take_as_of_now(self) -> None:
         """All its rows are there, unless they come by the clock."""
         if self._pace:

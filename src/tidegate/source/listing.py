@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlparse
 
 from tidegate import disk
 from tidegate.errors import SourceError, likely
+from tidegate.source.unpack import NONE, SUFFIXES
 
 FORMATS = {
     ".parquet": "parquet",
@@ -17,8 +18,10 @@ FORMATS = {
     ".json": "json",
     ".jsonl": "json",
     ".ndjson": "json",
+    ".orc": "orc",
 }
-_COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".zip")
+_TEXTS = ("csv", "json")
+_COMPRESSED = (*SUFFIXES, ".xz", ".zip", ".lz4", ".snappy")
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def _no_files(where: str, requirement: str, got: str) -> SourceError:
 
 def is_of_format(path: str, format_: str) -> bool:
     """Whether a file that came later is of the format of the first ones."""
-    return FORMATS.get(_extension(path)) == format_
+    return _known_format(path) == format_
 
 
 def name_order(path: str) -> str:
@@ -99,23 +102,38 @@ def name_order(path: str) -> str:
 
 def format_of(path: str, where: str) -> str:
     """The format that a file's extension stands for."""
-    extension = _extension(path)
-    if extension not in FORMATS:
-        packed = extension in _COMPRESSED
+    found = _known_format(path)
+    if found is None:
+        packed = _extension(path) in _COMPRESSED
         raise SourceError(
             where,
             f"a file's name must end in {', '.join(FORMATS)}",
             path,
-            "Unpack it first." if packed else "Rename it to say its format.",
+            "Unpack it first: only text is read as it is from .gz, .zst and .bz2."
+            if packed
+            else "Rename it to say its format.",
         )
-    return FORMATS[extension]
+    return found
+
+
+def _known_format(path: str) -> str | None:
+    """The format that a name stands for; only text may be compressed as a whole."""
+    plain, last = os.path.splitext(path)
+    if last.lower() not in SUFFIXES:
+        return FORMATS.get(last.lower())
+    found = FORMATS.get(_extension(plain))
+    return found if found in _TEXTS else None
+
+
+def packing_of(path: str, told: str | None) -> str:
+    """How a text file is compressed: as an option tells, or by the ending of its name."""
+    return told or SUFFIXES.get(_extension(path), NONE)
 
 
 def _of_one_format(paths: list[str], where: str, follow: bool) -> list[Found]:
-    known = [p for p in paths if _extension(p) in FORMATS]
-    if len(known) < len(paths) and not (follow and known):
-        format_of(next(p for p in paths if _extension(p) not in FORMATS), where)
-    found = [Found(p, FORMATS[_extension(p)]) for p in known]
+    found = [Found(p, f) for p in paths if (f := _known_format(p)) is not None]
+    if len(found) < len(paths) and not (follow and found):
+        format_of(next(p for p in paths if _known_format(p) is None), where)
     other = next((f for f in found if f.format != found[0].format), None)
     if other is not None:
         raise SourceError(

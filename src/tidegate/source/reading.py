@@ -6,7 +6,7 @@ definition to whoever opens a source; what it does not say, the files do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,13 +116,21 @@ class Reading:
     options: tuple[tuple[str, Any], ...] = field(default=())
 
     @staticmethod
-    def of(schema: pa.Schema | None, options: Mapping[str, Any], where: str) -> Reading:
-        """Check what was given; the schema is normalised."""
+    def of(
+        schema: pa.Schema | None,
+        options: Mapping[str, Any],
+        where: str,
+        also: Sequence[str] = (),
+    ) -> Reading:
+        """Check what was given; the schema is normalised.
+
+        `also` are other names that may be meant by a misspelt one.
+        """
         found: dict[str, Any] = {}
         for given, value in options.items():
             name = ALIASES.get(given.lower())
             if name is None:
-                known = [*OPTIONS, "delimiter"]
+                known = [*OPTIONS, "delimiter", *also]
                 raise OptionError(
                     where, "options must be known", f"option {given}", near(given, known)
                 )

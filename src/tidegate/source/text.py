@@ -18,6 +18,7 @@ from tidegate.source.cache import PIECES
 from tidegate.source.mark import digest, status_of
 from tidegate.source.protocol import Bools, Int64s, Reject, Rows, check_columns
 from tidegate.source.reading import Reading
+from tidegate.source.unpack import NONE
 
 Version = tuple[int, int]
 """Size and time of change of a file that is not expected to change while it is read."""
@@ -109,6 +110,7 @@ class TextReader:
     start: int
     stop: int
     blocks: tuple[Block, ...]
+    packing: str = NONE
 
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.schema, self.path)
@@ -126,7 +128,7 @@ class TextReader:
         return (self.path, inode, self.version, block, self.format, *self.schema.names, types)
 
     def _parse(self, block: Block) -> Parsed:
-        data = read_block(self.path, block, self.version)
+        data = read_block(self.path, block, self.version, self.packing)
         return self.format.parse(data, block.rows, self.schema)
 
     def _cut(self, block: Block, parsed: Parsed, columns: Sequence[str]) -> Rows:
@@ -143,13 +145,13 @@ class TextReader:
         )
 
 
-def read_block(path: str, block: Block, version: Version | None) -> bytes:
+def read_block(path: str, block: Block, version: Version | None, packing: str = NONE) -> bytes:
     """The bytes of a block; refuses a file in which they are not what the driver saw any more.
 
     As long as the file is of this version they are. Without one, or when it has changed, which may
     be all behind the block, their digest tells.
     """
-    data = read_bytes(path, block.offset, block.length)
+    data = read_bytes(path, block.offset, block.length, packing)
     status = status_of(path)
     same = version is not None and status is not None and status[:2] == version
     if not same and (len(data) < block.length or digest(data, block.before) != block.digest):

@@ -6,9 +6,6 @@ writes a value in quotes says that it is a text.
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +15,10 @@ from tidegate.source.cell import quoted_places
 from tidegate.source.dialect import Dialect
 
 _FEW = 10_000
+_LF, _MINUS, _ZERO = b"\n-0"
+_DIGITS, _BEFORE = np.zeros(256, np.bool_), np.zeros(256, np.bool_)
+_DIGITS[list(b"0123456789xX")] = True
+_BEFORE[list(b"+ \t")] = True
 _CODE = r"^[ \t]*(\+|-?0[0-9xX])"
 
 
@@ -31,21 +32,30 @@ def codes(cells: pa.Array) -> pa.Array:
     return pc.match_substring_regex(cells, _CODE)
 
 
-def may_have_codes(data: bytes, dialect: Dialect) -> bool:
-    """Whether a block may have such cells; cheap, and never false where it has."""
-    marks = _marks(dialect.sep, dialect.quote)
-    if data.startswith((b"0", b"-", b" ", b"\t")) or b"+" in data:
-        return True
-    return any(mark.search(data) is not None for mark in marks)
+def code_columns(data: bytes, dialect: Dialect, width: int) -> set[int]:
+    """The columns that may have such cells in a block of records; never without one that has.
 
-
-@lru_cache
-def _marks(sep: str, quote: str) -> tuple[re.Pattern[bytes], ...]:
-    """What stands before a zero in front; each begins with a text, for which the search is fast."""
-    before = [sep, "\n", "\r", " ", "\t", *quote]
-    found = [re.escape(mark.encode()) + rb"0[0-9xX]" for mark in before]
-    found += [re.escape(mark.encode()) + rb"-0[0-9xX]" for mark in before]
-    return tuple(re.compile(expression) for expression in found)
+    Looked at are the bytes behind what a cell begins at: a plus sign or a blank, a zero before
+    a digit, a minus sign before a zero. Which column that is, is counted where marks are only
+    between cells.
+    """
+    text = np.frombuffer(b"\n" + data, np.uint8)
+    edge = (text == ord(dialect.sep)) | (text == _LF)
+    inside = [mark for mark in ("\r", dialect.quote) if mark and mark.encode() in data]
+    for mark in inside:
+        edge |= text == ord(mark)
+    cells = np.flatnonzero(edge[:-2] & (text[1:-1] <= _ZERO)) + 1
+    first, second = text[cells], text[cells + 1]
+    zero = (first == _ZERO) & _DIGITS[second]
+    minus = (first == _MINUS) & (second == _ZERO)
+    found = cells[zero | minus | _BEFORE[first]]
+    if not len(found):
+        return set()
+    edges = np.flatnonzero(edge[:-1])
+    even = len(edges) % width == 0 and (text[edges[::width]] == _LF).all()
+    if inside or not even or np.count_nonzero(text[:-1] == _LF) != len(edges) // width:
+        return set(range(width))
+    return set(np.unique(np.searchsorted(edges, found - 1) % width).tolist())
 
 
 def quoted_columns(data: bytes, records: Records, dialect: Dialect) -> set[int]:

@@ -17,6 +17,8 @@ from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.aggregate.registry import TABLE
 from tidegate.query.window import duration_us, unit_us
+from tidegate.sql.elsewhere import refuse_elsewhere
+from tidegate.sql.instead import LISTS
 from tidegate.sql.slip import STATEMENTS, refuse_slips
 from tidegate.sql.syntax import (
     OF_SPARK,
@@ -57,7 +59,7 @@ class TidegateParser(SparkParser):
 
     FUNCTIONS = {
         **SparkParser.FUNCTIONS,
-        **{name: _call(name) for name in _OF_SEVERAL},
+        **{name: _call(name) for name in (*_OF_SEVERAL, *LISTS)},
         "MEAN": exp.Avg.from_arg_list,
         "VAR": exp.Variance.from_arg_list,
         "STD": exp.Stddev.from_arg_list,
@@ -67,7 +69,7 @@ class TidegateParser(SparkParser):
     FUNCTION_PARSERS = {
         name: parser
         for name, parser in SparkParser.FUNCTION_PARSERS.items()
-        if name not in _OF_SEVERAL
+        if name not in (*_OF_SEVERAL, *LISTS)
     }
 
     NO_PAREN_FUNCTION_PARSERS = {  # ANY(p) is an aggregate in Spark
@@ -189,6 +191,7 @@ class TidegateParser(SparkParser):
 
     def _parse_insert(self) -> Any:
         self._expect("INTO", "expected INTO after INSERT")
+        self._match(TokenType.TABLE)
         name = self._parse_id_var(any_token=False)
         if not name:
             self.raise_error("expected the name of the output")
@@ -260,8 +263,11 @@ class TidegateParser(SparkParser):
         return self.expression(StreamWindow(this=this, kind=kind, size=size, slide=slide))
 
     def _parse_duration(self) -> StreamDuration:
+        self._match(TokenType.INTERVAL)
         token = self._curr
         if text := self._parse_string():
+            if (own := self._parse_unit_of(text)) is not None:
+                return self.expression(StreamDuration(this=exp.Literal.number(text.name), unit=own))
             self._checked(lambda: duration_us(text.name), "a duration such as '15 minutes'", token)
             return self.expression(StreamDuration(this=text))
         amount = self._parse_count("expected a duration such as 15 MINUTES")
@@ -272,6 +278,18 @@ class TidegateParser(SparkParser):
         self._checked(lambda: unit_us(unit.text, "duration"), what, unit)
         self._advance()
         return self.expression(StreamDuration(this=amount, unit=exp.var(unit.text.upper())))
+
+    def _parse_unit_of(self, amount: exp.Expr) -> exp.Expr | None:
+        """The unit after a number in quotes, as INTERVAL '5' MINUTES has it."""
+        unit: Any = self._curr
+        if unit is None or not amount.name.replace(".", "", 1).isdigit():
+            return None
+        try:
+            unit_us(unit.text, "duration")
+        except QueryError:
+            return None
+        self._advance()
+        return exp.var(unit.text.upper())
 
     def _parse_count(self, expected: str = "expected a number") -> exp.Expr:
         negative = self._match(TokenType.DASH)
@@ -428,6 +446,7 @@ def parse(text: str) -> list[exp.Expression]:
     try:
         tokens = Tidegate().tokenize(text)
         refuse_slips(tokens)
+        refuse_elsewhere(tokens)
         statements = Tidegate().parser().parse(tokens, text)
         return [
             s

@@ -251,7 +251,7 @@ def _query_lines(
     lines = ["query", *(f"  {line}" for line in query["streams"])]
     for subquery in query["subqueries"]:
         said = [*subquery["state"], *(line for port in subquery["after"] for line in port)]
-        lines += [f"  {subquery['name']}", *(f"    {line}".replace("`", "") for line in said)]
+        lines += [f"  {subquery['title']}", *(f"    {line}".replace("`", "") for line in said)]
     return lines + [f"batch {c['batch']}: query changed: {c['changed']}" for c in changes]
 
 

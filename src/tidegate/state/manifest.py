@@ -45,6 +45,7 @@ class Manifest:
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
     `owner` is the fencing number of the run that wrote it, which is in the names of all files that
     the run writes; greater than those of all runs before. `holder` tells a person who that is.
+    `sides` has by stream who was late, and the first row that was rejected (`driver.side`).
     `epochs_by` has the first epoch and the owner of each row of files of `epoch_log`.
     `query` says which query made it, where it is not the one of meta.json; `changes` has the newest
     changes of the query, each with the first `batch` of the new one.
@@ -68,6 +69,7 @@ class Manifest:
     epochs_by: tuple[tuple[int, int], ...] = ()
     query: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[Mapping[str, Any], ...] = ()
+    sides: Mapping[str, Any] = field(default_factory=dict)
     version: int = VERSION
 
     @property

@@ -25,10 +25,11 @@ from pyarrow.fs import FileSystem, LocalFileSystem
 from tidegate import schedule
 from tidegate.errors import CheckpointError, FencedError, OptionError, StateError
 from tidegate.remote.disk import disk_of, remote_path
+from tidegate.remote.folder import Entry
 from tidegate.remote.object_uri import object_place, with_region
+from tidegate.remote.reason import remedy
 from tidegate.remote.scheme import is_object_uri, is_remote_uri, scheme_of, shown, unusable
 from tidegate.state.files import (
-    Entry,
     Files,
     RemoteFiles,
     files_at,
@@ -197,17 +198,32 @@ class Store:
         try:
             raw = self.files.buffer(META)
         except FileNotFoundError:
+            self._check_answers()
             return None
         except NotADirectoryError as error:
             requirement, remedy = "the checkpoint must be a folder", "Choose another --checkpoint."
             raise CheckpointError(self.files.root, requirement, reason(error), remedy) from error
         except OSError as error:
-            remedy = "Choose a folder that can be read and written."
-            raise CheckpointError(where, "must be readable", reason(error), remedy) from error
+            raise self._unreadable(where, error) from error
         body = unseal(raw.to_pybytes(), where)
         check_version(body.get("layout"), where)
         meta: dict[str, Any] = body["meta"]
         return meta
+
+    def _check_answers(self) -> None:
+        """Where there is no checkpoint elsewhere, see that there could be one: a bucket."""
+        if self.files.local:
+            return
+        try:
+            self.files.is_folder()
+        except OSError as error:
+            raise self._unreadable(self.files.root, error) from error
+
+    def _unreadable(self, where: str, error: OSError) -> CheckpointError:
+        advice = "Choose a folder that can be read and written."
+        if not self.files.local:
+            advice = remedy(error)
+        return CheckpointError(where, "must be readable", reason(error), advice)
 
     def latest(self) -> Manifest | None:
         """The newest published state, or None before the first batch; damage is a StateError."""

@@ -246,32 +246,49 @@ MISTAKES = {
         message="--out: must say where results go; got ''. Give a folder, or console:.",
         options=(*RIDES, "--out", ""),
     ),
-    "--out in an object store": Mistake(
+    "--out without its slashes": Mistake(
+        message=("--out: a URI of s3 must have its slashes; got s3:bucket/x. Write s3://bucket/x."),
+        options=(*RIDES, "--out", "s3:bucket/x"),
+    ),
+    "--out of a misspelt file system": Mistake(
         message=(
-            "--out: sinks of s3: are not available yet; got s3://bucket/x. Write to a folder, "
-            "and copy its batch=NNNNNNNN folders there. There are: file, console."
+            "--out: must be a path or of a known scheme; got s4:. Did you mean s3 or gs? There "
+            "are: file, console, s3, gs, abfs, hdfs."
         ),
-        options=(*RIDES, "--out", "s3://bucket/x"),
+        options=(*RIDES, "--out", "s4://bucket/x"),
+    ),
+    "--checkpoint of a misspelt file system": Mistake(
+        message=(
+            "checkpoint s4://bucket/x: must be a path or of a known scheme; got s4:. Did you mean "
+            "s3 or gs? There are: file, s3, gs, abfs, hdfs."
+        ),
+        options=(*RIDES, "--checkpoint", "s4://bucket/x"),
+    ),
+    "--out and --checkpoint in one bucket's folder": Mistake(
+        message=(
+            "--checkpoint: must be another folder than --out; got s3://b/x/. Choose one of its own."
+        ),
+        options=(*RIDES, "--out", "s3://b/x?region=a", "--checkpoint", "s3://b/x/"),
     ),
     "--out in Kafka": Mistake(
         message=(
             "--out: sinks of kafka: are not available yet; got kafka://host/topic. In a "
             "program, tg.sink.call(function) hands over every committed batch. There are: file, "
-            "console."
+            "console, s3, gs, abfs, hdfs."
         ),
         options=(*RIDES, "--out", "kafka://host/topic"),
     ),
     "--out of a misspelt scheme": Mistake(
         message=(
             "--out: must be a path or of a known scheme; got consol:. Did you mean console? "
-            "There are: file, console. A folder of this name is ./consol:."
+            "There are: file, console, s3, gs, abfs, hdfs. A folder of this name is ./consol:."
         ),
         options=(*RIDES, "--out", "consol:"),
     ),
     "--out with a colon": Mistake(
         message=(
-            "--out: must be a path or of a known scheme; got run:. There are: file, console. "
-            "A folder of this name is ./run:1."
+            "--out: must be a path or of a known scheme; got run:. There are: file, console, "
+            "s3, gs, abfs, hdfs. A folder of this name is ./run:1."
         ),
         options=(*RIDES, "--out", "run:1"),
     ),

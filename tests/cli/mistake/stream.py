@@ -31,15 +31,15 @@ MISTAKES = {
     "folder empty": Mistake(
         message=(
             "stream rides, empty: the folder must hold a file at least; got none in empty. "
-            "Names must end in .parquet, .csv, .json, .jsonl, .ndjson, and not begin with . or "
-            "_."
+            "Names must end in .parquet, .csv, .json, .jsonl, .ndjson, .orc, and not begin with "
+            ". or _."
         ),
         options=("--stream", "rides=empty"),
     ),
     "glob without match": Mistake(
         message=(
             "stream rides, *.parquet: the glob must match a file at least; got none for "
-            "*.parquet. Names must end in .parquet, .csv, .json, .jsonl, .ndjson, and not "
+            "*.parquet. Names must end in .parquet, .csv, .json, .jsonl, .ndjson, .orc, and not "
             "begin with . or _."
         ),
         options=("--stream", "rides=*.parquet"),
@@ -55,18 +55,19 @@ MISTAKES = {
     "file without extension": Mistake(
         message=(
             "stream rides, rides: a file's name must end in .parquet, .csv, .json, .jsonl, "
-            ".ndjson; got rides. Rename it to say its format."
+            ".ndjson, .orc; got rides. Rename it to say its format."
         ),
         options=("--stream", "rides=rides"),
         files={"rides": "x"},
     ),
     "file packed": Mistake(
         message=(
-            "stream rides, rides.csv.gz: a file's name must end in .parquet, .csv, .json, "
-            ".jsonl, .ndjson; got rides.csv.gz. Unpack it first."
+            "stream rides, rides.csv.xz: a file's name must end in .parquet, .csv, .json, "
+            ".jsonl, .ndjson, .orc; got rides.csv.xz. Unpack it first: only text is read as it is "
+            "from .gz, .zst and .bz2."
         ),
-        options=("--stream", "rides=rides.csv.gz"),
-        files={"rides.csv.gz": "x"},
+        options=("--stream", "rides=rides.csv.xz"),
+        files={"rides.csv.xz": "x"},
     ),
     "parquet damaged": Mistake(
         message=(

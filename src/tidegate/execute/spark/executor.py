@@ -23,13 +23,15 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from tidegate.errors import OptionError, QueryError, likely
 from tidegate.execute.ending import clean_at_end
 from tidegate.execute.exchange import clear
-from tidegate.execute.executor import Draft, Executor, Outcomes, in_turn
+from tidegate.execute.executor import Draft, Executor, Outcomes, Tasks, in_turn
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.failure import answering, first_line, spark_gone, without_stacks
+from tidegate.execute.spark.group import JobGroup
 from tidegate.execute.spark.master import check_answers, is_one_host, with_retries
 from tidegate.execute.spark.preflight import preflight
+from tidegate.execute.spark.progress import TaskProgress
 from tidegate.execute.spark.setting import (
     PYTHON,
     start_settings,
@@ -39,7 +41,13 @@ from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
 from tidegate.execute.spark.sql_session import register_functions, sql_session
 from tidegate.execute.spark.stable import require_stable
-from tidegate.execute.spark.submitted import active_session, is_submitted, submitted_conf, unmet
+from tidegate.execute.spark.submitted import (
+    active_session,
+    is_submitted,
+    started_with,
+    submitted_conf,
+    unmet,
+)
 from tidegate.execute.spark.thread import take_charge
 from tidegate.plan.physical import SPARK
 
@@ -67,6 +75,7 @@ def connect(
     else:
         session = _started(master, conf, name)
     take_charge(session.sparkContext)
+    started_with(session.sparkContext, conf)
     if session.sparkContext.uiWebUrl:
         _log.info("the Spark UI is at %s", session.sparkContext.uiWebUrl)
     return session
@@ -190,7 +199,12 @@ class SparkExecutor(Executor):
         self._one_host = is_one_host(session.sparkContext.master)
         self._shared = SharedExecutor(own)
         self._shuffle = ShuffleExecutor(own)
-        self._aside = Aside(self._context)
+        self._group = JobGroup(self._context)
+        self._aside = Aside(self._context, self._group)
+        self._progress = TaskProgress(self._context)
+
+    def tasks(self) -> Tasks:
+        return self._progress.tasks()
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not self._one_host and not self._asked:
@@ -200,11 +214,13 @@ class SparkExecutor(Executor):
         if not all(self._shares(d.job) for d in drafts):
             return in_turn(drafts, self.run)
         with answering(partial(spark_gone, drafts[0].job)):
+            self._group.join()
             return self._shared.run_batch(drafts)
 
     def run(self, job: Job) -> list[Outcome]:
         shared = self._shares(job)
         with answering(partial(spark_gone, job)):
+            self._group.join()
             return (self._shared if shared else self._shuffle).run(job)
 
     def _shares(self, job: Job) -> bool:
@@ -227,6 +243,11 @@ class SparkExecutor(Executor):
         if jobs[0].store.open().files.local:
             clear(jobs[0])
 
+    def abort(self) -> bool:
+        self._group.cancel()
+        return True
+
     def close(self) -> None:
         """End what runs beside the batches; the Spark context is the caller's."""
+        self._progress.close()
         self._aside.close()

@@ -66,6 +66,11 @@ def is_of_a_row(text: str) -> bool:
     return _PYTHON not in text and _OF_A_ROW.search(text) is not None
 
 
+def is_lost_shuffle(error: BaseException) -> bool:
+    """Whether Spark gave a job up because it would have to write what it shuffles once more."""
+    return "with indeterminate output was failed and retried" in str(error)
+
+
 def spark_gone(job: Job, error: BaseException) -> RunError:
     """The error for a batch during which the JVM ended, or the connection to it."""
     return RunError(

@@ -67,7 +67,7 @@ _LOST = (
         "Lower --batch-rows or raise --conf spark.driver.maxResultSize, and run again to continue.",
     ),
     Known(
-        re.compile(r"(?P<what>No space left on device)"),
+        re.compile(r"IOException: (?P<what>No space left on device)"),
         "Spark must have room for its temporary files",
         "{what}",
         "Make room, or name other folders with --conf spark.local.dir=FOLDER, and run again to "

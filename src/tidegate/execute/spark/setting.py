@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 
@@ -12,6 +14,10 @@ from tidegate.execute.spark.master import is_one_host
 
 PYTHON = "spark.pyspark.python"
 """The Python of the executors; PySpark takes it from the environment of the driver."""
+
+_PATH = "spark.executorEnv.PYTHONPATH"
+"""Where workers find modules. On one host they have those of the program, whose script may be in
+another folder than it was started from."""
 
 _SOCKET_FOLDER_LENGTH = 60
 
@@ -66,7 +72,11 @@ def sql_settings() -> Mapping[str, str]:
 
 def start_settings(master: str, conf: Mapping[str, str]) -> dict[str, str]:
     """The settings of a session that is started here; those of the user win."""
-    return _OURS | _folder_settings(one_host=is_one_host(master)) | dict(conf)
+    one_host = is_one_host(master)
+    settings = _OURS | _folder_settings(one_host)
+    if one_host:
+        settings[_PATH] = os.pathsep.join(os.path.abspath(place) for place in sys.path)
+    return settings | dict(conf)
 
 
 def submitted_settings(given: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:

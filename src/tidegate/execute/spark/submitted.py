@@ -6,6 +6,7 @@ import itertools
 import os
 import shlex
 from collections.abc import Mapping
+from weakref import WeakKeyDictionary
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -13,6 +14,9 @@ from pyspark.sql import SparkSession
 
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Set in the environment of programs that spark-submit has started."""
+
+_given: WeakKeyDictionary[SparkContext, dict[str, str]] = WeakKeyDictionary()
+"""What contexts were given by us; grows with Spark contexts."""
 
 
 def is_submitted() -> bool:
@@ -28,9 +32,17 @@ def active_session() -> SparkSession | None:
 
 
 def unmet(session: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
-    """Those settings that a session has not; it may have been started with them."""
-    there = session.sparkContext.getConf()
-    return {name: value for name, value in conf.items() if there.get(name) != value}
+    """Those settings that a session has not; it may have been started with them.
+
+    Spark adds something to a few of them, so what it was given counts as well.
+    """
+    there, given = session.sparkContext.getConf(), _given.get(session.sparkContext, {})
+    return {n: v for n, v in conf.items() if there.get(n) != v and given.get(n) != v}
+
+
+def started_with(context: SparkContext, conf: Mapping[str, str]) -> None:
+    """Remember what a context was given, for `unmet`."""
+    _given[context] = dict(conf)
 
 
 def submitted_conf() -> SparkConf:

@@ -1,0 +1,59 @@
+"""Settings of Spark: what is set for one host and for several, and what a user may change."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tidegate.errors import OptionError
+from tidegate.execute.spark.setting import check_conf, start_settings, submitted_settings
+
+SOCKETS = "spark.python.unix.domain.socket.dir"
+
+
+def test_sockets_of_workers_are_in_a_folder_of_this_host_only_on_this_host() -> None:
+    assert SOCKETS in start_settings("local[2]", {})
+    for master in ("spark://there:7077", "yarn", "k8s://https://there", "local-cluster[2,1,512]"):
+        settings = start_settings(master, {})
+        assert not any("socket" in name for name in settings)
+        assert "spark.executorEnv.PYTHONPATH" not in settings
+
+
+def test_settings_of_the_user_win() -> None:
+    settings = start_settings("local[2]", {"spark.ui.enabled": "true", "spark.app.name": "mine"})
+    assert settings["spark.ui.enabled"] == "true"
+    assert settings["spark.app.name"] == "mine"
+
+
+def test_workers_of_one_host_have_the_path_of_the_program() -> None:
+    found = start_settings("local[2]", {})["spark.executorEnv.PYTHONPATH"].split(":")
+    assert {place for place in sys.path if place} <= set(found)
+
+
+def test_what_was_submitted_stays() -> None:
+    assert submitted_settings({"spark.log.level": "WARN"}, {"spark.executor.memory": "4g"}) == {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.executor.memory": "4g",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "part"),
+    [
+        ("spark.sql.adaptive.enabled", "true", "must be false, so that every run gives the same"),
+        ("spark.remote", "sc://there", "Spark Connect cannot be used"),
+        ("spark.submit.deployMode", "cluster", "spark-submit --deploy-mode cluster"),
+        ("executor.memory", "4g", "Did you mean spark.executor.memory?"),
+    ],
+)
+def test_settings_that_would_break_something_are_refused(name: str, value: str, part: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        check_conf({name: value})
+    assert part in str(caught.value)
+
+
+def test_the_value_that_is_meant_anyway_may_be_given() -> None:
+    given = {"spark.sql.session.timeZone": "utc", "spark.sql.ansi.enabled": "TRUE"}
+    check_conf(given)
+    assert given["spark.sql.session.timeZone"] == "utc"
