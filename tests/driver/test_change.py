@@ -16,8 +16,10 @@ from tests.driver.test_replay import Leaky
 from tests.operate.aggregate.test_split_keys import Scattered
 from tests.seed import seeds
 from tidegate.errors import CheckpointError, LostOutputError
+from tidegate.operate.join.state import BY_KEY
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
+from tidegate.plan.method import JoinOptions
 from tidegate.plan.physical import Plan
 from tidegate.query.node import StreamDef
 from tidegate.query.output import single
@@ -135,11 +137,19 @@ def _some(plan: Plan, place: Path, batches: int | None, **options: Any) -> list[
     return [rows[a:b] for a, b in itertools.pairwise(counts)]
 
 
+def chosen_plan(sql: str, choices: Choices) -> Plan:
+    stream = StreamDef("s", (), "ts", 0, None, memory().schema)
+    return lower(single(bind(read_script(sql), {"s": stream})), None, choices)
+
+
 def split_plan(sql: str) -> Plan:
     """The plan of a query whose keys are split, so that windows are merged."""
-    stream = StreamDef("s", (), "ts", 0, None, memory().schema)
-    choices = Choices(partitioner=Scattered())
-    return lower(single(bind(read_script(sql), {"s": stream})), None, choices)
+    return chosen_plan(sql, Choices(partitioner=Scattered()))
+
+
+def keyed_plan(sql: str) -> Plan:
+    """The plan of a join whose tuples are where their keys are."""
+    return chosen_plan(sql, Choices(join=JoinOptions(routing=BY_KEY, buckets=8)))
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
@@ -164,6 +174,15 @@ def test_windows_whose_keys_are_split(tmp_path: Path) -> None:
     old, new = split_plan(SUMS), split_plan(f"SELECT AVG(v) AS a, k {WINDOW} HAVING COUNT(*) > 1")
     whole = [_some(q, tmp_path / str(i), None) for i, q in enumerate((old, new))]
     assert mixed(old, new, 7, tmp_path / "mixed") == whole[0][:7] + whole[1][7:]
+
+
+@pytest.mark.parametrize("on", ["l.v = r.v + 1", "l.k = r.k AND l.v = r.v + 1"])
+def test_tuples_that_were_dealt_by_other_keys_are_found(on: str, tmp_path: Path) -> None:
+    changed = PAIRS.replace("l.k = r.k AND l.v <= r.v + 3", on)
+    whole = [alone(query) for query in (PAIRS, changed)]
+    found = mixed(keyed_plan(PAIRS), keyed_plan(changed), 6, tmp_path, instances=3)
+    assert found == whole[0][:6] + whole[1][6:]
+    assert any(found[6:])
 
 
 @pytest.mark.parametrize("name", REFUSED)
