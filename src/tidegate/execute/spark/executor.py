@@ -35,12 +35,12 @@ from tidegate.execute.spark.preflight import preflight
 from tidegate.execute.spark.progress import TaskProgress
 from tidegate.execute.spark.setting import (
     PYTHON,
-    sql_settings,
     start_settings,
     submitted_settings,
 )
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
+from tidegate.execute.spark.sql_session import register_functions, sql_session
 from tidegate.execute.spark.stable import require_stable
 from tidegate.execute.spark.submitted import (
     active_session,
@@ -160,7 +160,8 @@ def types_by_spark(
     session: SparkSession,
 ) -> Callable[[Sequence[str], pa.Schema], list[pa.DataType]]:
     """Ask Spark for the types of expressions that only it knows, and whether they are stable."""
-    own = _sql_session(session)
+    own = sql_session(session)
+    register_functions(own)
 
     def types(expressions: Sequence[str], schema: pa.Schema) -> list[pa.DataType]:
         empty = own.createDataFrame([], from_arrow_schema(schema))
@@ -200,13 +201,6 @@ def _unknown(session: SparkSession, error: PySparkException) -> QueryError:
     return QueryError("query", "no function of Spark has this name", name, remedy)
 
 
-def _sql_session(session: SparkSession) -> SparkSession:
-    own = session.newSession()
-    for name, value in sql_settings().items():
-        own.conf.set(name, value)
-    return own
-
-
 class SparkExecutor(Executor):
     """Runs batches on Spark by the exchange that fits, in a session of its own beside the caller's.
 
@@ -216,7 +210,7 @@ class SparkExecutor(Executor):
 
     def __init__(self, session: SparkSession, exchange: str = "auto") -> None:
         take_charge(session.sparkContext)
-        own = _sql_session(session)
+        own = sql_session(session)
         self._context = own.sparkContext
         self._asked = False
         """Whether executors of a cluster have been looked at."""
