@@ -23,6 +23,7 @@ DURABLE = "tests/driver/test_durable.py"
 DETERMINISM = "tests/property/test_determinism.py"
 JOINS = "tests/property/test_join_determinism.py"
 JOIN_STATE = "tests/driver/test_join_state.py"
+CHANGE = "tests/driver/test_change.py"
 GRAPHS = "tests/property/test_graphs.py"
 EVERY_STEP = (
     "tests/crash/test_driver_killed.py::test_killed_at_every_step_of_batches_in_turn[aggregate-0]"
@@ -428,9 +429,37 @@ MUTANTS = (
     Mutant(
         "the arrangement does not tell the index",
         "operate/join/state.py",
-        "repr((spec.method, index, routing))",
-        "repr((spec.method, routing))",
+        "repr((spec.method, arranged, self.routing, dealt))",
+        "repr((spec.method, self.routing, dealt))",
         JOIN_STATE,
+    ),
+    Mutant(
+        "a changed query deals by other keys than stored tuples were dealt by",
+        "operate/join/state.py",
+        "repr((spec.method, arranged, self.routing, dealt))",
+        "repr((spec.method, self.routing))",
+        CHANGE,
+    ),
+    Mutant(
+        "a changed query takes state of another meaning",
+        "plan/stored_name.py",
+        "alike = [n for n, m in there.items() if m == meaning]",
+        "alike = list(there)",
+        CHANGE,
+    ),
+    Mutant(
+        "a new condition on one side of a join is not asked of stored tuples",
+        "plan/join_side.py",
+        "        if self.kept is None:\n            return True\n",
+        "        return True\n",
+        CHANGE,
+    ),
+    Mutant(
+        "a manifest does not say which query made it",
+        "driver/change.py",
+        "query=self._query, changes",
+        "changes",
+        CHANGE,
     ),
     Mutant(
         "the oldest tuple of a window of time is dropped",

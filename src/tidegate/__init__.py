@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import sum_ as sum
     from tidegate.query.expression import call, col, left, lit, right, when
     from tidegate.query.stream import Stream
+    from tidegate.query.user_function import function
     from tidegate.session.query import RunningQuery
     from tidegate.session.session import Session
     from tidegate.source.memory import MemorySource
@@ -100,6 +101,7 @@ __all__ = [
     "covar_samp",
     "expr",
     "first",
+    "function",
     "last",
     "left",
     "lit",
@@ -144,6 +146,7 @@ _HOMES = {
     "when": ("tidegate.query.expression", "when"),
     "expr": ("tidegate.sql.text", "expr"),
     "Stream": ("tidegate.query.stream", "Stream"),
+    "function": ("tidegate.query.user_function", "function"),
     "RunningQuery": ("tidegate.session.query", "RunningQuery"),
     "Session": ("tidegate.session.session", "Session"),
     "MemorySource": ("tidegate.source.memory", "MemorySource"),

@@ -16,8 +16,9 @@ from tests.property.predicates import queries
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, places, share
 from tests.seed import seeds
-from tidegate.operate.join.operator import ROUND_ROBIN, StreamJoin
+from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN
+from tidegate.operate.join.state import ROUND_ROBIN
 from tidegate.plan.physical import Plan
 
 SEEDS = seeds(max(2, settings.default.max_examples // 50))

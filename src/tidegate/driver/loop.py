@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.driver.batch_limit import BatchLimit
+from tidegate.driver.change import fitting
 from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
@@ -71,6 +72,11 @@ class Loop:
         on_batch: Callable[[BatchReport], None] | None = None,
         on_rows: RowsSeen | None = None,
     ) -> None:
+        try:
+            plan = fitting(plan, store)
+        except BaseException:
+            executor.close()
+            raise
         self.plan = plan
         self.store = store
         self.executor = executor
@@ -232,14 +238,15 @@ class Loop:
             return None
         self._limit.fitted()
         self._started_at = started
-        manifest = self._checkpoint.shortened(
+        manifest = self._checkpoint.completed(
+            self._manifest,
             next_manifest(
                 self._manifest,
                 work,
                 self._subqueries,
                 *self._inputs.saved(batch),
                 streams=[stream.name for stream in self.plan.streams],
-            )
+            ),
         )
         self._observe("before commit", batch)
         replaced, self._replay = self._replay, None
@@ -334,9 +341,13 @@ class Loop:
             return manifest
         lost = self._outlets.publish_again(manifest)
         self.summary.count(manifest)
+        query = self._checkpoint.query
+        assert query is not None
         if not lost:
+            query.tell(manifest)
             self._inputs.restore(manifest)
             return manifest
+        query.refuse_replay(manifest, next(iter(lost.values())))
         self._replay = replay = Replay.of(manifest, lost, self.store, first)
         clear_all(self.store)  # also of an earlier try to run it again
         self._inputs.rewind(replay.before, manifest)

@@ -59,8 +59,10 @@ class RunningSubquery:
         return f"{self.subquery.key}/{what}"
 
     def mapping(self, manifest: Manifest) -> route.Mapping:
-        """The mapping that a manifest has."""
-        held = manifest.mappings[self.subquery.key]
+        """The mapping that a manifest has; an even one where the query had no such subquery."""
+        held = manifest.mappings.get(self.subquery.key)
+        if held is None:
+            return route.even(manifest.buckets, manifest.instances)
         return route.restored(held["epoch"], held["instances"], held["owners"])
 
     def switched(

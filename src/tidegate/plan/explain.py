@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tidegate.duration import duration_text
+from tidegate.expression.user_function import UserFunction
 from tidegate.nesting import nested
 from tidegate.operate.port import Port
 from tidegate.plan.physical import (
@@ -57,6 +58,8 @@ def explain(outputs: Sequence[Output], plan: Plan) -> str:
     parts.append(["gate"])
     for i, stream in enumerate(plan.streams):
         parts[-1] += _indent([_gate(i, stream), *_indent(_columns(stream))])
+    if plan.functions:
+        parts.append(["functions", *_indent(map(_function, plan.functions))])
     parts.append([f"fingerprint {plan.fingerprint[:16]}"])
     return "\n".join("\n".join(lines) for lines in parts)
 
@@ -196,6 +199,10 @@ def _port(port: Port, subquery: Subquery, label: str) -> list[str]:
     order = subquery.operator.order.text(ordered=bool(port.order))
     limit = f", limit {port.limit} per window" if port.limit is not None else ""
     return [*lines, f"rows{label} by {order}{limit}: collect"]
+
+
+def _function(function: UserFunction) -> str:
+    return f"{function.name}: {function.place} in Python, returns {type_name(function.returns)}"
 
 
 def _gate(position: int, stream: StreamDef) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.errors import OptionError
-from tidegate.operate.join.operator import BY_KEY, ROUND_ROBIN
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, UNION, Interval, Probe
+from tidegate.operate.join.state import BY_KEY, ROUND_ROBIN
 from tidegate.plan.branch import Branch, Disjunction
 from tidegate.plan.sample import Sample
 

@@ -14,13 +14,14 @@ from tidegate.source.reading import Reading
 from tidegate.source.uri import open_uri
 from tidegate.sql.bind import bind
 from tidegate.sql.script import Create, Script, read_script
+from tidegate.sql.syntax import OF_SPARK
 
 DEFAULT_TIME = "ts"
 
 
-def outputs_of(text: str, given: Mapping[str, Node]) -> Sequence[Output]:
+def outputs_of(text: str | Script, given: Mapping[str, Node]) -> Sequence[Output]:
     """The outputs of a script, over streams it creates and others that a program gives."""
-    script = read_script(text)
+    script = read_script(text) if isinstance(text, str) else text
     return bind(script, streams_of(script, given))
 
 
@@ -51,6 +52,14 @@ def streams_of(
         if not places:
             raise OptionError(
                 f"stream {name}", "needs a source", "none", f"Give one with --stream {name}=URI."
+            )
+        table = next((p for p in places if p.startswith(OF_SPARK)), None)
+        if table is not None:
+            raise OptionError(
+                f"CREATE STREAM {name}",
+                "a table of Spark can be read by a query of a Python program",
+                f"TABLE {table.removeprefix(OF_SPARK)}",
+                f"Use session.sql(...) there, or give files with --stream {name}=URI.",
             )
         time = timed.get(name, create.time)
         schema, time, types_from = _opened(name, places, time, create.reading)

@@ -31,8 +31,16 @@ from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
 from tidegate.session.script import outputs_of
 from tidegate.session.sources import Sources
+from tidegate.session.spark_table import (
+    frame_of,
+    read_by_name,
+    sources_of,
+    tables_of,
+    without_tables,
+)
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import as_sink
+from tidegate.sql.script import read_script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,6 +113,24 @@ class Session:
         definition = self._sources.define(source, time, name, disorder, idle, schema, options)
         return self._made(Input(definition))
 
+    @called_as('session.table("rides", time="ts")')
+    def table(
+        self,
+        name: str,
+        *,
+        time: str | None = None,
+        disorder: str | timedelta | int = 0,
+        idle: str | timedelta | None = None,
+    ) -> Stream:
+        """A stream over a table or a view of Spark's catalog, by its name there.
+
+        A bounded one is read once, when the query first starts, and taken in the order of its
+        times; a view of a streaming DataFrame goes on as that does.
+        """
+        frame = frame_of(self._place, name, "table")
+        plain = name.replace("`", "").rpartition(".")[2]
+        return self.stream(frame, time=time, name=plain, disorder=disorder, idle=idle)
+
     @called_as('session.sql("SELECT * FROM rides", rides=stream)')
     def sql(self, text: str, **streams: Stream) -> Stream:
         """A query in SQL, over streams it creates itself and streams given by name.
@@ -154,7 +180,21 @@ class Session:
         return Stream(node, self._launch, self._describe, self._look)
 
     def _outputs(self, text: str, streams: Mapping[str, Stream]) -> Sequence[Output]:
-        outputs = outputs_of(text, _nodes(streams))
+        script = read_script(text)
+        given = _nodes(streams)
+        for create in tables_of(script):
+            sources, idle_us = sources_of(create, self._place), create.idle_us
+            definition = self._sources.define(
+                sources,
+                create.time,
+                create.name,
+                timedelta(microseconds=create.disorder_us),
+                None if idle_us is None else timedelta(microseconds=idle_us),
+            )
+            given[create.name] = Input(definition)
+        for name in read_by_name(script, given, self._place):
+            given[name] = self.table(name).node
+        outputs = outputs_of(without_tables(script), given)
         self._named |= dict(outputs[0].streams)
         return outputs
 

@@ -103,3 +103,11 @@ def inside(statement: str | None) -> Iterator[None]:
             raise
         where = f"{statement}, {error.where}"
         raise type(error)(where, error.requirement, error.got, error.remedy) from None
+
+
+def names_read(script: Script) -> list[str]:
+    """The names that the queries of a script read from, but for those they give themselves."""
+    trees = [*(v.tree for v in script.views), *(o.tree for o in script.outputs)]
+    own = {cte.alias.lower() for tree in trees for cte in tree.find_all(exp.CTE)}
+    read = (table.name for tree in trees for table in tree.find_all(exp.Table))
+    return list(dict.fromkeys(name for name in read if name and name.lower() not in own))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
@@ -21,6 +21,7 @@ from tidegate.sql.elsewhere import refuse_elsewhere
 from tidegate.sql.instead import LISTS
 from tidegate.sql.slip import STATEMENTS, refuse_slips
 from tidegate.sql.syntax import (
+    OF_SPARK,
     CreateStream,
     InsertInto,
     QueryWith,
@@ -106,6 +107,16 @@ class TidegateParser(SparkParser):
     def _parse_statement(self) -> exp.Expr | None:
         return self._parse_options(super()._parse_statement())
 
+    def _parse_source(self) -> exp.Expr:
+        """The address of a source in quotes, or TABLE and the name that one has in Spark."""
+        if not self._match(TokenType.TABLE):
+            return cast("exp.Expr", self._string("expected the address of a source in quotes"))
+        name = self._parse_table_parts()
+        if name is None:
+            self.raise_error("expected the name of a table after TABLE")
+        assert name is not None
+        return exp.Literal.string(f"{OF_SPARK}{name.sql(dialect='spark')}")
+
     def _parse_create(self) -> Any:
         self._expect("STREAM", "expected STREAM after CREATE")
         name = self._parse_id_var(any_token=False)
@@ -117,9 +128,9 @@ class TidegateParser(SparkParser):
         columns = self._parse_declared() if self._match(TokenType.L_PAREN) else None
         expected = "expected FROM 'uri' or AS SELECT" if columns is None else "expected FROM 'uri'"
         self._expect("FROM", expected)
-        uris = [self._string("expected the address of a source in quotes")]
+        uris = [self._parse_source()]
         while self._match(TokenType.COMMA):
-            uris.append(self._string("expected the address of a source in quotes"))
+            uris.append(self._parse_source())
         create = CreateStream(this=name, columns=columns, uris=uris)
         clauses: dict[str, Callable[[], exp.Expr | None]] = {
             "TIME": self._parse_time_column,
@@ -362,6 +373,12 @@ def _window_sql(to: Generator, node: exp.Expr) -> str:
     return f"{to.sql(node, 'this')} [{text}{f' SLIDE {slide}' if slide else ''}]"
 
 
+def _source_sql(to: Generator, node: exp.Expr) -> str:
+    if node.name.startswith(OF_SPARK):
+        return f"TABLE {node.name.removeprefix(OF_SPARK)}"
+    return to.sql(node)
+
+
 def _create_sql(to: Generator, node: exp.Expr) -> str:
     name = to.sql(node, "this")
     if query := to.sql(node, "query"):
@@ -369,7 +386,7 @@ def _create_sql(to: Generator, node: exp.Expr) -> str:
     declared = node.args.get("columns")
     columns = ", ".join(to.sql(c) for c in declared.expressions) if declared else ""
     text = f"CREATE STREAM {name}{f' ({columns})' if columns else ''}"
-    text += f" FROM {', '.join(to.sql(u) for u in node.args['uris'])}"
+    text += f" FROM {', '.join(_source_sql(to, u) for u in node.args['uris'])}"
     for clause in ("time", "disorder", "idle"):
         if value := to.sql(node, clause):
             text += f" {clause.upper()} {value}"

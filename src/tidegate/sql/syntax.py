@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+OF_SPARK = "table:"
+"""How the address of a source begins that is a table or view of Spark's catalog."""
+
 
 class StreamDuration(exp.Expression):
     """`15 MINUTES`, or the text '15 minutes' (then without a unit)."""

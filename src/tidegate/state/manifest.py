@@ -25,6 +25,9 @@ from tidegate.state.segment import Segment
 VERSION = 5
 """Of the manifest and of what it names: a new one when the columns of a state change as well."""
 
+_OPTIONAL = ("query", "changes")
+"""What is written only where there is something in it."""
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -45,6 +48,8 @@ class Manifest:
     the run writes; greater than those of all runs before. `holder` tells a person who that is.
     `sides` has by stream who was late, and the first row that was rejected (`driver.side`).
     `epochs_by` has the first epoch and the owner of each row of files of `epoch_log`.
+    `query` says which query made it, where it is not the one of meta.json; `changes` has the newest
+    changes of the query, each with the first `batch` of the new one.
     """
 
     batch: int
@@ -64,6 +69,8 @@ class Manifest:
     owner: int = 0
     holder: Mapping[str, Any] = field(default_factory=dict)
     epochs_by: tuple[tuple[int, int], ...] = ()
+    query: Mapping[str, Any] = field(default_factory=dict)
+    changes: tuple[Mapping[str, Any], ...] = ()
     sides: Mapping[str, Any] = field(default_factory=dict)
     version: int = VERSION
 
@@ -114,6 +121,7 @@ class Manifest:
             name: {**of, "owners": pack_numbers(of["owners"])} for name, of in self.mappings.items()
         }
         body = {**self.__dict__, "operators": operators, "mappings": mappings}
+        body = {name: value for name, value in body.items() if value or name not in _OPTIONAL}
         return seal({**body, "bucket_sets": [buckets.text for buckets in sets]})
 
     @classmethod
@@ -133,6 +141,7 @@ class Manifest:
             }
             outputs = {name: tuple(receipts) for name, receipts in body["outputs"].items()}
             lists = {k: tuple(body[k]) for k in ("sources", "epochs", "files")}
+            lists["changes"] = tuple(body.get("changes", ()))
             lists["epochs_by"] = tuple((int(first), int(by)) for first, by in body["epochs_by"])
             dicts = {"operators": operators, "mappings": mappings, "outputs": outputs}
             return cls(**{**body, **lists, **dicts})

@@ -191,7 +191,8 @@ MISTAKES = {
     ),
     "several outputs without --out": Mistake(
         message=(
-            "--out: is needed by a script with several outputs; got a, b. Give a folder; each "
+            "--out: is needed by a script with several outputs, unless a terminal shows them; got "
+            "a, b. Give a folder; each "
             "output gets one of its name in it."
         ),
         sql=f"INSERT INTO a {COUNT}; INSERT INTO b SELECT route FROM rides",
@@ -379,7 +380,8 @@ MISTAKES = {
     ),
     "several outputs to console:": Mistake(
         message=(
-            "--out: is needed by a script with several outputs; got a, b. Give a folder; each "
+            "--out: is needed by a script with several outputs, unless a terminal shows them; got "
+            "a, b. Give a folder; each "
             "output gets one of its name in it."
         ),
         sql=f"INSERT INTO a {COUNT}; INSERT INTO b SELECT route FROM rides",
@@ -391,8 +393,11 @@ MISTAKES = {
     ),
     "--checkpoint of another query": Mistake(
         message=(
-            "{folder}/state: must be the checkpoint of this query; got one of another or of a "
-            "changed query. Use another --checkpoint, or the query it was made with."
+            "{folder}/state: must be the checkpoint of this query; got one of a query that "
+            "differs: the state of aggregate does not have COUNT(*). What changed:\n"
+            "  aggregate\n    - select SUM(fare) as n\n    + select COUNT(*) as n\n"
+            "Use another --checkpoint, or the query it was made with. What may change is what "
+            "follows the state: HAVING, ORDER BY, LIMIT, the select list, and WHERE after a join."
         ),
         options=(*RIDES, "--checkpoint", "state", "--out", "o"),
         before=Good(
@@ -402,8 +407,11 @@ MISTAKES = {
     ),
     "--checkpoint of changed SQL": Mistake(
         message=(
-            "{folder}/state: must be the checkpoint of this query; got one of another or of a "
-            "changed query. Use another --checkpoint, or the query it was made with."
+            "{folder}/state: must be the checkpoint of this query; got one of a query that "
+            "differs: the state of aggregate was made with what has changed. What changed:\n"
+            "  aggregate\n    + where fare > 0\n"
+            "Use another --checkpoint, or the query it was made with. What may change is what "
+            "follows the state: HAVING, ORDER BY, LIMIT, the select list, and WHERE after a join."
         ),
         sql=COUNT + " WHERE fare > 0",
         options=(*RIDES, "--checkpoint", "state", "--out", "o"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -34,12 +35,12 @@ from tidegate.execute.spark.preflight import preflight
 from tidegate.execute.spark.progress import TaskProgress
 from tidegate.execute.spark.setting import (
     PYTHON,
-    sql_settings,
     start_settings,
     submitted_settings,
 )
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
+from tidegate.execute.spark.sql_session import register_functions, sql_session
 from tidegate.execute.spark.stable import require_stable
 from tidegate.execute.spark.submitted import (
     active_session,
@@ -55,6 +56,9 @@ from tidegate.plan.physical import SPARK
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+_ENDED_BY = re.compile(r"^(?:Exception in thread \"main\" |Error: )(?P<why>.+)$", re.MULTILINE)
+"""How a JVM says what it ends by."""
 
 
 def connect(
@@ -111,7 +115,8 @@ def _started(master: str, asked: Mapping[str, str], name: str) -> SparkSession:
             SparkContext(conf=conf, gateway=gateway)
             session = SparkSession.builder.getOrCreate()
         except Exception as error:
-            raise _no_answer(master, error, f"{log.name} has more.") from error
+            cause = _cause(error, Path(log.name))
+            raise _no_start(master, asked, cause, f"{log.name} has more.") from error
     clean_at_end(Path(log.name).unlink, missing_ok=True)
     return session
 
@@ -127,23 +132,36 @@ def _submitted(master: str, asked: Mapping[str, str], name: str) -> SparkSession
         SparkContext(conf=conf)
         return SparkSession.builder.getOrCreate()
     except Exception as error:
-        raise _no_answer(master, error, "The log of spark-submit has more.") from error
+        more = "the log of spark-submit has more."
+        raise _no_start(master, asked, first_line(error), more) from error
 
 
-def _no_answer(master: str, error: BaseException, more: str) -> OptionError:
+def _no_start(master: str, asked: Mapping[str, str], cause: str, more: str) -> OptionError:
+    if asked:
+        names = ", ".join(asked)
+        return OptionError(
+            "--conf", f"Spark must start with {names}", cause, f"Change the settings; {more}"
+        )
     return OptionError(
         "--master",
         "must be a Spark master that answers",
-        f"{master} ({first_line(error)})",
+        f"{master} ({cause})",
         f"Use local[2], spark://host:port or none (without Spark); {more}",
     )
+
+
+def _cause(error: BaseException, log: Path) -> str:
+    """Why a JVM did not start; where PySpark knows only that it ended, what its log says."""
+    said = _ENDED_BY.search(log.read_text(encoding="utf-8", errors="replace"))
+    return said["why"] if said and "JAVA_GATEWAY_EXITED" in str(error) else first_line(error)
 
 
 def types_by_spark(
     session: SparkSession,
 ) -> Callable[[Sequence[str], pa.Schema], list[pa.DataType]]:
     """Ask Spark for the types of expressions that only it knows, and whether they are stable."""
-    own = _sql_session(session)
+    own = sql_session(session)
+    register_functions(own)
 
     def types(expressions: Sequence[str], schema: pa.Schema) -> list[pa.DataType]:
         empty = own.createDataFrame([], from_arrow_schema(schema))
@@ -183,13 +201,6 @@ def _unknown(session: SparkSession, error: PySparkException) -> QueryError:
     return QueryError("query", "no function of Spark has this name", name, remedy)
 
 
-def _sql_session(session: SparkSession) -> SparkSession:
-    own = session.newSession()
-    for name, value in sql_settings().items():
-        own.conf.set(name, value)
-    return own
-
-
 class SparkExecutor(Executor):
     """Runs batches on Spark by the exchange that fits, in a session of its own beside the caller's.
 
@@ -199,7 +210,7 @@ class SparkExecutor(Executor):
 
     def __init__(self, session: SparkSession, exchange: str = "auto") -> None:
         take_charge(session.sparkContext)
-        own = _sql_session(session)
+        own = sql_session(session)
         self._context = own.sparkContext
         self._asked = False
         """Whether executors of a cluster have been looked at."""

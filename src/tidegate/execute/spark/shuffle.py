@@ -35,6 +35,7 @@ from tidegate.execute.job import (
 )
 from tidegate.execute.spark.failure import is_lost_shuffle, tasks_failed
 from tidegate.execute.spark.plain import PlainJobs
+from tidegate.execute.spark.sql_session import register_functions
 from tidegate.execute.task import deal, map_split, read_split, run_instance, start_parcels
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.route.partitioner import EVERY_INSTANCE
@@ -65,6 +66,7 @@ class ShuffleExecutor:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._jobs = PlainJobs(session.sparkContext)
+        self._registered = False
 
     def run(self, job: Job) -> list[Outcome]:
         job = job.with_operator(job.operator.across_hosts())
@@ -120,6 +122,9 @@ class ShuffleExecutor:
     ) -> DataFrame:
         fields = [(name, pa.int64()) for name in _ORDER]
         schema = pa.schema(fields + [raw.field(c) for c in prefix.columns])
+        if not self._registered:
+            register_functions(self._session)
+            self._registered = True
         rows = self._tasks(len(splits)).mapInArrow(_read_task(job, splits, schema), _ddl(schema))
         if prefix.sql_where is not None:
             rows = rows.where(prefix.sql_where)
