@@ -13,7 +13,7 @@ from tidegate.gate.merge import Run, Section
 
 
 @dataclass(frozen=True)
-class Reading:
+class Stretch:
     """What one reader takes: positions [start, stop), and the sections that hold them."""
 
     start: int
@@ -47,20 +47,20 @@ class ReadySequence:
         self._starts.append(section.start)
         self.stop = section.stop
 
-    def take(self, reader: str, most: int | None) -> Reading:
+    def take(self, reader: str, most: int | None) -> Stretch:
         """Move a reader past its next tuples; free what all readers have passed."""
         start = self.position(reader)
         stop = self.stop if most is None else min(self.stop, start + most)
         if start == stop:
-            return Reading(start, stop, ())
+            return Stretch(start, stop, ())
         first = bisect_right(self._starts, start) - 1
         last = bisect_right(self._starts, stop - 1)
-        reading = Reading(start, stop, tuple(self._sections[first:last]))
+        reading = Stretch(start, stop, tuple(self._sections[first:last]))
         self._positions[reader] = stop
         self._free()
         return reading
 
-    def give_back(self, reader: str, reading: Reading) -> None:
+    def give_back(self, reader: str, reading: Stretch) -> None:
         """Undo a `take` whose merge broke off, unless the reader has left or gone on since."""
         if self._positions.get(reader) != reading.stop:
             return
