@@ -33,6 +33,64 @@ OWNER = "tests/driver/test_fence.py tests/state/test_owner.py"
 STORE = "tests/state/test_store.py tests/state/test_crash.py"
 
 MUTANTS = (
+    # Results and input elsewhere.
+    Mutant(
+        "a batch elsewhere has its first part first",
+        "sink/remote.py",
+        "(*sides, *reversed(rows))",
+        "(*sides, *rows)",
+        "tests/sink/test_remote.py",
+    ),
+    Mutant(
+        "parts elsewhere are not compared with their receipts",
+        "sink/remote.py",
+        "                if wrong:\n",
+        "                if False:\n",
+        "tests/sink/test_remote.py",
+    ),
+    Mutant(
+        "what a later run has put aside elsewhere is deleted",
+        "sink/remote.py",
+        "int(found[2]) <= self._owner and ",
+        "",
+        "tests/sink/test_remote.py",
+    ),
+    Mutant(
+        "a listed file elsewhere may change",
+        "source/remote_listing.py",
+        "            if name not in waiting:\n",
+        "            if False:\n",
+        "tests/source/test_remote_listing.py",
+    ),
+    Mutant(
+        "a scheme that is not known is a folder",
+        "state/store.py",
+        "        if scheme_of(location) is None:\n",
+        "        if not is_remote_uri(location):\n",
+        "tests/state/test_store.py",
+    ),
+    # The first rows of a stream.
+    Mutant(
+        "LIMIT begins to count again with every batch",
+        "operate/process/first_rows.py",
+        'self.left = state["left"]',
+        "pass",
+        "tests/session/test_limit.py",
+    ),
+    Mutant(
+        "a query goes on when it has all the rows of its LIMIT",
+        "driver/loop.py",
+        'return self._manifest.counters.get("rows_out", 0) >= wanted',
+        "return False",
+        "tests/session/test_limit.py",
+    ),
+    Mutant(
+        "a condition of HAVING that is not of keys is asked of the tuples",
+        "query/having.py",
+        "return bool(named) and named <= {name for name, _ in aggregate.keys}",
+        "return True",
+        "tests/session/test_elsewhere.py tests/sql",
+    ),
     # What outlives a loss of power.
     Mutant(
         "files are not synced",
@@ -711,5 +769,49 @@ MUTANTS = (
         "return digest_unpacked(self.path, self._facts.packing, length)",
         "return self._index.digest",
         "tests/source/test_reading.py",
+    ),
+    # What is said of a run.
+    Mutant(
+        "the disorder that is named is not enough for all late tuples",
+        "gate/lateness.py",
+        "return int(behind.max())",
+        "return int(behind.min())",
+        "tests/gate/test_lateness.py",
+    ),
+    Mutant(
+        "late tuples of earlier batches are forgotten",
+        "driver/side.py",
+        'known["rows"] += part.slice.late_rows',
+        'known["rows"] = part.slice.late_rows',
+        "tests/cli/test_late.py",
+    ),
+    Mutant(
+        "a checkpoint knows subqueries by the names in the script",
+        "driver/commit.py",
+        "job.subquery.key: recorded",
+        "job.subquery.name: recorded",
+        "tests/cli/test_names.py",
+    ),
+    # On a cluster.
+    Mutant(
+        "workers elsewhere are to find a folder of the driver",
+        "execute/spark/setting.py",
+        "if one_host and len(folder)",
+        "if len(folder)",
+        "tests/spark/test_setting.py",
+    ),
+    Mutant(
+        "an executor may write another folder of the same name",
+        "execute/spark/probe.py",
+        "if there.read() != data:",
+        "if False:",
+        "tests/spark/test_preflight.py",
+    ),
+    Mutant(
+        "a job whose rows were lost is not run again",
+        "execute/spark/failure.py",
+        'return "with indeterminate output was failed and retried" in str(error)',
+        "return False",
+        "tests/spark/test_executor.py",
     ),
 )

@@ -14,7 +14,7 @@ import fcntl
 import glob
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple, Protocol
 
@@ -216,6 +216,9 @@ class Elsewhere(Reading, Protocol):
 
     def read(self, path: RemotePath, offset: int, length: int) -> bytes:
         """Bytes of a file, to its end where the length is negative; fewer where it is shorter."""
+
+    def fetch(self, ranges: Sequence[tuple[RemotePath, int, int]]) -> None:
+        """Read many small ranges (path, offset, length) at once, for `read` to have them soon."""
 
     def files(self, path: RemotePath) -> list[RemotePath]:
         """The files below a folder, of any depth, as they are listed; none where it is missing."""

@@ -249,6 +249,12 @@ def type_name(type_: pa.DataType) -> str:
     return names.get(str(type_), str(type_))
 
 
+def a_type(type_: pa.DataType) -> str:
+    """The name of a type behind its article."""
+    name = type_name(type_)
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
 def columns_text(schema: pa.Schema) -> str:
     """The columns with their types, as a message lists them."""
     return ", ".join(f"{f.name} {type_name(f.type)}" for f in schema)

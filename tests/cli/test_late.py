@@ -15,7 +15,9 @@ CREATE STREAM rides FROM 'rides' TIME ts DISORDER 1 SECOND;
 SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route
 """
 WHO = "  rides: {} rows, the latest in rides/b.csv; DISORDER 37 SECONDS would have taken them in"
-FIRST = "2 rows were rejected; the first, row 8 of rides/a.csv: ts: 'never' is not a timestamp"
+FIRST = (
+    "2 rows were rejected; the first, in rides/a.csv: line 9, column ts: 'never' is not a timestamp"
+)
 
 
 @pytest.fixture(autouse=True)

@@ -87,8 +87,8 @@ def test_no_java(
     code, message = said(["run", "q.sql", *RIDES, "--master", "local[2]", *places], capsys)
     assert message == (
         "Java: Tidegate on Spark needs Java 17 or newer; got none. Install Java 17 (Debian, "
-        "Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME, or run with "
-        "--master none."
+        "Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME, or run "
+        'without Spark: --master none, tg.Session(master="none").'
     )
     assert code == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -151,6 +152,45 @@ def test_a_piped_run_says_rows_and_summary_only(folder: Path) -> None:
     assert done.stdout.count("\n") == 91
     assert "\x1b" not in done.stdout + done.stderr
     assert done.stderr.startswith("finished: 300 rows in")
+
+
+def test_several_outputs_are_shown_by_name(folder: Path) -> None:
+    (folder / "q.sql").write_text(
+        "CREATE STREAM rides FROM 'rides.csv' TIME ts;"
+        "CREATE STREAM fares AS "
+        "SELECT route, SUM(fare) AS fare FROM rides [RANGE 10 SECONDS] GROUP BY route;"
+        "INSERT INTO dear SELECT * FROM fares WHERE fare > 400;"
+        "INSERT INTO most SELECT MAX(fare) AS fare FROM fares [RANGE 1 MINUTE]"
+    )
+    screen = Terminal(RUN, folder, height=24).finish().screen
+    assert "subquery  instances  tuples in  rows out  state rows  cpu" in screen
+    assert any(line.startswith("fares             1        300") for line in screen)
+    assert any(line.startswith("most              1         90         5") for line in screen)
+    assert "dear  54 rows out, newest window 2024-01-01 00:04:50 to 00:05:00" in screen
+    assert "most  5 rows out, newest window 2024-01-01 00:04:00 to 00:05:00" in screen
+    assert any("read        100% of" in line for line in screen)
+
+
+def test_a_long_first_batch_says_how_far_it_is(folder: Path) -> None:
+    (folder / "q.sql").write_text(SQL.replace("'rides.csv'", "'generator:taxi?rows=1000000'"))
+    command = ["run", "q.sql", "--master", "none", "--time", "rides=dropoff_time"]
+    running = Terminal(command, folder)
+    running.read_until(" rows, ")
+    running.read_until(" tasks")
+    seen = running.finish()
+    assert re.search(r"batch 0     [\d.]+ s, 1,000,000 rows, \d of \d+ tasks", seen.plain)
+
+
+def test_the_source_that_others_wait_for_is_named(folder: Path) -> None:
+    head, *rows = (folder / "rides.csv").read_text().splitlines()
+    (folder / "slow.csv").write_text("\n".join([head, *rows[:61]]) + "\n")
+    command = [*RUN, "--stream", "rides=rides.csv", "--stream", "rides=slow.csv", "--follow"]
+    running = Terminal(command, folder, width=100)
+    running.read_until("slow.csv")
+    running.signal(signal.SIGTERM)
+    seen = running.finish()
+    line = "watermark waits for rides (slow.csv), which is at 2024-01-01 00:01:00"
+    assert line in seen.screen
 
 
 def piped(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

@@ -12,6 +12,9 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.panel import bytes_text, clock_text, duration_text
 from tidegate.cli.status import Status
 from tidegate.cli.view import LiveView
+from tidegate.driver.metrics import Held
+from tidegate.execute.executor import Tasks
+from tidegate.gate.standing import Extent
 from tidegate.testing import ManualClock
 
 HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"
@@ -20,11 +23,18 @@ HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"
 class Run:
     """A view before a terminal of a fixed size, and the batches it is told of."""
 
-    def __init__(self, width: int = 80, height: int = 40, windows: bool = True) -> None:
+    def __init__(
+        self,
+        width: int = 80,
+        height: int = 40,
+        windows: bool = True,
+        outputs: tuple[str | None, ...] = (None,),
+        start: str = "starting",
+    ) -> None:
         self.clock = ManualClock(100.0)
         self.width = width
         self.console: Console = console(width, height)
-        self.view = LiveView(self.console, "taxi", clock=self.clock, windows=windows)
+        self.view = LiveView(self.console, "taxi", start, self.clock, windows, outputs)
 
     def batch(self, batch: int, rows: pa.Table | None = None, **changes: object) -> None:
         if rows is not None:
@@ -116,6 +126,126 @@ def test_it_fits_the_terminal(width: int, height: int) -> None:
     said = run.lines()
     assert all(cell_len(line) <= width for line in said)
     assert len(said) < height or len([line for line in said if line.startswith("route ")]) == 4
+
+
+SEVERAL = {
+    "subqueries": ("callers", "callers", "most"),
+    "instance_counts": (
+        {"taken": 600, "outputs": 40, "cpu_us": 700, "map_cpu_us": 100},
+        {"taken": 400, "outputs": 20, "cpu_us": 100},
+        {"taken": 60, "outputs": 3, "cpu_us": 100},
+    ),
+    "state_by": {"callers": 12_000, "most": 345},
+    "output_rows": {"often": 2, "most": 1},
+}
+
+
+def test_subqueries_and_outputs_stand_by_their_names() -> None:
+    run = Run(outputs=("often", "most"))
+    run.batch(0, **SEVERAL)
+    run.view.rows(windows((20, "north", 9.2)), "most")
+    run.batch(1, **SEVERAL)
+    assert run.lines()[7:] == [
+        "",
+        "subquery  instances  tuples in  rows out  state rows  cpu",
+        "callers           2      2,000       120      12,000  90%",
+        "most              1        120         6         345  10%",
+        "",
+        "often  no window is complete yet",
+        "",
+        "most  2 rows out, newest window 2024-01-01 00:00:10 to 00:00:20",
+        "route   fare",
+        "north  9.200",
+    ]
+
+
+def test_a_change_of_one_subquery_has_its_name() -> None:
+    run = Run(outputs=("often", "most"))
+    run.batch(0, **SEVERAL)
+    more = {**SEVERAL, "subqueries": ("callers", "most", "most")}
+    run.batch(1, **more)
+    assert "switches    callers 2 → 1 at batch 1, most 1 → 2 at batch 1" in run.lines()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+@pytest.mark.parametrize("height", [18, 24, 50])
+def test_several_outputs_fit_the_terminal(width: int, height: int) -> None:
+    names = ("often", "most", "near")
+    run = Run(width, height, outputs=names)
+    rows = windows(*((10, f"route {i}", float(i)) for i in range(100)))
+    for name in names:
+        run.view.rows(rows, name)
+    run.batch(0, **SEVERAL)
+    said = run.lines()
+    assert all(cell_len(line) <= width for line in said)
+    assert all(any(line.startswith(f"{name}  ") for line in said) for name in names)
+    assert len(said) < height or width < 76
+
+
+def test_the_first_batch_is_told_while_it_runs(run: Run) -> None:
+    tasks: list[Tasks | None] = [None]
+    run.view.attend(lambda: 600_000, lambda: tasks[0])
+    run.view.step("before gate", 0)
+    run.clock.advance(2)
+    assert "reading input  0:02" in run.lines()[0]
+    assert run.lines()[3] == "batch 0     2.0 s, reading event times"
+    run.view.step("after gate", 0)
+    assert "starting  0:02" in run.lines()[0]
+    assert run.lines()[3] == "batch 0     600,000 rows to begin with"
+    run.clock.advance(5)
+    run.lines()
+    tasks[0] = Tasks(3, 8)
+    run.clock.advance(4)
+    assert "running  0:11" in run.lines()[0]
+    assert run.lines()[3] == "batch 0     4.0 s, 600,000 rows, 3 of 8 tasks"
+
+
+def test_a_later_batch_is_told_when_it_takes_long(run: Run) -> None:
+    run.view.attend(lambda: 1000, lambda: Tasks(1, 2))
+    run.batch(0)
+    run.view.step("before gate", 1)
+    run.view.step("after gate", 1)
+    run.clock.advance(0.5)
+    assert any("batch time  50 ms  median 50 ms" in line for line in run.lines())
+    run.clock.advance(6)
+    said = run.lines()
+    assert "running  0:06" in said[0], "it does not wait for input"
+    assert any(line.startswith("batch 1     6.5 s, 1 of 2 tasks ") for line in said)
+    run.batch(1)
+    assert any("batch time  50 ms  median 50 ms" in line for line in run.lines())
+
+
+def test_starting_is_told_apart_from_the_rate(run: Run) -> None:
+    run.clock.advance(9)
+    run.batch(0, start_s=3.1)
+    said = "\n".join(run.lines())
+    assert "input       20,000 rows/s" in said
+    assert "started in            3.1 s" in said
+
+
+@pytest.mark.parametrize(
+    ("extent", "text"),
+    [
+        (Extent(420, 1000, "rows"), "read        42% of 1,000 rows"),
+        (Extent(504e6, 1.2e9, "bytes"), "read        42% of 1.2 GB"),
+        (Extent(1.5, 4, "files"), "read        38% of 4 files"),
+        (Extent(0.999, 1, ""), "read        99%"),
+        (Extent(7, 7, "rows"), "read        100% of 7 rows"),
+    ],
+)
+def test_how_much_of_the_input_is_read(run: Run, extent: Extent, text: str) -> None:
+    run.batch(0, extent=extent)
+    assert any(line.startswith(f"{text} ") for line in run.lines())
+
+
+def test_who_holds_the_watermark_back(run: Run) -> None:
+    newest_us = report(0).newest_us
+    run.batch(0, held=Held("calls", "b.csv", newest_us))
+    assert not any("waits for" in line for line in run.lines()), "nobody is ahead of it"
+    run.batch(1, held=Held("calls", "b.csv", newest_us))
+    assert "watermark waits for calls (b.csv), which is at 2024-01-01 00:00:10" in run.lines()
+    run.batch(2, held=Held("calls", "c.csv", MIN_US))
+    assert "watermark waits for calls (c.csv), which has no row yet" in run.lines()
 
 
 def test_late_and_rejected_rows_are_shown_when_there_are_any(run: Run) -> None:

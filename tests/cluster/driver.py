@@ -71,7 +71,7 @@ def main() -> None:
         for place, on in (("cluster", session), ("here", tg.Session(master="none"))):
             out = tg.sink.files(shared / place / name)
             query = ask(on, rides).start(
-                sink=out, checkpoint=shared / f"{place}-{name}", batch_rows=300
+                sink=out, checkpoint=shared / f"{place}-{name}", batch_rows=500
             )
             query.wait()
             told[f"instances {place}"] = query.status()["instances"]

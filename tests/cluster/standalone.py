@@ -98,6 +98,7 @@ CONF = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": LIGHT,
     "spark.driver.extraJavaOptions": LIGHT,
+    "spark.sql.codegen.wholeStage": "false",
     "spark.shuffle.readHostLocalDisk": "false",  # which would see that they are on one host
 }
 """For a program on the cluster."""

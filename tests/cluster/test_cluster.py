@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from tests.cluster.standalone import CONF, REPOSITORY, SPARK, Standalone, environment
+from tests.docs.block import blocks
 
 HERE = Path(__file__).parent
 COMMAND = (sys.executable, "-c", "from tidegate.cli.main import main; main()")
+OURS = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 QUERY = "SELECT route, COUNT(*) AS n FROM rides [RANGE 1 MINUTE] GROUP BY route"
 LEAN = tuple(word for item in CONF.items() for word in ("--conf", "=".join(item)))
 
@@ -40,11 +42,10 @@ def told(
     """What one program on the cluster said, after its last queries have written their output."""
     alone, cwd = tmp_path_factory.mktemp("alone"), tmp_path_factory.mktemp("cwd")
     submit = (SPARK / "bin/spark-submit", "--master", cluster.url, *LEAN)
-    ours = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     words = (HERE / "driver.py", cluster.shared, rides, alone)
-    done = ran(*submit, *words, cwd=cwd, env=ours)
+    done = ran(*submit, *words, cwd=cwd, env=OURS)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
@@ -135,13 +136,23 @@ def test_executors_without_tidegate_are_told_with_host_and_remedy(
 def test_a_cluster_without_room_for_an_executor_is_told(
     cluster: Standalone, rides: Path, tmp_path: Path
 ) -> None:
-    """As one without workers: none will ever come up, and Spark would wait for ever."""
-    wait = ("--conf", "spark.scheduler.maxRegisteredResourcesWaitingTime=1s")
+    """As one without workers: none will ever come up, and Spark would wait for ever.
+
+    The command line is submitted as the page says, and takes the master from there.
+    """
+    (program,) = blocks("docs/cluster.md", "python")
+    (tmp_path / "tide.py").write_text(program)
+    (tmp_path / "q.sql").write_text(QUERY)
     large = ("--conf", "spark.executor.memory=900g")
-    code, said = run(cluster, rides, tmp_path, *LEAN, *large, *wait)
-    assert f"{cluster.url}: an executor must come up within 1 s; got none. See that" in said
-    assert "workers with 900g of memory free" in said
-    assert code == 1
+    wait = ("--conf", "spark.scheduler.maxRegisteredResourcesWaitingTime=1s")
+    submit = (SPARK / "bin/spark-submit", "--master", cluster.url, *LEAN, *large)
+    words = ("tide.py", "run", "q.sql", "--stream", f"rides={rides}", *wait)
+    done = ran(*submit, *words, cwd=tmp_path, env=OURS)
+    assert (
+        f"tidegate: {cluster.url}: an executor must come up within 1 s; got none. See that it has "
+        "workers with 900g of memory free, and that they can reach the driver at "
+    ) in done.stdout  # where spark-submit puts what Python says
+    assert done.returncode == 1
 
 
 def test_a_submitted_program_runs_where_and_as_it_was_submitted(

@@ -11,7 +11,7 @@ import pytest
 
 from tests.s3.server import Server
 from tests.source.check import all_rows, read_range
-from tidegate.errors import GateError, SourceError
+from tidegate.errors import GateError, RunError, SourceError
 from tidegate.source.protocol import Source
 from tidegate.source.uri import open_uri
 
@@ -109,3 +109,23 @@ def test_nobody_answers(location: str, server: Server) -> None:
     uri = location.replace(server.address, "127.0.0.1:1")
     with pytest.raises(SourceError, match=r"got NETWORK_CONNECTION: .* Check the network and the"):
         sources(uri)
+
+
+def test_what_fails_in_a_run_can_go_on_later(folder: Path, location: str, tmp_path: Path) -> None:
+    """It is no mistake of who has started it: exit 1, not 2."""
+    write(folder, "parquet")
+    (source,) = sources(location)
+    reader = source.reader(0, 10)
+    (folder / "a.parquet").rename(tmp_path / "gone")
+    with pytest.raises(RunError, match=r"a\.parquet: must be readable; got no such file"):
+        reader.read(["t"])
+
+
+def test_an_object_that_is_damaged(folder: Path, location: str) -> None:
+    write(folder, "parquet")
+    data = bytearray((folder / "a.parquet").read_bytes())
+    data[4:2000] = bytes(1996)
+    (folder / "a.parquet").write_bytes(data)
+    (source,) = sources(location)
+    with pytest.raises(SourceError, match="must be a whole, readable Parquet file"):
+        source.times(0, 300)

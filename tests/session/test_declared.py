@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -136,6 +137,25 @@ def test_declared_columns_of_json_are_null_where_they_are_absent(tmp_path: Path)
     assert found == [
         {"a": Decimal("1.50"), "c": None, "d": date(2024, 1, 31)},
         {"a": None, "c": None, "d": None},
+    ]
+
+
+def test_values_of_json_that_do_not_fit_are_told_with_their_column(tmp_path: Path) -> None:
+    cells = ["300", "1.5", '"x"', "7"]
+    lines = [f'{{"t":"2024-01-01","n":{n},"d":1.25}}\n' for n in cells]
+    (tmp_path / "a.json").write_text("".join(lines) + '{"t":"2024-01-01","n":1,"d":1.255}\n')
+    session = tg.Session(master="none")
+    schema = "t TIMESTAMP, n TINYINT, d DECIMAL(4,2)"
+    stream = session.stream(f"{tmp_path}/a.json", time="t", schema=schema)
+    sink = tg.sink.files(str(tmp_path / "out"), format="json")
+    stream.select("n").start(sink=sink).wait()
+    (rejected,) = (tmp_path / "out").glob("_rejected/*/*.json")
+    reasons = [json.loads(line)["_reason"] for line in rejected.read_text().splitlines()]
+    assert reasons == [
+        "line 1, column n: 300 is not a tinyint",
+        "line 2, column n: 1.5 is not a tinyint",
+        'line 3, column n: "x" is not a tinyint',
+        "line 5, column d: 1.255 is not a decimal(4,2)",
     ]
 
 

@@ -134,6 +134,8 @@ def test_having_over_keys_that_only_spark_can_tell_is_asked_of_the_tuples() -> N
     assert isinstance(made.child, Filter)
     plain = sql(grouped.format("", " HAVING route = 'a'"))
     assert isinstance(plain, Filter)
+    with pytest.raises(QueryError, match=r"HAVING: RLIKE needs Spark.* After a window there is no"):
+        sql(grouped.format("", " HAVING FIRST(route) RLIKE '^a'"))
 
 
 def test_words_of_other_sql_may_be_names() -> None:
@@ -142,3 +144,7 @@ def test_words_of_other_sql_may_be_names() -> None:
         "FROM rides) WHERE tumble = 7"
     )
     assert rows(text) == [{"hop": "b", "window": "b", "emit": 7}]
+    assert rows("WITH hop (k, x) AS (SELECT k, x FROM rides) SELECT k FROM hop WHERE x = 7") == [
+        {"k": "b"}
+    ]
+    assert rows("INSERT INTO tumble (SELECT k FROM rides WHERE x = 7)") == [{"k": "b"}]

@@ -206,3 +206,35 @@ def test_pairs_without_an_index_are_a_warning_at_start(caplog: pytest.LogCapture
     )
     prepare(forced, HERE, {None: MemorySink()}, RunOptions()).close()
     assert not caplog.records
+
+
+def test_files_are_not_exchanged_in_a_checkpoint_elsewhere() -> None:
+    place = Place("local[2]", exchange="shared")
+    place.check_checkpoint("/state", local=True)
+    with pytest.raises(OptionError, match="shared needs a checkpoint on this host; got s3://b/c"):
+        place.check_checkpoint("s3://b/c", local=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "master"),
+    [
+        ("--master spark://there:7077 --name mine pyspark-shell", "spark://there:7077"),
+        ("pyspark-shell", "local[*]"),
+    ],
+)
+def test_a_master_that_was_submitted_is_the_default(
+    words: str, master: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As whoever prepares a notebook does it; tests/cluster has spark-submit itself."""
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
+    monkeypatch.setattr("tidegate.execute.spark.submitted.active_session", lambda: None)
+    assert Place.at(None).master == master
+    assert Place.at("local[3]").master == "local[3]"
+
+
+def test_settings_of_a_prepared_notebook_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidegate.execute.spark.submitted import prepared_conf
+
+    words = "--conf spark.ui.enabled=true --packages a:b:1 --conf spark.x='y z' pyspark-shell"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
+    assert prepared_conf() == {"spark.ui.enabled": "true", "spark.x": "y z"}

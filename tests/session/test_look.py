@@ -115,6 +115,12 @@ def test_what_a_stream_is_can_be_asked() -> None:
     assert len(repr(wide)) < 260
 
 
+def test_a_plan_is_shown_as_lines() -> None:
+    plan = stream(1).explain()
+    assert repr(plan) == plan
+    assert repr(plan).splitlines()[0] == "query"
+
+
 def test_what_needs_spark_says_so() -> None:
     sounds = stream(1).select(x=tg.call("soundex", "k"))
     assert repr(sounds) == "Stream(ts, x; select x = SOUNDEX(k))"
@@ -180,8 +186,8 @@ window_start         window_end           route  n   fare
 2 rows, the whole result (2 rows of the input read)
 <class 'tidegate.driver.metrics.Summary'>
 'Summary(finished: 2 rows in, 2 out; 1 batch in 0'
-'RunningQuery(finished: 1 batches, 2 rows in, 2 out)'
-MemorySink(1 batches, 2 rows)
+'RunningQuery(finished: 1 batch, 2 rows in, 2 out)'
+MemorySink(1 batch, 2 rows)
 """
 
 

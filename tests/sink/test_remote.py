@@ -172,6 +172,8 @@ class TestRemoteSink:
             opened(sinks)
         with pytest.raises(OptionError, match="got batch=00000001 of another run"):
             opened(sinks, newest=0, owner=1)
+        with pytest.raises(OptionError, match="up to batch=00000005; got no batch=00000005"):
+            opened(sinks, newest=5, owner=1)
         other = sinks()
         other.format = "csv"
         with pytest.raises(OptionError, match=r"--format: must be that of the .* parquet; got csv"):

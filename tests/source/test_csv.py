@@ -386,13 +386,13 @@ def test_values_in_quotes_are_texts_but_for_the_time(tmp_path: Path) -> None:
     assert source.schema.types == [pa.date32(), pa.string(), pa.string()]
 
 
-def test_a_code_behind_the_sample_is_rejected_not_cut(tmp_path: Path) -> None:
-    head = b"t,zip\n" + b"2024-01-01,4470\n" * 4
-    data = head + b"2024-01-01,00123\n2024-01-02, +44\n2024-01-03,9\n"
-    source = opened(tmp_path / "a.csv", data, block_bytes=len(head))
+@pytest.mark.parametrize("code", ["00123", " +44", "-01", "0x1F"])
+@pytest.mark.parametrize("more", ["", "é", '"x"'])
+def test_a_code_behind_the_sample_is_rejected_not_cut(tmp_path: Path, code: str, more: str) -> None:
+    head = f"t,s,zip\n2024-01-01,{more},4470\n" + f"2024-01-01,{more},0\n" * 3
+    data = f"{head}2024-01-01,007,{code}\n2024-01-03,,9\n".encode()
+    source = opened(tmp_path / "a.csv", data, block_bytes=len(head.encode()))
     rows = source.reader(0, all_rows(source)).read(["zip"])
-    assert rows.table.column(0).to_pylist() == [4470] * 4 + [9]
-    assert [r.reason for r in rows.rejects] == [
-        f"line {line}, column zip: {cell!r} is not a bigint{hint('zip')}"
-        for line, cell in ((6, "00123"), (7, " +44"))
-    ]
+    assert rows.table.column(0).to_pylist() == [4470, 0, 0, 0, 9]
+    why = f"column zip: {code!r} is not a bigint{hint('zip')}"
+    assert [r.reason for r in rows.rejects] == [f"line 6, {why}"]

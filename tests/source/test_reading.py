@@ -154,7 +154,7 @@ def test_other_encodings_are_read_in_blocks(
     rows = source.reader(0, all_rows(source)).read(["name", "n"])
     name = "Zoë; 元" if codec == "gb18030" else "Zoë; Łódź"
     assert rows.table.to_pylist() == [{"name": name, "n": 1}, {"name": "a\r\nb", "n": 3}]
-    assert [r.reason for r in rows.rejects] == ["line 3, column n: 'x' is not a int"]
+    assert [r.reason for r in rows.rejects] == ["line 3, column n: 'x' is not an int"]
 
 
 def test_a_followed_file_in_another_encoding_may_grow(tmp_path: Path) -> None:
@@ -241,6 +241,15 @@ def test_folders_give_columns(tmp_path: Path, form: str) -> None:
     assert [column(s, "hour") for s in connector.discover()] == [["0"], ["1"], ["2"]]
 
 
+def test_names_of_folders_above_the_path_give_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "a=1" / "b[2]" / "c=3"
+    folder.mkdir(parents=True)
+    (folder / "x.csv").write_text("t,n\n2024-01-01,1\n")
+    assert connected(folder / "x.csv").schema.names == ["t", "n"]
+    assert connected(folder).schema.names == ["t", "n"]
+    assert connected(folder.parent).schema.names == ["t", "n", "c"]
+
+
 def test_folders_that_do_not_agree_are_told(tmp_path: Path) -> None:
     for folder in ("day=1", "day=2"):
         (tmp_path / folder).mkdir()
@@ -280,3 +289,13 @@ def test_a_file_that_disagrees_is_told_with_its_line_and_column(tmp_path: Path) 
     schema = pa.schema([("zip", pa.string()), ("t", TIME)])
     sources = connected(tmp_path, Reading(schema)).discover()
     assert [column(source, "zip") for source in sources] == [["4470"], ["4471", "00123"]]
+
+
+def test_times_in_a_form_of_their_own_are_inferred_too(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("01.02.2024 10:00|5|2/29/24\n01.02.2024 11:00|x|3/1/24\n")
+    told = reading(header=False, sep="|", timestampFormat="dd.MM.yyyy HH:mm", dateFormat="M/d/yy")
+    connector = FilesConnector(str(tmp_path / "a.csv"), "a.csv", "c1", reading=told)
+    assert connector.schema == pa.schema([("c1", TIME), ("c2", pa.string()), ("c3", pa.date32())])
+    (source,) = connector.discover()
+    assert column(source, "c3") == [date(2024, 2, 29), date(2024, 3, 1)]
+    assert [str(t)[:16] for t in column(source, "c1")] == ["2024-02-01 10:00", "2024-02-01 11:00"]

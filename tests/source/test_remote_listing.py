@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,30 @@ def test_what_was_read_last_is_not_fetched_again(
     assert disk.read(path, 2, 3) == b"i\n2"
     with pytest.raises(FileNotFoundError):
         disk.read(path, 2, 4)
+
+
+def test_many_files_are_looked_at_side_by_side(
+    tmp_path: Path, elsewhere: disk.RemotePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is fetched once, though a folder is opened for its columns and again to be read."""
+    names = [f"{number:03}.csv" for number in range(70)]
+    write(tmp_path / "in", *names)
+    opened: list[str] = []
+    fetching: set[str] = set()
+    two = threading.Event()
+    open_arrow = RemoteDisk.open_arrow
+
+    def counted(self: RemoteDisk, path: str) -> object:
+        opened.append(str(path))
+        name = threading.current_thread().name
+        if name.startswith("tidegate-fetch"):
+            fetching.add(name)
+            two.set() if len(fetching) > 1 else two.wait(300)
+        return open_arrow(self, path)
+
+    monkeypatch.setattr(RemoteDisk, "open_arrow", counted)
+    for _ in range(2):
+        FilesConnector(elsewhere, "here", "t")
+    assert sorted(set(opened)) == [f"tree://in/{name}" for name in names]
+    assert len(opened) - len(names) <= 1  # of the first, more is looked at
+    assert two.is_set()

@@ -44,7 +44,7 @@ CASES = {
     "a lost executor": (
         "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: "
         "Command exited with code 137",
-        "batch 7: executors must stay until its tasks have finished; got executor 3 was lost on "
+        "batch 7: executors must stay until its tasks have finished; got the loss of executor 3 on "
         "10.0.0.7 (Command exited with code 137). Its own log says why",
     ),
     "a dead worker": (

@@ -191,12 +191,11 @@ MISTAKES = {
     "ts, route, fare.",
     f"SELECT fare FROM calls {HOUR} JOIN calls {HOUR} ON TRUE": "JOIN: both sides need a name of "
     "their own; got calls twice. Give one of them another name with AS.",
-    f"SELECT tip {FROM} ON TRUE ORDER BY tip": "ORDER BY and LIMIT: an unbounded stream has no "
-    "last tuple to wait for, so its order cannot be changed. Give the stream a window and an "
-    "aggregate, or leave ORDER BY and LIMIT out.",
-    f"SELECT tip {FROM} ON TRUE LIMIT 3": "ORDER BY and LIMIT: an unbounded stream has no "
-    "last tuple to wait for, so its order cannot be changed. Give the stream a window and an "
-    "aggregate, or leave ORDER BY and LIMIT out.",
+    f"SELECT tip {FROM} ON TRUE ORDER BY tip": (
+        "ORDER BY: an unbounded stream has no last tuple to wait for, so its order cannot be "
+        "changed; got r.tip. Rows are in the order of event time. Give the stream a window and an"
+        " aggregate, or leave ORDER BY out."
+    ),
     f"SELECT tip {FROM} ON r.fare = c.fare JOIN odd {HOUR} ON TRUE": "JOIN: the pairs of a join "
     "need a window of their own to be joined again; got 3 streams. Write FROM (SELECT ... FROM "
     "rides AS r [RANGE 1 HOUR] JOIN calls AS c [RANGE 1 HOUR] ON r.fare = c.fare) AS pairs "

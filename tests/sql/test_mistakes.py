@@ -113,12 +113,16 @@ MISTAKES = {
     f"SELECT COUNT(*) FROM rides {HOUR} LIMIT x": "LIMIT: must be a whole number from 0 on; got x.",
     f"SELECT COUNT(*) FROM rides {HOUR} LIMIT 1.5": "LIMIT: must be a whole number from 0 on; "
     "got 1.5.",
-    "SELECT fare FROM rides ORDER BY fare": "ORDER BY and LIMIT: an unbounded stream has no last "
-    "tuple to wait for, so its order cannot be changed. Give the stream a window and an "
-    "aggregate, or leave ORDER BY and LIMIT out.",
-    "SELECT fare FROM rides UNION ALL SELECT fare FROM calls LIMIT 3": "ORDER BY and LIMIT: an "
-    "unbounded stream has no last tuple to wait for, so its order cannot be changed. Give the "
-    "stream a window and an aggregate, or leave ORDER BY and LIMIT out.",
+    "SELECT fare FROM rides ORDER BY fare": (
+        "ORDER BY: an unbounded stream has no last tuple to wait for, so its order cannot be "
+        "changed; got fare. Rows are in the order of event time. Give the stream a window and an "
+        "aggregate, or leave ORDER BY out."
+    ),
+    "SELECT fare FROM rides UNION ALL SELECT fare FROM calls ORDER BY fare LIMIT 3": (
+        "ORDER BY: an unbounded stream has no last tuple to wait for, so its order cannot be "
+        "changed; got fare. Rows are in the order of event time. Give the stream a window and an "
+        "aggregate, or leave ORDER BY out."
+    ),
     "SELECT COUNT(*) AS n FROM rides [ROWS 5 SLIDE 2] GROUP BY route ORDER BY n": "ORDER BY and "
     "LIMIT: a window of tuples gives one row, so there is nothing to order or to leave out; got "
     "[ROWS 5 SLIDE 2]. Leave ORDER BY and LIMIT out.",

@@ -43,12 +43,17 @@ def address_of(out: str | None, format: str | None) -> Address:
     return address
 
 
-def sinks_of(names: Sequence[str | None], address: Address) -> dict[str | None, Sink]:
-    """The sinks of a query's outputs by their names, None for the only one."""
-    if len(names) > 1 and address.scheme == CONSOLE:
+def sinks_of(
+    names: Sequence[str | None], address: Address, viewed: bool = False
+) -> dict[str | None, Sink]:
+    """The sinks of a query's outputs by their names, None for the only one.
+
+    Rows of several cannot be printed one among the other, but a live view shows them all.
+    """
+    if len(names) > 1 and address.scheme == CONSOLE and not viewed:
         raise OptionError(
             "--out",
-            "is needed by a script with several outputs",
+            "is needed by a script with several outputs, unless a terminal shows them",
             ", ".join(str(n) for n in names),
             "Give a folder; each output gets one of its name in it.",
         )
@@ -63,7 +68,7 @@ def side_places(address: Address, terminal: bool) -> dict[str, str]:
     folder = address.text.partition("?")[0].rstrip("/")
     if address.scheme != CONSOLE:
         return {kind: f"are in {folder}/_{kind}" for kind in ("late", "rejected")}
-    shown = f"were only shown above, the first {SHOWN_ROWS} of a batch"
+    shown = f"were only shown above, the first {SHOWN_ROWS} of a run"
     shown = shown if terminal else "were only printed on standard error"
     kinds = ("late", "rejected")
     return {kind: f"{shown}; --out DIR keeps all of them in DIR/_{kind}" for kind in kinds}
@@ -76,4 +81,4 @@ def beside_view(sinks: dict[str | None, Sink], address: Address) -> dict[str | N
     """
     if address.scheme != CONSOLE:
         return sinks
-    return dict.fromkeys(sinks, NothingSink(SideText()))
+    return {name: NothingSink(SideText()) for name in sinks}

@@ -28,6 +28,7 @@ from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.launch import prepare
+from tidegate.session.options import trigger_seconds
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.address import FILE, Address
@@ -53,7 +54,8 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    help="Where the state is kept; with it a run continues after a crash (default: not kept).",
+    help="Where the state is kept, a folder or a URI as of --out; with it a run continues after a "
+    "crash (default: not kept).",
 )
 @click.option(
     "--buckets",
@@ -92,6 +94,12 @@ from tidegate.sink.terminal import drawable
     "--available-now",
     is_flag=True,
     help="Take all there is, leave windows open and end; the next run takes what is new.",
+)
+@click.option(
+    "--trigger",
+    metavar="TIME",
+    help="Least time between the starts of batches, for example '1 second' (default: a batch "
+    "starts when there is input).",
 )
 @click.option(
     "--summary",
@@ -144,6 +152,7 @@ def run(
     policy: str,
     follow: bool,
     available_now: bool,
+    trigger: str | None,
     summary: str | None,
     dashboard: int | None,
     log: str,
@@ -153,8 +162,8 @@ def run(
 
     A run takes all there is, finishes every window and ends; its checkpoint is finished then. With
     --available-now windows stay open, and the same command goes on with what is new; with --follow
-    the run waits for it. While it runs, a live view shows rates, lag, batch times, state,
-    instances and the newest window, if standard output is a terminal. A summary follows on
+    the run waits for it. While it runs, a live view shows rates, event-time lag, batch times,
+    state, instances and the newest window, if standard output is a terminal. A summary follows on
     standard error.
     """
     logging.basicConfig(
@@ -178,6 +187,7 @@ def run(
         batch_rows=batch_rows,
         follow=follow,
         available_now=available_now,
+        trigger_s=None if trigger is None else trigger_seconds(trigger, "--trigger"),
         switches=asked.switches,
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
@@ -191,8 +201,8 @@ def run(
     )
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
-    sinks = sinks_of([o.name for o in outputs], address)
     view = view_of(drawable(sys.stdout), Path(query).stem, plan, place)
+    sinks = sinks_of([o.name for o in outputs], address, viewed=view is not None)
     loop = prepare(
         plan,
         place,

@@ -56,8 +56,21 @@ def next_manifest(
         epochs=tuple(work.epochs),
         finished=cut.exhausted,
         outputs=work.staged.receipts,
+        written=_written(previous, work.staged.receipts),
         places=work.staged.places,
     )
+
+
+def _written(
+    previous: Manifest, receipts: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> dict[str, list[int]]:
+    """By output the newest two batches that have parts; most of a quiet stream have none."""
+    return {
+        name: [previous.batch + 1, *previous.written_of(name)][:2]
+        if parts
+        else previous.written_of(name)
+        for name, parts in receipts.items()
+    }
 
 
 def _counters(

@@ -57,6 +57,14 @@ class Arriving(Protocol):
         """Whether some of that has not come yet."""
 
 
+@runtime_checkable
+class Dripping(Protocol):
+    """A connector that has a little more whenever it is asked."""
+
+    batch_every_s: float
+    """How long to wait between batches, where the user has not said it."""
+
+
 def opened(uri: str, stream: StreamDef, options: RunOptions) -> Connector:
     """What a URI of a stream stands for, in a run with these options."""
     lasts = options.follow or options.available_now

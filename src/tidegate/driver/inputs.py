@@ -10,7 +10,7 @@ from typing import Any
 from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.driver.beside import beside
-from tidegate.driver.connection import Arriving, Connection, Spooling, opened
+from tidegate.driver.connection import Arriving, Connection, Dripping, Spooling, opened
 from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
 from tidegate.gate.intake import Cut, Intake
@@ -105,6 +105,11 @@ class Inputs:
             if self._goal is not None:
                 return self._intake.cut_again(self._goal, not self._options.available_now)
             return self._intake.next_cut(limit_rows, now)
+
+    def batch_every_s(self) -> float:
+        """The least time between the starts of two batches that the sources ask for."""
+        connectors = [inlet.connector for inlet in self._intake.inlets]
+        return max((c.batch_every_s for c in connectors if isinstance(c, Dripping)), default=0.0)
 
     def arriving(self) -> bool:
         """Whether input that was there when the run started has not come yet."""

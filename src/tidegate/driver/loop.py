@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -88,6 +89,8 @@ class Loop:
         self._limit = BatchLimit(options.batch_rows)
         self._tried_rows = 0
         self._started = False
+        self._started_at = -math.inf
+        """When the newest batch was started, on the clock."""
         self._stop = threading.Event()
         self._closing: list[Callable[[], None]] = []
         self._checkpoint = Checkpoint(store)
@@ -114,7 +117,7 @@ class Loop:
         A run over what is available now ends when it has taken that, and leaves windows open.
         """
         try:
-            while not self._stop.is_set() and not self._manifest.finished:
+            while not self._manifest.finished and not self._enough() and self._next_start():
                 if self.step() is not None:
                     continue
                 if self.options.available_now and not self._inputs.arriving():
@@ -126,7 +129,26 @@ class Loop:
                 self.close()
             raise
         self.close()
+        self.summary.finished |= self._enough()
         return self.summary
+
+    def _next_start(self) -> bool:
+        """Wait until the next batch may start; false where it is not to."""
+        every_s = self.options.trigger_s
+        if every_s is None:
+            every_s = self._inputs.batch_every_s()
+        wait_s = self._started_at + every_s - self._clock.now()
+        if wait_s > 0:
+            self._clock.wait(self._stop, wait_s)
+        return not self._stop.is_set()
+
+    def _enough(self) -> bool:
+        """Whether every output has all the rows that its LIMIT allows; then no more is read."""
+        limits = [self.plan.subqueries[t.edge.subquery].operator.limit for t in self.plan.targets]
+        if any(limit is None for limit in limits):
+            return False
+        wanted = sum(limit for limit in limits if limit is not None)
+        return self._manifest.counters.get("rows_out", 0) >= wanted
 
     def close(self) -> None:
         """Let go of threads, the sink, the executor and the checkpoint.
@@ -215,6 +237,7 @@ class Loop:
         if work is None:
             return None
         self._limit.fitted()
+        self._started_at = started
         manifest = self._checkpoint.completed(
             self._manifest,
             next_manifest(

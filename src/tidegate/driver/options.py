@@ -24,6 +24,8 @@ class RunOptions:
     from that batch on. Both are for every subquery; `subquery_instances` and `subquery_switches`
     are for one, by its name, and go before them. `memory_bytes` is what the caches of each process
     that runs tasks may hold together; None leaves it to the process (`tidegate.memory`).
+    `trigger_s` is the least time between the starts of two batches; without it a batch starts when
+    there is input, or as seldom as a source of the run asks for.
     A run that neither follows its input nor takes what is `available_now` reads to the end of it
     and finishes every window.
     """
@@ -36,6 +38,7 @@ class RunOptions:
     available_now: bool = False
     switches: Mapping[int, int] = field(default_factory=dict)
     poll_s: float = 0.2
+    trigger_s: float | None = None
     subquery_instances: Mapping[str, int] = field(default_factory=dict)
     subquery_switches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     memory_bytes: int | None = None
@@ -45,6 +48,15 @@ class RunOptions:
         self._positive("--batch-rows", self.batch_rows)
         if self.buckets > MAX_BUCKETS:
             raise OptionError("--buckets", f"must be at most {MAX_BUCKETS}", str(self.buckets))
+        if self.trigger_s is not None and self.trigger_s < 0:
+            raise OptionError("--trigger", "must not be negative", f"{self.trigger_s:g} seconds")
+        if self.trigger_s is not None and self.available_now:
+            raise OptionError(
+                "--trigger",
+                "cannot be used with --available-now",
+                "both",
+                "Leave --trigger out: what is there is taken at once.",
+            )
         if self.follow and self.available_now:
             raise OptionError(
                 "--available-now",

@@ -73,7 +73,10 @@ def _rejected(sides: Sides, counters: Mapping[str, int]) -> list[str]:
     said = f"{_rows(count)} {'was' if count == 1 else 'were'} rejected"
     if first is None:
         return [said]
-    return [f"{said}; the first, row {first['seq'] + 1:,} of {first['source']}: {first['reason']}"]
+    source, reason = first["source"], first["reason"]
+    own = reason.startswith("line ")  # it says itself where in the file
+    place = f"in {source}" if own else f"row {first['seq'] + 1:,} of {source}"
+    return [f"{said}; the first, {place}: {reason}"]
 
 
 def disorder_text(needed_us: int) -> str:

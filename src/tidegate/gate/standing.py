@@ -33,8 +33,11 @@ class Extent:
 class Measured(Protocol):
     """A source that knows how much there is of it, in bytes or rows."""
 
-    def extent(self, position: int) -> tuple[int, int, str]:
-        """How much lies before a position, how much there is, and in which unit."""
+    def extent(self, position: int) -> tuple[int, int, str] | None:
+        """How much lies before a position, how much there is, and in which unit.
+
+        None where that is not known, as of a compressed file.
+        """
 
 
 @dataclass(frozen=True)
@@ -77,22 +80,19 @@ def holder_of(inlets: Sequence[Inlet]) -> Holder | None:
 
 
 def _extent(inlet: Inlet) -> Extent | None:
-    if inlet.folder is None and len(inlet.tracks) == 1:
-        (track,) = inlet.tracks.values()
-        if isinstance(track.source, Measured) and not (inlet.connector.live() and _may_grow(track)):
-            return Extent(*track.source.extent(track.position))
-    if inlet.folder is None or inlet.connector.live():
+    if inlet.folder is None:
+        known = [_of_track(track) for track in inlet.tracks.values()]
+        bounded = not inlet.connector.live() or all(t.source.ended() for t in inlet.tracks.values())
+        return known[0] if len(known) == 1 and bounded else None
+    if inlet.connector.live():
         return None
-    shares = [_share(track) for track in inlet.tracks.values()]
-    consumed = inlet.folder.consumed
-    return Extent(consumed + sum(shares), consumed + len(shares) + inlet.unread(), FILES)
+    extents = [_of_track(track) for track in inlet.tracks.values()]
+    consumed, shares = inlet.folder.consumed, [e.share for e in extents if e is not None]
+    return Extent(consumed + sum(shares), consumed + len(extents) + inlet.unread(), FILES)
 
 
-def _may_grow(track: Track) -> bool:
-    return not track.source.ended()
-
-
-def _share(track: Track) -> float:
+def _of_track(track: Track) -> Extent | None:
     if not isinstance(track.source, Measured):
-        return 0.0
-    return Extent(*track.source.extent(track.position)).share
+        return None
+    known = track.source.extent(track.position)
+    return None if known is None else Extent(*known)

@@ -158,6 +158,11 @@ class Operator(Protocol):
     """Whether instances evaluate what ports put out; where not, the prefixes have done it."""
 
     @property
+    def limit(self) -> int | None:
+        """The most rows that it will ever put out; None where there is no such number."""
+        return None
+
+    @property
     def partitioner(self) -> Partitioner:
         """Who chooses the buckets of its tuples."""
 

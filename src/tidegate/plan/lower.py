@@ -35,6 +35,7 @@ from tidegate.plan.recorded import (
     stream_line,
 )
 from tidegate.query.definition import StreamDef
+from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, Join, Node, Process
 from tidegate.query.output import Output
 from tidegate.query.window import TimeWindow
@@ -43,6 +44,7 @@ _RULES: dict[type, Rule] = {
     Aggregate: lower_aggregate,
     Join: lower_join,
     Process: lower_process,
+    Limit: lower_process,
 }
 """The rule for each stateful node; whatever else begins a unit is stateless."""
 

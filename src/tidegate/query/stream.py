@@ -25,6 +25,7 @@ from tidegate.query.choice import (
 from tidegate.query.expression import Expression, lit
 from tidegate.query.having import having_over
 from tidegate.query.join import PredicateFunction
+from tidegate.query.limit import ordered
 from tidegate.query.name import NamedExpr, column, find_name, named_text, resolve
 from tidegate.query.node import (
     Aggregate,
@@ -34,7 +35,6 @@ from tidegate.query.node import (
     Join,
     Node,
     Order,
-    Top,
     Union,
     project,
 )
@@ -72,6 +72,15 @@ Look = Callable[..., Any]
 
 SHOWN_COLUMNS = 8
 """How many columns a stream shows of itself in a REPL."""
+
+
+class Shown(str):
+    """Text of several lines that a REPL shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -172,6 +181,16 @@ class Stream:
         return Windowed(self, read_window(range, slide, rows), ())
 
     @nested
+    @called_as(".limit(10)")
+    def limit(self, n: int) -> Stream:
+        """The first n rows of a stream in its order, after which a query ends; of every window
+        after one.
+        """
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise QueryError("limit", "needs a whole number of rows", repr(n))
+        return self._with(ordered(self.node, (), n))
+
+    @nested
     @called_as('.top(10, by="fare")')
     def top(self, n: int, by: Column | None = None, descending: bool = True) -> Stream:
         """The first n rows of every window by a column, the greatest first; ties by key."""
@@ -179,7 +198,9 @@ class Stream:
             raise QueryError("top", "needs a whole number of rows", repr(n))
         names = self.node.names
         order = () if by is None else (Order(read_expression(by, names, "top"), descending),)
-        return self._with(Top(self.node, order, n))
+        if not self.node.windowed and by is None:
+            return self.limit(n)
+        return self._with(ordered(self.node, order, n))
 
     @nested
     @called_as('.order_by("fare", descending=True)')
@@ -187,7 +208,7 @@ class Stream:
         """The rows of every window in the order of these columns; ties by key."""
         names = self.node.names
         keys = tuple(Order(read_expression(c, names, "order_by"), descending) for c in by)
-        return self._with(Top(self.node, keys, None))
+        return self._with(ordered(self.node, keys, None))
 
     @nested
     @called_as(_JOIN)
@@ -240,7 +261,7 @@ class Stream:
 
         The options are those of `start` that change how a join is done.
         """
-        return self.describe(self.node, **options)
+        return Shown(self.describe(self.node, **options))
 
     @called_as('.start(sink="out", checkpoint="ckpt")')
     def start(self, **options: Any) -> Any:

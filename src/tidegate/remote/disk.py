@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from threading import Lock
 from typing import IO, cast
@@ -12,15 +14,19 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
+from tidegate import schedule
 from tidegate.disk import Path, RemotePath, Status
 from tidegate.errors import OptionError
 from tidegate.remote.object_uri import object_place, with_region
 from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import is_object_uri, shown
 
-_KEPT = 4
-"""How many ranges that were read last are kept: the driver looks at a block of text twice, and a
-task of the same process once more."""
+_KEPT_BYTES = 32 * 2**20
+"""How much of what was read last is kept: the driver looks at a block of text twice, and a task of
+the same process once more; and a folder is opened first for its columns, then to be read."""
+
+_SIDE_BY_SIDE = 16
+"""How many requests are under way at once where many small ranges are wanted."""
 
 VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "HADOOP_")
 """How the names of variables of the environment begin that say how to get access."""
@@ -30,7 +36,7 @@ class RemoteDisk:
     """One file system; its files have paths that begin with `base`, and then as it calls them.
 
     Where it was made from a URI it is that URI in other processes too: they connect by themselves.
-    Grows with the few ranges that were read last.
+    Keeps what was read last, up to a size.
     """
 
     def __init__(self, fs: FileSystem, base: str, uri: str | None = None) -> None:
@@ -38,6 +44,7 @@ class RemoteDisk:
         self.base = base
         self._uri = uri
         self._ranges: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
+        self._kept_bytes = 0
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -76,9 +83,27 @@ class RemoteDisk:
 
     def _keep(self, key: tuple[object, ...], data: bytes) -> None:
         with self._lock:
+            self._kept_bytes += len(data) - len(self._ranges.pop(key, b""))
             self._ranges[key] = data
-            while len(self._ranges) > _KEPT:
-                self._ranges.popitem(last=False)
+            while self._kept_bytes > _KEPT_BYTES:
+                self._kept_bytes -= len(self._ranges.popitem(last=False)[1])
+
+    def fetch(self, ranges: Sequence[tuple[RemotePath, int, int]]) -> None:
+        """Read ranges side by side, so that `read` has them; what fails fails there again."""
+        wanted = iter(ranges)
+
+        def some() -> None:
+            while True:
+                with self._lock:
+                    one = next(wanted, None)
+                if one is None:
+                    return
+                with suppress(OSError):
+                    self.read(*one)
+
+        start = schedule.current().start
+        count = min(_SIDE_BY_SIDE, len(ranges))
+        schedule.wait([start(f"tidegate-fetch-{n}", some) for n in range(count)])
 
     def files(self, path: RemotePath) -> list[RemotePath]:
         try:  # a folder that is missing is an empty one; a bucket that is missing is an error

@@ -45,6 +45,15 @@ _REFUSED = (
 _SILENT = ("NETWORK_CONNECTION", "UNAVAILABLE", "Could not resolve", "no answer")
 
 
+_OF_SERVERS = ("AWS Error", "google::cloud", "Azure", "HDFS")
+
+
+def is_of_server(error: Exception) -> bool:
+    """Whether a file system says it, and not who finds a file's bytes wrong: both are OSErrors."""
+    said = any(word in str(error) for word in _OF_SERVERS)
+    return isinstance(error, FileNotFoundError) or (isinstance(error, OSError) and said)
+
+
 def reason(error: Exception) -> str:
     """What is wrong, in a few words of the server's or the system's."""
     text = (str(error).splitlines() or [type(error).__name__])[0]

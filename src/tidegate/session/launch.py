@@ -54,10 +54,12 @@ def prepare(
     options = replace(options, default_instances=place.default_instances())
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
     try:
+        store = Store.open(checkpoint or str(temporary))
+        place.check_checkpoint(store.location, store.files.local)
         loop = Loop(
             plan,
             connections,
-            Store.open(checkpoint or str(temporary)),
+            store,
             sinks,
             DeferredExecutor(place),
             options,

@@ -69,9 +69,9 @@ class Preview:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        terminal = Console()
+        terminal = Console(force_jupyter=False)
         width = terminal.width if terminal.is_terminal else _WIDTH
-        console = Console(color_system=None, width=width)
+        console = Console(color_system=None, width=width, force_jupyter=False)
         with console.capture() as shown:
             console.print(first_rows_picture(self.table, console.width))
         lines = [line.rstrip() for line in shown.get().splitlines()]

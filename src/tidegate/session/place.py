@@ -149,6 +149,16 @@ class Place:
             ensure_java()
             check_answers(self.master)
 
+    def check_checkpoint(self, location: str, local: bool) -> None:
+        """Refuse a checkpoint that the exchange cannot leave its files in."""
+        if self.exchange == "shared" and self.on_spark and not local:
+            raise OptionError(
+                "--exchange",
+                "shared needs a checkpoint on this host",
+                location,
+                "Use --exchange auto, or a folder as --checkpoint.",
+            )
+
     def executor(self) -> Executor:
         """What runs tasks here; starts Spark where it is not running yet."""
         session = self.connected().session

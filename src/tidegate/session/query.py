@@ -40,8 +40,8 @@ class RunningQuery:
         done = counts.get("rows_in", 0), counts.get("rows_out", 0)
         seen = MIN_US < manifest.frontier_us < MAX_US
         parts = [
-            f"{manifest.batch + 1:,} batches",
-            f"{done[0]:,} rows in",
+            f"{manifest.batch + 1:,} batch{'' if manifest.batch == 0 else 'es'}",
+            f"{done[0]:,} row{'' if done[0] == 1 else 's'} in",
             f"{done[1]:,} out",
             *([f"watermark {time_text(manifest.frontier_us)}"] if seen else []),
         ]

@@ -242,6 +242,7 @@ class Session:
         batch_rows: int = DEFAULT_BATCH_ROWS,
         follow: bool = False,
         available_now: bool = False,
+        trigger: str | timedelta | float | None = None,
         switches: Mapping[int | str, int | Mapping[int, int]] | None = None,
         policy: Any = None,
         observer: Observer | None = None,
@@ -257,7 +258,8 @@ class Session:
 
         Without `follow` and `available_now` it reads to the end of its input and finishes every
         window. With `available_now` it takes what there is and leaves windows open: the next run on
-        the checkpoint goes on. `memory` is what the caches of a worker may hold, as `"512MB"` or
+        the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
+        `"1 second"`. `memory` is what the caches of a worker may hold, as `"512MB"` or
         in bytes.
         """
         options = run_options(
@@ -265,6 +267,7 @@ class Session:
             switches,
             policy,
             memory,
+            trigger,
             buckets=buckets,
             batch_rows=batch_rows,
             follow=follow,

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class CallSink:
-    """Gives every committed batch to a function, `function(table, batch)`.
+    """Gives every committed batch that has rows to a function, `function(table, batch)`.
 
     Late tuples go to `late(table, batch, stream)` and those that could not be read to
     `rejected(table, batch)`, before the rows and only where there are any. Without these functions

@@ -100,7 +100,7 @@ class RemoteSink:
         self._connected: tuple[str, Folder] | None = None
 
     def __repr__(self) -> str:
-        return f"<sink {shown(self._given)}, {self.format}>"
+        return f"RemoteSink({shown(self._given)!r}, format={self.format!r})"
 
     @staticmethod
     def at(address: Address, output: str | None) -> RemoteSink:
@@ -156,13 +156,14 @@ class RemoteSink:
 
     def open(self, opening: Opening) -> None:
         self._used, self._swept, self._begun = False, False, None
-        self._waiting, self._owner, self._tries = opening.newest, opening.owner, 0
+        self._waiting = opening.newest if opening.newest in opening.results else None
+        self._owner, self._tries = opening.owner, 0
         place = self.connect()
         try:
-            if opening.newest is None:
+            if opening.newest is None or not opening.results:
                 self._check_unused(place)
             else:
-                self._check_continued(place, opening.newest)
+                self._check_continued(place, opening.newest, opening.results)
         except OSError as error:
             must = "the output folder must be readable"
             raise OptionError(place.root, must, reason(error), remedy(error)) from error
@@ -247,7 +248,7 @@ class RemoteSink:
                     "Choose another --out, delete the folder, or continue with its --checkpoint.",
                 )
 
-    def _check_continued(self, place: Folder, newest: BatchId) -> None:
+    def _check_continued(self, place: Folder, newest: BatchId, results: Sequence[int]) -> None:
         """A run continues in the folder that has its results: none beyond the newest."""
         where, last = place.full(self._within.rstrip("/")), _folder(newest)
         there = [n for n in place.folders(self._within.rstrip("/")) if n.startswith("batch=")]
@@ -261,11 +262,12 @@ class RemoteSink:
             )
         staged = place.list(f"{self._within}{STAGING}", recursive=True)
         aside = [e.name for e in staged if f"{STAGING}/{last}." in e.name]
-        if not there and not aside and newest > 0:
+        sides = {n for side in SIDES for n in place.folders(side)}
+        if not aside and not {_folder(batch) for batch in results} & {*there, *sides}:
             raise OptionError(
                 where,
                 f"must have the results of this checkpoint, up to {last}",
-                "no batches",
+                f"no {last}",
                 "Continue with the --out of the earlier run, or start from an empty checkpoint.",
             )
         known = aside or [e.name for n in there[-1:] for e in place.list(f"{self._within}{n}")]
@@ -313,9 +315,10 @@ class _Parts:
         self._listed: set[str] = set()
 
     def published(self) -> bool:
-        """Whether the first part is where it belongs, or there is none to look for."""
+        """Whether the first part is where it belongs; without rows, all side outputs."""
         rows = [r for r in self._receipts if self._side(r) is None]
-        return bool(rows) and self._size(self._target(rows[0])) is not None
+        last = rows[:1] or self._receipts
+        return all(self._size(self._target(receipt)) is not None for receipt in last)
 
     def damaged(self, contents: bool, published: bool) -> list[tuple[str, str]]:
         """Which parts are not as their receipts say, and what is wrong with them.

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from tidegate.errors import SourceError
-from tidegate.schema import TIME, type_name
+from tidegate.schema import TIME, a_type
 from tidegate.source.block import Records, lines_in, split_csv
 from tidegate.source.cell import fields_of
 from tidegate.source.declared import matched
@@ -234,7 +234,7 @@ class CsvFormat:
         return Parsed(table, places[readable], faults)
 
     def _misread(self, field: pa.Field, cell: str) -> str:
-        why = f"column {field.name}: {cell!r} is not a {type_name(field.type)}"
+        why = f"column {field.name}: {cell!r} is not {a_type(field.type)}"
         if not self.inferred or field.type == TIME:
             return why
         cells = pa.array([cell])

@@ -16,7 +16,7 @@ from tidegate.schema import check_time
 from tidegate.source import csv, json
 from tidegate.source.block import BLOCK_BYTES
 from tidegate.source.declared import check_fits
-from tidegate.source.head import TextProbe, first_times, probe_text
+from tidegate.source.head import TextProbe, first_times, probe_text, text_edge
 from tidegate.source.listing import (
     Found,
     is_of_format,
@@ -27,8 +27,14 @@ from tidegate.source.listing import (
 )
 from tidegate.source.mark import readable, reused, status_of
 from tidegate.source.opening import Opening
-from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, prober
-from tidegate.source.partition import Constants, Partitions
+from tidegate.source.parquet import (
+    ParquetFacts,
+    ParquetProbe,
+    ParquetSource,
+    parquet_edge,
+    prober,
+)
+from tidegate.source.partition import Constants, Partitions, glob_root
 from tidegate.source.protocol import Listed, Source
 from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.remote_listing import RemoteWatch, remote_paths
@@ -45,6 +51,9 @@ SAMPLE_BYTES = 2**20
 
 FINISHED_FILES = 64
 """Of the text files that no longer count as growing, how many are checked at each look."""
+
+_AHEAD_FILES = 32
+"""How many files of another file system are looked at together."""
 
 _log = logging.getLogger(__name__)
 
@@ -116,7 +125,9 @@ class FilesConnector:
         self._format = found[0].format
         reading.check(self._format, where)
         paths = [f.path for f in found] if self.several else []
-        self._partitions = Partitions.of(path, paths, reading.schema, where)
+        as_written = not self.several or (self._remote is None and disk.is_folder(path))
+        root = path if as_written else glob_root(path)
+        self._partitions = Partitions.of(root, paths, reading.schema, where)
         if reading.schema is not None:
             own = self._partitions.without(reading.schema)
             self._reading = replace(reading, schema=own)
@@ -229,7 +240,9 @@ class FilesConnector:
         """The shape of all files there are at the start; empty text files have no say."""
         shape: Shape | None = None
         arrived = []
-        for file in found:
+        for place, file in enumerate(found):
+            if place % _AHEAD_FILES == 1:
+                self._fetch_ahead(found[place : place + _AHEAD_FILES])
             probe = self._probe(file.path, self._head_bytes if shape is None else SAMPLE_BYTES)
             if probe is None:
                 self._unseen[file.path] = None
@@ -254,6 +267,16 @@ class FilesConnector:
                 "Write a first row, then start.",
             )
         return shape, arrived
+
+    def _fetch_ahead(self, found: Sequence[Found]) -> None:
+        """Elsewhere, have what files are looked at for: one by one, requests take their time."""
+        if self._remote is None:
+            return
+        look = text_edge if self._format in ("csv", "json") else parquet_edge
+        said = self._reading.get("compression")
+        plain = [f.path for f in found if packing_of(f.path, said) == NONE]
+        paths = [path for path in plain if isinstance(path, disk.RemotePath)]
+        self._remote.disk.fetch([(path, *look(path, SAMPLE_BYTES)) for path in paths])
 
     def _disagreement(
         self, probe: ParquetProbe | TextProbe, shape: Shape, error: SourceError

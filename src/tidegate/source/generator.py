@@ -99,6 +99,10 @@ class GeneratorReader:
         return Rows(table, np.arange(self.start, self.stop, dtype=np.int64))
 
 
+_LIVE_BATCH_S = 0.2
+"""A live stream has a row more at every look: without this its batches would be of a few rows."""
+
+
 class GeneratorSource:
     """A generator's rows: source and connector in one.
 
@@ -121,6 +125,7 @@ class GeneratorSource:
         self._time = generator.time if time is None else time
         self._pace = pace
         self._clock = clock or schedule.current().clock
+        self.batch_every_s = _LIVE_BATCH_S if pace else 0.0
         self._begun_at: float | None = None
         self._first = 0
         self._known = 0 if pace else generator.rows

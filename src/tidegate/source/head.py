@@ -87,6 +87,11 @@ def probe_text(
         want *= 2
 
 
+def text_edge(path: str, sample_bytes: int) -> tuple[int, int]:
+    """Which bytes of a file are looked at first: an offset and a length."""
+    return 0, sample_bytes
+
+
 def edge_of(path: str, data: bytes, size: int) -> bytes:
     """The first bytes of a file of a size, some of which have been read."""
     length = min(EDGE_BYTES, size)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from tidegate.errors import SourceError
-from tidegate.schema import TIME, type_name
+from tidegate.schema import TIME, a_type
 from tidegate.source.block import Records, split_lines
 from tidegate.source.depth import TOO_DEEP, has_deep, is_deep
 from tidegate.source.dialect import USUAL, Dialect
@@ -146,7 +146,7 @@ def _parse_with_care(data: bytes, records: Records, schema: pa.Schema, dialect: 
             wrong = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
             for i in np.flatnonzero(wrong).tolist():
                 cell = text[i].as_py()
-                why = f"column {field.name}: {cell!r} is not a {type_name(field.type)}"
+                why = f"column {field.name}: {cell!r} is not {a_type(field.type)}"
                 reasons.setdefault(int(places[i]), why)
         columns.append(values)
     readable = ~np.isin(places, np.array(list(reasons), np.int64))
@@ -208,8 +208,20 @@ class _Sieve:
         try:
             _read(line, self.schema)
         except pa.ArrowInvalid as error:
-            return str(error).removeprefix("JSON parse error: ").removesuffix(" in row 0")
+            found = str(error).removeprefix("JSON parse error: ").removesuffix(" in row 0")
+            return (self._misfit(line) if found.startswith("Failed to convert") else None) or found
         return _NO_OBJECT
+
+    def _misfit(self, line: bytes) -> str | None:
+        """The column whose value is of the right kind and does not fit its type."""
+        values = _object(line)
+        for field in self.schema:
+            try:
+                _read(line, pa.schema([field]))
+            except pa.ArrowInvalid:
+                value = values.get(field.name) if isinstance(values, dict) else None
+                return f"column {field.name}: {json.dumps(value)} is not {a_type(field.type)}"
+        return None
 
 
 def _fault(line: bytes, schema: pa.Schema) -> str | None:
@@ -220,7 +232,7 @@ def _fault(line: bytes, schema: pa.Schema) -> str | None:
     for field in schema:
         value = found.get(field.name)
         if value is not None and not _fits(value, field.type):
-            return f"column {field.name}: {json.dumps(value)} is not a {type_name(field.type)}"
+            return f"column {field.name}: {json.dumps(value)} is not {a_type(field.type)}"
     return None
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from tidegate import disk
-from tidegate.errors import SourceError
+from tidegate.errors import RunError, SourceError
 from tidegate.remote.reason import reason, remedy
 
 EDGE_BYTES = 64 * 2**10
@@ -106,12 +106,16 @@ def readable(path: str) -> Iterator[None]:
         raise unreadable(path, error) from error
 
 
-def unreadable(path: str, error: OSError) -> SourceError:
-    """What to say of a file that the system does not let be read."""
+def unreadable(path: str, error: OSError) -> SourceError | RunError:
+    """What to say of a file that the system does not let be read.
+
+    That a server does not answer is no mistake of who has started the run: it can go on later. At
+    a start, `open_uri` makes a mistake of it.
+    """
     if disk.is_remote(path):
         missing = isinstance(error, FileNotFoundError)
         got = "no such file" if missing else reason(error)
-        return SourceError(path, "must be readable", got, None if missing else remedy(error))
+        return RunError(path, "must be readable", got, None if missing else remedy(error))
     return SourceError(
         path, "the file must be readable", str(error), "Check its permissions and its disk."
     )

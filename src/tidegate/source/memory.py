@@ -71,7 +71,8 @@ class MemorySource:
     def __repr__(self) -> str:
         with self._lock:
             ended = "ended" if self._closed else "not ended"
-            return f"MemorySource({self._rows:,} rows, time {self.time}, {ended})"
+            rows = f"{self._rows:,} row{'' if self._rows == 1 else 's'}"
+            return f"MemorySource({rows}, time {self.time}, {ended})"
 
     @property
     def schema(self) -> pa.Schema:

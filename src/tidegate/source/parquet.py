@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.errors import GateError, SourceError
+from tidegate.errors import GateError, RunError, SourceError
+from tidegate.remote.reason import is_of_server
 from tidegate.schema import cast_table, event_times, normal_type
 from tidegate.source.cache import PIECES
 from tidegate.source.declared import spelling
@@ -290,6 +291,11 @@ def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     return ParquetProbe(path, version, digest(end), tuple(groups), tuple(lows_us), schema)
 
 
+def parquet_edge(path: str, sample_bytes: int) -> tuple[int, int]:
+    """Which bytes of a file are looked at first: an offset and a length, -1 for all behind it."""
+    return max(disk.seen(path).bytes - EDGE_BYTES, 0), -1
+
+
 def check_distinct(names: Sequence[str], where: str) -> None:
     """Refuse a file with a column's name twice."""
     twice = sorted({n for n in names if names.count(n) > 1})
@@ -363,9 +369,11 @@ def _changed(path: str) -> GateError:
     )
 
 
-def failed(path: str, where: str, error: Exception, title: str = "Parquet") -> SourceError:
+def failed(
+    path: str, where: str, error: Exception, title: str = "Parquet"
+) -> SourceError | RunError:
     """Who does not answer has not said that the file is damaged."""
-    if disk.is_remote(path) and isinstance(error, OSError):
+    if disk.is_remote(path) and isinstance(error, OSError) and is_of_server(error):
         return out_of_reach(path, error)
     return unreadable(where, error, title)
 

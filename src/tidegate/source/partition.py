@@ -6,13 +6,14 @@ import glob
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from tidegate.errors import SourceError
-from tidegate.schema import type_name
+from tidegate.schema import a_type
 from tidegate.source.dialect import USUAL
 from tidegate.source.protocol import Reader, Rows
 from tidegate.source.text_like import has_codes
@@ -34,12 +35,12 @@ class Partitions:
     schema: pa.Schema
 
     @staticmethod
-    def of(path: str, files: Sequence[str], declared: pa.Schema | None, where: str) -> Partitions:
-        """What the folders of a path or a glob give; `files` are those there are now.
+    def of(root: str, files: Sequence[str], declared: pa.Schema | None, where: str) -> Partitions:
+        """What the folders below a root give; `files` are those there are now.
 
-        Types are the declared ones, or what all values are: whole numbers, dates or texts.
+        Types are the declared ones, or what all values are: whole numbers, dates or texts. Costs
+        some microseconds a file.
         """
-        root = _root(path)
         found = [values_of(file, root) for file in files]
         names = list(found[0]) if found else []
         for file, values in zip(files, found, strict=True):
@@ -137,7 +138,7 @@ def values_of(file: str, root: str) -> dict[str, str | None]:
     return found
 
 
-def _root(path: str) -> str:
+def glob_root(path: str) -> str:
     """The folder below which names of folders count: of a glob, the one before any wildcard."""
     parts = path.split("/")
     first = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
@@ -157,14 +158,21 @@ def _inferred(values: Iterable[str | None]) -> pa.DataType:
 def _value(file: str, field: pa.Field, value: str | None, where: str) -> Any:
     if value is None:
         return None
-    (found,) = USUAL.convert(pa.array([value]), field.type).to_pylist()
+    found = _converted(value, field.type)
     if found is None:
         raise SourceError(
             where,
-            f"column {field.name}, which folders give, must be a {type_name(field.type)}",
+            f"column {field.name}, which folders give, must be {a_type(field.type)}",
             f"{field.name}={value} in {file}",
             f"Rename the folder, or declare {field.name} STRING.",
         )
+    return found
+
+
+@lru_cache(maxsize=10_000)
+def _converted(value: str, type_: pa.DataType) -> Any:
+    """A value in the name of a folder, which many files share; None where it is none of a type."""
+    (found,) = USUAL.convert(pa.array([value]), type_).to_pylist()
     return found
 
 

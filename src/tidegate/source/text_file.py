@@ -142,8 +142,10 @@ class TextSource:
     def ended(self) -> bool:
         return not self.grows and self._index.offset >= self._size
 
-    def extent(self, position: int) -> tuple[int, int, str]:
-        """How much lies before a position, about, and how much there is."""
+    def extent(self, position: int) -> tuple[int, int, str] | None:
+        """How much lies before a position, about, and how much there is; None where not known."""
+        if self._size == _NOT_KNOWN:
+            return None
         done = 0
         for block in self._index.within(max(position - 1, 0), position):
             done = block.offset + block.length * (position - block.first) // block.rows

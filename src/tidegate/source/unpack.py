@@ -13,7 +13,8 @@ from collections import OrderedDict
 import pyarrow as pa
 
 from tidegate import disk
-from tidegate.errors import SourceError
+from tidegate.errors import RunError, SourceError
+from tidegate.remote.reason import is_of_server
 from tidegate.source.mark import digest, unreadable
 
 NONE = "none"
@@ -125,8 +126,8 @@ def check_whole(path: str, packing: str) -> None:
         raise _damaged(path, packing, error) from error
 
 
-def _damaged(path: str, packing: str, error: OSError) -> SourceError:
-    if error.errno is not None:
+def _damaged(path: str, packing: str, error: OSError) -> SourceError | RunError:
+    if error.errno is not None or is_of_server(error):
         return unreadable(path, error)
     return SourceError(
         path,

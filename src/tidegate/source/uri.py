@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate import disk
-from tidegate.errors import OptionError, SourceError
+from tidegate.errors import OptionError, RunError, SourceError
 from tidegate.remote.disk import remote_path
 from tidegate.remote.scheme import is_remote_uri, scheme_of, shown, unusable
 from tidegate.source.files import FilesConnector
@@ -38,10 +38,11 @@ def open_uri(
         return open_generator(uri, where, time)
     if is_remote_uri(uri):
         try:
-            path: str = remote_path(uri)
+            return FilesConnector(remote_path(uri), where, time, follow, reading=reading)
         except OptionError as error:
             raise SourceError(where, error.requirement, error.got, error.remedy) from error
-        return FilesConnector(path, where, time, follow, reading=reading)
+        except RunError as error:
+            raise SourceError(error.where, error.requirement, error.got, error.remedy) from error
     if scheme_of(uri) not in (None, "file") and not disk.exists(uri):
         raise unusable(uri, where, SourceError, also=("generator",))
     return FilesConnector(local_path(uri, where), where, time, follow, reading=reading)

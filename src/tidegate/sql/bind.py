@@ -12,6 +12,7 @@ from sqlglot import exp
 from tidegate.errors import QueryError, UnavailableError, near
 from tidegate.nesting import nested
 from tidegate.query.having import having_over
+from tidegate.query.limit import ordered
 from tidegate.query.name import NamedExpr, canonical, column, conjuncts, spark_name
 from tidegate.query.node import (
     Aggregate,
@@ -124,7 +125,7 @@ class _Binder:
             return node
         items = tuple((n, column(n)) for n in node.names)
         scope = Scope(None, node.names)
-        return Top(node, _order(order, items, scope), _limit(limit))
+        return ordered(node, _order(order, items, scope), _limit(limit))
 
     def _select(self, tree: exp.Select) -> Node:
         tree = _distinct_as_group(tree)
@@ -296,7 +297,10 @@ def _stateless(
             replace(o, expression=_through(o.expression, aliases))
             for o in _order(order, items, scope)
         )
-        node = Top(node, keys, _limit(limit))
+        if node.windowed:
+            return project(ordered(node, keys, _limit(limit)), items)
+        ordered(node, keys, None)
+        return ordered(project(node, items), (), _limit(limit))
     return project(node, items)
 
 

@@ -30,7 +30,7 @@ def schema_of(columns: exp.Schema, where: str) -> pa.Schema:
 def schema_given(given: Any, where: str) -> pa.Schema:
     """The schema that a program gives: of Arrow, as the text of SQL, or types by name."""
     if isinstance(given, str):
-        return schema_of(parse_columns(given), where)
+        return schema_of(_parsed(given, where), where)
     if isinstance(given, Mapping):
         given = pa.schema([(name, _given_type(t, f"{where}, {name}")) for name, t in given.items()])
     if not isinstance(given, pa.Schema):
@@ -46,12 +46,19 @@ def schema_given(given: Any, where: str) -> pa.Schema:
     return normal_schema(given)
 
 
+def _parsed(text: str, where: str) -> exp.Schema:
+    try:
+        return parse_columns(text)
+    except QueryError as error:
+        raise QueryError(where, error.requirement, error.got, error.remedy) from None
+
+
 def _given_type(type_: Any, where: str) -> pa.DataType:
     if isinstance(type_, pa.DataType):
         return normal_type(type_)
     if not isinstance(type_, str):
         raise OptionError(where, "the type must be one of Spark SQL, or an Arrow type", repr(type_))
-    (column,) = parse_columns(f"c {type_}").expressions[:1]
+    (column,) = _parsed(f"c {type_}", where).expressions[:1]
     return _type(column.args["kind"], where)
 
 

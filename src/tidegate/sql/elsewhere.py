@@ -48,8 +48,8 @@ class _Place:
 
     @property
     def opens(self) -> bool:
-        """Whether the word is a call."""
-        return self.word(1) == "("
+        """Whether the word is a call, and not a name with something in parentheses after it."""
+        return self.word(1) == "(" and self.word(-1) not in ("INTO", "WITH", "STREAM", "TABLE")
 
     @property
     def first(self) -> bool:

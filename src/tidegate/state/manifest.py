@@ -40,6 +40,7 @@ class Manifest:
     has the newest; `epochs_logged` says how many were before them (`epoch_log`).
     `outputs` has the receipts of what sinks were given of this batch, by output, "" for the only
     one: what a restart publishes.
+    `written` has by output the newest two batches that have something for it, newest first.
     `places` says by output where its sink has it, for sinks that can be found again by that.
     `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
@@ -63,6 +64,7 @@ class Manifest:
     finished: bool = False
     files: tuple[str, ...] = ()
     outputs: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    written: Mapping[str, list[int]] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
     owner: int = 0
     holder: Mapping[str, Any] = field(default_factory=dict)
@@ -91,6 +93,11 @@ class Manifest:
     def buckets(self) -> int:
         """How many buckets the state of every subquery has."""
         return max(len(m["owners"]) for m in self.mappings.values())
+
+    def written_of(self, output: str) -> list[int]:
+        """The newest batches of which an output has something; before that was kept, all had."""
+        every = [batch for batch in (self.batch, self.batch - 1) if batch >= 0]
+        return self.written.get(output, every)
 
     def segments(self) -> tuple[Segment, ...]:
         """The live segments of all operators, operators by name."""

@@ -22,6 +22,11 @@ def told(sql: str, message: str) -> Mistake:
 
 
 MISTAKES = {
+    "from file": told(
+        "SELECT * FROM 'rides.csv'",
+        "FROM: no stream has this name; got rides.csv. Write CREATE STREAM r FROM 'rides.csv' TIME "
+        "ts; and FROM r.",
+    ),
     "avg interval": told(
         "SELECT AVG(dropoff - ts) AS d FROM rides [RANGE 10 SECONDS]",
         (

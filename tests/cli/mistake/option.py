@@ -29,6 +29,20 @@ MISTAKES = {
         message="--batch-rows: must be a whole number; got 1e6.",
         options=(*RIDES, "--batch-rows", "1e6"),
     ),
+    "--trigger soon": Mistake(
+        message=(
+            "--trigger: a duration must be a number and a unit; got 'soon'. "
+            'Write for example "15 minutes" or "500 ms".'
+        ),
+        options=(*RIDES, "--trigger", "soon"),
+    ),
+    "--trigger with --available-now": Mistake(
+        message=(
+            "--trigger: cannot be used with --available-now; got both. "
+            "Leave --trigger out: what is there is taken at once."
+        ),
+        options=(*RIDES, "--trigger", "1 second", "--available-now"),
+    ),
     "--memory lots": Mistake(
         message="--memory: must be a size, for example 512MB or 2GB; got lots.",
         options=(*RIDES, "--memory", "lots"),

@@ -417,9 +417,9 @@ MISTAKES = {
     ),
     "ORDER BY without a window": Mistake(
         message=(
-            "ORDER BY and LIMIT: an unbounded stream has no last tuple to wait for, so its "
-            "order cannot be changed. Give the stream a window and an aggregate, or leave "
-            "ORDER BY and LIMIT out."
+            "ORDER BY: an unbounded stream has no last tuple to wait for, so its order cannot be "
+            "changed; got route. Rows are in the order of event time. Give the stream a window "
+            "and an aggregate, or leave ORDER BY out."
         ),
         sql="SELECT route FROM rides ORDER BY route",
     ),

@@ -220,7 +220,7 @@ MISTAKES = {
     "no stream at all": Mistake(
         message=(
             "FROM: no stream has this name; got rides. There are none: write CREATE STREAM "
-            "rides FROM 'uri', or give --stream."
+            "rides FROM 'uri', or give --stream rides=URI, in Python rides=stream."
         ),
         options=(),
     ),

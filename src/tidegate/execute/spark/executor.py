@@ -44,6 +44,7 @@ from tidegate.execute.spark.stable import require_stable
 from tidegate.execute.spark.submitted import (
     active_session,
     is_submitted,
+    prepared_conf,
     started_with,
     submitted_conf,
     unmet,
@@ -95,6 +96,7 @@ def _check_active(there: str, master: str, conf: Mapping[str, str]) -> None:
 
 def _started(master: str, asked: Mapping[str, str], name: str) -> SparkSession:
     ensure_java()
+    asked = prepared_conf() | dict(asked)
     settings = {"spark.app.name": name, **start_settings(master, asked)}
     python = settings.get(PYTHON)
     if python is None:
@@ -209,7 +211,7 @@ class SparkExecutor(Executor):
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not self._one_host and not self._asked:
             with answering(partial(spark_gone, drafts[0].job)):
-                preflight(self._context, drafts)
+                preflight(self._context, self._group, drafts)
             self._asked = True
         if not all(self._shares(d.job) for d in drafts):
             return in_turn(drafts, self.run)

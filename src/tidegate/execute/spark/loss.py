@@ -96,7 +96,7 @@ _LOST = (
             r"(?:Reason: (?P<why>[^\n]+))?"
         ),
         "executors must stay until its tasks have finished",
-        "executor {executor} was lost",
+        "the loss of executor {executor}",
         "Its own log says why; where it was killed for want of memory, raise "
         "--conf spark.executor.memoryOverhead. " + AGAIN,
     ),

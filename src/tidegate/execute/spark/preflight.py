@@ -6,8 +6,9 @@ On one host the tasks see what the driver sees, and nothing is asked.
 from __future__ import annotations
 
 import logging
+import pickle
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -24,14 +25,15 @@ from tidegate.execute.executor import Draft
 from tidegate.execute.job import Job
 from tidegate.execute.spark import probe
 from tidegate.execute.spark.failure import first_line, without_stacks
+from tidegate.execute.spark.group import JobGroup
 from tidegate.execute.spark.loss import EXECUTORS, PAGE, of_environment
 from tidegate.execute.spark.probe import CHECKPOINT, CODE, OUTPUT, PYTHON, SOURCE, Question
+from tidegate.state.store import StoreHandle
 from tidegate.version import __version__
 from tidegate.whole_file import whole_file
 
 _log = logging.getLogger(__name__)
 
-_GROUP = "tidegate-preflight"
 _LIMIT = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 """Spark's own setting for how long to wait for executors."""
 
@@ -45,14 +47,14 @@ _MOST_FILES = 100
 _MOST_TASKS = 1_000
 
 
-def preflight(context: SparkContext, drafts: Sequence[Draft]) -> None:
+def preflight(context: SparkContext, group: JobGroup, drafts: Sequence[Draft]) -> None:
     """Ask executors to look at what the batch needs; raise what is wrong in one message.
 
-    Waits until an executor is there, as long as Spark's setting says. Each free core is asked once;
-    an executor that comes up later is not.
+    Waits until an executor is there, as long as Spark's setting says; who cancels the group ends
+    the wait. Each free core is asked once; an executor that comes up later is not.
     """
     with _question([d.job for d in drafts]) as question:
-        reports = _answers(context, question)
+        reports = _answers(context, group, question)
     _judge(reports)
 
 
@@ -61,14 +63,19 @@ def _question(jobs: Sequence[Job]) -> Iterator[Question]:
     """What to ask, with files that the driver leaves in the folders for as long as it takes."""
     token = schedule.current().token().encode()
     folders: dict[str, tuple[str, str, str, bytes]] = {}
+    code: list[tuple[str, str, Callable[[], object]]] = []
     first = jobs[0]
+    store = first.store.open()
     left: list[str] = []
+    remote = f"staged/preflight-{token.decode()}"
     try:
-        files = first.store.open().files
-        if files.local:
+        if store.files.local:
             begin(first)
             path = leave(first, "preflight", token).path
-            folders[path] = (CHECKPOINT, files.root, path, token)
+            folders[path] = (CHECKPOINT, store.files.root, path, token)
+        else:
+            store.write(remote, token)
+            code.append((CHECKPOINT, store.location, partial(_reach, first.store, remote)))
         for folder in dict.fromkeys(_folder_of(job.parts) for job in jobs):
             if folder:
                 path = f"{folder}/.preflight-{token.decode()}"
@@ -79,11 +86,24 @@ def _question(jobs: Sequence[Job]) -> Iterator[Question]:
         readers = (split.reader for job in jobs for split in job.splits)
         paths = (getattr(reader, "path", None) for reader in readers)
         inputs = dict.fromkeys(p for p in paths if isinstance(p, str) and p.startswith("/"))
-        code = cloudpickle.dumps([job.subquery for job in jobs])
-        yield Question(tuple(folders.values()), tuple(inputs)[:_MOST_FILES], code)
+        work = cloudpickle.dumps([job.subquery for job in jobs])
+        code.append((CODE, "", partial(pickle.loads, work)))
+        yield Question(
+            tuple(folders.values()), tuple(inputs)[:_MOST_FILES], cloudpickle.dumps(code)
+        )
     finally:
+        if not store.files.local:
+            store.delete(remote)
         for path in left:
             disk.unlink_if_there(path)
+
+
+def _reach(handle: StoreHandle, name: str) -> None:
+    """In a worker: read what the driver has left in a remote checkpoint, and write beside it."""
+    store = handle.open()
+    own = f"{name}-{schedule.current().token()}"
+    store.write(own, store.read(name))
+    store.delete(own)
 
 
 def _folder_of(writer: Any) -> str:
@@ -92,9 +112,9 @@ def _folder_of(writer: Any) -> str:
     return folder if isinstance(folder, str) and folder.startswith("/") else ""
 
 
-def _answers(context: SparkContext, question: Question) -> list[Mapping[str, Any]]:
+def _answers(context: SparkContext, group: JobGroup, question: Question) -> list[Mapping[str, Any]]:
     asked = schedule.current().start(
-        "tidegate-preflight", partial(_ask, context, question), daemon=True
+        "tidegate-preflight", partial(_ask, context, group, question), daemon=True
     )
     try:
         _wait_for_executors(context, asked)
@@ -102,14 +122,13 @@ def _answers(context: SparkContext, question: Question) -> list[Mapping[str, Any
     except (PySparkException, Py4JJavaError) as error:
         raise _unstarted(context, error) from error
     except BaseException:
-        with suppress(Exception):  # what ends the wait is what is told
-            context.cancelJobGroup(_GROUP)
+        group.cancel()
         raise
 
 
-def _ask(context: SparkContext, question: Question) -> list[Mapping[str, Any]]:
+def _ask(context: SparkContext, group: JobGroup, question: Question) -> list[Mapping[str, Any]]:
     """In a thread of its own: one task for each core there is."""
-    context.setJobGroup(_GROUP, "Tidegate looks at the executors", interruptOnCancel=True)
+    group.join()
     tasks = min(max(context.defaultParallelism, 2), _MOST_TASKS)
     cloudpickle.register_pickle_by_value(probe)
     try:

@@ -27,8 +27,8 @@ class Question(NamedTuple):
     """What to look at, as plain values: no class of Tidegate's travels with it but in `code`.
 
     `folders` are (kind, name, file, its bytes): the file is to be read, and others beside it
-    written. `files` are to be read; `code` is what tasks will be given, pickled. The first batch
-    needs all of it.
+    written. `files` are to be read. `code` is pickled, (kind, name, function) for each, to be
+    called where Tidegate is there.
     """
 
     folders: Sequence[tuple[str, str, str, bytes]]
@@ -58,14 +58,25 @@ def look(question: tuple[Any, ...], numbers: Iterable[int]) -> Iterator[dict[str
                 opened.read(1)
         except OSError as error:
             problems.append((SOURCE, path, _told(error)))
-    if not problems:
-        try:
-            pickle.loads(code)
-        except Exception as error:
-            problems.append((CODE, "", _told(error)))
+    if "tidegate" in versions:
+        problems += _called(code)
     for _ in numbers:
         host = socket.gethostname()
         yield {"host": host, "python": sys.executable, "versions": versions, "problems": problems}
+
+
+def _called(code: bytes) -> list[tuple[str, str, str]]:
+    try:
+        checks = pickle.loads(code)
+    except Exception as error:
+        return [(CODE, "", _told(error))]
+    problems = []
+    for kind, name, function in checks:
+        try:
+            function()
+        except Exception as error:
+            problems.append((kind, name, _told(error)))
+    return problems
 
 
 def _use(file: str, data: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from weakref import WeakKeyDictionary
 
 from pyspark import SparkConf, SparkContext
@@ -55,8 +55,15 @@ def submitted_master() -> str | None:
     """The master that was chosen outside the program; None where none was."""
     if is_submitted():
         return str(submitted_conf().get("spark.master", "")) or None
-    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    for word, value in itertools.pairwise(words):
-        if word == "--master":
-            return value
-    return None
+    return next((value for word, value in _arguments() if word == "--master"), None)
+
+
+def prepared_conf() -> dict[str, str]:
+    """Settings that whoever prepared the environment of a notebook has chosen."""
+    given = (value.partition("=") for word, value in _arguments() if word == "--conf")
+    return {name: value for name, sign, value in given if sign}
+
+
+def _arguments() -> Iterator[tuple[str, str]]:
+    """Each word that PySpark passes to spark-submit, with the one after it."""
+    return itertools.pairwise(shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
