@@ -814,4 +814,33 @@ MUTANTS = (
         "return False",
         "tests/spark/test_executor.py",
     ),
+    # Runs that go on another time.
+    Mutant(
+        "new input on a finished checkpoint is ignored",
+        "driver/finished.py",
+        "if not new:",
+        "if True:",
+        "tests/cli/test_scheduled.py",
+    ),
+    Mutant(
+        "a run over what is available finishes its windows",
+        "driver/connection.py",
+        "lasts = options.follow or options.available_now",
+        "lasts = options.follow",
+        "tests/property/test_available_now.py",
+    ),
+    Mutant(
+        "a batch without rows is written",
+        "driver/outlet.py",
+        "if output.receipts is None and output.rows.num_rows:",
+        "if output.receipts is None:",
+        "tests/driver/test_trigger.py",
+    ),
+    Mutant(
+        "a signal aborts the batch at hand",
+        "cli/stop.py",
+        "signals = 0",
+        "signals = 1",
+        "tests/cli/test_watch.py tests/cli/test_stop.py",
+    ),
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tidegate.errors import OptionError
 from tidegate.execute.spark.setting import check_conf, start_settings, submitted_settings
 
+ROOT = Path(__file__).parents[2]
 SOCKETS = "spark.python.unix.domain.socket.dir"
 
 
@@ -57,3 +60,19 @@ def test_the_value_that_is_meant_anyway_may_be_given() -> None:
     given = {"spark.sql.session.timeZone": "utc", "spark.sql.ansi.enabled": "TRUE"}
     check_conf(given)
     assert given["spark.sql.session.timeZone"] == "utc"
+
+
+def test_settings_that_spark_does_not_start_with_are_told_with_its_reason() -> None:
+    """In a process of its own: this one may have a Spark."""
+    command = (sys.executable, "-c", "from tidegate.cli.main import main; main()", "run")
+    words = ("tests/cases/having/query.sql", "--stream", "orders=tests/cases/having/orders.csv")
+    options = ("--master", "local[1]", "--conf", "spark.executor.memory=lots")
+    done = subprocess.run(
+        [*command, *words, *options], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.startswith(
+        "tidegate: --conf: Spark must start with spark.executor.memory; got "
+        "org.apache.spark.SparkException: Executor memory must be a positive number. Change the "
+        "settings; "
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.errors import OptionError
-from tidegate.remote.scheme import REMOTE
+from tidegate.remote.scheme import REMOTE, without_keys
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.files import check_format
 from tidegate.sink.nothing import NothingSink
@@ -65,13 +65,11 @@ def side_places(address: Address, terminal: bool) -> dict[str, str]:
 
     `terminal` is whether standard error is one: a person is shown some of them only.
     """
-    folder = address.text.partition("?")[0].rstrip("/")
+    folder = without_keys(address.text.partition("?")[0]).rstrip("/")
     if address.scheme != CONSOLE:
         return {kind: f"are in {folder}/_{kind}" for kind in ("late", "rejected")}
-    shown = f"were only shown above, the first {SHOWN_ROWS} of a run"
-    shown = shown if terminal else "were only printed on standard error"
-    kinds = ("late", "rejected")
-    return {kind: f"{shown}; --out DIR keeps all of them in DIR/_{kind}" for kind in kinds}
+    shown = f"were only shown, the first {SHOWN_ROWS}" if terminal else "were only printed"
+    return {kind: f"{shown}; --out DIR keeps them in DIR/_{kind}" for kind in ("late", "rejected")}
 
 
 def beside_view(sinks: dict[str | None, Sink], address: Address) -> dict[str | None, Sink]:

@@ -60,10 +60,9 @@ def _late(sides: Sides, counters: Mapping[str, int]) -> list[str]:
         return [f"{_rows(rows)} came late, less than {NOTICED:.1%} of all"]
     lines = [f"{_rows(rows)} came late, {rows / whole:.1%} of all"]
     for stream, known in sides.get("late", {}).items():
-        of = f"  {stream}: {_rows(known['rows'])}, the latest in {known['source']}"
-        needed_us = known["disorder_us"]
-        way = f"; DISORDER {disorder_text(needed_us)} would have taken them in" * (needed_us > 0)
-        lines.append(f"{of}{way}")
+        lines.append(f"  {stream}: {_rows(known['rows'])}, the latest in {known['source']}")
+        if (needed_us := known["disorder_us"]) > 0:
+            lines.append(f"    DISORDER {disorder_text(needed_us)} would have taken them in")
     return lines
 
 

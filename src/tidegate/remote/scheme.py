@@ -65,6 +65,8 @@ def unusable(text: str, where: str, kind: type[UserError], also: Sequence[str] =
 
 def without_keys(uri: str) -> str:
     """A URI as it may be kept: keys must come from the environment of who reads it."""
+    if "://" not in uri:
+        return uri
     parts = urlsplit(uri)
     user, _, host = parts.netloc.rpartition("@")
     name, colon, _ = user.partition(":")

@@ -28,7 +28,14 @@ from tidegate.remote.disk import disk_of, remote_path
 from tidegate.remote.folder import Entry
 from tidegate.remote.object_uri import object_place, with_region
 from tidegate.remote.reason import remedy
-from tidegate.remote.scheme import is_object_uri, is_remote_uri, scheme_of, shown, unusable
+from tidegate.remote.scheme import (
+    is_object_uri,
+    is_remote_uri,
+    scheme_of,
+    shown,
+    unusable,
+    without_keys,
+)
 from tidegate.state.files import (
     Files,
     RemoteFiles,
@@ -103,7 +110,7 @@ class Store:
 
     def __init__(self, files: Files, handle: StoreHandle) -> None:
         self.files = files
-        self.location = handle.location
+        self.location = without_keys(handle.location)
         self.owner = 0
         """The fencing number of the run that uses this object, once it has taken it over."""
         self._handle = handle

@@ -191,7 +191,8 @@ MISTAKES = {
     ),
     "several outputs without --out": Mistake(
         message=(
-            "--out: is needed by a script with several outputs; got a, b. Give a folder; each "
+            "--out: is needed by a script with several outputs, unless a terminal shows them; got "
+            "a, b. Give a folder; each "
             "output gets one of its name in it."
         ),
         sql=f"INSERT INTO a {COUNT}; INSERT INTO b SELECT route FROM rides",
@@ -379,7 +380,8 @@ MISTAKES = {
     ),
     "several outputs to console:": Mistake(
         message=(
-            "--out: is needed by a script with several outputs; got a, b. Give a folder; each "
+            "--out: is needed by a script with several outputs, unless a terminal shows them; got "
+            "a, b. Give a folder; each "
             "output gets one of its name in it."
         ),
         sql=f"INSERT INTO a {COUNT}; INSERT INTO b SELECT route FROM rides",

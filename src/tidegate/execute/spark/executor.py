@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -55,6 +56,9 @@ from tidegate.plan.physical import SPARK
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+_ENDED_BY = re.compile(r"^(?:Exception in thread \"main\" |Error: )(?P<why>.+)$", re.MULTILINE)
+"""How a JVM says what it ends by."""
 
 
 def connect(
@@ -111,7 +115,8 @@ def _started(master: str, asked: Mapping[str, str], name: str) -> SparkSession:
             SparkContext(conf=conf, gateway=gateway)
             session = SparkSession.builder.getOrCreate()
         except Exception as error:
-            raise _no_answer(master, error, f"{log.name} has more.") from error
+            cause = _cause(error, Path(log.name))
+            raise _no_start(master, asked, cause, f"{log.name} has more.") from error
     clean_at_end(Path(log.name).unlink, missing_ok=True)
     return session
 
@@ -127,16 +132,28 @@ def _submitted(master: str, asked: Mapping[str, str], name: str) -> SparkSession
         SparkContext(conf=conf)
         return SparkSession.builder.getOrCreate()
     except Exception as error:
-        raise _no_answer(master, error, "The log of spark-submit has more.") from error
+        more = "the log of spark-submit has more."
+        raise _no_start(master, asked, first_line(error), more) from error
 
 
-def _no_answer(master: str, error: BaseException, more: str) -> OptionError:
+def _no_start(master: str, asked: Mapping[str, str], cause: str, more: str) -> OptionError:
+    if asked:
+        names = ", ".join(asked)
+        return OptionError(
+            "--conf", f"Spark must start with {names}", cause, f"Change the settings; {more}"
+        )
     return OptionError(
         "--master",
         "must be a Spark master that answers",
-        f"{master} ({first_line(error)})",
+        f"{master} ({cause})",
         f"Use local[2], spark://host:port or none (without Spark); {more}",
     )
+
+
+def _cause(error: BaseException, log: Path) -> str:
+    """Why a JVM did not start; where PySpark knows only that it ended, what its log says."""
+    said = _ENDED_BY.search(log.read_text(encoding="utf-8", errors="replace"))
+    return said["why"] if said and "JAVA_GATEWAY_EXITED" in str(error) else first_line(error)
 
 
 def types_by_spark(
