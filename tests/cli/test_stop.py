@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import signal
+import threading
 from pathlib import Path
+from threading import Event
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.terminal import HIDE, SHOW, Terminal
+from tidegate.cli.stop import Stopped, run_stoppable
+from tidegate.driver.metrics import Summary
 
 COUNTS = """
 CREATE STREAM rides FROM 'rides.csv' TIME ts;
@@ -78,3 +82,44 @@ def test_a_second_signal_aborts_a_batch_that_takes_for_ever(
     else:
         assert "Without --checkpoint it cannot be continued: another run begins anew." in seen.plain
     assert not list((folder / "o").glob("batch=*"))
+
+
+class Deaf:
+    """A loop that nothing can break off."""
+
+    summary = Summary()
+
+    def __init__(self) -> None:
+        self.go_on, self.ended = Event(), Event()
+
+    def run(self) -> Summary:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+        self.go_on.wait()
+        self.ended.set()
+        return self.summary
+
+    def stop(self) -> None:
+        """Hears nothing."""
+
+    def abort(self) -> bool:
+        return False
+
+
+def test_a_loop_that_ends_too_late_writes_into_no_file_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pipe is closed then, and the next file that is opened has the number of its end."""
+    monkeypatch.setattr("tidegate.cli.stop._abandoned", [])
+    loop = Deaf()
+    with pytest.raises(Stopped):
+        run_stoppable(loop, lambda state: None)
+    files = [(tmp_path / str(number)).open("wb", buffering=0) for number in range(4)]
+    loop.go_on.set()
+    loop.ended.wait()
+    for thread in threading.enumerate():
+        if thread.name == "tidegate-run":
+            thread.join()
+    for file in files:
+        file.close()
+        assert not Path(file.name).read_bytes()

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from threading import Event, Lock
 from typing import NoReturn
 
 import click
@@ -53,9 +54,9 @@ def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
     input, and what the loop raises otherwise.
     """
     signals = 0
-    with _pipe() as (ear, mouth):
+    with _pipe() as (ear, tell):
         running = schedule.current().start("tidegate-run", loop.run, daemon=True)
-        running.add_done_callback(lambda _: os.write(mouth, bytes([_ENDED])))
+        running.add_done_callback(lambda _: tell(_ENDED))
         while os.read(ear, 1)[0] != _ENDED:
             signals += 1
             if signals == 1:
@@ -107,21 +108,34 @@ def _aborted(loop: Loop, running: Future[Summary], ear: int) -> bool:
 
 
 @contextmanager
-def _pipe() -> Iterator[tuple[int, int]]:
-    """Both ends of a pipe that has the number of each signal to stop which comes meanwhile."""
+def _pipe() -> Iterator[tuple[int, Callable[[int], None]]]:
+    """The end of a pipe that has the number of each signal to stop which comes meanwhile.
+
+    And a function to put a number into it; afterwards it does nothing, because the loop may end
+    when somebody else has the descriptor.
+    """
     ear, mouth = os.pipe()
+    lock, ended = Lock(), Event()
+
+    def tell(number: int) -> None:
+        with lock:
+            if not ended.is_set():
+                os.write(mouth, bytes([number]))
+
     os.set_blocking(mouth, False)
     woken = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
     stops = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: None) for number in stops}
     try:
-        yield ear, mouth
+        yield ear, tell
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(woken)
-        os.close(ear)
-        os.close(mouth)
+        with lock:
+            ended.set()
+            os.close(ear)
+            os.close(mouth)
 
 
 def _say(text: str) -> None:
