@@ -39,7 +39,7 @@ class Claim(Protocol):
         """Let another have it."""
 
 
-class Reading(Protocol):
+class Readable(Protocol):
     """What can be read of files by their paths, here or on another file system."""
 
     def status(self, path: Path) -> Status:
@@ -52,7 +52,7 @@ class Reading(Protocol):
         """A file to read here and there, for Arrow's own readers."""
 
 
-class Disk(Reading, Protocol):
+class Disk(Readable, Protocol):
     """What can be done with files and folders by their paths; paths without `/` are of the present
     folder. Links to files are followed."""
 
@@ -211,7 +211,7 @@ class _Flock:
         self._close()
 
 
-class Elsewhere(Reading, Protocol):
+class Elsewhere(Readable, Protocol):
     """Files of another file system, to be read; picklable, and small."""
 
     def read(self, path: RemotePath, offset: int, length: int) -> bytes:
@@ -255,7 +255,7 @@ def current() -> Disk:
     return _disks[-1]
 
 
-def at(path: Path) -> Reading:
+def at(path: Path) -> Readable:
     """Where the file of a path is to be read: on this disk, or where the path says."""
     return path.disk if isinstance(path, RemotePath) else current()
 

@@ -102,6 +102,11 @@ REFUSED = {
         NESTED.replace("n > 1", "n > 2"),
         "the state of aggregate2 was made of rows of",
     ),
+    "a limit that counts": (
+        f"{PASSED} LIMIT 30",
+        f"{PASSED} LIMIT 40",
+        "the state of process was made with what has changed",
+    ),
     "no aggregate any more": (
         SUMS,
         PASSED,

@@ -24,6 +24,7 @@ from tidegate.plan.recorded import (
 )
 from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
+from tidegate.query.limit import Limit
 from tidegate.query.name import EVENT_TIME, column
 from tidegate.query.node import Process
 from tidegate.schema import TIME
@@ -56,7 +57,7 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
         conditions = [f"where {written(e)}" for e in above.where]
         shown.append((*conditions, *select_lines(columns.items())))
     state = [line for leaf in leaves for line in input_lines(leaf)]
-    state += [base.identity]
+    state += [base.summary if isinstance(base, Limit) else base.identity]
     texts = typed_texts(prefixes, prefix_texts(prefixes))
     state += [f"column {name} {texts[c]}" for c, name in seen]
     yield Lowered(
