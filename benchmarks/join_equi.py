@@ -97,7 +97,7 @@ def child(name: str, data: Path, work: Path) -> None:
         batches = run_tidegate(data, work, "--instances", CORES)
     else:
         exchange, instances = name.split("-")
-        chosen = ["--exchange", exchange, "--instances", instances, "--routing", "deal"]
+        chosen = ["--exchange", exchange, "--instances", instances, "--routing", "round-robin"]
         batches = run_tidegate(data, work, *chosen)
     give({"batches": batches, "rows_out": rows_written(work / "out")})
 

@@ -126,7 +126,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--batch-rows", type=int, default=20_000)
     parser.add_argument("--instances", type=int, default=2)
     parser.add_argument("--method", default="auto", choices=["auto", "scan"])
-    parser.add_argument("--routing", default="auto", choices=["auto", "key", "deal"])
+    parser.add_argument("--routing", default="auto", choices=["auto", "key", "round-robin"])
     return parser
 
 

@@ -23,6 +23,7 @@ DURABLE = "tests/driver/test_durable.py"
 DETERMINISM = "tests/property/test_determinism.py"
 JOINS = "tests/property/test_join_determinism.py"
 JOIN_STATE = "tests/driver/test_join_state.py"
+CHANGE = "tests/driver/test_change.py"
 GRAPHS = "tests/property/test_graphs.py"
 EVERY_STEP = (
     "tests/crash/test_driver_killed.py::test_killed_at_every_step_of_batches_in_turn[aggregate-0]"
@@ -32,6 +33,64 @@ OWNER = "tests/driver/test_fence.py tests/state/test_owner.py"
 STORE = "tests/state/test_store.py tests/state/test_crash.py"
 
 MUTANTS = (
+    # Results and input elsewhere.
+    Mutant(
+        "a batch elsewhere has its first part first",
+        "sink/remote.py",
+        "(*sides, *reversed(rows))",
+        "(*sides, *rows)",
+        "tests/sink/test_remote.py",
+    ),
+    Mutant(
+        "parts elsewhere are not compared with their receipts",
+        "sink/remote.py",
+        "                if wrong:\n",
+        "                if False:\n",
+        "tests/sink/test_remote.py",
+    ),
+    Mutant(
+        "what a later run has put aside elsewhere is deleted",
+        "sink/remote.py",
+        "int(found[2]) <= self._owner and ",
+        "",
+        "tests/sink/test_remote.py",
+    ),
+    Mutant(
+        "a listed file elsewhere may change",
+        "source/remote_listing.py",
+        "            if name not in waiting:\n",
+        "            if False:\n",
+        "tests/source/test_remote_listing.py",
+    ),
+    Mutant(
+        "a scheme that is not known is a folder",
+        "state/store.py",
+        "        if scheme_of(location) is None:\n",
+        "        if not is_remote_uri(location):\n",
+        "tests/state/test_store.py",
+    ),
+    # The first rows of a stream.
+    Mutant(
+        "LIMIT begins to count again with every batch",
+        "operate/process/first_rows.py",
+        'self.left = state["left"]',
+        "pass",
+        "tests/session/test_limit.py",
+    ),
+    Mutant(
+        "a query goes on when it has all the rows of its LIMIT",
+        "driver/loop.py",
+        'return self._manifest.counters.get("rows_out", 0) >= wanted',
+        "return False",
+        "tests/session/test_limit.py",
+    ),
+    Mutant(
+        "a condition of HAVING that is not of keys is asked of the tuples",
+        "query/having.py",
+        "return bool(named) and named <= {name for name, _ in aggregate.keys}",
+        "return True",
+        "tests/session/test_elsewhere.py tests/sql",
+    ),
     # What outlives a loss of power.
     Mutant(
         "files are not synced",
@@ -370,9 +429,37 @@ MUTANTS = (
     Mutant(
         "the arrangement does not tell the index",
         "operate/join/state.py",
-        "repr((spec.method, index, self.routing))",
-        "repr((spec.method, self.routing))",
+        "repr((spec.method, arranged, self.routing, dealt))",
+        "repr((spec.method, self.routing, dealt))",
         JOIN_STATE,
+    ),
+    Mutant(
+        "a changed query deals by other keys than stored tuples were dealt by",
+        "operate/join/state.py",
+        "repr((spec.method, arranged, self.routing, dealt))",
+        "repr((spec.method, self.routing))",
+        CHANGE,
+    ),
+    Mutant(
+        "a changed query takes state of another meaning",
+        "plan/stored_name.py",
+        "alike = [n for n, m in there.items() if m == meaning]",
+        "alike = list(there)",
+        CHANGE,
+    ),
+    Mutant(
+        "a new condition on one side of a join is not asked of stored tuples",
+        "plan/join_side.py",
+        "        if self.kept is None:\n            return True\n",
+        "        return True\n",
+        CHANGE,
+    ),
+    Mutant(
+        "a manifest does not say which query made it",
+        "driver/change.py",
+        "query=self._query, changes",
+        "changes",
+        CHANGE,
     ),
     Mutant(
         "the oldest tuple of a window of time is dropped",
@@ -654,5 +741,106 @@ MUTANTS = (
         "low, high = max(start - block.first, 0), min(stop - block.first, block.rows)",
         "low, high = 0, min(stop - block.first, block.rows)",
         "tests/source/test_csv.py tests/source/test_json.py",
+    ),
+    Mutant(
+        "zeros in front of a number are cut behind the sample",
+        "source/csv.py",
+        "if fitted is not None and not self._codes_among_numbers(data, schema):",
+        "if fitted is not None:",
+        "tests/source/test_csv.py",
+    ),
+    Mutant(
+        "a decimal may have more digits than its type",
+        "source/csv.py",
+        "column.validate(full=True)",
+        "column.validate()",
+        "tests/source/test_delimited.py",
+    ),
+    Mutant(
+        "a file of another encoding is split by its bytes",
+        "source/encoding.py",
+        "if codec not in _WIDE:\n        return split(data, final)",
+        "if True:\n        return split(data, final)",
+        "tests/source/test_reading.py",
+    ),
+    Mutant(
+        "a compressed file is taken for the same without a look inside",
+        "source/text_file.py",
+        "return digest_unpacked(self.path, self._facts.packing, length)",
+        "return self._index.digest",
+        "tests/source/test_reading.py",
+    ),
+    # What is said of a run.
+    Mutant(
+        "the disorder that is named is not enough for all late tuples",
+        "gate/lateness.py",
+        "return int(behind.max())",
+        "return int(behind.min())",
+        "tests/gate/test_lateness.py",
+    ),
+    Mutant(
+        "late tuples of earlier batches are forgotten",
+        "driver/side.py",
+        'known["rows"] += part.slice.late_rows',
+        'known["rows"] = part.slice.late_rows',
+        "tests/cli/test_late.py",
+    ),
+    Mutant(
+        "a checkpoint knows subqueries by the names in the script",
+        "driver/commit.py",
+        "job.subquery.key: recorded",
+        "job.subquery.name: recorded",
+        "tests/cli/test_names.py",
+    ),
+    # On a cluster.
+    Mutant(
+        "workers elsewhere are to find a folder of the driver",
+        "execute/spark/setting.py",
+        "if one_host and len(folder)",
+        "if len(folder)",
+        "tests/spark/test_setting.py",
+    ),
+    Mutant(
+        "an executor may write another folder of the same name",
+        "execute/spark/probe.py",
+        "if there.read() != data:",
+        "if False:",
+        "tests/spark/test_preflight.py",
+    ),
+    Mutant(
+        "a job whose rows were lost is not run again",
+        "execute/spark/failure.py",
+        'return "with indeterminate output was failed and retried" in str(error)',
+        "return False",
+        "tests/spark/test_executor.py",
+    ),
+    # Runs that go on another time.
+    Mutant(
+        "new input on a finished checkpoint is ignored",
+        "driver/finished.py",
+        "if not new:",
+        "if True:",
+        "tests/cli/test_scheduled.py",
+    ),
+    Mutant(
+        "a run over what is available finishes its windows",
+        "driver/connection.py",
+        "lasts = options.follow or options.available_now",
+        "lasts = options.follow",
+        "tests/property/test_available_now.py",
+    ),
+    Mutant(
+        "a batch without rows is written",
+        "driver/outlet.py",
+        "if output.receipts is None and output.rows.num_rows:",
+        "if output.receipts is None:",
+        "tests/driver/test_trigger.py",
+    ),
+    Mutant(
+        "a signal aborts the batch at hand",
+        "cli/stop.py",
+        "signals = 0",
+        "signals = 1",
+        "tests/cli/test_watch.py tests/cli/test_stop.py",
     ),
 )

@@ -57,11 +57,13 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import max_ as max
     from tidegate.query.aggregate import min_ as min
     from tidegate.query.aggregate import sum_ as sum
-    from tidegate.query.expression import call, col, left, lit, right
+    from tidegate.query.expression import call, col, left, lit, right, when
     from tidegate.query.stream import Stream
+    from tidegate.query.user_function import function
     from tidegate.session.query import RunningQuery
     from tidegate.session.session import Session
     from tidegate.source.memory import MemorySource
+    from tidegate.sql.text import expr
 
 __all__ = [
     "Aggregator",
@@ -97,7 +99,9 @@ __all__ = [
     "count_if",
     "covar_pop",
     "covar_samp",
+    "expr",
     "first",
+    "function",
     "last",
     "left",
     "lit",
@@ -113,6 +117,7 @@ __all__ = [
     "stddev",
     "sum",
     "var",
+    "when",
 ]
 
 _HOMES = {
@@ -138,12 +143,35 @@ _HOMES = {
     "left": ("tidegate.query.expression", "left"),
     "lit": ("tidegate.query.expression", "lit"),
     "right": ("tidegate.query.expression", "right"),
+    "when": ("tidegate.query.expression", "when"),
+    "expr": ("tidegate.sql.text", "expr"),
     "Stream": ("tidegate.query.stream", "Stream"),
+    "function": ("tidegate.query.user_function", "function"),
     "RunningQuery": ("tidegate.session.query", "RunningQuery"),
     "Session": ("tidegate.session.session", "Session"),
     "MemorySource": ("tidegate.source.memory", "MemorySource"),
     "sink": ("tidegate.sink", None),
 }
+
+_HINTS = {
+    "avg": "Write tg.mean.",
+    "std": "Write tg.stddev.",
+    "variance": "Write tg.var.",
+    "percentile": "Write tg.quantile.",
+    "n_unique": "Write tg.count_distinct.",
+    "countDistinct": "Write tg.count_distinct.",
+    "functions": "The functions are here: tg.count, tg.sum, tg.mean, tg.call for those of SQL.",
+    "F": "The functions are here: tg.count, tg.sum, tg.mean, tg.call for those of SQL.",
+    "column": "Write tg.col.",
+    **dict.fromkeys(
+        ("stream", "read", "readStream", "read_csv", "read_parquet", "from_pandas", "DataFrame"),
+        'Write tg.Session().stream("rides.parquet", time="ts"); a table in memory will do too.',
+    ),
+    "sql": 'Write tg.Session().sql("SELECT ...", rides=stream).',
+    "window": 'Write stream.window("15 minutes", slide="5 minutes").',
+    "policy": "Policies other than fixed are not available yet.",
+}
+"""What to write for names that users of other libraries look for."""
 
 
 def __getattr__(name: str) -> Any:
@@ -164,7 +192,8 @@ def _aggregate(name: str) -> Any:
 
         with suppress(KeyError):
             return builder(name)
-    raise AttributeError(f"module 'tidegate' has no attribute {name!r}")
+    hint = f". {_HINTS[name]}" if name in _HINTS else ""
+    raise AttributeError(f"module 'tidegate' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from threading import Event
 from typing import Protocol
 
 
@@ -15,6 +16,9 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float) -> None:
         """Wait; a manual clock moves instead."""
+
+    def wait(self, word: Event, seconds: float) -> None:
+        """Sleep, but no longer than until the word is given."""
 
     def cpu(self) -> float:
         """Seconds that this process has used of a processor."""
@@ -28,6 +32,9 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def wait(self, word: Event, seconds: float) -> None:
+        word.wait(seconds)
 
     def cpu(self) -> float:
         return time.process_time()

@@ -14,7 +14,7 @@ import fcntl
 import glob
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple, Protocol
 
@@ -39,15 +39,25 @@ class Claim(Protocol):
         """Let another have it."""
 
 
-class Disk(Protocol):
+class Readable(Protocol):
+    """What can be read of files by their paths, here or on another file system."""
+
+    def status(self, path: Path) -> Status:
+        """What is at a path; FileNotFoundError, NotADirectoryError where nothing is."""
+
+    def open(self, path: Path) -> IO[bytes]:
+        """A file to read."""
+
+    def open_arrow(self, path: Path) -> pa.NativeFile:
+        """A file to read here and there, for Arrow's own readers."""
+
+
+class Disk(Readable, Protocol):
     """What can be done with files and folders by their paths; paths without `/` are of the present
     folder. Links to files are followed."""
 
     notifies: bool
     """Whether the kernel can tell of new names in its folders."""
-
-    def status(self, path: Path) -> Status:
-        """What is at a path; FileNotFoundError, NotADirectoryError where nothing is."""
 
     def is_link(self, path: Path) -> bool:
         """Whether a path is a symbolic link."""
@@ -67,12 +77,6 @@ class Disk(Protocol):
 
     def matching(self, pattern: str) -> list[str]:
         """The paths that match a glob, with `**` for folders of any depth; none is no error."""
-
-    def open(self, path: Path) -> IO[bytes]:
-        """A file to read."""
-
-    def open_arrow(self, path: Path) -> pa.NativeFile:
-        """A file to read here and there, for Arrow's own readers."""
 
     def map(self, path: Path) -> pa.Buffer:
         """A file as memory, shared with all that map it; its name may go, the bytes stay."""
@@ -207,6 +211,41 @@ class _Flock:
         self._close()
 
 
+class Elsewhere(Readable, Protocol):
+    """Files of another file system, to be read; picklable, and small."""
+
+    def read(self, path: RemotePath, offset: int, length: int) -> bytes:
+        """Bytes of a file, to its end where the length is negative; fewer where it is shorter."""
+
+    def fetch(self, ranges: Sequence[tuple[RemotePath, int, int]]) -> None:
+        """Read many small ranges (path, offset, length) at once, for `read` to have them soon."""
+
+    def files(self, path: RemotePath) -> list[RemotePath]:
+        """The files below a folder, of any depth, as they are listed; none where it is missing."""
+
+
+class RemotePath(str):
+    """The path of a file or folder on another file system, which it knows and is opened by.
+
+    As a text it is the URI a person would write, without what stands in it to get access. What is
+    made of it by way of texts is a plain text again. `listed` is
+    what a listing said of it, so that nobody has to ask again.
+    """
+
+    __slots__ = ("disk", "listed")
+    disk: Elsewhere
+    listed: Status | None
+
+    def __new__(cls, text: str, disk: Elsewhere, listed: Status | None = None) -> RemotePath:
+        made = super().__new__(cls, text)
+        made.disk = disk
+        made.listed = listed
+        return made
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return RemotePath, (str(self), self.disk, self.listed)
+
+
 _disks: list[Disk] = [SystemDisk()]
 """That of the system, and above it the one that stands in for it."""
 
@@ -214,6 +253,27 @@ _disks: list[Disk] = [SystemDisk()]
 def current() -> Disk:
     """The disk that this process works on."""
     return _disks[-1]
+
+
+def at(path: Path) -> Readable:
+    """Where the file of a path is to be read: on this disk, or where the path says."""
+    return path.disk if isinstance(path, RemotePath) else current()
+
+
+def is_remote(path: Path) -> bool:
+    """Whether a path is one of another file system."""
+    return isinstance(path, RemotePath)
+
+
+def seen(path: Path) -> Status:
+    """What is at a path; of a file elsewhere that was listed, what the listing said."""
+    listed = path.listed if isinstance(path, RemotePath) else None
+    return listed or at(path).status(path)
+
+
+def absolute(path: str) -> str:
+    """A path by which a process that was started elsewhere finds the same file."""
+    return path if isinstance(path, RemotePath) else os.path.abspath(path)
 
 
 @contextmanager
@@ -246,7 +306,7 @@ def is_folder(path: Path) -> bool:
 def _found(path: Path) -> Status | None:
     """What is at a path. A disk that fails is an OSError: it does not say that nothing is there."""
     try:
-        return current().status(path)
+        return at(path).status(path)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     except ValueError:  # no path of a file at all
@@ -262,6 +322,8 @@ _NO_PATH = frozenset({errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL})
 
 def read(path: Path, offset: int = 0, length: int = -1) -> bytes:
     """Bytes of a file, to its end where no length is given; fewer where it is shorter."""
+    if isinstance(path, RemotePath):
+        return path.disk.read(path, offset, length)
     with current().open(path) as file:
         file.seek(offset)
         return file.read(length)

@@ -5,6 +5,7 @@
     TidegateError
     ├── UserError            a mistake in the query, the options or the input: nothing was started
     │   ├── QueryError       the query does not say something that can be run
+    │   │   └── NoAttributeError  a name that a stream or an expression does not have
     │   ├── OptionError      a command-line option or an argument has a value that cannot be used
     │   ├── SourceError      an input is missing, unreadable or of the wrong shape
     │   ├── CheckpointError  a checkpoint belongs to another query, or to another form of this one
@@ -85,6 +86,10 @@ class UserError(TidegateError):
 
 class QueryError(UserError):
     """The query does not say something that can be run."""
+
+
+class NoAttributeError(QueryError, AttributeError):
+    """A name that an object of the Python surface does not have; `hasattr` takes it as such."""
 
 
 class OptionError(UserError):

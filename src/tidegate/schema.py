@@ -242,9 +242,17 @@ def type_name(type_: pa.DataType) -> str:
     }
     if pa.types.is_timestamp(type_):
         return "timestamp"
+    if pa.types.is_duration(type_):
+        return "interval"
     if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"
     return names.get(str(type_), str(type_))
+
+
+def a_type(type_: pa.DataType) -> str:
+    """The name of a type behind its article."""
+    name = type_name(type_)
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def columns_text(schema: pa.Schema) -> str:

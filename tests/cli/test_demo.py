@@ -83,16 +83,6 @@ def test_its_program_can_be_kept_and_gives_the_rows_of_the_demo(
     assert capsys.readouterr().out == done.stdout
 
 
-@pytest.mark.parametrize("name", SHOWS)
-def test_what_to_try_next_names_the_query_and_is_lined_up(name: str) -> None:
-    title, _, *lines = SHOWS[name].then.splitlines()
-    assert title == "What to try next:"
-    explained = [line for line in lines if line[60:].strip() and line[59] == " "]
-    assert len(explained) >= 3
-    assert all(line[60].isalpha() for line in explained)
-    assert all(name in line for line in lines if line.startswith("  tidegate"))
-
-
 def test_its_sequences_are_those_of_a_plain_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Per hashtag, the words of all its tweets one after the other, gone through once."""
     monkeypatch.setattr(hashtags, "TWEETS", FEWER)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.mistake import command, option, query, stream
+from tests.cli.mistake import command, elsewhere, option, query, stream
 from tests.cli.mistake.kind import COUNT, RIDES, Mistake
 from tidegate.cli.main import invoke
 from tidegate.execute import java
@@ -19,7 +19,7 @@ ts,route,fare,note
 2024-01-01T00:00:01Z,a,5.0,x
 2024-01-01T00:00:02Z,b,7.5,y
 """
-TABLES = (query, stream, option, command)
+TABLES = (query, elsewhere, stream, option, command)
 MISTAKES = [
     pytest.param(mistake, id=f"{table.__name__.rpartition('.')[2]}: {name}")
     for table in TABLES
@@ -52,7 +52,7 @@ def said(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[
     assert contents() == before, "a mistake must leave nothing behind"
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err.count("\n") == 1, shown.err
+    assert shown.err.count("\n") == 1 or "What changed:\n  " in shown.err, shown.err
     assert shown.err.startswith("tidegate: ")
     return code, shown.err.removeprefix("tidegate: ").rstrip("\n")
 
@@ -81,14 +81,14 @@ def test_no_java(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(folder / "empty"))
     nowhere = partial(java.ensure_java, roots=())
-    monkeypatch.setattr("tidegate.session.launch.ensure_java", nowhere)
+    monkeypatch.setattr("tidegate.session.place.ensure_java", nowhere)
     put({"q.sql": COUNT})
     places = ("--out", "results", "--checkpoint", "state")
     code, message = said(["run", "q.sql", *RIDES, "--master", "local[2]", *places], capsys)
     assert message == (
         "Java: Tidegate on Spark needs Java 17 or newer; got none. Install Java 17 (Debian, "
-        "Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME, or run with "
-        "--master none."
+        "Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME, or run "
+        'without Spark: --master none, tg.Session(master="none").'
     )
     assert code == 2
 

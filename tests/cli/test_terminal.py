@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -37,9 +38,9 @@ def test_a_run_draws_and_gives_the_terminal_back(folder: Path) -> None:
     assert screen[0].startswith("q  ")
     assert "finished" in screen[0]
     assert screen[0].endswith("batch 5")
-    for part in ("rows in        300", "rows out       90", "instances      4 ■■■■  epoch 1"):
+    for part in ("rows in     300", "rows out    90", "instances             4 ■■■■  epoch 1"):
         assert any(part in line for line in screen)
-    assert "switches       2 → 4 at batch 3" in screen
+    assert "switches    2 → 4 at batch 3" in screen
     first = screen.index("newest window 2024-01-01 00:04:50 to 00:05:00")
     assert screen[first + 1 : first + 5] == [
         "route      fare  n",
@@ -100,10 +101,13 @@ def test_an_interrupt_ends_it_with_a_summary(folder: Path) -> None:
     running.read_until("batch 5")
     running.signal(signal.SIGINT)
     seen = running.finish()
-    assert seen.code == 0
+    assert seen.code == 130
     assert "stopped  0:" in seen.plain
     assert seen.drawn.count(HIDE) == seen.drawn.count(SHOW) == 1
+    assert "tidegate: stopping after this batch; Ctrl-C again aborts it" in seen.plain
     assert any(line.startswith("stopped: 300 rows in") for line in seen.screen)
+    last = "Without --checkpoint it cannot be continued: another run begins anew."
+    assert [line for line in seen.screen if line][-1] == last
 
 
 def test_a_failure_is_one_line_below_the_view(folder: Path) -> None:
@@ -131,13 +135,14 @@ def test_a_finished_run_started_again_draws_nothing(folder: Path) -> None:
     assert piped(again, folder).returncode == 0
     seen = Terminal(again, folder).finish()
     assert HIDE not in seen.drawn
-    assert seen.plain.startswith("finished: 300 rows in")
+    assert seen.screen[0] == "tidegate: c is finished already, and there is no new input."
+    assert seen.screen[1].startswith("finished: 300 rows in")
 
 
 def test_log_lines_stand_above_the_view(folder: Path) -> None:
     seen = Terminal([*RUN, "--log", "debug"], folder, width=200).finish()
     logged = [i for i, line in enumerate(seen.screen) if "DEBUG tidegate.driver.loop" in line]
-    assert len(logged) == 6
+    assert len(logged) == 12
     assert max(logged) < seen.screen.index("─" * 200)
 
 
@@ -147,6 +152,45 @@ def test_a_piped_run_says_rows_and_summary_only(folder: Path) -> None:
     assert done.stdout.count("\n") == 91
     assert "\x1b" not in done.stdout + done.stderr
     assert done.stderr.startswith("finished: 300 rows in")
+
+
+def test_several_outputs_are_shown_by_name(folder: Path) -> None:
+    (folder / "q.sql").write_text(
+        "CREATE STREAM rides FROM 'rides.csv' TIME ts;"
+        "CREATE STREAM fares AS "
+        "SELECT route, SUM(fare) AS fare FROM rides [RANGE 10 SECONDS] GROUP BY route;"
+        "INSERT INTO dear SELECT * FROM fares WHERE fare > 400;"
+        "INSERT INTO most SELECT MAX(fare) AS fare FROM fares [RANGE 1 MINUTE]"
+    )
+    screen = Terminal(RUN, folder, height=24).finish().screen
+    assert "subquery  instances  tuples in  rows out  state rows  cpu" in screen
+    assert any(line.startswith("fares             1        300") for line in screen)
+    assert any(line.startswith("most              1         90         5") for line in screen)
+    assert "dear  54 rows out, newest window 2024-01-01 00:04:50 to 00:05:00" in screen
+    assert "most  5 rows out, newest window 2024-01-01 00:04:00 to 00:05:00" in screen
+    assert any("read        100% of" in line for line in screen)
+
+
+def test_a_long_first_batch_says_how_far_it_is(folder: Path) -> None:
+    (folder / "q.sql").write_text(SQL.replace("'rides.csv'", "'generator:taxi?rows=1000000'"))
+    command = ["run", "q.sql", "--master", "none", "--time", "rides=dropoff_time"]
+    running = Terminal(command, folder)
+    running.read_until(" rows, ")
+    running.read_until(" tasks")
+    seen = running.finish()
+    assert re.search(r"batch 0     [\d.]+ s, 1,000,000 rows, \d of \d+ tasks", seen.plain)
+
+
+def test_the_source_that_others_wait_for_is_named(folder: Path) -> None:
+    head, *rows = (folder / "rides.csv").read_text().splitlines()
+    (folder / "slow.csv").write_text("\n".join([head, *rows[:61]]) + "\n")
+    command = [*RUN, "--stream", "rides=rides.csv", "--stream", "rides=slow.csv", "--follow"]
+    running = Terminal(command, folder, width=100)
+    running.read_until("slow.csv")
+    running.signal(signal.SIGTERM)
+    seen = running.finish()
+    line = "watermark waits for rides (slow.csv), which is at 2024-01-01 00:01:00"
+    assert line in seen.screen
 
 
 def piped(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

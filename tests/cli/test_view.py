@@ -12,6 +12,9 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.panel import bytes_text, clock_text, duration_text
 from tidegate.cli.status import Status
 from tidegate.cli.view import LiveView
+from tidegate.driver.metrics import Held
+from tidegate.execute.executor import Tasks
+from tidegate.gate.standing import Extent
 from tidegate.testing import ManualClock
 
 HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"
@@ -20,11 +23,18 @@ HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"
 class Run:
     """A view before a terminal of a fixed size, and the batches it is told of."""
 
-    def __init__(self, width: int = 80, height: int = 40, windows: bool = True) -> None:
+    def __init__(
+        self,
+        width: int = 80,
+        height: int = 40,
+        windows: bool = True,
+        outputs: tuple[str | None, ...] = (None,),
+        start: str = "starting",
+    ) -> None:
         self.clock = ManualClock(100.0)
         self.width = width
         self.console: Console = console(width, height)
-        self.view = LiveView(self.console, "taxi", clock=self.clock, windows=windows)
+        self.view = LiveView(self.console, "taxi", start, self.clock, windows, outputs)
 
     def batch(self, batch: int, rows: pa.Table | None = None, **changes: object) -> None:
         if rows is not None:
@@ -46,7 +56,7 @@ def test_before_the_first_batch(run: Run) -> None:
     assert run.lines() == [
         "taxi" + " " * 62 + "starting  0:07",
         "─" * 80,
-        "rows in        0                        frontier       none yet",
+        "rows in     0                                     watermark (frontier)  none yet",
         "",
         "no window is complete yet",
     ]
@@ -57,11 +67,11 @@ def test_a_batch_without_a_window(run: Run) -> None:
     assert run.lines() == [
         "taxi" + " " * 54 + "running  0:00  batch 0",
         "─" * 80,
-        "input          20,000 rows/s            newest event   2024-01-01 00:00:10",
-        "rows in        1,000                    frontier       none yet",
-        "rows out       0                        lag            not known yet",
-        "batch time     50 ms  median 50 ms      instances      2 ■■  epoch 0",
-        "state          12,345 rows  679 kB",
+        "input       20,000 rows/s              newest event          2024-01-01 00:00:10",
+        "rows in     1,000                      watermark (frontier)  none yet",
+        "rows out    0                          event-time lag        not known yet",
+        "batch time  50 ms  median 50 ms        instances             2 ■■  epoch 0",
+        "state       12,345 rows  679 kB",
         "",
         "no window is complete yet",
     ]
@@ -74,11 +84,11 @@ def test_the_whole_picture(run: Run) -> None:
     assert run.lines() == [
         "taxi" + " " * 54 + "running  0:00  batch 2",
         "─" * 80,
-        "input          12,000 rows/s            newest event   2024-01-01 00:00:30",
-        "rows in        3,000                    frontier       2024-01-01 00:00:27.500",
-        "rows out       9                        lag            2.5 s",
-        "batch time     60 ms  median 60 ms      instances      2 ■■  epoch 0",
-        "state          12,345 rows  679 kB",
+        "input       12,000 rows/s          newest event          2024-01-01 00:00:30",
+        "rows in     3,000                  watermark (frontier)  2024-01-01 00:00:27.500",
+        "rows out    9                      event-time lag        2.5 s",
+        "batch time  60 ms  median 60 ms    instances             2 ■■  epoch 0",
+        "state       12,345 rows  679 kB",
         "",
         "newest window 2024-01-01 00:00:10 to 00:00:20",
         "route   fare",
@@ -92,16 +102,16 @@ def test_a_narrow_terminal_has_one_column() -> None:
     run.batch(0, windows((20, "日本語" * 20, 9.2)), rows_late=4)
     said = run.lines()
     assert said[2:12] == [
-        "input          20,000 rows/s",
-        "rows in        1,000",
-        "rows out       3",
-        "batch time     50 ms  median 50 ms",
-        "state          12,345 rows  679 kB",
-        "newest event   2024-01-01 00:00:10",
-        "frontier       2024-01-01 00:00:07.500",
-        "lag            2.5 s",
-        "instances      2 ■■  epoch 0",
-        "late           4",
+        "input                 20,000 rows/s",
+        "rows in               1,000",
+        "rows out              3",
+        "batch time            50 ms  median 50 ms",
+        "state                 12,345 rows  679 kB",
+        "newest event          2024-01-01 00:00:10",
+        "watermark (frontier)  2024-01-01 00:00:07.500",
+        "event-time lag        2.5 s",
+        "instances             2 ■■  epoch 0",
+        "late                  4  0.40%",
     ]
     assert all(cell_len(line) <= 60 for line in said)
 
@@ -118,28 +128,148 @@ def test_it_fits_the_terminal(width: int, height: int) -> None:
     assert len(said) < height or len([line for line in said if line.startswith("route ")]) == 4
 
 
+SEVERAL = {
+    "subqueries": ("callers", "callers", "most"),
+    "instance_counts": (
+        {"taken": 600, "outputs": 40, "cpu_us": 700, "map_cpu_us": 100},
+        {"taken": 400, "outputs": 20, "cpu_us": 100},
+        {"taken": 60, "outputs": 3, "cpu_us": 100},
+    ),
+    "state_by": {"callers": 12_000, "most": 345},
+    "output_rows": {"often": 2, "most": 1},
+}
+
+
+def test_subqueries_and_outputs_stand_by_their_names() -> None:
+    run = Run(outputs=("often", "most"))
+    run.batch(0, **SEVERAL)
+    run.view.rows(windows((20, "north", 9.2)), "most")
+    run.batch(1, **SEVERAL)
+    assert run.lines()[7:] == [
+        "",
+        "subquery  instances  tuples in  rows out  state rows  cpu",
+        "callers           2      2,000       120      12,000  90%",
+        "most              1        120         6         345  10%",
+        "",
+        "often  no window is complete yet",
+        "",
+        "most  2 rows out, newest window 2024-01-01 00:00:10 to 00:00:20",
+        "route   fare",
+        "north  9.200",
+    ]
+
+
+def test_a_change_of_one_subquery_has_its_name() -> None:
+    run = Run(outputs=("often", "most"))
+    run.batch(0, **SEVERAL)
+    more = {**SEVERAL, "subqueries": ("callers", "most", "most")}
+    run.batch(1, **more)
+    assert "switches    callers 2 → 1 at batch 1, most 1 → 2 at batch 1" in run.lines()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+@pytest.mark.parametrize("height", [18, 24, 50])
+def test_several_outputs_fit_the_terminal(width: int, height: int) -> None:
+    names = ("often", "most", "near")
+    run = Run(width, height, outputs=names)
+    rows = windows(*((10, f"route {i}", float(i)) for i in range(100)))
+    for name in names:
+        run.view.rows(rows, name)
+    run.batch(0, **SEVERAL)
+    said = run.lines()
+    assert all(cell_len(line) <= width for line in said)
+    assert all(any(line.startswith(f"{name}  ") for line in said) for name in names)
+    assert len(said) < height or width < 76
+
+
+def test_the_first_batch_is_told_while_it_runs(run: Run) -> None:
+    tasks: list[Tasks | None] = [None]
+    run.view.attend(lambda: 600_000, lambda: tasks[0])
+    run.view.step("before gate", 0)
+    run.clock.advance(2)
+    assert "reading input  0:02" in run.lines()[0]
+    assert run.lines()[3] == "batch 0     2.0 s, reading event times"
+    run.view.step("after gate", 0)
+    assert "starting  0:02" in run.lines()[0]
+    assert run.lines()[3] == "batch 0     600,000 rows to begin with"
+    run.clock.advance(5)
+    run.lines()
+    tasks[0] = Tasks(3, 8)
+    run.clock.advance(4)
+    assert "running  0:11" in run.lines()[0]
+    assert run.lines()[3] == "batch 0     4.0 s, 600,000 rows, 3 of 8 tasks"
+
+
+def test_a_later_batch_is_told_when_it_takes_long(run: Run) -> None:
+    run.view.attend(lambda: 1000, lambda: Tasks(1, 2))
+    run.batch(0)
+    run.view.step("before gate", 1)
+    run.view.step("after gate", 1)
+    run.clock.advance(0.5)
+    assert any("batch time  50 ms  median 50 ms" in line for line in run.lines())
+    run.clock.advance(6)
+    said = run.lines()
+    assert "running  0:06" in said[0], "it does not wait for input"
+    assert any(line.startswith("batch 1     6.5 s, 1 of 2 tasks ") for line in said)
+    run.batch(1)
+    assert any("batch time  50 ms  median 50 ms" in line for line in run.lines())
+
+
+def test_starting_is_told_apart_from_the_rate(run: Run) -> None:
+    run.clock.advance(9)
+    run.batch(0, start_s=3.1)
+    said = "\n".join(run.lines())
+    assert "input       20,000 rows/s" in said
+    assert "started in            3.1 s" in said
+
+
+@pytest.mark.parametrize(
+    ("extent", "text"),
+    [
+        (Extent(420, 1000, "rows"), "read        42% of 1,000 rows"),
+        (Extent(504e6, 1.2e9, "bytes"), "read        42% of 1.2 GB"),
+        (Extent(1.5, 4, "files"), "read        38% of 4 files"),
+        (Extent(0.999, 1, ""), "read        99%"),
+        (Extent(7, 7, "rows"), "read        100% of 7 rows"),
+    ],
+)
+def test_how_much_of_the_input_is_read(run: Run, extent: Extent, text: str) -> None:
+    run.batch(0, extent=extent)
+    assert any(line.startswith(f"{text} ") for line in run.lines())
+
+
+def test_who_holds_the_watermark_back(run: Run) -> None:
+    newest_us = report(0).newest_us
+    run.batch(0, held=Held("calls", "b.csv", newest_us))
+    assert not any("waits for" in line for line in run.lines()), "nobody is ahead of it"
+    run.batch(1, held=Held("calls", "b.csv", newest_us))
+    assert "watermark waits for calls (b.csv), which is at 2024-01-01 00:00:10" in run.lines()
+    run.batch(2, held=Held("calls", "c.csv", MIN_US))
+    assert "watermark waits for calls (c.csv), which has no row yet" in run.lines()
+
+
 def test_late_and_rejected_rows_are_shown_when_there_are_any(run: Run) -> None:
     run.batch(0)
     assert not any("late" in line or "rejected" in line for line in run.lines())
     run.batch(1, rows_late=3)
     run.batch(2, rows_late=2, rows_rejected=1)
-    assert any(line.endswith("late           5") for line in run.lines())
-    assert any(line.endswith("rejected       1") for line in run.lines())
+    assert any(line.endswith("late                  5  0.17%") for line in run.lines())
+    assert any(line.endswith("rejected              1  0.03%") for line in run.lines())
 
 
 def test_a_change_of_instances_stands_out_and_stays_in_the_list(run: Run) -> None:
     run.batch(0)
     run.batch(1, instances=5, epoch=1)
     said = "\n".join(run.lines())
-    assert "instances      5 ■■■■■  epoch 1  was 2" in said
-    assert "switches       2 → 5 at batch 1" in said
+    assert "instances             5 ■■■■■  epoch 1  was 2" in said
+    assert "switches    2 → 5 at batch 1" in said
     run.clock.advance(4)
     run.batch(2, instances=5, epoch=1)
     assert "was 2" not in "\n".join(run.lines())
     run.batch(3, instances=1, epoch=2)
     said = "\n".join(run.lines())
-    assert "instances      1 ■  epoch 2  was 5" in said
-    assert "switches       2 → 5 at batch 1, 5 → 1 at batch 3" in said
+    assert "instances             1 ■  epoch 2  was 5" in said
+    assert "switches    2 → 5 at batch 1, 5 → 1 at batch 3" in said
 
 
 def test_many_instances_are_not_drawn_one_by_one(run: Run) -> None:
@@ -173,8 +303,8 @@ def test_a_continued_run_counts_on(run: Run) -> None:
     assert "no further window is complete yet" in run.lines()
     run.batch(5)
     said = "\n".join(run.lines())
-    assert "rows in        6,000" in said
-    assert "rows out       53" in said
+    assert "rows in     6,000" in said
+    assert "rows out    53" in said
 
 
 def test_the_end_of_the_input(run: Run) -> None:
@@ -182,9 +312,9 @@ def test_the_end_of_the_input(run: Run) -> None:
     run.view.ending("finished")
     said = "\n".join(run.lines())
     assert "finished  0:00  batch 0" in said
-    assert "frontier       end of the input" in said
-    assert "lag            none" in said
-    assert "state          none" in said
+    assert "watermark (frontier)  end of the input" in said
+    assert "event-time lag        none" in said
+    assert "state       none" in said
 
 
 def test_a_title_too_long_is_cut() -> None:
@@ -215,7 +345,7 @@ def test_a_query_that_waits_says_so(run: Run) -> None:
     run.batch(0)
     run.clock.advance(10)
     assert "waiting for input  0:10  batch 0" in run.lines()[0]
-    assert run.lines()[2].startswith("input          0 rows/s")
+    assert run.lines()[2].startswith("input       0 rows/s")
 
 
 def test_the_terminal_is_given_back(run: Run) -> None:

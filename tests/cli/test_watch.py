@@ -1,4 +1,4 @@
-"""Signals while a loop runs on the main thread."""
+"""Signals while a loop runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow.csv as pacsv
 import pytest
 
 from tests.driver.scene import COUNTS, csv, loop_of, opened, plan_of, rows_of
+from tidegate.cli.stop import Stopped
 from tidegate.cli.watch import run_until_signal
 from tidegate.sink.memory import MemorySink
 
@@ -48,7 +49,9 @@ def test_a_signal_while_arrow_reads_csv_ends_it_after_the_batch(
         return read(source, **options)
 
     monkeypatch.setattr(pacsv, "read_csv", signalled)
-    summary = run_until_signal(loop)
+    with pytest.raises(Stopped) as stopped:
+        run_until_signal(loop)
+    summary = stopped.value.summary
     assert sent == [number]
     assert not summary.finished
     assert summary.counters["rows_in"] == 10, "the batch at hand was done, and no other"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import obstore
 
 from tests.crash.process import wait_for
 from tests.crash.scene import SCENES
@@ -34,8 +35,8 @@ from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.address import Address
-from tidegate.sink.files import FileSink
-from tidegate.testing import FailAtChange, FullAtByte, KillAt, KillAtChange, KillInOperate
+from tidegate.sink.registry import at
+from tidegate.testing import FailAtChange, FullAtByte, KillAt, KillAtChange, KillInOperate, kill
 
 BUCKETS = 16
 
@@ -45,7 +46,7 @@ def run(request: dict[str, Any]) -> None:
     scene = SCENES[request["scene"]]
     observer = observer_of(request.get("fault"))
     place = Place(request.get("master", "none"), exchange=request.get("exchange", "auto"))
-    outputs = scene.outputs(Path(request["inputs"]))
+    outputs = scene.outputs(request["inputs"])
     plan = plan_for(outputs, place)
     options = RunOptions(
         instances=request.get("instances", scene.instances),
@@ -55,7 +56,7 @@ def run(request: dict[str, Any]) -> None:
     )
     format_ = request.get("format", scene.format)
     out = Address.parse(f"{request['out']}?format={format_}", "--out")
-    sinks = {o.name: FileSink.at(out, o.name) for o in outputs}
+    sinks = {o.name: at(out, o.name) for o in outputs}
     loop = prepare(
         plan, place.connected(), sinks, options, request["checkpoint"], observer=observer
     )
@@ -69,6 +70,8 @@ def run(request: dict[str, Any]) -> None:
     loop.run()
     if isinstance(observer, KillAtChange):
         print(json.dumps({"changes": observer.count, "bytes": observer.bytes}))
+    if isinstance(observer, KillAtRequest):
+        print(json.dumps({"requests": observer.count}))
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,33 @@ class Pause:
             wait_for(Path(self.file).exists, "the test lets the driver go on")
 
 
-def observer_of(fault: dict[str, Any] | None) -> KillAt | KillAtChange | Pause | None:
+class KillAtRequest:
+    """Kills before the n-th request that changes an object store, and counts them."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.count = 0
+        for name in ("put", "copy", "delete"):
+            self._count(name)
+
+    def __call__(self, step: str, batch: int) -> None:
+        """Steps are of no interest."""
+
+    def _count(self, name: str) -> None:
+        request = getattr(obstore, name)
+
+        def counted(*arguments: Any, **more: Any) -> Any:
+            if self.count == self.number:
+                kill(os.getpid())
+            self.count += 1
+            return request(*arguments, **more)
+
+        setattr(obstore, name, counted)
+
+
+def observer_of(
+    fault: dict[str, Any] | None,
+) -> KillAt | KillAtChange | KillAtRequest | Pause | None:
     """The fault of a request: at a step, or at a change to a file from the start or a step on."""
     if fault is None:
         return None
@@ -95,6 +124,7 @@ def observer_of(fault: dict[str, Any] | None) -> KillAt | KillAtChange | Pause |
         "failure": FailAtChange,
         "full": FullAtByte,
         "pause": Pause,
+        "request": KillAtRequest,
     }
     observer = kinds[fault["kind"]](**{k: v for k, v in fault.items() if k != "kind"})
     if isinstance(observer, KillAtChange) and observer.step is None:

@@ -79,10 +79,10 @@ class Scene:
     switches: Mapping[int, int] = field(default_factory=dict)
     processes: Mapping[str, Own] = field(default_factory=dict)
 
-    def script(self, inputs: Path) -> str:
+    def script(self, inputs: Path | str) -> str:
         return self.sql.replace("{inputs}", str(inputs))
 
-    def outputs(self, inputs: Path) -> list[Output]:
+    def outputs(self, inputs: Path | str) -> list[Output]:
         """What is put out: by the script, and by the processes over that."""
         script = read_script(self.script(inputs))
         found = list(bind(script, streams_of(script)))

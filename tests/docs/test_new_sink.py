@@ -106,4 +106,4 @@ def test_the_command_line_knows_it(package: Path, tmp_path: Path) -> None:
     assert again.returncode == 2
     assert re.search(r"out: must be without results; got 0{8}-0{5}\.arrow\.", again.stderr)
     typo = run(package, tmp_path / "cli", *words, "arow:out")
-    assert "Did you mean arrow? There are: arrow, file, console." in typo.stderr
+    assert "Did you mean arrow? There are: arrow, file, console, s3" in typo.stderr

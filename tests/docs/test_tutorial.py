@@ -38,7 +38,7 @@ def test_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("a", "c"), "a\nb\nc\n", False),
         (("a",), "a\nb\n", False),
         ((), "", True),
-        (("1 batches (1 in this run, 0.04 s, 320,051 rows/s)",), "", False),
+        (("1 batch in 0.04 s, 320,051 rows/s",), "", False),
         (("x after 0.1 s; y 12",), "x after 12.0 s; y 12", True),
         (("x after 0.1 s; y 12",), "x after 0.1 s; y 13", False),
     ],

@@ -52,7 +52,7 @@ def loop_of(
     batch_rows: int,
     rows: int,
     method: str = "auto",
-    routing: str = "deal",
+    routing: str = "round-robin",
     instances: int = 2,
     rate: int = 1000,
     domain: int = 10_000,
@@ -98,11 +98,11 @@ def test_state_is_little_more_than_its_live_tuples(batch_rows: int, tmp_path: Pa
 
 
 WAYS = [
-    ("auto", "deal", 2),
-    ("scan", "deal", 3),
+    ("auto", "round-robin", 2),
+    ("scan", "round-robin", 3),
     ("auto", "key", 2),
     ("scan", "key", 1),
-    ("auto", "deal", 1),
+    ("auto", "round-robin", 1),
 ]
 
 
@@ -148,7 +148,7 @@ def test_a_run_goes_on_with_a_union_of_indexes_and_without(tmp_path: Path) -> No
     parts: list[pa.Table] = []
     for method, instances in (("auto", 2), ("scan", 3), ("auto", 1), ("auto", 3)):
         loop, sink = loop_of(
-            EITHER, tmp_path / "parts", 4_000, 8_000, method, "deal", instances, domain=3_000
+            EITHER, tmp_path / "parts", 4_000, 8_000, method, "round-robin", instances, domain=3_000
         )
         join = loop.plan.subqueries[0].operator
         assert isinstance(join, StreamJoin)
@@ -160,7 +160,7 @@ def test_a_run_goes_on_with_a_union_of_indexes_and_without(tmp_path: Path) -> No
     assert pa.concat_tables(parts).equals(expected.table())
 
 
-@pytest.mark.parametrize("then", [("auto", "key"), ("scan", "deal")])
+@pytest.mark.parametrize("then", [("auto", "key"), ("scan", "round-robin")])
 def test_state_of_a_run_before_is_compacted_apart(then: tuple[str, str], tmp_path: Path) -> None:
     """What was arranged or dealt otherwise must not get into one segment with what came since."""
     query = EQUAL.replace("10 SECONDS", "20 SECONDS").replace("5 SECONDS", "20 SECONDS")
@@ -170,7 +170,7 @@ def test_state_of_a_run_before_is_compacted_apart(then: tuple[str, str], tmp_pat
     assert expected.table().num_rows > 1_000
     parts: list[pa.Table] = []
     rewritten = 0
-    for (method, routing), until in ((("auto", "deal"), 9), (then, 10**9)):
+    for (method, routing), until in ((("auto", "round-robin"), 9), (then, 10**9)):
         loop, sink = loop_of(
             query, tmp_path / "parts", 250, method=method, routing=routing, **sizes
         )

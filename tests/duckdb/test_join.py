@@ -24,7 +24,12 @@ WAYS: dict[str, dict[str, Any]] = {
     "as planned": {"instances": 2},
     "in batches": {"instances": 1, "batch_rows": 170},
     "scan": {"method": "scan", "instances": 3},
-    "dealt": {"routing": "deal", "instances": 3, "batch_rows": 100, "switches": {1: 2, 2: 4}},
+    "in turn": {
+        "routing": "round-robin",
+        "instances": 3,
+        "batch_rows": 100,
+        "switches": {1: 2, 2: 4},
+    },
 }
 
 

@@ -90,8 +90,8 @@ def test_none_is_one_sentence_and_what_to_do() -> None:
         ensure_java({"PATH": ""}, NO_ROOTS)
     assert str(raised.value) == (
         "Java: Tidegate on Spark needs Java 17 or newer; got none. Install Java 17 (Debian, "
-        "Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME, or run with "
-        "--master none."
+        "Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME, or run "
+        'without Spark: --master none, tg.Session(master="none").'
     )
 
 

@@ -123,7 +123,7 @@ def test_what_a_run_left_that_never_counted_goes_at_the_next_start(tmp_path: Pat
 
 def test_what_tasks_spend_their_time_on(tmp_path: Path) -> None:
     _, report = run(tmp_path, SharedTasks(small=False))
-    spent = {"map read", "map take", "map evaluate", "map fold", "map deal", "instance ship"}
+    spent = {"map read", "map take", "map evaluate", "map fold", "map route", "instance ship"}
     assert spent <= set(report.tasks_ms)
 
 

@@ -39,7 +39,7 @@ def draw_options(chance: Chance, joins: bool) -> dict[str, Any]:
     """How a query is run, which must not matter."""
     of_joins = {
         "method": str(chance.choice(["auto", "scan"])),
-        "routing": str(chance.choice(["auto", "deal"])),
+        "routing": str(chance.choice(["auto", "round-robin"])),
     }
     return (of_joins if joins else {}) | {
         "batch_rows": int(chance.choice([3, 17, 50, 1000])),

@@ -93,7 +93,15 @@ def csv_rows(data: bytes, schema: pa.Schema) -> list[dict[str, Any] | str]:
 
 
 def cell_value(cell: str, type_: pa.DataType) -> Any:
-    """A CSV cell as a value; ValueError where it is none."""
+    """A CSV cell as a value of an inferred type; ValueError where it is none."""
+    number = pa.types.is_integer(type_) or pa.types.is_floating(type_)
+    if number and re.match(r"[ \t]*(\+|-?0[0-9xX])", cell):
+        raise ValueError(cell)
+    return declared_value(cell, type_)
+
+
+def declared_value(cell: str, type_: pa.DataType) -> Any:
+    """A CSV cell as a value of a declared type; ValueError where it is none."""
     if cell == "":
         return None
     if pa.types.is_string(type_):

@@ -112,7 +112,7 @@ subqueries (operator-set: one per stateful operator, with the stateless ones tha
     rows 1 of 2: filter, the same task
     rows 1 of 2 by window, key: collect
     rows 2 of 2 by window, key: collect
-  2 aggregate2: aggregate over [ROWS 5 SLIDE 2] by nothing
+  2 last: aggregate over [ROWS 5 SLIDE 2] by nothing
     takes aggregate (rows 2)
       reads: n and the time window_end
       x0 = `n`
@@ -124,7 +124,7 @@ output high, of aggregate
   window_end: timestamp
   route: string
   n: bigint
-output last, of aggregate2
+output last, of last
   window_start: timestamp
   window_end: timestamp
   most: bigint

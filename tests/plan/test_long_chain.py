@@ -116,10 +116,10 @@ def test_what_is_nested_in_python_has_the_same_bound() -> None:
 def test_a_part_of_a_long_expression_can_be_used_again() -> None:
     part = col("fare") + col("fare")
     more = part + 1.0
-    assert repr(part) == "Expression(`fare` + `fare`)"
-    assert repr(more) == "Expression(`fare` + `fare` + 1.0e0)"
+    assert repr(part) == "Expression(fare + fare)"
+    assert repr(more) == "Expression(fare + fare + 1.0e0)"
     assert repr(call("abs", part) - (part - 1)) == (
-        "Expression(ABS(`fare` + `fare`) - (`fare` + `fare` - 1))"
+        "Expression(ABS(fare + fare) - (fare + fare - 1))"
     )
 
 

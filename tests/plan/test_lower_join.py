@@ -203,7 +203,7 @@ TWO_BANDS = (
 
 def test_methods_without_a_sample() -> None:
     both = planned(f"SELECT tip {FROM} ON ABS(r.fare - c.fare) < 1 AND r.route = c.route")
-    assert (both.spec.method, both.spec.index, both.routing) == ("hash", 1, "deal")
+    assert (both.spec.method, both.spec.index, both.routing) == ("hash", 1, "round-robin")
     bands = planned(TWO_BANDS)
     assert (bands.spec.method, bands.spec.index) == ("band", 0)
     assert bands.reasons[0] == (
@@ -213,7 +213,7 @@ def test_methods_without_a_sample() -> None:
     assert (bound.spec.method, bound.spec.index) == ("scan", None)
     assert bound.reasons == (
         "scan: the bounds are open at one end, and there is no sample to judge them by",
-        "deal: there is no equality to route by",
+        "round-robin: there is no equality to route by",
     )
     assert planned(f"SELECT tip {FROM} ON TRUE").spec.predicate == ()
     assert planned(f"SELECT tip {FROM} ON r.route < c.route").reasons[0] == (
@@ -230,7 +230,10 @@ def test_asking_for_a_method_and_a_routing() -> None:
         "key: asked for with --routing key",
     )
     assert len(forced.spec.intervals) == 1
-    assert planned(equal, routing="deal").reasons[1] == "deal: asked for with --routing deal"
+    assert (
+        planned(equal, routing="round-robin").reasons[1]
+        == "round-robin: asked for with --routing round-robin"
+    )
     with pytest.raises(OptionError) as caught:
         planned(TWO_BANDS, routing="key")
     assert str(caught.value) == (
@@ -239,7 +242,7 @@ def test_asking_for_a_method_and_a_routing() -> None:
     )
     with pytest.raises(OptionError, match="--method: must be one of auto, scan; got index"):
         JoinOptions("index")
-    with pytest.raises(OptionError, match="--routing: must be one of auto, key, deal; got hash"):
+    with pytest.raises(OptionError, match="--routing: must be one of auto, key, round-robin"):
         JoinOptions(routing="hash")
 
 
@@ -293,10 +296,10 @@ def test_routing_by_key_while_no_key_is_frequent() -> None:
         "key: the most frequent key has 0.00% of the first 2000 and 2000 tuples, less than 0.39%"
     )
     skewed = sampled(equal, keys=50)
-    assert skewed.routing == "deal"
+    assert skewed.routing == "round-robin"
     assert skewed.reasons[1] == (
-        "deal: the most frequent key has 1.95% of the first 2000 and 2000 tuples, keys would be "
-        "uneven from 0.39% on"
+        "round-robin: the most frequent key has 1.95% of the first 2000 and 2000 tuples, keys "
+        "would be uneven from 0.39% on"
     )
 
 
@@ -319,10 +322,10 @@ EITHER = f"SELECT tip {FROM} ON r.tip IN (c.fare, c.fare + 1)"
 
 def test_a_disjunction_is_a_union_of_indexes() -> None:
     either = planned(EITHER)
-    assert (either.spec.method, either.spec.index, either.routing) == ("union", None, "deal")
+    assert (either.spec.method, either.spec.index, either.routing) == ("union", None, "round-robin")
     assert either.reasons == (
         "union: r.tip IN (c.fare, c.fare + 1) has an index for each of 2 branches",
-        "deal: there is no equality to route by",
+        "round-robin: there is no equality to route by",
     )
     assert [[i.text for i in b.indexed] for b in either.spec.branches] == [
         ["r.tip = c.fare"],
@@ -377,7 +380,7 @@ def test_explain_shows_the_branches() -> None:
         "    index of branch 1: r.tip = c.fare\n"
         "    index of branch 2: r.tip = (c.fare + 1)\n"
         "    then: r.tip IN (c.fare, c.fare + 1)\n"
-        "    routing: deal: there is no equality to route by\n"
+        "    routing: round-robin: there is no equality to route by\n"
     ) in explain([Output(None, node)], lower(node))
 
 
@@ -463,7 +466,7 @@ def test_explain() -> None:
         "    method: band: r.fare < c.fare + 10 AND r.fare > c.fare - 10 is a band\n"
         "    index: r.fare < c.fare + 10 AND r.fare > c.fare - 10\n"
         "    then: r.route <> c.route\n"
-        "    routing: deal: there is no equality to route by\n"
+        "    routing: round-robin: there is no equality to route by\n"
         "    pairs: one task per instance\n"
         "    rows by ts, later tuple, earlier tuple: collect\n"
         "output, of join\n"

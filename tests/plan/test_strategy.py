@@ -87,12 +87,12 @@ def test_a_chain_as_operator_cloud() -> None:
 def test_the_longest_way_counts_and_every_edge_has_its_channels() -> None:
     plan = lower(tuple(Output(n, node) for n, node in outputs(DIAMOND).items()))
     names = [s.name for s in plan.subqueries]
-    assert names == ["aggregate", "aggregate2", "join"]
+    assert names == ["aggregate", "hourly", "both"]
     layout = Layout.of(plan, dict(zip(names, (2, 3, 5), strict=True)))
     assert set(layout.handovers) == {
-        Handover("aggregate", "aggregate2", 6),
-        Handover("aggregate", "join", 10),
-        Handover("aggregate2", "join", 15),
+        Handover("aggregate", "hourly", 6),
+        Handover("aggregate", "both", 10),
+        Handover("hourly", "both", 15),
     }
     assert (layout.hops, layout.fan_out) == (2, 31)
 

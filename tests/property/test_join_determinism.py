@@ -16,8 +16,9 @@ from tests.property.predicates import queries
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, places, share
 from tests.seed import seeds
-from tidegate.operate.join.operator import IN_TURN, StreamJoin
+from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN
+from tidegate.operate.join.state import ROUND_ROBIN
 from tidegate.plan.physical import Plan
 
 SEEDS = seeds(max(2, settings.default.max_examples // 50))
@@ -38,10 +39,10 @@ class Way:
 WAYS = (
     Way(),
     Way("scan"),
-    Way(routing="deal"),
+    Way(routing="round-robin"),
     Way(routing="key"),
-    Way("probe", "deal", 0),
-    Way("probe", "deal", 1),
+    Way("probe", "round-robin", 0),
+    Way("probe", "round-robin", 1),
 )
 
 
@@ -70,7 +71,7 @@ def planned(scenario: Scenario, way: Way) -> Plan:
         spec = replace(
             spec, method=HASH if kinds[index] == EQUAL else BAND, index=index, branches=()
         )
-    if way.routing == "deal" or (way.routing == "key" and EQUAL in kinds):
+    if way.routing == "round-robin" or (way.routing == "key" and EQUAL in kinds):
         routing = way.routing
     changed = replace(subquery, operator=replace(join, spec=spec, routing=routing))
     return replace(plan, subqueries=(changed,))
@@ -88,7 +89,7 @@ def check(scenario: Scenario, way: Way) -> None:
         assert_aside(scenario, result, answer)
         (subquery,) = plan.subqueries
         assert isinstance(subquery.operator, StreamJoin)
-        if subquery.operator.routing == IN_TURN and not any(p.where for p in subquery.prefixes):
+        if subquery.operator.routing == ROUND_ROBIN and not any(p.where for p in subquery.prefixes):
             assert result.counters["comparisons"] == answer.comparisons
 
 

@@ -114,4 +114,4 @@ def test_a_string_is_a_column_where_an_expression_is_wanted() -> None:
     assert to_node("x y").sql("spark") == "`x y`"
     assert to_node(a).sql("spark") == "`a`"
     assert to_node(3).sql("spark") == "3"
-    assert repr(a + 1) == "Expression(`a` + 1)"
+    assert repr(a + 1) == "Expression(a + 1)"

@@ -164,9 +164,9 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: rides.join(calls, within=60, on=True).top(3, by="tip"),
-        "ORDER BY and LIMIT: an unbounded stream has no last tuple to wait for, so its order "
-        "cannot be changed. Give the stream a window and an aggregate, or leave ORDER BY and "
-        "LIMIT out.",
+        "ORDER BY: an unbounded stream has no last tuple to wait for, so its order cannot be "
+        "changed; got left.tip DESC. Rows are in the order of event time. Give the stream a window "
+        "and an aggregate, or leave ORDER BY out.",
     ),
     (
         lambda: PAIRS.join(calls, within=60, on=left.route == right.route),

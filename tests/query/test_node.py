@@ -234,9 +234,8 @@ def test_order_and_limit() -> None:
     with pytest.raises(QueryError) as caught:
         Top(Input(RIDES), (), 3)
     assert str(caught.value) == (
-        "ORDER BY and LIMIT: an unbounded stream has no last tuple to wait for, so its order "
-        "cannot be changed. Give the stream a window and an aggregate, or leave ORDER BY and "
-        "LIMIT out."
+        "ORDER BY: an unbounded stream has no last tuple to wait for, so its order cannot be "
+        "changed. Give the stream a window and an aggregate, or leave ORDER BY out."
     )
     with pytest.raises(QueryError, match="LIMIT: must not be negative; got -1"):
         Top(hourly(n=count()), (), -1)

@@ -118,7 +118,10 @@ def test_columns_can_be_taken_by_name() -> None:
 def test_start_and_explain_are_handed_in() -> None:
     assert calls.start(instances=2) == (Input(CALLS), {"instances": 2})
     assert calls.explain() == "explained ('ts', 'route', 'fare')"
-    assert repr(calls) == "Stream(ts, route, fare)"
+    assert (
+        repr(calls)
+        == "Stream(ts timestamp, route string, fare int; stream calls from a.csv and 1 more)"
+    )
 
 
 def test_mistakes() -> None:
@@ -128,7 +131,7 @@ def test_mistakes() -> None:
         rides.having(col("fare") > 1)
     with pytest.raises(QueryError, match="top: needs a whole number of rows; got 'ten'"):
         rides.window("1 hour").agg(n=count()).top("ten", by="n")  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="ORDER BY and LIMIT: an unbounded stream"):
+    with pytest.raises(QueryError, match="ORDER BY: an unbounded stream"):
         rides.top(10, by="fare")
     with pytest.raises(QueryError, match="SLIDE must not be longer than RANGE"):
         rides.window("1 hour", slide="2 hours")

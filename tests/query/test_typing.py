@@ -59,7 +59,7 @@ def bound(text: str, **options: object) -> Expr:
         ("ts + INTERVAL 1 DAY", "timestamp"),
         ("dt + INTERVAL 1 DAY", "date"),
         ("dt + INTERVAL 1 HOUR", "timestamp"),
-        ("ts - ts", "duration[us]"),
+        ("ts - ts", "interval"),
         ("`Mixed Case`", "int"),
         ("p.x", "int"),
         ("p.q.z", "string"),

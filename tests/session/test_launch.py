@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,25 +62,18 @@ def test_a_master_that_cannot_be_is_refused(master: str) -> None:
         Place(master)
 
 
-def test_starting_spark_keeps_a_handler_of_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def connect(master: str) -> str:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a Spark context sets its own
+def test_spark_is_not_started_on_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There its context would take Ctrl-C for itself."""
+    threads = []
+
+    def connect(master: str, conf: dict[str, str]) -> str:
+        threads.append(threading.current_thread())
         return master
 
     spark = SimpleNamespace(connect=connect)
     monkeypatch.setitem(sys.modules, "tidegate.execute.spark.executor", spark)
-
-    def mine(number: int, frame: FrameType | None) -> None: ...
-
-    before = signal.signal(signal.SIGINT, mine)
-    try:
-        assert Place("local[1]").connected().session == "local[1]"
-        assert signal.getsignal(signal.SIGINT) is mine
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        Place("local[1]").connected()
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
+    assert Place("local[1]").connected().session == "local[1]"
+    assert threads != [threading.main_thread()]
 
 
 def test_without_a_checkpoint_the_state_goes_with_the_loop(temporary: Path) -> None:
@@ -125,7 +118,7 @@ def two_streams(*uris: str) -> Plan:
 def test_every_uri_of_every_stream_is_an_inlet(tmp_path: Path) -> None:
     a, b = (csv(tmp_path / f"{n}.csv", (1, n, 1)) for n in "ab")
     plan = two_streams(a, b)
-    connections = connections_of(plan.streams, {}, follow=False)
+    connections = connections_of(plan.streams, {}, RunOptions())
     assert [(i.stream, i.uri) for i in connections] == [(0, a), (0, b), (1, a), (1, b)]
     assert len({id(i.connector) for i in connections}) == 4
 
@@ -133,7 +126,7 @@ def test_every_uri_of_every_stream_is_an_inlet(tmp_path: Path) -> None:
 def test_a_stream_that_is_read_twice_is_opened_once(tmp_path: Path) -> None:
     a, b = (csv(tmp_path / f"{n}.csv", (1, n, 1)) for n in "ab")
     plan = with_uris(plan_of(f"{PASSED} UNION ALL {PASSED}"), a, b)
-    connections = connections_of(plan.streams, {}, follow=False)
+    connections = connections_of(plan.streams, {}, RunOptions())
     assert [(i.stream, i.uri) for i in connections] == [(0, a), (0, b)]
     sink = MemorySink()
     summary = prepare(plan, HERE, {None: sink}, RunOptions()).run()
@@ -152,7 +145,7 @@ class Spool:
     def for_run(self, use: int) -> Spool:
         return Spool(f"{self.name}/{use}")
 
-    def attach(self, store: Store, follow: bool) -> None:
+    def attach(self, store: Store, follow: bool, available_now: bool = False) -> None:
         if self.name.endswith("1"):
             raise SourceError("spool", "must start", "a second one")
 
@@ -168,7 +161,7 @@ class Spool:
 
 def test_a_spooling_source_is_opened_for_each_stream(tmp_path: Path) -> None:
     plan = two_streams("f")
-    connections = connections_of(plan.streams, {"f": Spool("f")}, follow=False)
+    connections = connections_of(plan.streams, {"f": Spool("f")}, RunOptions())
     spools = [i.connector for i in connections]
     assert [s.name for s in spools if isinstance(s, Spool)] == ["f/0", "f/1"]
     with pytest.raises(SourceError, match="spool: must start"):
@@ -213,3 +206,35 @@ def test_pairs_without_an_index_are_a_warning_at_start(caplog: pytest.LogCapture
     )
     prepare(forced, HERE, {None: MemorySink()}, RunOptions()).close()
     assert not caplog.records
+
+
+def test_files_are_not_exchanged_in_a_checkpoint_elsewhere() -> None:
+    place = Place("local[2]", exchange="shared")
+    place.check_checkpoint("/state", local=True)
+    with pytest.raises(OptionError, match="shared needs a checkpoint on this host; got s3://b/c"):
+        place.check_checkpoint("s3://b/c", local=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "master"),
+    [
+        ("--master spark://there:7077 --name mine pyspark-shell", "spark://there:7077"),
+        ("pyspark-shell", "local[*]"),
+    ],
+)
+def test_a_master_that_was_submitted_is_the_default(
+    words: str, master: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As whoever prepares a notebook does it; tests/cluster has spark-submit itself."""
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
+    monkeypatch.setattr("tidegate.execute.spark.submitted.active_session", lambda: None)
+    assert Place.at(None).master == master
+    assert Place.at("local[3]").master == "local[3]"
+
+
+def test_settings_of_a_prepared_notebook_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidegate.execute.spark.submitted import prepared_conf
+
+    words = "--conf spark.ui.enabled=true --packages a:b:1 --conf spark.x='y z' pyspark-shell"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
+    assert prepared_conf() == {"spark.ui.enabled": "true", "spark.x": "y z"}

@@ -54,7 +54,7 @@ def test_a_session_estimates_from_files(tmp_path: Path) -> None:
     joined = one.join(one, within=60, on=left.x == right.x).select(left.x)
     assert "hash: left.x = right.x passes 0.03% of the pairs" in joined.explain()
     assert "routing: key: the most frequent key has 0.00%" in joined.explain()
-    assert "routing: deal: asked for" in joined.explain(routing="deal")
+    assert "routing: round-robin: asked for" in joined.explain(routing="deal")
     assert "method: scan: asked for" in joined.explain(method="scan")
 
 

@@ -146,7 +146,9 @@ def test_a_person_is_shown_some_of_them(store: Store) -> None:
     commit(sink, store, 0, SIDES)
     lines = errors.getvalue().split("\n")[:-1]
     assert len(lines) == 12
-    assert lines[10] == "late tuple of rides: 2 more are not shown"
+    assert lines[10] == "late tuple of rides: further ones are counted, and not shown"
+    commit(sink, store, 1, SIDES)
+    assert errors.getvalue().split("\n")[12:-1] == lines[11:], "what is full is not said again"
 
 
 def test_beside_a_live_view_only_they_are_printed(store: Store) -> None:

@@ -10,6 +10,7 @@ import pytest
 import tidegate as tg
 from tidegate.cli.main import invoke
 from tidegate.errors import OptionError, UnavailableError
+from tidegate.remote.scheme import REMOTE
 from tidegate.sink.address import Address
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink
@@ -17,6 +18,15 @@ from tidegate.sink.memory import MemorySink
 from tidegate.sink.nothing import NothingSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import IN_PROGRAM, SINKS, as_sink, at, of
+from tidegate.sink.remote import RemoteSink
+
+HERE = [scheme for scheme in SINKS if scheme not in REMOTE]
+THERE = [
+    "s3://bucket/out?region=here",
+    "S3A://bucket/out?region=here&format=csv",
+    "gs://bucket/out",
+    "abfs://container@account/out",
+]
 
 FOLDERS = {
     "out": ("out", "parquet"),
@@ -54,15 +64,18 @@ def test_sinks_of_this_process() -> None:
 
 
 def test_making_a_sink_touches_nothing(tmp_path: Path) -> None:
-    for scheme in SINKS:
+    for scheme in HERE:
         of(f"{scheme}:{tmp_path / 'out' if scheme == 'file' else ''}")
+    for uri in THERE:
+        of(uri)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     "sink",
     [
-        *(of(f"{scheme}:{'out' if scheme == 'file' else ''}") for scheme in SINKS),
+        *(of(f"{scheme}:{'out' if scheme == 'file' else ''}") for scheme in HERE),
+        of(THERE[0]),
         tg.sink.call(print),
         NothingSink(),
     ],
@@ -82,11 +95,11 @@ MISTAKES = {
     "  ": "sink: must say where results go; got '  '. Give a folder, or console:.",
     "flie:///out": (
         "sink: must be a path or of a known scheme; got flie:. Did you mean file? There are: "
-        "file, console, memory."
+        "file, console, memory, s3, gs, abfs, hdfs."
     ),
     "results:2024": (
         "sink: must be a path or of a known scheme; got results:. There are: file, console, "
-        "memory. A folder of this name is ./results:2024."
+        "memory, s3, gs, abfs, hdfs. A folder of this name is ./results:2024."
     ),
     "file:": (
         "sink: a file URI must name a folder; got file:. Write it as file:///path/of/a/folder."
@@ -144,7 +157,7 @@ def test_uris_that_name_nothing(uri: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "instead"),
     [
-        ("s3://bucket/x", "copy its batch=NNNNNNNN folders"),
+        ("kafka:topic", "tg.sink.call(function)"),
         ("postgresql://host/db", "tg.sink.call(function)"),
     ],
 )
@@ -175,12 +188,7 @@ def test_a_program_gives_a_sink_or_its_uri() -> None:
 
 
 ELSEWHERE = [
-    "s3://bucket/out",
-    "S3A://bucket/out",
-    "gs://bucket/out",
-    "abfs://container@account/out",
-    "hdfs://namenode/out",
-    "hdfs:/out",
+    "s4://bucket/out",
     "http://host/out",
     "https://host/out",
     "ftp://host/out",
@@ -198,10 +206,48 @@ def test_a_place_elsewhere_is_not_taken_for_a_folder_here(uri: str, make: Any) -
     assert uri.partition(":")[0].lower() in str(told.value)
 
 
-@pytest.mark.parametrize("make", [tg.sink.files, FileSink])
-def test_a_path_object_of_a_place_elsewhere_is_refused_too(make: Any) -> None:
-    with pytest.raises(UnavailableError, match=r"got s3:/bucket/out\."):
-        make(Path("s3://bucket/out"))
+@pytest.mark.parametrize("make", [tg.sink.files, tg.sink.of, as_sink])
+@pytest.mark.parametrize("uri", THERE)
+def test_folders_elsewhere(uri: str, make: Any) -> None:
+    if make is tg.sink.files and "format" in uri:
+        with pytest.raises(OptionError, match="must be the format of sink, or left out"):
+            make(uri)
+        return
+    sink = make(uri)
+    assert isinstance(sink, RemoteSink)
+    assert sink.format == ("csv" if "format" in uri else "parquet")
+    assert "format" not in sink.uri
+    with pytest.raises(OptionError, match=r"^sink: must be a folder of this machine; got .*Use tg"):
+        FileSink(uri)
+
+
+@pytest.mark.parametrize("make", [tg.sink.files, tg.sink.of])
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        (
+            "hdfs://namenode/out",
+            "the file system of hdfs:// must be usable here; got .* Install",
+        ),
+        ("hdfs:/out", "a URI of hdfs must have its slashes"),
+        (Path("s3://bucket/out"), "a URI of s3 must have its slashes; got s3:/bucket/out"),
+        (
+            "s3://bucket/out?regoin=x",
+            "must have parameters that s3:// knows; got regoin for s3://b",
+        ),
+    ],
+)
+def test_folders_elsewhere_that_cannot_be_used(uri: str | Path, message: str, make: Any) -> None:
+    with pytest.raises(OptionError, match=f"^sink: {message}"):
+        make(str(uri))
+
+
+def test_keys_are_not_kept_in_manifests() -> None:
+    sink = of("s3://key:secret@bucket/out?region=here&format=csv", "busy")
+    assert sink.uri == "s3://bucket/out?region=here&output=busy"
+    again = RemoteSink.of_manifest(sink.uri)
+    assert again.uri == sink.uri
+    assert "secret" not in repr(sink)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +265,7 @@ def test_folders_of_programs(given: str | Path, path: str) -> None:
     assert tg.sink.files(given).path == Path(path)
 
 
-@pytest.mark.parametrize("uri", ["s3://bucket/out", "hdfs://namenode/out", "http://host/out"])
+@pytest.mark.parametrize("uri", ["s3:bucket/out", "hdfs://namenode/out", "http://host/out"])
 def test_no_query_is_started_for_a_place_elsewhere(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

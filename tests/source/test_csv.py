@@ -14,6 +14,7 @@ from tidegate.schema import TIME
 from tidegate.source.cache import PIECES
 from tidegate.source.files import FilesConnector
 from tidegate.source.protocol import Source
+from tidegate.source.reading import Reading
 from tidegate.source.text_file import TextSource
 
 
@@ -151,6 +152,10 @@ def test_types_are_found_in_the_first_block(tmp_path: Path) -> None:
     assert row == [{"i": None, "s": None, "e": None}]
 
 
+def hint(column: str) -> str:
+    return f", the type of the first rows; declare {column} STRING to keep it as text"
+
+
 def test_bad_rows_keep_their_place_and_say_why(tmp_path: Path) -> None:
     block = b"t,fare,n\n" + b"2024-01-01T00:00:00,1.5,1\n" * 4
     rest = (
@@ -168,12 +173,12 @@ def test_bad_rows_keep_their_place_and_say_why(tmp_path: Path) -> None:
     assert rows.table.to_pylist() == [{"n": 1, "fare": 1.5}, {"n": 2, "fare": 1.5}]
     assert rows.seq.tolist() == [3, 10]
     assert [(r.seq, r.reason) for r in rows.rejects] == [
-        (4, "fare: 'abc' is not a double"),
-        (5, "3 fields must be in a line, got 2"),
-        (6, "3 fields must be in a line, got 4"),
-        (7, "t: 'soon' is not a timestamp"),
-        (8, "n: '\ufffd' is not UTF-8"),
-        (9, "a quote is not closed"),
+        (4, f"line 6, column fare: 'abc' is not a double{hint('fare')}"),
+        (5, "line 7: 3 fields must be in a line, got 2"),
+        (6, "line 8: 3 fields must be in a line, got 4"),
+        (7, "line 9, column t: 'soon' is not a timestamp"),
+        (8, "line 10, column n: '\ufffd' is not UTF-8"),
+        (9, "line 11: a quote is not closed"),
     ]
     assert rows.rejects[0].raw == "2024-01-01T00:00:01,abc,1"
     _, valid = source.times(4, 11)
@@ -297,7 +302,7 @@ def test_a_few_stray_cells_do_not_change_a_columns_type(tmp_path: Path) -> None:
     assert source.schema.field("s").type == pa.string()
     assert source.extend(99) == 19
     assert [(r.seq, r.reason) for r in source.reader(0, 19).read(["s"]).rejects] == [
-        (9, "i: 'n/a' is not a bigint")
+        (9, f"line 11, column i: 'n/a' is not a bigint{hint('i')}")
     ]
 
 
@@ -349,15 +354,45 @@ def test_a_followed_file_waits_for_the_line_feed_after_a_carriage_return(tmp_pat
     ("cells", "type_", "values"),
     [
         (["1", "+5", "9007199254740993"], pa.int64(), [1, 5, 9007199254740993]),
-        (["+1.5", "2"], pa.float64(), [1.5, 2.0]),
-        (["0x1F", "0XFFFFFFFFFFFFFFFF", "7"], pa.int64(), [31, -1, 7]),
-        (["1", "99999999999999999999"], pa.float64(), [1.0, 1e20]),
+        (["+1.5", "2", "007"], pa.float64(), [1.5, 2.0, 7.0]),
+        (["0x1F", "0XFFFFFFFFFFFFFFFF", "007"], pa.int64(), [31, -1, 7]),
     ],
 )
-def test_numbers_with_a_plus_sign_or_in_hexadecimal_are_numbers(
+def test_codes_are_texts_unless_numbers_are_declared(
     tmp_path: Path, cells: list[str], type_: pa.DataType, values: list[float]
 ) -> None:
     text = "t,a\n" + "".join(f"2024-01-01,{cell}\n" for cell in cells)
     source = opened(tmp_path / "a.csv", text.encode())
-    assert source.schema.field("a").type == type_
+    assert source.schema.field("a").type == pa.string()
+    assert [row["a"] for row in read_range(source, 0, all_rows(source))] == cells
+    declared = Reading(pa.schema([("a", type_), ("t", TIME)]))
+    source = opened(tmp_path / "a.csv", text.encode(), reading=declared)
     assert [row["a"] for row in read_range(source, 0, all_rows(source))] == values
+
+
+def test_numbers_that_are_too_large_are_floats(tmp_path: Path) -> None:
+    source = opened(tmp_path / "a.csv", b"t,a\n2024-01-01,1\n2024-01-01,99999999999999999999\n")
+    assert source.schema.field("a").type == pa.float64()
+    assert [row["a"] for row in read_range(source, 0, all_rows(source))] == [1.0, 1e20]
+
+
+def test_values_in_quotes_are_texts_but_for_the_time(tmp_path: Path) -> None:
+    text = '"t","a","b",c,d\n"2024-01-01","5","",1,"2"\n"2024-01-02",6,7,2,"3,""x"\n'
+    source = opened(tmp_path / "a.csv", text.encode())
+    types = [pa.date32(), pa.string(), pa.int64(), pa.int64(), pa.string()]
+    assert source.schema.types == types
+    odd = 't,a,b\n2024-01-01,5" pipe,1\n2024-01-02,x,"2"\n2024-01-03,y,3\n'
+    source = opened(tmp_path / "b.csv", odd.encode())
+    assert source.schema.types == [pa.date32(), pa.string(), pa.string()]
+
+
+@pytest.mark.parametrize("code", ["00123", " +44", "-01", "0x1F"])
+@pytest.mark.parametrize("more", ["", "é", '"x"'])
+def test_a_code_behind_the_sample_is_rejected_not_cut(tmp_path: Path, code: str, more: str) -> None:
+    head = f"t,s,zip\n2024-01-01,{more},4470\n" + f"2024-01-01,{more},0\n" * 3
+    data = f"{head}2024-01-01,007,{code}\n2024-01-03,,9\n".encode()
+    source = opened(tmp_path / "a.csv", data, block_bytes=len(head.encode()))
+    rows = source.reader(0, all_rows(source)).read(["zip"])
+    assert rows.table.column(0).to_pylist() == [4470, 0, 0, 0, 9]
+    why = f"column zip: {code!r} is not a bigint{hint('zip')}"
+    assert [r.reason for r in rows.rejects] == [f"line 6, {why}"]

@@ -110,12 +110,12 @@ def test_the_usual_kind_counts_and_the_others_are_rejected(tmp_path: Path) -> No
     rows = source.reader(0, 8).read(["fare"])
     assert rows.seq.tolist() == [1, 3]
     reasons = {r.seq: r.reason for r in rows.rejects}
-    assert reasons[0] == 'fare: "free" is not a double'
-    assert reasons[2].startswith("not JSON: ")
-    assert reasons[4] == "Column(/fare) was specified twice"
-    assert reasons[5] == "t: 'when?' is not a timestamp"
-    assert reasons[6] == "not UTF-8 at byte 44 of the line"
-    assert reasons[7] == "a line must be one JSON object"
+    assert reasons[0] == 'line 1, column fare: "free" is not a double'
+    assert reasons[2].startswith("line 3: not JSON: ")
+    assert reasons[4] == "line 5: Column(/fare) was specified twice"
+    assert reasons[5] == "line 6, column t: 'when?' is not a timestamp"
+    assert reasons[6] == "line 7: not UTF-8 at byte 44 of the line"
+    assert reasons[7] == "line 8: a line must be one JSON object"
     assert {r.seq: r.raw for r in rows.rejects}[2] == "not json"
 
 
@@ -126,7 +126,7 @@ def test_later_blocks_of_another_kind_are_rejected_not_fatal(tmp_path: Path) -> 
     assert all_rows(source) == 54
     rows = source.reader(0, 54).read(["a"])
     assert rows.seq.tolist() == [0, 1, 2, 53]
-    assert rows.rejects[0].reason == "a: 1.5 is not a bigint"
+    assert rows.rejects[0].reason == "line 4, column a: 1.5 is not a bigint"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_line_that_is_nested_too_deep_is_rejected_and_the_others_are_read(
     assert all_rows(source) == 3
     rows = source.reader(0, 3).read(["a"])
     assert rows.seq.tolist() == [0, 2]
-    assert [r.reason for r in rows.rejects] == ["nested deeper than 50 levels"]
+    assert [r.reason for r in rows.rejects] == ["line 2: nested deeper than 50 levels"]
 
 
 def test_a_file_whose_only_line_is_nested_too_deep_is_refused(tmp_path: Path) -> None:

@@ -27,8 +27,22 @@ def test_paths_file_uris_and_generators(tmp_path: Path, monkeypatch: pytest.Monk
     ("uri", "message"),
     [
         ("", "stream rides: the URI must not be empty"),
-        ("s3://bucket/a.csv", "stream rides, s3://bucket/a.csv: the scheme must be one that"),
-        ("kafka:topic", "got kafka:. Use a path, file:///path or generator:NAME"),
+        ("kafka:topic", "rides, kafka:topic: must be a path or of a known scheme; got kafka:. Th"),
+        ("kafka:topic", "generator, file, s3, gs, abfs, hdfs. A file or folder of this name is ./"),
+        ("s4://bucket/a.csv", "got s4:. Did you mean s3"),
+        ("htp://host/a.csv", "got htp:. There are: generator, file, s3"),
+        (
+            "s3:/bucket/a.csv",
+            "a URI of s3 must have its slashes; got s3:/bucket/a.csv. Write s3://",
+        ),
+        (
+            "s3://k:secret@/a.csv",
+            "stream rides, s3://k:...@/a.csv: must name a bucket or container",
+        ),
+        (
+            "s3://b/a.csv?regin=x",
+            "must have parameters that s3:// knows; got regin. Did you mean re",
+        ),
         ("file://host/a.csv", "a file URI must name a file on this machine"),
         ("nowhere.csv", "stream rides, nowhere.csv: the file or folder must be there"),
     ],

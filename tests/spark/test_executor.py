@@ -249,3 +249,43 @@ def test_a_shared_exchange_that_cannot_be_is_refused(spark: SparkSession, tmp_pa
     error = failure(loop_on(place, sql, memory(*ROWS, end=True), tmp_path, MemorySink()))
     assert isinstance(error, OptionError)
     assert "shared needs tasks and checkpoint on one host" in str(error)
+
+
+def test_a_session_takes_the_spark_that_is_there(spark: SparkSession) -> None:
+    """As in a notebook, or in the pyspark shell."""
+    found = tg.sink.memory()
+    stream = tg.Session().stream(memory(*ROWS, end=True), time="ts")
+    query = stream.window("10 seconds").agg(v=tg.sum("v")).start(sink=found)
+    query.wait()
+    assert [row[2] for row in rows_of(found)] == [45, 145, 110]
+    assert query.status()["instances"] == spark.sparkContext.defaultParallelism
+    with pytest.raises(OptionError, match=r"--conf: is for a Spark that is started for the query"):
+        tg.Session(conf={"spark.executor.memory": "4g"})
+    elsewhere = Place("spark://there:7077")
+    with pytest.raises(OptionError, match=r"--master: a process can have one Spark only; got"):
+        elsewhere.connected()
+
+
+def test_rows_that_were_lost_between_executors_are_sent_again(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark gives such a job up; it was an executor that died, and the rows are the same again."""
+    from pyspark.errors import PySparkException
+
+    kind, calls = type(spark.range(1)), list[Any]()
+    collect = kind.collect
+
+    def lost_at_first(frame: Any) -> Any:
+        calls.append(frame)
+        if len(calls) == 1:
+            said = "A shuffle map stage with indeterminate output was failed and retried."
+            raise PySparkException(said)
+        return collect(frame)
+
+    monkeypatch.setattr(kind, "collect", lost_at_first)
+    found = tg.sink.memory()
+    stream = tg.Session(spark).stream(memory(*ROWS, end=True), time="ts")
+    stream.window("10 seconds").agg(v=tg.sum("v")).start(sink=found, exchange="shuffle").wait()
+    assert [row[2] for row in rows_of(found)] == [45, 145, 110]
+    assert "batch 0: rows were lost with an executor; trying again" in caplog.text
+    assert len(calls) == 2

@@ -14,6 +14,7 @@ import pytest
 
 import tidegate as tg
 from tests.driver.scene import SCHEMA, Row, csv, memory, rows_of, table
+from tidegate.driver.metrics import Summary
 from tidegate.errors import RunError, SourceError
 from tidegate.execute.spark.frame import FrameConnector
 from tidegate.state.store import Store
@@ -105,6 +106,23 @@ def test_a_streaming_frame_in_several_micro_batches(spark: SparkSession, tmp_pat
     assert query.status()["rows_late"] == 0
     assert [n for n in spooled(checkpoint) if n.endswith(".arrow")] == []
     assert len(spooled(checkpoint)) == 1, "markers of older micro-batches go"
+
+
+def test_a_streaming_frame_as_far_as_it_is_available(spark: SparkSession, tmp_path: Path) -> None:
+    sink, checkpoint = tg.sink.memory(), tmp_path / "c"
+
+    def run(**options: bool) -> Summary:
+        stream = tg.Session(spark).stream(streaming(spark, tmp_path / "in"), time="ts", name="s")
+        return counted(stream).start(sink=sink, checkpoint=str(checkpoint), **options).wait()
+
+    write(tmp_path / "in", "0", *ROWS[:6])
+    write(tmp_path / "in", "1", *ROWS[6:12])
+    summary = run(available_now=True)
+    assert (summary.up_to_date, summary.finished, summary.counters["rows_in"]) == (True, False, 12)
+    assert rows_of(sink) == COUNTED[:1]
+    write(tmp_path / "in", "2", *ROWS[12:])
+    assert run().finished
+    assert rows_of(sink) == COUNTED
 
 
 def test_a_followed_frame_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "shared, dealt and switched": {
         "exchange": "shared",
         "instances": 4,
-        "routing": "deal",
+        "routing": "round-robin",
         "switches": {1: 2, 2: 3},
     },
 }

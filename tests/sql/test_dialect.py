@@ -127,7 +127,10 @@ def test_names_of_aggregates_that_spark_lacks() -> None:
 
 
 MISTAKES = {
-    "CREATE TABLE x (a INT)": "line 1, column 8: expected STREAM after CREATE; got TABLE.",
+    "CREATE TABLE x (a INT)": (
+        "line 1, column 1: what a script makes is a stream; got CREATE TABLE. Write CREATE STREAM"
+        " x FROM 'uri' TIME ts"
+    ),
     "CREATE STREM x": "line 1, column 8: expected STREAM after CREATE; got STREM.",
     "CREATE STREAM": "line 1, column 14: expected the name of the stream; got the end of the "
     "statement.",
@@ -136,8 +139,8 @@ MISTAKES = {
     "statement.",
     "CREATE STREAM x FROM y": "line 1, column 22: expected the address of a source in quotes; "
     "got y.",
-    "CREATE STREAM x FROM 'y' TIM z": "line 1, column 26: expected TIME, DISORDER, IDLE or ; at "
-    "the end of the statement; got TIM.",
+    "CREATE STREAM x FROM 'y' TIM z": "line 1, column 26: expected TIME, DISORDER, IDLE, OPTIONS "
+    "or ; at the end of the statement; got TIM.",
     "CREATE STREAM x FROM 'y' TIME a TIME b": "line 1, column 33: expected TIME only once; "
     "got TIME.",
     "CREATE STREAM x FROM 'y' DISORDER five": "line 1, column 35: expected a duration such as "
@@ -146,26 +149,39 @@ MISTAKES = {
     "statement.",
     "CREATE STREAM x AS y": "line 1, column 20: expected SELECT after AS; got y.",
     "INSERT x SELECT a FROM y": "line 1, column 8: expected INTO after INSERT; got x.",
-    "INSERT OVERWRITE x SELECT a FROM y": "line 1, column 8: expected INTO after INSERT; got "
-    "OVERWRITE.",
+    "INSERT OVERWRITE x SELECT a FROM y": (
+        "line 1, column 1: an output is added to, batch by batch, and never written over; got "
+        "INSERT OVERWRITE. Write INSERT INTO name SELECT ...; --out says where it goes."
+    ),
     "INSERT INTO SELECT a FROM y": "line 1, column 13: expected the name of the output; got "
     "SELECT.",
     "INSERT INTO x": "line 1, column 14: expected SELECT after the name of the output; got the "
     "end of the statement.",
-    "INSERT INTO x VALUES (1)": "line 1, column 15: expected SELECT after the name of the output; "
-    "got VALUES.",
-    "INSERT INTO x (a, b) SELECT a, b FROM y": "line 1, column 15: expected SELECT after the name "
-    "of the output; got (.",
+    "INSERT INTO x VALUES (1)": (
+        "line 1, column 1: INSERT INTO names the output of a query, and takes no rows; got "
+        "VALUES. Write INSERT INTO x SELECT ...; rows come from files: CREATE STREAM r FROM "
+        "'rows.csv'."
+    ),
+    "INSERT INTO x (a, b) SELECT a, b FROM y": (
+        "line 1, column 1: an output has the columns of its query; got a list of columns after x."
+        " Write INSERT INTO x SELECT x AS name, ..."
+    ),
     "INSERT INTO x SELECT a FROM y RANGE 5 MINUTES": "line 1, column 31: a window must stand in "
     "square brackets; got RANGE. Write [RANGE 5 ...].",
-    "SHOW TABLES": "line 1, column 1: expected CREATE STREAM, INSERT INTO or SELECT; got SHOW.",
+    "SHOW TABLES": (
+        "line 1, column 1: a script holds CREATE STREAM, INSERT INTO and SELECT; got SHOW. Run "
+        "`tidegate explain QUERY.sql` to see the plan, the streams and their columns."
+    ),
     "SELECT a FROM x [RANGE 5]": "line 1, column 25: expected a unit of time such as MINUTES; "
     "got ].",
     "SELECT a FROM x [RANGE 5 FORTNIGHTS]": "line 1, column 26: expected a unit of time such as "
     "MINUTES; got FORTNIGHTS.",
     "SELECT a FROM x [RANGE '5 foo']": "line 1, column 24: expected a duration such as "
     "'15 minutes'; got '5 foo'.",
-    "SELECT a FROM x [NOW]": "line 1, column 18: expected RANGE or ROWS after [; got NOW.",
+    "SELECT a FROM x [NOW]": (
+        "line 1, column 17: a tuple by itself needs no window; got [NOW]. Leave the window out, "
+        "or write [ROWS 1]."
+    ),
     "SELECT a FROM x [ROWS]": "line 1, column 22: expected a number; got ].",
     "SELECT a,\n  b FROM x [RANGE 5 MINUTES": "line 2, column 28: expected SLIDE or ]; got the end "
     "of the statement.",

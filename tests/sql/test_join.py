@@ -106,22 +106,43 @@ def test_fields_of_structs() -> None:
 
 
 MISTAKES = {
-    f"SELECT tip FROM rides {HOUR} LEFT JOIN calls {HOUR} ON TRUE": "JOIN: only inner joins are "
-    "possible; got LEFT JOIN.",
-    f"SELECT tip FROM rides {HOUR} FULL OUTER JOIN calls {HOUR} ON TRUE": "JOIN: only inner joins "
-    "are possible; got FULL OUTER JOIN.",
-    f"SELECT tip FROM rides {HOUR} LEFT SEMI JOIN calls {HOUR} ON TRUE": "JOIN: only inner joins "
-    "are possible; got LEFT SEMI JOIN.",
-    f"SELECT tip FROM rides {HOUR} NATURAL JOIN calls {HOUR}": "JOIN: must say its condition; got "
-    "NATURAL JOIN. Write JOIN ... ON ...",
-    f"SELECT tip FROM rides {HOUR}, LATERAL (SELECT fare FROM calls)": "JOIN: LATERAL is not "
-    "supported; got LATERAL.",
+    f"SELECT tip FROM rides {HOUR} LEFT JOIN calls {HOUR} ON TRUE": (
+        "JOIN: only inner joins are available; got LEFT JOIN. With partners of the 5 minutes "
+        "before a row, or NULL, write: SELECT k, at, MAX(fare) AS fare FROM (SELECT k, ts AS at, "
+        "CAST(NULL AS INT) AS fare FROM rides UNION ALL SELECT rides.k, rides.ts AS at, "
+        "calls.fare FROM rides [RANGE 0 SECONDS] JOIN calls [RANGE 5 MINUTES] ON rides.k = "
+        "calls.k) [RANGE 1 SECOND] GROUP BY k, at"
+    ),
+    f"SELECT tip FROM rides {HOUR} FULL OUTER JOIN calls {HOUR} ON TRUE": (
+        "JOIN: only inner joins are available; got FULL OUTER JOIN. With partners of the 5 "
+        "minutes before a row, or NULL, write: SELECT k, at, MAX(fare) AS fare FROM (SELECT k, ts"
+        " AS at, CAST(NULL AS INT) AS fare FROM rides UNION ALL SELECT rides.k, rides.ts AS at, "
+        "calls.fare FROM rides [RANGE 0 SECONDS] JOIN calls [RANGE 5 MINUTES] ON rides.k = "
+        "calls.k) [RANGE 1 SECOND] GROUP BY k, at; and the same with the sides exchanged, put to "
+        "it with UNION ALL"
+    ),
+    f"SELECT tip FROM rides {HOUR} LEFT SEMI JOIN calls {HOUR} ON TRUE": (
+        "JOIN: only inner joins are available; got LEFT SEMI JOIN. Write rides [RANGE 5 MINUTES] "
+        "JOIN calls [RANGE 5 MINUTES] ON ..."
+    ),
+    f"SELECT tip FROM (SELECT tip FROM rides) {HOUR} NATURAL JOIN calls {HOUR}": (
+        "NATURAL JOIN: needs a column that both sides have; got none. Write JOIN ... ON ..."
+    ),
+    f"SELECT tip FROM rides {HOUR}, LATERAL (SELECT fare FROM calls)": (
+        "JOIN: a tuple gives one row; got LATERAL. In Python, a tg.Process puts out several rows "
+        "for a tuple: see docs/process.md; or write the elements as rows before the stream is "
+        "read."
+    ),
     f"SELECT tip FROM rides {HOUR} JOIN calls {HOUR}": "JOIN: needs ON and a condition; got rides "
     "JOIN calls. Write ON ..., or CROSS JOIN for all pairs.",
-    f"SELECT r.fare FROM rides r JOIN calls c {HOUR} ON r.fare = c.fare": "JOIN: both sides need "
-    "a window; got rides AS r. Write rides AS r [RANGE ...].",
-    f"SELECT r.fare FROM rides r {HOUR} JOIN calls c ON r.fare = c.fare": "JOIN: both sides need "
-    "a window; got calls AS c. Write calls AS c [RANGE ...].",
+    f"SELECT r.fare FROM rides r JOIN calls c {HOUR} ON r.fare = c.fare": (
+        "JOIN: both sides need a window; got rides AS r. Write rides AS r [RANGE 5 MINUTES]: how "
+        "much earlier it may be than its partner."
+    ),
+    f"SELECT r.fare FROM rides r {HOUR} JOIN calls c ON r.fare = c.fare": (
+        "JOIN: both sides need a window; got calls AS c. Write calls AS c [RANGE 5 MINUTES]: how "
+        "much earlier it may be than its partner."
+    ),
     "SELECT tip FROM rides r [RANGE 1 HOUR SLIDE 5 MINUTES] JOIN calls c [RANGE 1 HOUR] ON TRUE": ""
     "JOIN: the window of a join moves with every tuple, so it has no SLIDE; got [RANGE 1 hour "
     "SLIDE 5 minutes]. Leave SLIDE out.",
@@ -153,8 +174,11 @@ MISTAKES = {
     "it with something.",
     f"SELECT tip {FROM} ON SUM(r.fare) > c.fare": "ON: an aggregate cannot stand here; got SUM. "
     "Compare tuples with tuples; aggregates are over windows.",
-    f"SELECT tip {FROM} ON r.fare = (SELECT 1)": "ON: a subquery can stand in FROM only; got "
-    "r.fare = (SELECT 1). Write the values out, or filter in a subquery in FROM.",
+    f"SELECT tip {FROM} ON r.fare = (SELECT 1)": (
+        "ON: a subquery can stand in FROM only; got (SELECT ...). Make it a stream and join it: "
+        "CREATE STREAM means AS SELECT AVG(x) AS x FROM other [RANGE 1 HOUR]; SELECT ... FROM "
+        "rides [RANGE 1 HOUR] JOIN means [RANGE 1 HOUR] ON ..."
+    ),
     f"SELECT tip {FROM} ON r.route < c.fare AND r.paid = c.fare": "ON: the two sides of a "
     "comparison must have one type; got boolean and int. Add a CAST.",
     f"SELECT * {FROM} ON TRUE": "SELECT: * needs columns with names of their own; got route in r "
@@ -167,12 +191,11 @@ MISTAKES = {
     "ts, route, fare.",
     f"SELECT fare FROM calls {HOUR} JOIN calls {HOUR} ON TRUE": "JOIN: both sides need a name of "
     "their own; got calls twice. Give one of them another name with AS.",
-    f"SELECT tip {FROM} ON TRUE ORDER BY tip": "ORDER BY and LIMIT: an unbounded stream has no "
-    "last tuple to wait for, so its order cannot be changed. Give the stream a window and an "
-    "aggregate, or leave ORDER BY and LIMIT out.",
-    f"SELECT tip {FROM} ON TRUE LIMIT 3": "ORDER BY and LIMIT: an unbounded stream has no "
-    "last tuple to wait for, so its order cannot be changed. Give the stream a window and an "
-    "aggregate, or leave ORDER BY and LIMIT out.",
+    f"SELECT tip {FROM} ON TRUE ORDER BY tip": (
+        "ORDER BY: an unbounded stream has no last tuple to wait for, so its order cannot be "
+        "changed; got r.tip. Rows are in the order of event time. Give the stream a window and an"
+        " aggregate, or leave ORDER BY out."
+    ),
     f"SELECT tip {FROM} ON r.fare = c.fare JOIN odd {HOUR} ON TRUE": "JOIN: the pairs of a join "
     "need a window of their own to be joined again; got 3 streams. Write FROM (SELECT ... FROM "
     "rides AS r [RANGE 1 HOUR] JOIN calls AS c [RANGE 1 HOUR] ON r.fare = c.fare) AS pairs "

@@ -27,10 +27,14 @@ MISTAKES = {
     "SELECT s.fare FROM rides r": "SELECT: a qualified column must begin with the name of a "
     "stream in FROM; got s.fare. There are: r.",
     "SELECT s.* FROM rides r": "SELECT: no stream in FROM has this name; got s. There are: r.",
-    "SELECT COUNT(*) FROM rides": "SELECT: an aggregate needs a window: write FROM rides "
-    "[RANGE ...].",
-    "SELECT route FROM rides r GROUP BY route": "SELECT: an aggregate needs a window: write FROM "
-    "rides AS r [RANGE ...].",
+    "SELECT COUNT(*) FROM rides": (
+        "SELECT: an aggregate needs a window; got FROM rides without one. Write FROM rides [RANGE"
+        " 15 MINUTES SLIDE 5 MINUTES], or [ROWS 100]."
+    ),
+    "SELECT route FROM rides r GROUP BY route": (
+        "SELECT: an aggregate needs a window; got FROM rides AS r without one. Write FROM rides "
+        "AS r [RANGE 15 MINUTES SLIDE 5 MINUTES], or [ROWS 100]."
+    ),
     f"SELECT fare FROM rides {HOUR}": "[RANGE 1 hour]: a window needs an aggregate in the select "
     "list, or GROUP BY; got SELECT fare FROM rides [RANGE 1 HOUR]. Leave the window out, or add "
     "for example COUNT(*).",
@@ -49,7 +53,7 @@ MISTAKES = {
     f"SELECT SUM(AVG(fare)) FROM rides {HOUR}": "SUM: an aggregate cannot be inside another; got "
     "AVG(fare). Aggregate in a subquery first.",
     f"SELECT MODE(fare) FROM rides {HOUR}": "SELECT: no aggregate has this name; got MODE. "
-    f"There are: {AGGREGATES}",
+    'Write one of your own in Python: tg.aggregate(MyAggregate(), "x").',
     f"SELECT SUMM(fare) FROM rides {HOUR}": "SELECT: no aggregate has this name; got SUMM. "
     f"Did you mean SUM? There are: {AGGREGATES}",
     f"SELECT route, AVGE(fare) FROM rides {HOUR} GROUP BY route": "SELECT: no aggregate has this "
@@ -81,8 +85,10 @@ MISTAKES = {
     "another; got SUM(fare). Aggregate in a subquery first.",
     "SELECT route FROM rides WHERE EVERY(paid)": "WHERE: an aggregate cannot stand here; got "
     "EVERY. Write the condition in HAVING.",
-    "SELECT ANY(paid) FROM rides": "SELECT: an aggregate needs a window: write FROM rides "
-    "[RANGE ...].",
+    "SELECT ANY(paid) FROM rides": (
+        "SELECT: an aggregate needs a window; got FROM rides without one. Write FROM rides [RANGE"
+        " 15 MINUTES SLIDE 5 MINUTES], or [ROWS 100]."
+    ),
     f"SELECT MIN_BY(route, far) FROM rides {HOUR}": "MIN_BY: no column has this name; got far. "
     f"Did you mean fare? There are: {RIDES}.",
     f"SELECT COUNT(fare, tip) FROM rides {HOUR}": "COUNT: takes one argument; got 2.",
@@ -107,12 +113,16 @@ MISTAKES = {
     f"SELECT COUNT(*) FROM rides {HOUR} LIMIT x": "LIMIT: must be a whole number from 0 on; got x.",
     f"SELECT COUNT(*) FROM rides {HOUR} LIMIT 1.5": "LIMIT: must be a whole number from 0 on; "
     "got 1.5.",
-    "SELECT fare FROM rides ORDER BY fare": "ORDER BY and LIMIT: an unbounded stream has no last "
-    "tuple to wait for, so its order cannot be changed. Give the stream a window and an "
-    "aggregate, or leave ORDER BY and LIMIT out.",
-    "SELECT fare FROM rides UNION ALL SELECT fare FROM calls LIMIT 3": "ORDER BY and LIMIT: an "
-    "unbounded stream has no last tuple to wait for, so its order cannot be changed. Give the "
-    "stream a window and an aggregate, or leave ORDER BY and LIMIT out.",
+    "SELECT fare FROM rides ORDER BY fare": (
+        "ORDER BY: an unbounded stream has no last tuple to wait for, so its order cannot be "
+        "changed; got fare. Rows are in the order of event time. Give the stream a window and an "
+        "aggregate, or leave ORDER BY out."
+    ),
+    "SELECT fare FROM rides UNION ALL SELECT fare FROM calls ORDER BY fare LIMIT 3": (
+        "ORDER BY: an unbounded stream has no last tuple to wait for, so its order cannot be "
+        "changed; got fare. Rows are in the order of event time. Give the stream a window and an "
+        "aggregate, or leave ORDER BY out."
+    ),
     "SELECT COUNT(*) AS n FROM rides [ROWS 5 SLIDE 2] GROUP BY route ORDER BY n": "ORDER BY and "
     "LIMIT: a window of tuples gives one row, so there is nothing to order or to leave out; got "
     "[ROWS 5 SLIDE 2]. Leave ORDER BY and LIMIT out.",
@@ -121,16 +131,23 @@ MISTAKES = {
     "[ROWS 5]. Leave ORDER BY and LIMIT out.",
     "SELECT COUNT(*) FROM rides [ROWS 5 SLIDE 6]": "window: SLIDE must be at least 1 and at most "
     "ROWS; got ROWS 5 SLIDE 6.",
-    "SELECT DISTINCT fare FROM rides": "SELECT: DISTINCT is not possible on an unbounded stream; "
-    "got DISTINCT. Give the stream a window and write GROUP BY.",
-    "SELECT SUM(fare) OVER () FROM rides": "SELECT: window functions with OVER are not supported; "
-    "got SUM(fare) OVER (). Give the stream a window: FROM name [RANGE ...].",
-    "SELECT fare FROM rides WHERE fare IN (SELECT fare FROM calls)": "WHERE: a subquery can stand "
-    "in FROM only; got fare IN (SELECT fare FROM calls). Write the values out, or filter in a "
-    "subquery in FROM.",
+    "SELECT DISTINCT fare FROM rides": (
+        "SELECT: rows can be distinct in a window only; got DISTINCT. Write SELECT DISTINCT fare "
+        "FROM rides [RANGE 1 HOUR]"
+    ),
+    "SELECT SUM(fare) OVER () FROM rides": (
+        "SELECT: OVER is not available: a window belongs to its stream; got SUM(fare) OVER (). "
+        "Write SELECT SUM(fare) FROM rides [RANGE 1 HOUR]"
+    ),
+    "SELECT fare FROM rides WHERE fare IN (SELECT fare FROM calls)": (
+        "WHERE: a subquery can stand in FROM only; got IN (SELECT ...). Write FROM rides [RANGE 5"
+        " MINUTES] JOIN calls [RANGE 5 MINUTES] ON ..."
+    ),
     "SELECT fare FROM rides HAVING fare > 3": "HAVING: needs an aggregate; got fare > 3. Write "
     "the condition in WHERE.",
-    "SELECT 1": "SELECT: needs FROM and a stream.",
+    "SELECT 1": (
+        "SELECT: needs FROM and a stream; got SELECT 1. Write for example SELECT route FROM rides"
+    ),
     "SELECT FROM rides": "SELECT: needs at least one column.",
     f"SELECT *, COUNT(*) FROM rides {HOUR}": "SELECT: * cannot stand beside an aggregate; got *. "
     "Name the columns of GROUP BY.",
@@ -148,20 +165,35 @@ MISTAKES = {
     "aggregate; got COUNT(*).",
     f"SELECT COUNT(*) AS n FROM rides {HOUR} GROUP BY rout": "GROUP BY: no column has this name; "
     f"got rout. Did you mean route? There are: {RIDES}, n.",
-    f"SELECT COUNT(*) FROM rides {HOUR} GROUP BY ROLLUP (route)": "GROUP BY: ROLLUP is not "
-    "supported.",
-    "SELECT route FROM rides UNION SELECT route FROM calls": "UNION: only UNION ALL is possible "
-    "on an unbounded stream; got UNION. Write UNION ALL.",
-    "SELECT route FROM rides INTERSECT SELECT route FROM calls": "INTERSECT: only UNION ALL is "
-    "possible on an unbounded stream; got INTERSECT. Write UNION ALL.",
+    f"SELECT COUNT(*) FROM rides {HOUR} GROUP BY ROLLUP (route)": (
+        "GROUP BY: a query has one grouping; got ROLLUP. Write a query for each: INSERT INTO "
+        "by_route SELECT route, COUNT(*) AS n ... GROUP BY route; INSERT INTO total SELECT "
+        "COUNT(*) AS n ..."
+    ),
+    "SELECT route FROM rides UNION SELECT route FROM calls": (
+        "UNION: only UNION ALL is possible on an unbounded stream; got UNION. Write UNION ALL; "
+        "SELECT DISTINCT k FROM (... UNION ALL ...) [RANGE 1 HOUR] makes the rows of a window "
+        "distinct."
+    ),
+    "SELECT route FROM rides INTERSECT SELECT route FROM calls": (
+        "INTERSECT: streams are put together by UNION ALL, and compared by JOIN; got INTERSECT. "
+        "For what is in both, write: FROM a [RANGE 5 MINUTES] JOIN b [RANGE 5 MINUTES] ON a.k = "
+        "b.k"
+    ),
     "SELECT route FROM rides UNION ALL SELECT fare FROM calls": "UNION ALL: every side of column "
     "route must have one type; got string and int. Add a CAST.",
     "SELECT route, fare FROM rides UNION ALL SELECT fare FROM calls": "UNION ALL: every side must "
     "have the same number of columns; got 2 and 1. Add a column, or leave one out.",
-    "SELECT fare FROM rides TABLESAMPLE (10 PERCENT)": "FROM: only a window and an alias may "
-    "follow a stream; got rides TABLESAMPLE (10 PERCENT).",
-    "SELECT fare FROM rides OFFSET 3": "SELECT: this clause is not supported; got OFFSET.",
-    "SELECT fare FROM rides QUALIFY fare > 1": "SELECT: this clause is not supported; got QUALIFY.",
+    "SELECT fare FROM rides TABLESAMPLE (10 PERCENT)": (
+        "FROM: streams are not sampled yet; got TABLESAMPLE. Filter by a column with WHERE."
+    ),
+    "SELECT fare FROM rides OFFSET 3": (
+        "SELECT: the first rows of a window can be taken, not later ones; got OFFSET. Leave it out."
+    ),
+    "SELECT fare FROM rides QUALIFY fare > 1": (
+        "SELECT: rows are not numbered across a stream; got QUALIFY. The best row of each group "
+        "in a window: SELECT k, MAX_BY(y, x) AS y FROM name [RANGE 1 HOUR] GROUP BY k"
+    ),
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 110 PERCENT": "WITH ERROR: the error must be "
     "between 0 and 100 percent; got 110 PERCENT.",
     f"SELECT COUNT(*) FROM ridez {HOUR} WITH LATENCY 2 SECONDS": "FROM: no stream has this name; "
@@ -174,12 +206,18 @@ NOT_YET = {
     "BY UNIFORM: is not available yet. Leave the clause out.",
     f"SELECT COUNT(*) FROM rides {HOUR} WITH LATENCY 2 SECONDS": "WITH LATENCY 2 seconds: is not "
     "available yet. Leave the clause out.",
-    f"SELECT SUM(DISTINCT fare) FROM rides {HOUR}": "SUM(DISTINCT): is not available yet.",
-    f"SELECT CORR(DISTINCT fare, tip) FROM rides {HOUR}": "CORR(DISTINCT): is not available yet.",
-    f"SELECT COUNT_IF(DISTINCT paid) FROM rides {HOUR}": "COUNT_IF(DISTINCT): is not available "
-    "yet.",
-    f"SELECT FIRST(fare) IGNORE NULLS FROM rides {HOUR}": "FIRST: IGNORE NULLS is not available "
-    "yet.",
+    f"SELECT SUM(DISTINCT fare) FROM rides {HOUR}": (
+        "SUM(DISTINCT): is not available yet. Only COUNT can be DISTINCT."
+    ),
+    f"SELECT CORR(DISTINCT fare, tip) FROM rides {HOUR}": (
+        "CORR(DISTINCT): is not available yet. Only COUNT can be DISTINCT."
+    ),
+    f"SELECT COUNT_IF(DISTINCT paid) FROM rides {HOUR}": (
+        "COUNT_IF(DISTINCT): is not available yet. Only COUNT can be DISTINCT."
+    ),
+    f"SELECT FIRST(fare) IGNORE NULLS FROM rides {HOUR}": (
+        "FIRST: IGNORE NULLS is not available yet. Leave NULLs out before: WHERE x IS NOT NULL."
+    ),
     f"SELECT LAST(fare) FILTER (WHERE tip > 1) FROM rides {HOUR}": "LAST: FILTER is not available "
     "yet.",
 }

@@ -190,8 +190,10 @@ MISTAKES = {
     f"SELECT n FROM ({HOURLY}) [RANGE 1 DAY]": "[RANGE 1 day]: a window needs an aggregate in the "
     "select list, or GROUP BY; got SELECT n FROM (SELECT route, COUNT(*) AS n FROM rides "
     "[RANGE. Leave the window out, or add for example COUNT(*).",
-    f"SELECT MAX(n) AS m FROM ({HOURLY})": "SELECT: an aggregate needs a window: write FROM (...) "
-    "[RANGE ...].",
+    f"SELECT MAX(n) AS m FROM ({HOURLY})": (
+        "SELECT: an aggregate needs a window; got FROM (...) without one. Write FROM (...) [RANGE"
+        " 15 MINUTES SLIDE 5 MINUTES], or [ROWS 100]."
+    ),
     f"SELECT a.n FROM ({HOURLY}) a [ROWS 5] JOIN ({HOURLY}) b [ROWS 5] ON window_end > a.window_end"
     "": "ON: a column of both sides must be qualified; got window_end. a.window_end or "
     "b.window_end?",

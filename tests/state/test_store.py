@@ -74,9 +74,28 @@ class TestOpen:
         Store.open((tmp_path / "a b").as_uri()).create({})
         assert (tmp_path / "a b" / "meta.json").exists()
 
-    def test_an_unknown_scheme(self) -> None:
-        with pytest.raises(CheckpointError, match=r"^s4://x: must be a folder or the URI of one"):
-            Store.open("s4://x")
+    @pytest.mark.parametrize(
+        ("location", "message"),
+        [
+            (
+                "s4://x",
+                r"^checkpoint s4://x: must be a path or of a known scheme; got s4:. Did you m",
+            ),
+            ("htp://x", "got htp:. There are: file, s3, gs, abfs, hdfs"),
+            ("s3:/b/x", "a URI of s3 must have its slashes; got s3:/b/x. Write s3://b/x"),
+            ("s3:", "a URI of s3 must have its slashes; got s3:"),
+            ("ab:c", r"got ab:. .* A file or folder of this name is ./ab:c"),
+            ("hdfs://host:9000/x", "the file system of hdfs:// must be usable here; got "),
+        ],
+    )
+    def test_a_scheme_that_cannot_be_used(
+        self, location: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is not made a folder of that name."""
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(CheckpointError, match=message):
+            Store.open(location)
+        assert list(tmp_path.iterdir()) == []
 
 
 class TestHandle:

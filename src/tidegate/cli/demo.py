@@ -21,13 +21,11 @@ The instances changed from 2 to 4 and to 1 on the way; without that the rows wou
 @click.argument("name", type=OneOf(list(SHOWS)), default="taxi")
 @click.option(
     "--master",
-    default=DEFAULT_MASTER,
-    show_default=True,
     metavar="M",
-    help="A Spark master URL, or none.",
+    help=f"A Spark master URL, or none.  [default: that of spark-submit, else {DEFAULT_MASTER}]",
 )
 @click.option("--sql", "--program", "text", is_flag=True, help="Only print the query.")
-def demo(name: str, master: str, text: bool) -> None:
+def demo(name: str, master: str | None, text: bool) -> None:
     """Show a query at work, with two changes of instances on the way.
 
     taxi: the ten busiest routes of the last 15 minutes, every 5 minutes. calls: districts by how
@@ -39,6 +37,6 @@ def demo(name: str, master: str, text: bool) -> None:
     show = SHOWS[name]
     click.echo(show.text, nl=not text)
     if not text:
-        summary = run_show(show, Place(master), drawable(sys.stdout))
+        summary = run_show(show, Place.at(master), drawable(sys.stdout))
         report(summary, None)
         click.echo("\n" + (SEEN if summary.finished else "") + show.then, nl=False)

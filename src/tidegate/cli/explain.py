@@ -12,10 +12,11 @@ from tidegate.cli.option import (
     asked_instances,
     query_options,
     read_query,
+    settings,
 )
 from tidegate.driver.options import MAX_BUCKETS, RunOptions
 from tidegate.errors import UserError
-from tidegate.plan.explain import Cuts, compare, explain_all
+from tidegate.plan.explain import Cuts, explain_all
 from tidegate.plan.explain import explain as explained
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
@@ -32,7 +33,8 @@ def explain(
     query: str,
     streams: tuple[str, ...],
     times: tuple[str, ...],
-    master: str,
+    master: str | None,
+    conf: tuple[str, ...],
     instances: tuple[str, ...],
     strategy: str,
     method: str,
@@ -43,11 +45,11 @@ def explain(
 ) -> None:
     """Print the plan of QUERY.sql, its subqueries and where each part runs.
 
-    The strategies of cutting it into subqueries stand below, with what each costs on as many
-    instances in all; --strategy all shows the subqueries of each.
+    --strategy all shows instead the three ways of cutting it into subqueries, and what each costs
+    on as many instances in all.
     """
     asked = asked_instances(instances, ())
-    place = Place(master, exchange=exchange)
+    place = Place.at(master, exchange=exchange, conf=settings(conf))
     chosen = OPERATOR_SET if strategy == ALL else strategy
     planning = PlanOptions(JoinOptions(method, routing), chosen, partitioner, max_windows_per_tuple)
     options = RunOptions(
@@ -59,15 +61,15 @@ def explain(
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
     names = [s.name for s in plan.subqueries]
+    options = options.called(plan.names)
     options.check_subqueries(names, shared=chosen == QUERY_CLOUD)
     first = options.first_instances
-    layout = Layout.of(plan, {n: options.instances_at(0, n) or first for n in names})
-    cuts = _cuts(outputs, place, planning, layout)
     if strategy == ALL:
+        layout = Layout.of(plan, {n: options.instances_at(0, n) or first for n in names})
+        cuts = _cuts(outputs, place, planning, layout)
         click.echo(explain_all(size(outputs), cuts, Weights()))
     else:
         click.echo(explained(outputs, plan))
-        click.echo(compare(cuts, Weights()))
 
 
 def _cuts(outputs: Sequence[Output], place: Place, planning: PlanOptions, chosen: Layout) -> Cuts:

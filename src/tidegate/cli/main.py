@@ -13,6 +13,7 @@ from tidegate.cli.generate import generate
 from tidegate.cli.plan import plan
 from tidegate.cli.run import run
 from tidegate.cli.state import state
+from tidegate.cli.stop import EXIT_STOPPED, Stopped, leave
 from tidegate.cli.value import in_shape
 from tidegate.errors import TidegateError, UserError
 from tidegate.version import __version__
@@ -21,14 +22,20 @@ EXIT_FAILED = 1
 EXIT_MISTAKE = 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, "--version", "-V", prog_name="tidegate")
-def commands() -> None:
+@click.pass_context
+def commands(context: click.Context) -> None:
     """Continuous queries over streams, on Apache Spark or in one process.
 
     Exit codes: 0 done, 1 a failure while running (run again to continue), 2 a mistake in the query
-    or the options (nothing was started).
+    or the options (nothing was started), 130 stopped by Ctrl-C or a signal (run again to continue).
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 for command in (run, explain, plan, demo, generate, state):
@@ -37,13 +44,13 @@ for command in (run, explain, plan, demo, generate, state):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    sys.exit(invoke(arguments))
+    leave(invoke(arguments))
 
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; messages are one line on standard error."""
     try:
-        commands.main(arguments, prog_name="tidegate", standalone_mode=False)
+        code = commands.main(arguments, prog_name="tidegate", standalone_mode=False)
     except UserError as mistake:
         return _say(mistake, EXIT_MISTAKE)
     except TidegateError as failure:
@@ -51,11 +58,14 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as mistake:
         return _say(in_shape(mistake), EXIT_MISTAKE)
     except (click.Abort, KeyboardInterrupt):
-        return _say("interrupted; what was committed stays", EXIT_FAILED)
+        return _say("interrupted", EXIT_STOPPED)
+    except Stopped as stopped:
+        click.echo(stopped.summary.text(), err=True)
+        return EXIT_STOPPED
     except BrokenPipeError:
         sys.stderr.close()
         return EXIT_FAILED
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _say(message: object, code: int) -> int:

@@ -11,6 +11,7 @@ import click
 
 from tidegate.cli.value import OneOf, Whole
 from tidegate.errors import OptionError, UnavailableError, likely
+from tidegate.plan.method import OTHER_WORDS, ROUTINGS
 from tidegate.plan.options import MAX_WINDOWS
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
 from tidegate.query.output import Output
@@ -34,7 +35,8 @@ _OPTIONS = {
         "streams",
         multiple=True,
         metavar="NAME=URI",
-        help="A source of a stream: a file, a folder, generator:NAME. Repeat for several.",
+        help="A source of a stream: a file, a folder, a URI such as s3://bucket/folder, "
+        "generator:NAME. Repeat for several.",
     ),
     "--time": click.option(
         "--time",
@@ -45,10 +47,16 @@ _OPTIONS = {
     ),
     "--master": click.option(
         "--master",
-        default=DEFAULT_MASTER,
-        show_default=True,
         metavar="M",
-        help="A Spark master URL, or none to run in this process without Spark.",
+        help="A Spark master URL, or none to run in this process without Spark.  "
+        f"[default: that of spark-submit, else {DEFAULT_MASTER}]",
+    ),
+    "--conf": click.option(
+        "--conf",
+        "conf",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting for Spark, for example spark.ui.enabled=true. Repeat for several.",
     ),
     "--instances": click.option(
         "--instances",
@@ -80,10 +88,10 @@ _OPTIONS = {
     ),
     "--routing": click.option(
         "--routing",
-        type=OneOf(["auto", "key", "deal"]),
+        type=OneOf(ROUTINGS, OTHER_WORDS),
         default="auto",
         show_default=True,
-        help="How joins place tuples: by their key, or dealt out evenly in turn.",
+        help="How joins place tuples: by their key, or evenly, round-robin.",
     ),
     "--partitioner": click.option(
         "--partitioner",
@@ -150,6 +158,18 @@ def pairs(option: str, values: Sequence[str], shape: str) -> list[Pair]:
         if not sign or not name.strip() or not value.strip():
             raise OptionError(option, f"must look like {shape}", text)
         found.append(Pair(name.strip(), value.strip()))
+    return found
+
+
+def settings(values: Sequence[str]) -> dict[str, str]:
+    """Read repeated --conf KEY=VALUE; as with spark-submit, the last of one key counts."""
+    shape = "must look like KEY=VALUE, for example spark.executor.memory=4g"
+    found = {}
+    for text in values:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise OptionError("--conf", shape, text)
+        found[name.strip()] = value.strip()
     return found
 
 

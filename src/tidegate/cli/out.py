@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.errors import OptionError
+from tidegate.remote.scheme import REMOTE, without_keys
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.files import check_format
 from tidegate.sink.nothing import NothingSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import IN_PROGRAM, SINKS, at
-from tidegate.sink.side_text import SideText
+from tidegate.sink.side_text import SHOWN_ROWS, SideText
 
 CONSOLE = "console"
 """The scheme of where results go unless something else is said."""
@@ -30,7 +31,7 @@ def address_of(out: str | None, format: str | None) -> Address:
         )
     if format is not None:
         check_format(format)
-        if address.scheme != FILE:
+        if address.scheme not in (FILE, *REMOTE):
             raise OptionError(
                 "--format",
                 "is for results in files",
@@ -42,16 +43,33 @@ def address_of(out: str | None, format: str | None) -> Address:
     return address
 
 
-def sinks_of(names: Sequence[str | None], address: Address) -> dict[str | None, Sink]:
-    """The sinks of a query's outputs by their names, None for the only one."""
-    if len(names) > 1 and address.scheme == CONSOLE:
+def sinks_of(
+    names: Sequence[str | None], address: Address, viewed: bool = False
+) -> dict[str | None, Sink]:
+    """The sinks of a query's outputs by their names, None for the only one.
+
+    Rows of several cannot be printed one among the other, but a live view shows them all.
+    """
+    if len(names) > 1 and address.scheme == CONSOLE and not viewed:
         raise OptionError(
             "--out",
-            "is needed by a script with several outputs",
+            "is needed by a script with several outputs, unless a terminal shows them",
             ", ".join(str(n) for n in names),
             "Give a folder; each output gets one of its name in it.",
         )
     return {name: at(address, name) for name in names}
+
+
+def side_places(address: Address, terminal: bool) -> dict[str, str]:
+    """What becomes of late and of rejected rows, for the summary of a run.
+
+    `terminal` is whether standard error is one: a person is shown some of them only.
+    """
+    folder = without_keys(address.text.partition("?")[0]).rstrip("/")
+    if address.scheme != CONSOLE:
+        return {kind: f"are in {folder}/_{kind}" for kind in ("late", "rejected")}
+    shown = f"were only shown, the first {SHOWN_ROWS}" if terminal else "were only printed"
+    return {kind: f"{shown}; --out DIR keeps them in DIR/_{kind}" for kind in ("late", "rejected")}
 
 
 def beside_view(sinks: dict[str | None, Sink], address: Address) -> dict[str | None, Sink]:
@@ -61,4 +79,4 @@ def beside_view(sinks: dict[str | None, Sink], address: Address) -> dict[str | N
     """
     if address.scheme != CONSOLE:
         return sinks
-    return dict.fromkeys(sinks, NothingSink(SideText()))
+    return {name: NothingSink(SideText()) for name in sinks}

@@ -13,19 +13,43 @@ from rich.text import Text
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.status import Status, Switch
 from tidegate.driver.metrics import BatchReport
+from tidegate.execute.executor import Tasks
+from tidegate.gate.standing import Extent
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
 
 _TWO_COLUMNS = 76
 """The narrowest terminal with two numbers beside each other."""
 
-_LABEL = 13
+_LEFT_LABEL, _LABEL = 10, 20
 _FRESH_S = 3.0
 """How long a change of instances stands out."""
 
 _MOST_BLOCKS = 12
 _LEAST_ROWS = 3
+_TOLD_START_S = 0.5
 
 Pair = tuple[str, Text]
+
+
+@dataclass(frozen=True)
+class AtHand:
+    """The batch that runs: for how long, with how many rows, and how far its tasks are.
+
+    `rows` is None while its rows are being chosen, `tasks` while there is nothing to run them.
+    """
+
+    batch: int
+    seconds: float
+    rows: int | None
+    tasks: Tasks | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The newest rows of one output; None is the name of the only one."""
+
+    output: str | None
+    excerpt: Excerpt | None
 
 
 @dataclass(frozen=True)
@@ -35,9 +59,10 @@ class Scene:
     title: str
     state: str
     status: Status
-    excerpt: Excerpt | None
+    results: tuple[Result, ...]
     windows: bool
     now: float
+    at_hand: AtHand | None = None
 
 
 def picture(scene: Scene, width: int, height: int) -> RenderableType:
@@ -45,15 +70,16 @@ def picture(scene: Scene, width: int, height: int) -> RenderableType:
     facts = _facts(scene)
     double = width >= _TWO_COLUMNS
     lines = max(len(side) for side in facts) if double else sum(len(side) for side in facts)
-    switches = _switches(scene)
     above: list[RenderableType] = [_head(scene, width), Rule(style="dim")]
     above.append(_grid(facts if double else ((*facts[0], *facts[1]),)))
-    above += [switches] if switches else []
-    # Beside them: the head and its rule, an empty line, the title, the header, the note of what
-    # is missing, and one line less than the terminal has, so that it does not scroll.
-    room = height - lines - 7 - (1 if switches else 0)
-    limit = min(SHOWN_ROWS, max(room, _LEAST_ROWS))
-    return Group(*above, Text(), *_results(scene, width, limit))
+    notes = [note for note in (_held(scene), _switches(scene)) if note is not None]
+    works = _works(scene, max(height // 4, 2))
+    above += notes
+    above += [Text(), works] if works is not None else []
+    # Beside them: the head and its rule, an empty line, and one line less than the terminal has,
+    # so that it does not scroll.
+    taken = lines + len(notes) + (works.row_count + 2 if works is not None else 0) + 4
+    return Group(*above, *_results(scene, width, height - taken))
 
 
 def _head(scene: Scene, width: int) -> Table:
@@ -76,32 +102,44 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     status, newest = scene.status, scene.status.newest
     counters = status.counters
     if newest is None:
-        return ((("rows in", _number(counters["rows_in"])),), (("frontier", _dim("none yet")),))
+        left = [("rows in", _number(counters["rows_in"]))]
+        if scene.at_hand is not None:
+            left.append((f"batch {scene.at_hand.batch:,}", _at_hand(scene.at_hand, room=True)))
+        return tuple(left), (("watermark (frontier)", _dim("none yet")),)
     rate = Text(f"{status.rows_per_second(scene.now):,.0f} rows/s", style="bold")
-    left = [
-        ("input", rate),
+    left = [("input", rate)]
+    if newest.extent is not None:
+        left.append(("read", _read(newest.extent)))
+    left += [
         ("rows in", _number(counters["rows_in"])),
         ("rows out", _number(counters["rows_out"])),
         ("batch time", _batch_time(newest, status.median_s)),
     ]
+    if scene.at_hand is not None:
+        left[-1] = (f"batch {scene.at_hand.batch:,}", _at_hand(scene.at_hand))
     if scene.windows or newest.state_rows:
         left.append(("state", _state(newest)))
     right = [
         ("newest event", _time(newest.newest_us)),
-        ("frontier", _time(newest.frontier_us)),
-        ("lag", _lag(status.lag_us)),
+        ("watermark (frontier)", _time(newest.frontier_us)),
+        ("event-time lag", _lag(status.lag_us)),
         ("instances", _instances(newest, _fresh(scene))),
     ]
+    if status.start_s >= _TOLD_START_S:
+        right.append(("started in", Text(duration_text(round(status.start_s * 1e6)))))
     troubles = [("late", "rows_late"), ("rejected", "rows_rejected")]
-    right += [(n, Text(f"{counters[c]:,}", "yellow")) for n, c in troubles if counters[c]]
+    whole = max(counters["rows_in"], 1)
+    right += [(n, _trouble(counters[c], whole)) for n, c in troubles if counters[c]]
     return tuple(left), tuple(right)
 
 
 def _grid(sides: tuple[tuple[Pair, ...], ...]) -> Table:
+    """The facts in one column or two; of two, the right one has room for a time and its label."""
     grid = Table.grid(padding=(0, 2, 0, 0), expand=len(sides) > 1)
-    for _ in sides:
-        grid.add_column(width=_LABEL, style="dim", no_wrap=True)
-        grid.add_column(ratio=1 if len(sides) > 1 else None, no_wrap=True, overflow="ellipsis")
+    for place in range(len(sides)):
+        narrow = len(sides) > 1 and place == 0
+        grid.add_column(width=_LEFT_LABEL if narrow else _LABEL, style="dim", no_wrap=True)
+        grid.add_column(ratio=1 if narrow else None, no_wrap=True, overflow="ellipsis")
     nothing: Pair = ("", Text())
     for line in range(max(len(side) for side in sides)):
         cells = [side[line] if line < len(side) else nothing for side in sides]
@@ -109,20 +147,104 @@ def _grid(sides: tuple[tuple[Pair, ...], ...]) -> Table:
     return grid
 
 
-def _results(scene: Scene, width: int, limit_rows: int) -> list[RenderableType]:
-    if scene.excerpt is None:
-        again = scene.status.counters["rows_out"] > 0  # since the checkpoint began
-        what = "window is complete" if scene.windows else "row has come out"
-        what = f"no {'further ' if again else ''}{what} yet"
-        return [_dim(what)]
-    title = Text(scene.excerpt.title, style="bold", no_wrap=True, overflow="ellipsis")
-    return [title, scene.excerpt.picture(width, limit_rows)]
+def _results(scene: Scene, width: int, lines: int) -> list[RenderableType]:
+    """The newest rows of every output, each with an equal part of the lines there are.
+
+    Around its rows an output has an empty line, a title, a header, and a note of what is missing.
+    Where several have no room for a row each, the first may have some, and the others a title.
+    """
+    count = len(scene.results)
+    limit = min(SHOWN_ROWS, lines // count - 4)
+    limits = [limit if count > 1 else max(limit, _LEAST_ROWS)] * count
+    if limits[0] < 1:
+        limits = [min(SHOWN_ROWS, lines - count - 3), *[0] * (count - 1)]
+    shown: list[RenderableType] = []
+    for place, (result, rows) in enumerate(zip(scene.results, limits, strict=True)):
+        shown += [Text()] if rows > 0 or place == 0 else []
+        if result.excerpt is None:
+            shown.append(_nothing_yet(scene, result.output))
+            continue
+        shown.append(_title(scene, result.output, result.excerpt))
+        shown += [result.excerpt.picture(width, rows)] if rows > 0 else []
+    return shown
+
+
+def _title(scene: Scene, output: str | None, excerpt: Excerpt) -> Text:
+    title = Text(style="bold", no_wrap=True, overflow="ellipsis")
+    if output is not None:
+        title.append(f"{output}  ", style="bold cyan")
+        rows = scene.status.output_rows[output]
+        title.append(f"{rows:,} row{'' if rows == 1 else 's'} out, ", style="default not bold")
+    return title.append(excerpt.title)
+
+
+def _nothing_yet(scene: Scene, output: str | None) -> Text:
+    again = output is None and scene.status.counters["rows_out"] > 0  # since the checkpoint began
+    what = "window is complete" if scene.windows else "row has come out"
+    text = Text("" if output is None else f"{output}  ", style="bold cyan")
+    return text.append(f"no {'further ' if again else ''}{what} yet", style="dim not bold default")
+
+
+def _works(scene: Scene, most: int) -> Table | None:
+    """What each subquery does, where there are several."""
+    works = scene.status.works
+    if not works:
+        return None
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("subquery", no_wrap=True, overflow="ellipsis", max_width=30)
+    for name in ("instances", "tuples in", "rows out", "state rows", "cpu"):
+        table.add_column(name, justify="right", no_wrap=True)
+    cpu_us = sum(work.cpu_us for work in works.values()) or 1
+    for name, work in list(works.items())[:most]:
+        numbers = (work.instances, work.tuples, work.rows, work.state_rows)
+        table.add_row(name, *(f"{n:,}" for n in numbers), f"{work.cpu_us / cpu_us:.0%}")
+    if len(works) > most:
+        table.add_row(_dim(f"and {len(works) - most:,} more"))
+    return table
 
 
 def _fresh(scene: Scene) -> Switch | None:
     """The last change of instances, while it is news."""
     switches = list(scene.status.switches)
     return switches[-1] if switches and scene.now - switches[-1].at < _FRESH_S else None
+
+
+def _held(scene: Scene) -> Text | None:
+    """Which source the watermark waits for, where others are ahead of it."""
+    held = scene.status.held
+    if held is None:
+        return None
+    line = Text("watermark waits for ", style="dim", no_wrap=True, overflow="ellipsis")
+    who = held.stream if not held.source else f"{held.stream} ({held.source})"
+    line.append(who, style="default not dim")
+    if held.newest_us == MIN_US:
+        return line.append(", which has no row yet")
+    return line.append(", which is at ").append(_time(held.newest_us).plain, "default not dim")
+
+
+def _at_hand(at_hand: AtHand, room: bool = False) -> Text:
+    """How far the batch that runs is; with its rows beside its tasks where there is room."""
+    past = duration_text(round(at_hand.seconds * 1e6)) if at_hand.seconds >= 1 else "0 s"
+    if at_hand.rows is None:
+        return Text(f"{past}, reading event times")
+    tasks, rows = at_hand.tasks, f"{at_hand.rows:,} rows"
+    if tasks is None:
+        return Text(f"{rows} to begin with")
+    done = f"{tasks.done:,} of {tasks.total:,} tasks" if tasks.total else ""
+    parts = [rows, done] if room else [done or rows]
+    return Text(", ".join([past, *filter(None, parts)]))
+
+
+def _read(extent: Extent) -> Text:
+    """How much of the input is read."""
+    text = Text(f"{extent.share:.0%}" if extent.share < 0.995 or extent.share == 1 else "99%")
+    if extent.unit == "bytes":
+        return text.append(f" of {bytes_text(int(extent.whole))}", style="dim")
+    return text.append(f" of {extent.whole:,.0f} {extent.unit}" * bool(extent.unit), style="dim")
+
+
+def _trouble(count: int, whole: int) -> Text:
+    return Text(f"{count:,}", "yellow").append(f"  {count / whole:.2%}", style="dim")
 
 
 def _instances(newest: BatchReport, fresh: Switch | None) -> Text:
@@ -137,8 +259,11 @@ def _switches(scene: Scene) -> Text | None:
     switches = list(scene.status.switches)
     if not switches:
         return None
-    said = ", ".join(f"{s.before} → {s.after} at batch {s.batch:,}" for s in switches)
-    line = Text(f"{'switches':<{_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
+    said = ", ".join(
+        f"{s.subquery + ' ' if s.subquery else ''}{s.before} → {s.after} at batch {s.batch:,}"
+        for s in switches
+    )
+    line = Text(f"{'switches':<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
     return line.append(said, style="bold yellow not dim" if _fresh(scene) else "default not dim")
 
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import click
 
+from tidegate.cli.called import called_as
 from tidegate.cli.option import options, read_query, refuse_all
 from tidegate.cli.value import Whole
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError
-from tidegate.plan.explain import table
+from tidegate.plan.explain import many, table
 from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.plan.options import MAX_WINDOWS, PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD
@@ -37,7 +38,7 @@ from tidegate.session.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_ru
     type=Whole(),
     default=None,
     metavar="N",
-    help="Instances of all subqueries together (default: the master's cores for each).",
+    help="Instances of all subqueries together, at most (default: the master's cores for each).",
 )
 @click.option(
     "--sample",
@@ -53,7 +54,7 @@ def plan(
     query: str,
     streams: tuple[str, ...],
     times: tuple[str, ...],
-    master: str,
+    master: str | None,
     strategy: str,
     method: str,
     routing: str,
@@ -64,13 +65,14 @@ def plan(
     """Run the first rows of QUERY.sql and propose how many instances each subquery should have.
 
     The sample runs in this process, its results and state are thrown away. A subquery gets
-    instances in proportion to the processor time that it used.
+    instances in proportion to the processor time that it used, and no more than the master has
+    cores: the subqueries of a batch run in turn, so that each has them all.
     """
     refuse_all(strategy, "tidegate plan")
     for option, number in (("--sample", sample), ("--instances", instances)):
         if number is not None and number < 1:
             raise OptionError(option, "must be at least 1", str(number))
-    place = Place(master)
+    place = Place.at(master)
     outputs = read_query(query, streams, times)
     planning = PlanOptions(
         JoinOptions(method, routing), strategy, max_windows=max_windows_per_tuple
@@ -78,6 +80,7 @@ def plan(
     planned = plan_for(outputs, place, planning)
     names = [s.name for s in planned.subqueries]
     one_number = strategy == QUERY_CLOUD
+    cores = place.cores()
     total = instances or place.default_instances() * (1 if one_number else len(names))
     if not one_number and total < len(names):
         raise OptionError(
@@ -87,12 +90,15 @@ def plan(
             f"Give more, or --strategy {QUERY_CLOUD}, which has them all on the same instances.",
         )
     found = sample_run(planned, sample)
-    counts = [total] if one_number else proposed([load.cpu_us for load in found.loads], total)
-    asked = [str(total)] if one_number else [f"{n}={c}" for n, c in zip(names, counts, strict=True)]
+    shares = [total] if one_number else proposed([load.cpu_us for load in found.loads], total)
+    counts = [min(share, cores or share) for share in shares]
+    asked = (
+        [str(counts[0])] if one_number else [f"{n}={c}" for n, c in zip(names, counts, strict=True)]
+    )
     given = [
         *(w for text in streams for w in ("--stream", text)),
         *(w for text in times for w in ("--time", text)),
-        *_changed("--master", master, DEFAULT_MASTER),
+        *_changed("--master", master or DEFAULT_MASTER, DEFAULT_MASTER),
         *_changed("--strategy", strategy, OPERATOR_SET),
         *_changed("--method", method, AUTO),
         *_changed("--routing", routing, AUTO),
@@ -103,8 +109,20 @@ def plan(
     ]
     for line in _table(found):
         click.echo(line)
-    click.echo(f"proposed for {total:,} instance{'' if total == 1 else 's'}:")
-    click.echo(f"  {shlex.join(['tidegate', 'run', query, *given])}")
+    for line in _limits(len(names), cores, capped=bool(instances) and counts != shares):
+        click.echo(line)
+    click.echo(f"proposed: {many(sum(counts), 'instance')}")
+    click.echo(f"  {called_as()} {shlex.join(['run', query, *given])}")
+
+
+def _limits(subqueries: int, cores: int | None, capped: bool) -> list[str]:
+    """What bounds the instances that are of use."""
+    lines = []
+    if subqueries > 1:
+        lines.append("the subqueries of a batch run in turn, so each can use all cores")
+    if capped and cores is not None:
+        lines.append(f"more instances of a subquery than the {many(cores, 'core')} do not help")
+    return lines
 
 
 def _table(found: SampleRun) -> list[str]:

@@ -15,18 +15,20 @@ from tidegate.cli.option import (
     read_query,
     refuse_all,
     refuse_later,
+    settings,
 )
-from tidegate.cli.out import address_of, beside_view, sinks_of
+from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
+from tidegate.cli.stop import EXIT_STOPPED, Stopped
 from tidegate.cli.value import OneOf, Size, Whole
-from tidegate.cli.view import LiveView
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
-from tidegate.driver.loop import RowsSeen
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
+from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.launch import prepare
+from tidegate.session.options import trigger_seconds
 from tidegate.session.place import EXECUTIONS, Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.address import FILE, Address
@@ -38,7 +40,8 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--out",
     metavar="URI",
-    help="Where results go: a folder, as a path or as file:///path, gets one folder per batch; "
+    help="Where results go: a folder, as a path or a URI (file:///path, s3://bucket/path, gs://, "
+    "abfs://, hdfs://), gets one folder per batch; "
     "console: shows the newest window in the live view, or prints all rows as CSV when standard "
     "output is no terminal.  [default: console:]",
 )
@@ -51,7 +54,8 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    help="Where the state is kept; with it a run continues after a crash (default: not kept).",
+    help="Where the state is kept, a folder or a URI as of --out; with it a run continues after a "
+    "crash (default: not kept).",
 )
 @click.option(
     "--buckets",
@@ -93,7 +97,22 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--follow", is_flag=True, help="Go on when the input is read: wait for new files and rows."
 )
-@click.option("--summary", metavar="FILE", help="Write the summary as JSON.")
+@click.option(
+    "--available-now",
+    is_flag=True,
+    help="Take all there is, leave windows open and end; the next run takes what is new.",
+)
+@click.option(
+    "--trigger",
+    metavar="TIME",
+    help="Least time between the starts of batches, for example '1 second' (default: a batch "
+    "starts when there is input).",
+)
+@click.option(
+    "--summary",
+    metavar="FILE",
+    help="Write the summary as JSON; docs/operations.md, The summary, defines every figure.",
+)
 @click.option(
     "--dashboard",
     is_flag=False,
@@ -122,7 +141,8 @@ def run(
     query: str,
     streams: tuple[str, ...],
     times: tuple[str, ...],
-    master: str,
+    master: str | None,
+    conf: tuple[str, ...],
     instances: tuple[str, ...],
     strategy: str,
     method: str,
@@ -139,6 +159,8 @@ def run(
     policy: str,
     execution: str,
     follow: bool,
+    available_now: bool,
+    trigger: str | None,
     summary: str | None,
     dashboard: int | None,
     log: str,
@@ -146,10 +168,11 @@ def run(
 ) -> None:
     """Run the query in QUERY.sql over its streams.
 
-    Without --follow the run takes all there is, finishes every window and ends; Ctrl-C ends it
-    after the running batch. While it runs, a live view shows rates, lag, batch times, state,
-    instances and the newest window, if standard output is a terminal. A summary follows on
-    standard error.
+    A run takes all there is, finishes every window and ends; its checkpoint is finished then. With
+    --available-now windows stay open, and the same command goes on with what is new; with --follow
+    the run waits for it. Ctrl-C ends it after the running batch, a second one at once. While it
+    runs, a live view shows rates, event-time lag, batch times, state, instances and the newest
+    window, if standard output is a terminal. A summary follows on standard error.
     """
     logging.basicConfig(
         level=log.upper(),
@@ -171,12 +194,14 @@ def run(
         buckets=buckets,
         batch_rows=batch_rows,
         follow=follow,
+        available_now=available_now,
+        trigger_s=None if trigger is None else trigger_seconds(trigger, "--trigger"),
         switches=asked.switches,
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
         memory_bytes=memory,
     )
-    place = Place(master, exchange=exchange, execution=execution)
+    place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))
     address = address_of(out, format_)
     check_places(query, address, checkpoint, summary)
     planning = PlanOptions(
@@ -184,8 +209,8 @@ def run(
     )
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
-    sinks = sinks_of([o.name for o in outputs], address)
     view = view_of(drawable(sys.stdout), Path(query).stem, plan, place)
+    sinks = sinks_of([o.name for o in outputs], address, viewed=view is not None)
     loop = prepare(
         plan,
         place,
@@ -193,20 +218,38 @@ def run(
         options,
         checkpoint,
         on_batch=view.batch if view else None,
-        on_rows=_first_rows(outputs[0].name, view) if view else None,
+        on_rows=(lambda name, rows: view.rows(rows, name)) if view else None,
+        observer=view.step if view else None,
     )
-    report(run_until_signal(loop, view), summary)
+    loop.summary.places = side_places(address, sys.stderr.isatty())
+    if loop.manifest.finished:
+        click.echo(
+            f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True
+        )
+    try:
+        done = run_until_signal(loop, view)
+    except Stopped as stopped:
+        report(stopped.summary, summary)
+        click.echo(how_to_continue(checkpoint, address), err=True)
+        raise click.exceptions.Exit(EXIT_STOPPED) from None
+    report(done, summary)
 
 
-def _first_rows(output: str | None, view: LiveView) -> RowsSeen:
-    """Let a view show the rows of one output."""
-    return lambda name, rows: view.rows(rows) if name == output else None
+def how_to_continue(checkpoint: str | None, out: Address) -> str:
+    """What a person can do after a run that was stopped."""
+    if checkpoint is not None:
+        return "Run the same command to continue."
+    other = (
+        " It needs another --out, or this one without its results." if out.scheme == FILE else ""
+    )
+    return f"Without --checkpoint it cannot be continued: another run begins anew.{other}"
 
 
 def check_places(query: str, out: Address, checkpoint: str | None, summary: str | None) -> None:
     """Refuse what would be written over something else, or nowhere, before anything starts."""
     folder = Path(out.place).resolve() if out.scheme == FILE else None
-    if checkpoint and folder == Path(checkpoint).resolve():
+    same = checkpoint and (folder == Path(checkpoint).resolve() or _is_of(checkpoint, out))
+    if checkpoint and same:
         raise OptionError(
             "--checkpoint",
             "must be another folder than --out",
@@ -225,6 +268,12 @@ def check_places(query: str, out: Address, checkpoint: str | None, summary: str 
         raise OptionError(
             "--summary", "must be another file than the query", summary, "Choose another name."
         )
+
+
+def _is_of(checkpoint: str, out: Address) -> bool:
+    """Whether a checkpoint is the folder elsewhere that results go to."""
+    place = checkpoint.partition("?")[0].rstrip("/")
+    return is_remote_uri(checkpoint) and place == f"{out.scheme}:{out.place}".rstrip("/")
 
 
 def report(summary: Summary, path: str | None) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tidegate.cli import hashtags
+from tidegate.cli.called import called_as, python
 from tidegate.cli.option import read_query
 from tidegate.cli.watch import run_until_signal, view_of
 from tidegate.clock import Clock, SystemClock
@@ -68,20 +69,22 @@ ORDER BY hedges DESC LIMIT 10;
 """
 
 NEXT = (
-    ("tidegate demo {name} --sql > {name}.sql", "the query above, as a file"),
-    ("tidegate explain {name}.sql", "where each part of it runs"),
+    ("The query above, as a file:", "{tidegate} demo {name} --sql > {name}.sql"),
+    ("Where each part of it runs:", "{tidegate} explain {name}.sql"),
     (
-        "tidegate run {name}.sql --batch-rows {rows} --switch 3=4",
-        "the same, from your file, unpaced",
+        "The same from your file, as fast as it can:",
+        "{tidegate} run {name}.sql --batch-rows {rows} --switch 3=4",
     ),
-    ("tidegate run {name}.sql --batch-rows {rows} --out results --checkpoint state", ""),
-    ("", "kill it at any time, run it again"),
+    (
+        "With results and state in folders; stop or kill it at any time, run it again:",
+        "{tidegate} run {name}.sql --batch-rows {rows} --out results --checkpoint state",
+    ),
 )
 
 NEXT_PROGRAM = (
-    ("tidegate demo {name} --program > {name}.py", "the program above, as a file"),
-    ("python {name}.py", "the same rows, unpaced, without Spark"),
-    ('python {name}.py "local[2]"', "the same rows on Spark"),
+    ("The program above, as a file:", "{tidegate} demo {name} --program > {name}.py"),
+    ("The same rows as fast as it can, without Spark:", "{python} {name}.py"),
+    ("The same rows on Spark:", '{python} {name}.py "local[2]"'),
 )
 
 WATCHED_BATCH_S = 0.45
@@ -101,11 +104,12 @@ class Show:
 
     @property
     def then(self) -> str:
-        """What a person may try after it."""
-        lines = ["What to try next:", ""]
-        for command, meaning in NEXT if self.program is None else NEXT_PROGRAM:
-            written = command.format(name=self.name, rows=self.batch_rows * 3)
-            lines.append(f"  {written:<57} {meaning}".rstrip())
+        """What a person may try after it, with commands for the folder they are in."""
+        known = {"tidegate": called_as(), "python": python()}
+        lines = ["What to try next:"]
+        for meaning, command in NEXT if self.program is None else NEXT_PROGRAM:
+            written = command.format(name=self.name, rows=self.batch_rows * 3, **known)
+            lines += ["", f"  {meaning}", f"    {written}"]
         return "\n".join(lines) + "\n"
 
     def outputs(self, place: Place, folder: str) -> tuple[Output, ...]:
@@ -162,5 +166,6 @@ def run_show(
             clock=clock,
             on_batch=watch,
             on_rows=(lambda _, rows: view.rows(rows)) if view else None,
+            observer=view.step if view else None,
         )
         return run_until_signal(loop, view)

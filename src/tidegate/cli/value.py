@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -32,9 +33,14 @@ class Size(click.ParamType):  # type: ignore[type-arg]
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg]
-    """One word of a few, written as they are."""
+    """One word of a few, written as they are; `also` are others that are taken for one of them."""
+
+    def __init__(self, choices: Sequence[str], also: Mapping[str, str] | None = None) -> None:
+        super().__init__(choices)
+        self._also = also or {}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        value = self._also.get(value, value)
         if value not in self.choices:
             words = [str(c) for c in self.choices]
             raise OptionError(_where(param, ctx), "must be a known word", value, near(value, words))

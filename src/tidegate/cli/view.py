@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
 import pyarrow as pa
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from tidegate.cli.panel import Scene, picture
+from tidegate.cli.panel import AtHand, Result, Scene, picture
 from tidegate.cli.status import Status
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.metrics import BatchReport
+from tidegate.execute.executor import Tasks
 from tidegate.sink.excerpt import Excerpt
 
 REFRESHES_PER_SECOND = 4
+
+_NOTED_S = 1.0
+"""From how long on a batch that runs is told of, and its tasks are asked for."""
 
 
 class LiveView:
     """Shows what comes out of a query and how the run does.
 
-    The loop only leaves numbers and at most twenty rows of text here; a thread of its own draws
-    them, a few times a second, while the view is entered. On leaving it draws the last state and
-    gives the terminal back, whatever happened.
+    The loop only leaves numbers and at most twenty rows of text of each output here; a thread of
+    its own draws them, a few times a second, while the view is entered. On leaving it draws the
+    last state and gives the terminal back, whatever happened.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class LiveView:
         start: str = "starting",
         clock: Clock | None = None,
         windows: bool = True,
+        outputs: Sequence[str | None] = (None,),
     ) -> None:
         self._console = console
         self._title = title
@@ -41,9 +46,14 @@ class LiveView:
         self._clock = clock or SystemClock()
         self._windows = windows
         self._status = Status(self._clock.now())
-        self._excerpt: Excerpt | None = None
+        self._excerpts: dict[str | None, Excerpt | None] = dict.fromkeys(outputs)
         self._end: str | None = None
         self._live: Live | None = None
+        self._stopped = False
+        self._batch: tuple[int, float] | None = None
+        self._cut = False
+        self._rows: Callable[[], int] = lambda: 0
+        self._tasks: Callable[[], Tasks | None] = lambda: None
 
     def __enter__(self) -> LiveView:
         # What others print goes above the picture, unless it goes elsewhere than this terminal.
@@ -62,8 +72,9 @@ class LiveView:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None:
+        if error is not None and not self._stopped:
             self._end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        self._batch = None
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -73,30 +84,71 @@ class LiveView:
         """Count on from what a checkpoint has; called before the first batch."""
         self._status = Status(self._clock.now(), counters)
 
+    def attend(self, rows: Callable[[], int], tasks: Callable[[], Tasks | None]) -> None:
+        """Where to ask for the rows and the tasks of the batch that runs."""
+        self._rows, self._tasks = rows, tasks
+
+    def step(self, step: str, batch: int) -> None:
+        """Called by the loop when it reaches a step of a batch."""
+        if step == "before gate":
+            self._batch, self._cut = (batch, self._clock.now()), False
+        elif step == "after gate":
+            self._cut = True
+
     def batch(self, report: BatchReport) -> None:
         """Called by the loop after each batch, with what it did."""
+        self._batch = None
         self._status.add(report, self._clock.now())
 
-    def rows(self, rows: pa.Table) -> None:
+    def rows(self, rows: pa.Table, output: str | None = None) -> None:
         """Called by the loop with the rows of a batch that are published, if only the last."""
-        if rows.num_rows:
-            self._excerpt = Excerpt.of(rows)
+        if rows.num_rows and output in self._excerpts:
+            self._excerpts[output] = Excerpt.of(rows)
 
     def ending(self, state: str) -> None:
-        """Say how the run ends or has ended; safe in a signal handler."""
+        """Say how the run ends or has ended."""
         self._end = state
+
+    def stopped(self) -> None:
+        """Say that somebody has ended the run; the error that it is left with is no failure."""
+        self._end, self._stopped = "stopped", True
 
     def picture(self) -> RenderableType:
         """What the terminal shows now."""
         now = self._clock.now()
+        results = tuple(Result(name, excerpt) for name, excerpt in self._excerpts.items())
         scene = Scene(
-            self._title, self._state(now), self._status, self._excerpt, self._windows, now
+            title=self._title,
+            state=self._state(now),
+            status=self._status,
+            results=results,
+            windows=self._windows,
+            now=now,
+            at_hand=self._at_hand(now),
         )
         return picture(scene, self._console.width, self._console.height)
+
+    def _at_hand(self, now: float) -> AtHand | None:
+        """The batch that runs, when it is worth telling of: the first, and such that take long."""
+        if self._batch is None:
+            return None
+        batch, began_at = self._batch
+        first = self._status.newest is None
+        if not first and now - began_at < max(_NOTED_S, 2 * self._status.median_s):
+            return None
+        if not self._cut:
+            return None if not first else AtHand(batch, now - began_at, None, None)
+        tasks = self._tasks()
+        if tasks is None:  # Spark is being started, which is not the batch's own time
+            self._batch = (batch, now)
+        return AtHand(batch, now - began_at, self._rows(), tasks)
 
     def _state(self, now: float) -> str:
         if self._end is not None:
             return self._end
         if self._status.newest is None:
-            return self._start
-        return "waiting for input" if self._status.quiet(now) else "running"
+            if self._cut and self._tasks() is not None:
+                return "running"
+            return "reading input" if self._batch is not None and not self._cut else self._start
+        waits = self._status.quiet(now) and not (self._batch is not None and self._cut)
+        return "waiting for input" if waits else "running"

@@ -1,16 +1,14 @@
-"""Running a loop before a person: signals, the live view and the log on one terminal."""
+"""Running a loop before a person: the live view and the log on one terminal."""
 
 from __future__ import annotations
 
 import logging
-import signal
 import sys
-from types import FrameType
 from typing import TextIO
 
-import pyarrow as pa
 from rich.console import Console
 
+from tidegate.cli.stop import Stopped, run_stoppable
 from tidegate.cli.view import LiveView
 from tidegate.clock import Clock
 from tidegate.driver.loop import Loop
@@ -32,35 +30,27 @@ def view_of(
         return None
     windowed = plan.port(plan.targets[0].edge).time == WINDOW[1]
     start = "starting Spark" if place.on_spark else "starting"
-    return LiveView(console, title, start, clock, windows=windowed)
+    names = [target.name for target in plan.targets]
+    return LiveView(console, title, start, clock, windows=windowed, outputs=names)
 
 
 def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
-    """Run a loop; the first interrupt or termination signal ends it after the running batch.
+    """Run a loop to its end, in the view where there is one; Stopped where signals end it before.
 
-    Arrow puts handlers of its own in the place of ours while it reads CSV on this thread, and one
-    of them would cancel the read and with it the batch. So they are off for the time.
+    See `stop` for what they do.
     """
-
-    def end(number: int, frame: FrameType | None) -> None:
-        loop.stop()
-        if view is not None:
-            view.ending("stopping after this batch")
-
-    before = {s: signal.signal(s, end) for s in (signal.SIGINT, signal.SIGTERM)}
-    pa.enable_signal_handlers(False)
-    try:
-        if view is None or loop.manifest.finished:
-            return loop.run()
-        view.continue_from(loop.summary.counters)
-        with view:
-            summary = loop.run()
-            view.ending("finished" if summary.finished else "stopped")
-        return summary
-    finally:
-        pa.enable_signal_handlers(True)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    if view is None or loop.manifest.finished:
+        return run_stoppable(loop, lambda state: None)
+    view.continue_from(loop.summary.counters)
+    view.attend(lambda: loop.rows_at_hand, loop.executor.tasks)
+    with view:
+        try:
+            summary = run_stoppable(loop, view.ending)
+        except Stopped:
+            view.stopped()
+            raise
+        view.ending(summary.state)
+    return summary
 
 
 class LogHandler(logging.StreamHandler[TextIO]):

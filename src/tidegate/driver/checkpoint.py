@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from tidegate.driver.change import QueryLog
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.recovery import enter
 from tidegate.driver.replay import Replay
@@ -23,10 +24,14 @@ class Checkpoint:
         self._store = store
         self._lock = Lock(store)
         self.retirement = Retirement(store)
+        self.query: QueryLog | None = None
+        """The query of this run beside those before it, once it has entered."""
 
     def enter(self, outlets: Outlets, plan: Plan, buckets: int, first: Manifest) -> Manifest:
         """The newest manifest, or `first` where there is none yet; see `recovery.enter`."""
-        return enter(self._store, self._lock, outlets, plan, buckets, first)
+        entered = enter(self._store, self._lock, outlets, plan, buckets, first)
+        self.query = QueryLog(self._store.location, self._store.meta() or {}, plan)
+        return entered
 
     @property
     def alone(self) -> bool:
@@ -42,9 +47,10 @@ class Checkpoint:
         with suppress(StateError, OSError):  # the refusal is the one to tell
             self._store.withdraw()
 
-    def shortened(self, manifest: Manifest) -> Manifest:
-        """A manifest with its oldest epochs in a file, where they are many."""
-        return shortened(self._store, manifest)
+    def completed(self, previous: Manifest, current: Manifest) -> Manifest:
+        """A manifest with the query that made it, and its oldest epochs in a file."""
+        assert self.query is not None, "only who has entered commits"
+        return shortened(self._store, self.query.signed(previous, current))
 
     def commit(self, manifest: Manifest) -> None:
         """Make a batch count; one that ran again counts as it is now."""

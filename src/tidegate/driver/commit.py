@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.driver.outlet import Staged
+from tidegate.driver.side import sides_after
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.execute.executor import Outcomes
 from tidegate.execute.job import Job
@@ -34,6 +35,7 @@ def next_manifest(
     subqueries: Iterable[RunningSubquery],
     sources: tuple[Mapping[str, Any], ...],
     files: tuple[str, ...],
+    streams: Sequence[str],
 ) -> Manifest:
     """The state after a batch."""
     cut = work.cut
@@ -44,17 +46,31 @@ def next_manifest(
     return replace(
         previous,
         batch=previous.batch + 1,
-        mappings={job.subquery.name: recorded(job.mapping) for job in work.jobs},
+        mappings={job.subquery.key: recorded(job.mapping) for job in work.jobs},
         frontier_us=cut.frontier_us,
         sources=sources,
         files=files,
         operators=operators,
         counters=counters,
+        sides=sides_after(previous.sides, cut, work.staged.outputs[0].rejected, streams),
         epochs=tuple(work.epochs),
         finished=cut.exhausted,
         outputs=work.staged.receipts,
+        written=_written(previous, work.staged.receipts),
         places=work.staged.places,
     )
+
+
+def _written(
+    previous: Manifest, receipts: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> dict[str, list[int]]:
+    """By output the newest two batches that have parts; most of a quiet stream have none."""
+    return {
+        name: [previous.batch + 1, *previous.written_of(name)][:2]
+        if parts
+        else previous.written_of(name)
+        for name, parts in receipts.items()
+    }
 
 
 def _counters(

@@ -60,6 +60,7 @@ class Work:
             tag=self.horizon.tag,
             arrange=self.keeper.arrange,
             grouped=self.keeper.grouped,
+            columns=self.keeper.columns,
         )
 
 

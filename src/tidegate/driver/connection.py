@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError
 from tidegate.query.node import StreamDef
 from tidegate.source.protocol import Connector
@@ -33,13 +34,48 @@ class Spooling(Protocol):
     def for_run(self, use: int) -> Connector:
         """A connector of the same input for one run; `use` counts its places in the query."""
 
-    def attach(self, store: Store, follow: bool) -> None: ...
+    def attach(self, store: Store, follow: bool, available_now: bool = False) -> None: ...
 
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class AsOfNow(Protocol):
+    """A connector that can be told to give what there is when the run starts, and nothing newer.
+
+    It stays live: what comes later is for a later run. Raises SourceError where that means nothing.
+    """
+
+    def take_as_of_now(self) -> None: ...
+
+
+@runtime_checkable
+class Arriving(Protocol):
+    """A connector whose input comes by and by, also that which was there when the run started."""
+
+    def arriving(self) -> bool:
+        """Whether some of that has not come yet."""
+
+
+@runtime_checkable
+class Dripping(Protocol):
+    """A connector that has a little more whenever it is asked."""
+
+    batch_every_s: float
+    """How long to wait between batches, where the user has not said it."""
+
+
+def opened(uri: str, stream: StreamDef, options: RunOptions) -> Connector:
+    """What a URI of a stream stands for, in a run with these options."""
+    lasts = options.follow or options.available_now
+    connector = open_uri(uri, stream.name, stream.time, lasts, stream.reading)
+    if options.available_now and isinstance(connector, AsOfNow):
+        connector.take_as_of_now()
+    return connector
+
+
 def connections_of(
-    streams: Sequence[StreamDef], given: Mapping[str, Connector], follow: bool
+    streams: Sequence[StreamDef], given: Mapping[str, Connector], options: RunOptions
 ) -> list[Connection]:
     """Every URI of every stream position, opened; a stream that is there twice is opened twice."""
     connections: list[Connection] = []
@@ -54,8 +90,7 @@ def connections_of(
                         "one of another session",
                         "Make all its streams with one session.",
                     )
-                opened = open_uri(uri, stream.name, stream.time, follow)
-                connections.append(Connection(position, opened, uri))
+                connections.append(Connection(position, opened(uri, stream, options), uri))
                 continue
             connector = given[uri]
             if isinstance(connector, Spooling):

@@ -10,11 +10,12 @@ from typing import Any
 from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.driver.beside import beside
-from tidegate.driver.connection import Connection, Spooling
+from tidegate.driver.connection import Arriving, Connection, Dripping, Spooling, opened
+from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
 from tidegate.gate.intake import Cut, Intake
+from tidegate.gate.standing import Extent, Holder
 from tidegate.plan.physical import Plan
-from tidegate.source.uri import open_uri
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -26,11 +27,11 @@ class Inputs:
     reads ahead.
     """
 
-    def __init__(self, plan: Plan, store: Store, clock: Clock, follow: bool) -> None:
+    def __init__(self, plan: Plan, store: Store, clock: Clock, options: RunOptions) -> None:
         self._plan = plan
         self._store = store
         self._clock = clock
-        self._follow = follow
+        self._options = options
         self._intake = Intake(plan.hold)
         self._lock = threading.Lock()
         self._closing: list[Callable[[], None]] = []
@@ -57,7 +58,9 @@ class Inputs:
         for connection in connections:
             if isinstance(connection.connector, Spooling):
                 self._closing.append(connection.connector.close)
-                connection.connector.attach(self._store, self._follow)
+                connection.connector.attach(
+                    self._store, self._options.follow, self._options.available_now
+                )
             stream = self._plan.streams[connection.stream]
             self._intake.add(
                 connection.stream,
@@ -72,7 +75,7 @@ class Inputs:
             if joined.uri is None:
                 joined.idle_us, joined.spoke_at = stream.idle_us, self._clock.now()
             else:
-                connector = open_uri(joined.uri, stream.name, stream.time, self._follow)
+                connector = opened(joined.uri, stream, self._options)
                 self.join(Connection(joined.stream, connector, joined.uri))
         self._intake.check_complete()
 
@@ -100,8 +103,23 @@ class Inputs:
         with self._alone():
             self._intake.discover(now)
             if self._goal is not None:
-                return self._intake.cut_again(self._goal)
+                return self._intake.cut_again(self._goal, not self._options.available_now)
             return self._intake.next_cut(limit_rows, now)
+
+    def batch_every_s(self) -> float:
+        """The least time between the starts of two batches that the sources ask for."""
+        connectors = [inlet.connector for inlet in self._intake.inlets]
+        return max((c.batch_every_s for c in connectors if isinstance(c, Dripping)), default=0.0)
+
+    def arriving(self) -> bool:
+        """Whether input that was there when the run started has not come yet."""
+        connectors = [inlet.connector for inlet in self._intake.inlets]
+        return any(c.arriving() for c in connectors if isinstance(c, Arriving))
+
+    def new_sources(self) -> list[str]:
+        """The sources with tuples that no run has read yet."""
+        with self._alone():
+            return self._intake.new_sources()
 
     def undo(self) -> None:
         """Take back the newest cut, of which nothing was committed."""
@@ -125,6 +143,11 @@ class Inputs:
         finally:
             if looking is not None:
                 schedule.wait([looking])
+
+    def standing(self) -> tuple[Extent | None, Holder | None]:
+        """How much of the input is read, and who holds the frontier back; after a cut."""
+        with self._alone():
+            return self._intake.standing()
 
     def saved(self, batch: int) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
         """What the manifest of a batch keeps of all sources, and the files that it needs for it."""

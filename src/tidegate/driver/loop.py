@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,15 +13,17 @@ import pyarrow as pa
 from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.driver.batch_limit import BatchLimit
+from tidegate.driver.change import fitting
 from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
+from tidegate.driver.finished import check_finished
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
-from tidegate.driver.report import report_of
+from tidegate.driver.report import START, report_of
 from tidegate.driver.subqueries import Subqueries
 from tidegate.errors import (
     GateError,
@@ -52,7 +55,8 @@ class Loop:
     """Runs one query, batch by batch, from where its checkpoint ends.
 
     `step` runs one batch; `run` goes on until the input ends or `stop` is called. Not for several
-    threads, except `stop`, `scale`, `announce` and `remove`, which take effect between batches.
+    threads, except `stop`, `scale`, `announce` and `remove`, which take effect between batches, and
+    `abort`.
     """
 
     def __init__(
@@ -68,22 +72,30 @@ class Loop:
         on_batch: Callable[[BatchReport], None] | None = None,
         on_rows: RowsSeen | None = None,
     ) -> None:
+        try:
+            plan = fitting(plan, store)
+        except BaseException:
+            executor.close()
+            raise
         self.plan = plan
         self.store = store
         self.executor = executor
         self.options = options
-        self.summary = Summary()
+        self.summary = Summary(names=plan.names)
         self._clock = clock or schedule.current().clock
         self._observe = observer or (lambda step, batch: None)
         self._on_batch = on_batch or (lambda report: None)
         self._on_rows = on_rows or (lambda output, rows: None)
         self._limit = BatchLimit(options.batch_rows)
         self._tried_rows = 0
+        self._started = False
+        self._started_at = -math.inf
+        """When the newest batch was started, on the clock."""
         self._stop = threading.Event()
         self._closing: list[Callable[[], None]] = []
         self._checkpoint = Checkpoint(store)
         self._outlets = Outlets(plan, sinks, store)
-        self._inputs = Inputs(plan, store, self._clock, options.follow)
+        self._inputs = Inputs(plan, store, self._clock, options)
         self._subqueries = Subqueries(plan, store, options)
         try:
             self._subqueries.check_options()
@@ -91,6 +103,8 @@ class Loop:
             self._manifest = self._recover()
             with self._told_of_loss():
                 self._inputs.let_in(connections)
+            if self._manifest.finished:
+                check_finished(store.location, self._inputs.new_sources())
             self._checkpoint.clean()
         except BaseException:
             self._closing.append(self._checkpoint.withdraw)
@@ -98,17 +112,43 @@ class Loop:
             raise
 
     def run(self) -> Summary:
-        """Batches until the input ends, or `stop`; what is committed stays either way."""
+        """Batches until the input ends, or `stop`; what is committed stays either way.
+
+        A run over what is available now ends when it has taken that, and leaves windows open.
+        """
         try:
-            while not self._stop.is_set() and not self._manifest.finished:
-                if self.step() is None:
-                    self._clock.sleep(self.options.poll_s)
+            while not self._manifest.finished and not self._enough() and self._next_start():
+                if self.step() is not None:
+                    continue
+                if self.options.available_now and not self._inputs.arriving():
+                    self.summary.up_to_date = True
+                    break
+                self._clock.wait(self._stop, self.options.poll_s)
         except BaseException:
             with suppress(StateError):  # the first error is the one to tell
                 self.close()
             raise
         self.close()
+        self.summary.finished |= self._enough()
         return self.summary
+
+    def _next_start(self) -> bool:
+        """Wait until the next batch may start; false where it is not to."""
+        every_s = self.options.trigger_s
+        if every_s is None:
+            every_s = self._inputs.batch_every_s()
+        wait_s = self._started_at + every_s - self._clock.now()
+        if wait_s > 0:
+            self._clock.wait(self._stop, wait_s)
+        return not self._stop.is_set()
+
+    def _enough(self) -> bool:
+        """Whether every output has all the rows that its LIMIT allows; then no more is read."""
+        limits = [self.plan.subqueries[t.edge.subquery].operator.limit for t in self.plan.targets]
+        if any(limit is None for limit in limits):
+            return False
+        wanted = sum(limit for limit in limits if limit is not None)
+        return self._manifest.counters.get("rows_out", 0) >= wanted
 
     def close(self) -> None:
         """Let go of threads, the sink, the executor and the checkpoint.
@@ -137,6 +177,19 @@ class Loop:
         """End after the batch that is running."""
         self._stop.set()
 
+    def abort(self) -> bool:
+        """Break off the batch that is running; false where its executor cannot.
+
+        Nothing of it counts. `run` then raises what the batch has failed with.
+        """
+        self._stop.set()
+        return self.executor.abort()
+
+    def abandon(self) -> None:
+        """Remove what only this run could use, when its batch cannot be waited for."""
+        for action in self._closing:
+            action()
+
     def scale(self, instances: int, subquery: str | None = None) -> None:
         """Ask for another number of instances from the next batch on, for one subquery or all."""
         self._subqueries.scale(self._manifest, instances, subquery)
@@ -155,6 +208,11 @@ class Loop:
     def remove(self, source_id: str) -> None:
         """Let a source leave at the next batch; what was read of it is flushed."""
         self._inputs.remove(source_id)
+
+    @property
+    def rows_at_hand(self) -> int:
+        """How many rows the batch that runs has, or may have while it is being cut."""
+        return self._tried_rows
 
     @property
     def manifest(self) -> Manifest:
@@ -179,8 +237,16 @@ class Loop:
         if work is None:
             return None
         self._limit.fitted()
-        manifest = self._checkpoint.shortened(
-            next_manifest(self._manifest, work, self._subqueries, *self._inputs.saved(batch))
+        self._started_at = started
+        manifest = self._checkpoint.completed(
+            self._manifest,
+            next_manifest(
+                self._manifest,
+                work,
+                self._subqueries,
+                *self._inputs.saved(batch),
+                streams=[stream.name for stream in self.plan.streams],
+            ),
         )
         self._observe("before commit", batch)
         replaced, self._replay = self._replay, None
@@ -196,9 +262,18 @@ class Loop:
         previous, self._manifest = self._manifest, manifest
         self._checkpoint.retire(previous, manifest, replaced)
         self._subqueries.compact(manifest, self.executor)
-        names = self._subqueries.names
-        seconds = self._clock.now() - started
-        return self._told(report_of(previous, manifest, names, work.outcomes, seconds, spans))
+        extent, holder = self._inputs.standing()
+        report = report_of(
+            previous,
+            manifest,
+            self.plan,
+            work,
+            self._clock.now() - started,
+            spans,
+            extent,
+            holder,
+        )
+        return self._told(report)
 
     def _tried(self, batch: int, started: float, spans: Spans) -> BatchWork | None:
         """All of a batch before its commit; None where there is nothing to do now."""
@@ -210,11 +285,13 @@ class Loop:
             return None
         self._tried_rows = cut.rows
         spans.mark("gate")
+        _log.debug("batch %d begins with %d rows", batch, cut.rows)
         self._observe("after gate", batch)
         self._outlets.begin(batch, self._replay)
         drafts, epochs = self._subqueries.drafts(
             self._manifest, cut, self._outlets, self._clock, self._replay
         )
+        self._start_executor(spans)
         with self._inputs.read_ahead(self._limit.rows):
             jobs, outcomes = self.executor.run_batch(drafts)
         self._observe("after operate", batch)
@@ -223,6 +300,13 @@ class Loop:
         self.executor.release(jobs)
         spans.mark("collect")
         return BatchWork(cut, jobs, outcomes, staged, epochs)
+
+    def _start_executor(self, spans: Spans) -> None:
+        """With the first batch, after everything else was found good; Spark takes its time."""
+        if not self._started and self.executor.tasks() is None:
+            self.executor.start()
+            spans.mark(START)
+        self._started = True
 
     def _cut_smaller(self, batch: int, error: MemoryError | MemoryExceededError) -> None:
         """After a batch did not fit into memory: see to it that the next try has fewer rows.
@@ -257,9 +341,13 @@ class Loop:
             return manifest
         lost = self._outlets.publish_again(manifest)
         self.summary.count(manifest)
+        query = self._checkpoint.query
+        assert query is not None
         if not lost:
+            query.tell(manifest)
             self._inputs.restore(manifest)
             return manifest
+        query.refuse_replay(manifest, next(iter(lost.values())))
         self._replay = replay = Replay.of(manifest, lost, self.store, first)
         clear_all(self.store)  # also of an earlier try to run it again
         self._inputs.rewind(replay.before, manifest)

@@ -10,6 +10,8 @@ from typing import Any, overload
 import numpy as np
 
 from tidegate.batch import MIN_US
+from tidegate.driver.side import side_lines
+from tidegate.gate.standing import Extent
 from tidegate.state.manifest import Manifest
 
 KEPT_REPORTS = 4_096
@@ -20,6 +22,15 @@ With two instances a report takes about 5 kB, with sixty-four about 70 kB."""
 
 _REPORT_BYTES, _COUNTS_BYTES, _COUNT_BYTES = 400, 180, 100
 """What a report takes, each mapping in it, and each entry of one; measured, see the tests."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """The source that the frontier waits for, and its newest event time; -inf before it has one."""
+
+    stream: str
+    source: str
+    newest_us: int
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,16 @@ class BatchReport:
     """
     subqueries: tuple[str, ...] = ()
     """Of which subquery each of them is."""
+    start_s: float = 0.0
+    """What getting ready took before it, as starting Spark; not part of `seconds`."""
+    output_rows: Mapping[str, int] = field(default_factory=dict)
+    """Rows by output, where outputs have names."""
+    state_by: Mapping[str, int] = field(default_factory=dict)
+    """Rows of state by subquery, where there are several."""
+    extent: Extent | None = None
+    """How much of the input is read, where it has an end that is known."""
+    held: Held | None = None
+    """Who holds the frontier back; None when all sources have ended."""
 
     @property
     def comparisons(self) -> tuple[int, ...]:
@@ -95,11 +116,17 @@ class Reports(Sequence[BatchReport]):
 
 def size_bytes(report: BatchReport) -> int:
     """About how much memory a report takes."""
-    mappings = (report.spans_ms, report.tasks_ms, *report.instance_counts)
+    mappings = (
+        report.spans_ms,
+        report.tasks_ms,
+        report.output_rows,
+        report.state_by,
+        *report.instance_counts,
+    )
     return _REPORT_BYTES + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
 
 
-@dataclass
+@dataclass(repr=False)
 class Summary:
     """The counts since the checkpoint began, and the speed of this run.
 
@@ -108,26 +135,62 @@ class Summary:
     """
 
     counters: dict[str, int] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What a person calls the subqueries, by what a checkpoint does."""
+    sides: Mapping[str, Any] = field(default_factory=dict)
+    """Who was late, and the first row that was rejected: see `driver.side`."""
+    places: Mapping[str, str] | None = None
+    """What becomes of late and of rejected rows, where that is known."""
     epochs: Sequence[Mapping[str, Any]] = ()
     """The newest epochs; the checkpoint has the `epochs_logged` before them in files."""
     epochs_logged: int = 0
     reports: Reports = field(default_factory=Reports)
     finished: bool = False
+    up_to_date: bool = False
+    """Whether this run has taken all that was available, and left windows open."""
     state_rows: int = 0
     state_bytes: int = 0
     batches: int = 0
     rows: int = 0
     seconds: float = 0.0
+    start_seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        counts = self.counters
+        late = "".join(
+            f", {counts[name]:,} {word}"
+            for name, word in (("rows_late", "late"), ("rows_rejected", "rejected"))
+            if counts.get(name)
+        )
+        rows_in, rows_out = (counts.get(name, 0) for name in ("rows_in", "rows_out"))
+        return (
+            f"Summary({'finished' if self.finished else 'not finished'}: "
+            f"{_counted(rows_in, 'row')} in, {rows_out:,} out{late}; "
+            f"{_counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s)"
+        )
+
+    def __str__(self) -> str:
+        return self.text()
 
     def count(self, manifest: Manifest) -> None:
         """Say what a manifest says."""
         segments = manifest.segments()
         self.counters = dict(manifest.counters)
-        self.epochs = manifest.epochs
+        self.sides = manifest.sides
+        self.epochs = [
+            {**e, "subquery": self.names.get(e["subquery"], e["subquery"])} for e in manifest.epochs
+        ]
         self.epochs_logged = manifest.epochs_logged
         self.finished = manifest.finished
         self.state_rows = sum(s.rows for s in segments)
         self.state_bytes = sum(s.bytes for s in segments)
+
+    @property
+    def state(self) -> str:
+        """How the run has ended, in a word or two."""
+        if self.finished:
+            return "finished"
+        return "up to date" if self.up_to_date else "stopped"
 
     def add(self, report: BatchReport) -> None:
         """Count a batch of this run."""
@@ -135,6 +198,7 @@ class Summary:
         self.batches += 1
         self.rows += report.rows_in
         self.seconds += report.seconds
+        self.start_seconds += report.start_s
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready data; the shape of `--summary FILE`."""
@@ -145,10 +209,14 @@ class Summary:
             "rows_out": self.counters.get("rows_out", 0),
             "rows_late": self.counters.get("rows_late", 0),
             "rows_rejected": self.counters.get("rows_rejected", 0),
+            "late": self.sides.get("late", {}),
+            "first_rejected": self.sides.get("rejected"),
             "rows_shed": self.counters.get("rows_shed", 0),
             "batches": self.counters.get("batches", 0),
             "batches_this_run": self.batches,
             "finished": self.finished,
+            "up_to_date": self.up_to_date,
+            "start_seconds": round(self.start_seconds, 6),
             "seconds": round(self.seconds, 6),
             "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
             "latency_ms": {p: _percentile(latency, int(p[1:])) for p in ("p50", "p95", "p99")},
@@ -179,43 +247,58 @@ class Summary:
                     one[what] = one.get(what, 0) + counts.get(what, 0)
         return [total[key] for key in sorted(total)]
 
+    def _speed(self, said: Mapping[str, Any]) -> str:
+        """How fast the batches of this run were, and how many there were before it."""
+        if not self.batches:
+            return f"{_counted(said['batches'], 'batch', 'batches')}, none in this run"
+        before, latency = said["batches"] - self.batches, said["latency_ms"]
+        started = f", started in {self.start_seconds:.1f} s" if self.start_seconds > 0.1 else ""
+        return (
+            f"{_counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s, "
+            f"{said['rows_per_second']:,.0f} rows/s{started}"
+            f"{f', after {before:,} before this run' if before else ''}\n"
+            f"batch time p50 {latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms, "
+            f"p99 {latency['p99']:.0f} ms"
+        )
+
     def text(self) -> str:
         """The summary in a few lines, for the end of a run in a terminal."""
         d, late = self.as_dict(), self.counters.get("rows_late", 0)
-        latency = d["latency_ms"]
         lines = [
-            f"{'finished' if d['finished'] else 'stopped'}: {d['rows_in']:,} rows in, "
-            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected, "
-            f"{d['rows_shed']:,} shed",
-            f"{d['batches']:,} batches ({d['batches_this_run']:,} in this run, "
-            f"{d['seconds']:.2f} s, {d['rows_per_second']:,.0f} rows/s); batch p50 "
-            f"{latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms, p99 {latency['p99']:.0f} ms",
+            f"{self.state}: {d['rows_in']:,} rows in, "
+            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected"
+            + (f", {d['rows_shed']:,} shed" if d["rows_shed"] else ""),
+            self._speed(d),
             f"state {d['state_rows']:,} rows, {d['state_bytes']:,} bytes; "
             f"imbalance {d['imbalance']:.2f}",
         ]
         if d["comparisons"]:
-            lines.append(
-                f"{d['comparisons']:,} comparisons by the definition, {d['compared']:,} made"
-            )
+            compared, candidates = (_short(d[n]) for n in ("compared", "comparisons"))
+            lines.append(f"join compared {compared} of {candidates} candidate pairs")
         if self.epochs_logged:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1
         lines += [
             f"{e['subquery'] + ' ' if several else ''}epoch {e['epoch']}: "
-            f"{_instances(e['instances'])} from batch {e['batch']}, "
+            f"{_counted(e['instances'], 'instance')} from batch {e['batch']}, "
             f"switched in {e['switch_ms']:.2f} ms"
             for e in self.epochs
             if e["epoch"]
         ]
-        if late:
-            lines.append(
-                "late rows arrived after newer ones of their source: see _late, or allow DISORDER"
-            )
+        lines += side_lines(self.sides, self.counters, self.places)
         return "\n".join(lines)
 
 
-def _instances(count: int) -> str:
-    return f"{count} instance{'' if count == 1 else 's'}"
+def _counted(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def _short(count: int) -> str:
+    """A count with about three digits: 950, 24.3 k, 97.7 M."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count}"
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from tidegate.errors import OptionError, near
+
+T = TypeVar("T")
 
 DEFAULT_BUCKETS = 64
 DEFAULT_BATCH_ROWS = 1_000_000
@@ -21,6 +24,10 @@ class RunOptions:
     from that batch on. Both are for every subquery; `subquery_instances` and `subquery_switches`
     are for one, by its name, and go before them. `memory_bytes` is what the caches of each process
     that runs tasks may hold together; None leaves it to the process (`tidegate.memory`).
+    `trigger_s` is the least time between the starts of two batches; without it a batch starts when
+    there is input, or as seldom as a source of the run asks for.
+    A run that neither follows its input nor takes what is `available_now` reads to the end of it
+    and finishes every window.
     """
 
     instances: int | None = None
@@ -28,8 +35,10 @@ class RunOptions:
     buckets: int = DEFAULT_BUCKETS
     batch_rows: int = DEFAULT_BATCH_ROWS
     follow: bool = False
+    available_now: bool = False
     switches: Mapping[int, int] = field(default_factory=dict)
     poll_s: float = 0.2
+    trigger_s: float | None = None
     subquery_instances: Mapping[str, int] = field(default_factory=dict)
     subquery_switches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     memory_bytes: int | None = None
@@ -39,6 +48,22 @@ class RunOptions:
         self._positive("--batch-rows", self.batch_rows)
         if self.buckets > MAX_BUCKETS:
             raise OptionError("--buckets", f"must be at most {MAX_BUCKETS}", str(self.buckets))
+        if self.trigger_s is not None and self.trigger_s < 0:
+            raise OptionError("--trigger", "must not be negative", f"{self.trigger_s:g} seconds")
+        if self.trigger_s is not None and self.available_now:
+            raise OptionError(
+                "--trigger",
+                "cannot be used with --available-now",
+                "both",
+                "Leave --trigger out: what is there is taken at once.",
+            )
+        if self.follow and self.available_now:
+            raise OptionError(
+                "--available-now",
+                "cannot be used with --follow",
+                "both",
+                "Keep --available-now to end when all is read, or --follow to wait for more.",
+            )
         for asked in (self.instances, *self.subquery_instances.values()):
             if asked is not None:
                 self._positive("--instances", asked)
@@ -85,6 +110,17 @@ class RunOptions:
             return asked[max(asked)]
         return self.subquery_instances.get(subquery, self.instances)
 
+    def called(self, names: Mapping[str, str]) -> RunOptions:
+        """The same by the names of subqueries, where some are called as a checkpoint does.
+
+        `names` has the names by those.
+        """
+        return replace(
+            self,
+            subquery_instances=_called("--instances", self.subquery_instances, names),
+            subquery_switches=_called("--switch", self.subquery_switches, names),
+        )
+
     def check_subqueries(self, known: Sequence[str], shared: bool = False) -> None:
         """Refuse names of subqueries that the query does not have.
 
@@ -106,6 +142,22 @@ class RunOptions:
     def first_instances(self) -> int:
         """How many instances a query starts with when nothing else was asked for."""
         return min(self.default_instances, self.buckets)
+
+
+def _called(option: str, asked: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for name, what in asked.items():
+        now = names.get(name, name)
+        if now in found:
+            other = next(n for n in asked if n != name and names.get(n, n) == now)
+            raise OptionError(
+                option,
+                "a subquery can be named once",
+                f"{other} and {name}, which are the same",
+                f"Leave out {name if name != now else other}.",
+            )
+        found[now] = what
+    return found
 
 
 def one_number(where: str, name: str) -> OptionError:

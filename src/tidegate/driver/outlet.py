@@ -52,7 +52,8 @@ class Outlets:
         committed = None if manifest is None else BatchId(manifest.batch)
         for target in self._plan.targets:
             schema = self._plan.port(target.edge).schema
-            opening = Opening(schema, target.name, committed, self._keep, owner)
+            written = [] if manifest is None else manifest.written_of(target.name or "")
+            opening = Opening(schema, target.name, committed, self._keep, owner, written)
             self._sinks[target.name].open(opening)
 
     def begin(self, batch: int, replay: Replay | None = None) -> None:
@@ -132,23 +133,26 @@ class Outlets:
 
     def _publish(self, name: str | None, manifest: Manifest) -> None:
         receipts = [Receipt.from_dict(r) for r in manifest.outputs.get(name or "", ())]
-        self._sinks[name].publish(BatchId(manifest.batch), receipts)
+        if receipts:  # else the batch has nothing for this output
+            self._sinks[name].publish(BatchId(manifest.batch), receipts)
 
     def _write(self, name: str | None, output: BatchOutput) -> Sequence[Receipt]:
-        """The receipts of all parts of an output, after writing those that no task has written."""
+        """The receipts of all parts of an output, after writing those that no task has written.
+
+        Without rows there is no part of them.
+        """
         writer, sink = self._writers[name], self._sinks[name]
-        written = output.receipts
-        receipts = [writer.write(Part(), output.rows)] if written is None else list(written)
+        receipts = list(output.receipts or ())
+        if output.receipts is None and output.rows.num_rows:
+            receipts.append(writer.write(Part(), output.rows))
         if sink.side_outputs:
             for stream, table in output.late.items():
                 receipts.append(writer.write(Part(side="late", stream=stream), table))
             if output.rejected is not None:
                 receipts.append(writer.write(Part(side="rejected"), output.rejected))
-        return (
-            sink.prepare(BatchId(self._batch), receipts)
-            if isinstance(sink, Preparing)
-            else receipts
-        )
+        if receipts and isinstance(sink, Preparing):
+            return sink.prepare(BatchId(self._batch), receipts)
+        return receipts
 
 
 class StoreKeep:

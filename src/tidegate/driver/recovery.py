@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.clock import utc_now
+from tidegate.driver.change import QUERY, check_newest, check_query
 from tidegate.driver.outlet import Outlets
 from tidegate.errors import CheckpointError
 from tidegate.plan.physical import Plan
@@ -41,9 +42,11 @@ def enter(
         return first
     lock.take()
     # Read again: until it was locked, another run may have begun with it or ended.
-    _check_meta(store.location, store.meta(), wanted)
+    meta = _checked_meta(store.location, store.meta(), buckets)
+    check_newest(store, meta, plan)
     store.settle()
     manifest = store.enter(first, first.holder)
+    check_query(store.location, meta, manifest, plan)  # where locks do not reach, of another run
     outlets.open(manifest if manifest.batch >= 0 else None, manifest.owner)
     return manifest
 
@@ -59,7 +62,10 @@ def _begin(store: Store, lock: Lock, plan: Plan, wanted: dict[str, Any]) -> None
     store.make()
     lock.take()
     schemas = "; ".join(str(plan.port(t.edge).schema) for t in plan.targets)
-    if not store.begin({**wanted, "version": __version__, "schema": schemas}):
+    about = {**wanted, "version": __version__, "schema": schemas}
+    if plan.recorded is not None:
+        about[QUERY] = plan.recorded.to_dict()
+    if not store.begin(about):
         raise CheckpointError(
             store.location,
             "must be used by one run at a time",
@@ -68,22 +74,16 @@ def _begin(store: Store, lock: Lock, plan: Plan, wanted: dict[str, Any]) -> None
         )
 
 
-def _check_meta(location: str, meta: dict[str, Any] | None, wanted: dict[str, Any]) -> None:
+def _checked_meta(location: str, meta: dict[str, Any] | None, buckets: int) -> dict[str, Any]:
     if meta is None:
         raise CheckpointError(
             location, "must stay while a run begins", "a checkpoint that is gone", "Start again."
         )
-    if meta.get("fingerprint") != wanted["fingerprint"]:
-        raise CheckpointError(
-            location,
-            "must be the checkpoint of this query",
-            "one of another or of a changed query",
-            "Use another --checkpoint, or the query it was made with.",
-        )
-    if meta.get("buckets") != wanted["buckets"]:
+    if meta.get("buckets") != buckets:
         raise CheckpointError(
             location,
             f"was made with {meta.get('buckets')} buckets, which are fixed for its life",
-            f"--buckets {wanted['buckets']}",
+            f"--buckets {buckets}",
             f"Use --buckets {meta.get('buckets')}, or another --checkpoint.",
         )
+    return meta

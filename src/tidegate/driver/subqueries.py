@@ -27,7 +27,7 @@ class Subqueries:
 
     def __init__(self, plan: Plan, store: Store, options: RunOptions) -> None:
         self._plan = plan
-        self._options = options
+        self._options = options.called(plan.names)
         self._all = [
             RunningSubquery(plan, number, store, telling, options.memory_bytes)
             for number, telling in enumerate(telling_inputs(plan))
@@ -49,11 +49,12 @@ class Subqueries:
     def first_manifest(self) -> Manifest:
         """The state before the first batch."""
         mapping = even(self._options.buckets, self._options.first_instances)
-        return Manifest(-1, dict.fromkeys(self.names, recorded(mapping)), MIN_US)
+        return Manifest(-1, dict.fromkeys(self._plan.names, recorded(mapping)), MIN_US)
 
     def scale(self, manifest: Manifest, instances: int, subquery: str | None) -> None:
         """Ask for another number of instances from the next batch on, for one subquery or all."""
         names = self.names
+        subquery = None if subquery is None else self._plan.names.get(subquery, subquery)
         if subquery is not None and subquery not in names:
             raise OptionError(
                 "scale", "must name a subquery of the query", subquery, near(subquery, names)

@@ -45,7 +45,7 @@ class RunningSubquery:
         self._memory_bytes = memory_bytes
         self._outputs = plan.output_ports(number)
         self._compactors = {
-            what: Compactor(store, keeper, f"{subquery.name}-{what}-compact", memory_bytes)
+            what: Compactor(store, keeper, f"{subquery.key}-{what}-compact", memory_bytes)
             for what, keeper in subquery.operator.keepers().items()
         }
         self._state: dict[str, tuple[Segment, ...]] = {}
@@ -56,11 +56,13 @@ class RunningSubquery:
 
     def key(self, what: str) -> str:
         """The name of a part of its state, or of a count, in a manifest."""
-        return f"{self.name}/{what}"
+        return f"{self.subquery.key}/{what}"
 
     def mapping(self, manifest: Manifest) -> route.Mapping:
-        """The mapping that a manifest has."""
-        held = manifest.mappings[self.name]
+        """The mapping that a manifest has; an even one where the query had no such subquery."""
+        held = manifest.mappings.get(self.subquery.key)
+        if held is None:
+            return route.even(manifest.buckets, manifest.instances)
         return route.restored(held["epoch"], held["instances"], held["owners"])
 
     def switched(
@@ -77,7 +79,7 @@ class RunningSubquery:
         else:
             return mapping, None
         return mapping, {
-            "subquery": self.name,
+            "subquery": self.subquery.key,
             "epoch": int(mapping.epoch),
             "batch": batch,
             "instances": mapping.instances,
@@ -147,7 +149,7 @@ class RunningSubquery:
                     segments,
                     manifest.frontier_us,
                     manifest.counters.get(self.key(what), 0),
-                    manifest.mappings[self.name]["owners"],
+                    manifest.mappings[self.subquery.key]["owners"],
                     executor,
                 )
 

@@ -11,9 +11,11 @@ import atexit
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from tidegate import schedule
 
 _running: WeakKeyDictionary[Future[Any], Callable[[], None]] = WeakKeyDictionary()
 """How daemon threads are told to stop; grows with those whose futures somebody still holds."""
@@ -37,6 +39,15 @@ def clean_at_end(action: Callable[..., object], *arguments: Any, **options: Any)
     Unlike handlers of `atexit`, these may be added while the last batch of a query is waited for.
     """
     _cleanups.callback(action, *arguments, **options)
+
+
+def clean_now(seconds: float) -> None:
+    """Do that at once, for so long as it may take, because this process will not end by itself.
+
+    What takes longer is left undone.
+    """
+    with suppress(Exception):  # nobody is left to be told
+        schedule.current().start("tidegate-clean", _cleanups.close, daemon=True).exception(seconds)
 
 
 @atexit.register

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tidegate.errors import RunError
 from tidegate.execute.delivery import Delivery
@@ -87,8 +87,26 @@ def checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
     return sorted(outcomes, key=lambda o: o.instance)
 
 
+class Tasks(NamedTuple):
+    """How far a job is: tasks done, of all there are."""
+
+    done: int
+    total: int
+
+
 class Executor(Protocol):
     """Runs the tasks of jobs; what it returns does not depend on where they ran."""
+
+    def start(self) -> None:
+        """Get ready, where that takes long: called before the first batch, so that it is told."""
+        return None
+
+    def tasks(self) -> Tasks | None:
+        """Of what runs now: tasks done, and all there are; None where it is not ready yet.
+
+        For those who watch, from any thread.
+        """
+        return Tasks(0, 0)
 
     def run(self, job: Job) -> list[Outcome]: ...
 
@@ -111,6 +129,13 @@ class Executor(Protocol):
 
     def release(self, jobs: Sequence[Job]) -> None:
         """Let go of what the jobs of a batch left for each other; pieces are loaded by then."""
+
+    def abort(self) -> bool:
+        """Break off what runs, from any thread; false where it goes on, as it does in this process.
+
+        Who waits for what was broken off gets an error soon.
+        """
+        return False
 
     def close(self) -> None:
         """Let go of everything; what was submitted and has not begun is broken."""

@@ -29,7 +29,7 @@ JVM_ROOTS = (Path("/usr/lib/jvm"),)
 
 REMEDY = (
     f"Install Java {OLDEST} (Debian, Ubuntu: apt-get install openjdk-{OLDEST}-jre-headless), "
-    "or set JAVA_HOME, or run with --master none."
+    'or set JAVA_HOME, or run without Spark: --master none, tg.Session(master="none").'
 )
 
 _HOME = re.compile(r"^\s*java\.home = (?P<home>.+)$", re.MULTILINE)

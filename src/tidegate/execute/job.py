@@ -117,7 +117,7 @@ class Job:
             instance=instance,
             batch=self.batch,
             name=f"{self.name}-{instance:04d}",
-            query=f"{self.subquery.fingerprint}/{self.subquery.name}",
+            query=f"{self.subquery.fingerprint}/{self.subquery.key}",
             mapping=self.mapping,
             previous_us=self.previous_us,
             frontier_us=self.frontier_us,
@@ -136,7 +136,7 @@ class Job:
         facts = (read, self.mapping.owners, bounds)
         digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
         stem = owned(self.batch, self.owner)
-        object.__setattr__(self, "name", f"{stem}-{self.subquery.name}-{digest}")
+        object.__setattr__(self, "name", f"{stem}-{self.subquery.key}-{digest}")
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from tidegate.execute.executor import Executor
+from tidegate.execute.executor import Executor, Tasks
 from tidegate.execute.job import Job, Outcome, Parcel
 from tidegate.execute.large_output import PART_ROWS, cuts_of, write_part, written
 from tidegate.execute.task import map_split, run_instance, start_parcels
@@ -17,8 +17,24 @@ class LocalExecutor(Executor):
     An output of many rows is merged and written part by part, where the sink takes parts.
     """
 
+    def __init__(self) -> None:
+        self._tasks = Tasks(0, 0)
+
+    def tasks(self) -> Tasks:
+        return self._tasks
+
     def run(self, job: Job) -> list[Outcome]:
-        outcomes = run_here(job)
+        self._tasks = Tasks(0, len(job.splits) + job.mapping.instances)
+        try:
+            return self._run(job)
+        finally:
+            self._tasks = Tasks(0, 0)
+
+    def _done(self) -> None:
+        self._tasks = self._tasks._replace(done=self._tasks.done + 1)
+
+    def _run(self, job: Job) -> list[Outcome]:
+        outcomes = run_here(job, self._done)
         rows = sum(o.rows for o in outcomes)
         if job.parts is None or rows <= PART_ROWS:
             return outcomes
@@ -33,12 +49,15 @@ class LocalExecutor(Executor):
         """Nothing is held open."""
 
 
-def run_here(job: Job) -> list[Outcome]:
-    """All instances of a job, one after the other."""
+def run_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Outcome]:
+    """All instances of a job, one after the other; `done` is called after each task."""
     parcels: list[Parcel] = start_parcels(job)
     for split in job.splits:
         parcels += map_split(job, split)
-    return [
-        run_instance(job, i, [p for p in parcels if p.instance in (i, EVERY_INSTANCE)])
-        for i in range(job.mapping.instances)
-    ]
+        done()
+    outcomes = []
+    for i in range(job.mapping.instances):
+        mine = [p for p in parcels if p.instance in (i, EVERY_INSTANCE)]
+        outcomes.append(run_instance(job, i, mine))
+        done()
+    return outcomes

@@ -56,7 +56,7 @@ def map_split(job: Job, split: Split) -> list[Parcel]:
     tuples = apply_prefix(prefix, tuples)
     spans.mark("map evaluate")
     parcels = deal(job, split.index, tuples, spans)
-    spans.mark("map deal")
+    spans.mark("map route")
     cpu_us = round((clock.cpu() - used) * 1e6)
     told = json.dumps({"spans_ms": spans.spans_ms, "map_cpu_us": cpu_us, "taken": taken})
     said = Parcel(0, split.index, SPANS, told.encode())

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tidegate.expression.user_function import USER, UserFunction
 from tidegate.schema import type_name
 
 
@@ -250,6 +251,35 @@ def describe(expr: Expr) -> str:
     return texts[id(expr)]
 
 
+def user_function(call: Call) -> UserFunction:
+    """The function that a call of the user's calls."""
+    first = call.args[0]
+    assert isinstance(first, Literal)
+    assert isinstance(first.value, UserFunction)
+    return first.value
+
+
+def user_functions(exprs: Iterable[Expr]) -> tuple[UserFunction, ...]:
+    """The user's functions that expressions call, each once."""
+    parts = (part for expr in exprs for part in postorder(expr))
+    calls = (part for part in parts if isinstance(part, Call) and part.op == USER)
+    return tuple(dict.fromkeys(user_function(call) for call in calls))
+
+
+def exact_text(expr: Expr) -> str:
+    """A text that no other expression has, the same in every process; its length is that of it."""
+    places: dict[int, int] = {}
+    lines: list[str] = []
+    for part in postorder(expr):
+        if isinstance(part, Call):
+            held = f"{part.op} {[places[id(arg)] for arg in part.args]}"
+        else:
+            held = repr(part.name if isinstance(part, Column) else (part.value,))
+        places[id(part)] = len(lines)
+        lines.append(f"{held} {part.type}")
+    return "\n".join(lines)
+
+
 def _described(expr: Expr, args: Sequence[str]) -> str:
     if isinstance(expr, Column):
         return expr.name
@@ -263,6 +293,8 @@ def _described(expr: Expr, args: Sequence[str]) -> str:
         return f" {SIGNS[expr.op]} ".join(inner)
     if _is_hidden(expr):
         return args[0]
+    if expr.op == USER:
+        return f"{user_function(expr).name.upper()}({', '.join(args[1:])})"
     if expr.op in ("cast", "try_cast"):
         return f"{expr.op.upper()}({args[0]} AS {type_name(expr.type)})"
     if expr.op == "case":

@@ -109,6 +109,11 @@ class Folder:
         """How many sources are unread."""
         return len(self._unread)
 
+    @property
+    def consumed(self) -> int:
+        """How many sources nothing is needed of any more."""
+        return self._count
+
     def is_empty(self) -> bool:
         """Whether all its sources are open: none is unread, none was consumed."""
         return not self._unread and not self._count

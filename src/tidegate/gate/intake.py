@@ -15,6 +15,7 @@ from tidegate.gate.cut import cut
 from tidegate.gate.entry import CONSUMED
 from tidegate.gate.frontier import Feed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Forgetting, Inlet, Joining, in_order
+from tidegate.gate.standing import Extent, Holder, extent_of, holder_of
 from tidegate.gate.track import Mark, Slice, Track
 from tidegate.state.name import owned
 from tidegate.state.store import Store
@@ -180,10 +181,11 @@ class Intake:
         marks = [(t, t.mark()) for i in self.inlets for t in i.tracks.values()]
         self._marked = (marks, self.frontier_us)
 
-    def cut_again(self, goal: Goal) -> Cut | None:
+    def cut_again(self, goal: Goal, awaits: bool = True) -> Cut | None:
         """The batch that ended at a goal, once more; None while input of it may still come back.
 
-        The gate was restored with `again.rewound`. Raises GateError where the input is not what it
+        A run that `awaits` nothing takes what is there. The gate was restored with
+        `again.rewound`. Raises GateError where the input is not what it
         was.
         """
         counts: dict[Track, int] = {}
@@ -193,7 +195,7 @@ class Intake:
                     inlet.open(track)
             counts |= {t: goal.take(inlet.place, t) for t in inlet.tracks.values()}
         rows_taken = sum(counts.values())
-        awaited = any(i.connector.live() for i in self.inlets)
+        awaited = awaits and any(i.connector.live() for i in self.inlets)
         if rows_taken < goal.rows and awaited:
             return None
         parts = self._taken(counts)
@@ -212,6 +214,10 @@ class Intake:
         previous = self.frontier_us
         self._release(parts, goal.frontier_us)
         return Cut(tuple(parts), rows_taken, previous, goal.frontier_us, goal.finished)
+
+    def standing(self) -> tuple[Extent | None, Holder | None]:
+        """How much of the input is read, and who holds the frontier back."""
+        return extent_of(self.inlets), holder_of(self.inlets)
 
     def saved(self) -> tuple[Mapping[str, Any], ...]:
         """What the manifest keeps of all sources, also of those whose files are gone.
@@ -277,6 +283,15 @@ class Intake:
                 self._arrivals.forget(inlet, track.source.id)
             if done:
                 inlet.connector.forget([t.source.id for t in done])
+
+    def new_sources(self) -> list[str]:
+        """The sources that have something to read now, by inlet and name."""
+        found: list[str] = []
+        for inlet in self.inlets:
+            unread = inlet.folder.ids() if inlet.folder is not None else []
+            tracks = [t for t in inlet.tracks.values() if not t.removed and t.has_rows()]
+            found += sorted([*unread, *(t.source.id for t in tracks)])
+        return found
 
     def check_complete(self) -> None:
         """Refuse to continue when a source that a manifest still needs is not there any more.

@@ -31,6 +31,24 @@ def in_order(times_us: Int64s, valid: Bools, floor_us: int) -> bool:
     return bool(times_us[0] >= floor_us and valid.all() and (times_us[1:] >= times_us[:-1]).all())
 
 
+def needed_disorder_us(
+    times_us: Int64s, late: Bools, before_us: Int64s, disorder_us: int, consumed_us: int
+) -> int:
+    """The least disorder with which none of these tuples would have been late; 0 for none.
+
+    `before_us` is the newest time before each of them in its source. What is below `consumed_us`
+    came after the frontier, which a larger disorder would have held back by as much.
+    """
+    times, before = times_us[late], before_us[late]
+    if not len(times):
+        return 0
+    behind = np.maximum(before, times) - times
+    behind = np.where(
+        times < consumed_us, np.maximum(behind, consumed_us + disorder_us - times), behind
+    )
+    return int(behind.max())
+
+
 def late_mask(
     times_us: Int64s, valid: Bools, floor_us: int, disorder_us: int, consumed_us: int
 ) -> Bools:

@@ -13,7 +13,7 @@ from tidegate.gate.merge import Run, Section
 
 
 @dataclass(frozen=True)
-class Reading:
+class Passage:
     """What one reader takes: positions [start, stop), and the sections that hold them."""
 
     start: int
@@ -47,29 +47,29 @@ class ReadySequence:
         self._starts.append(section.start)
         self.stop = section.stop
 
-    def take(self, reader: str, most: int | None) -> Reading:
+    def take(self, reader: str, most: int | None) -> Passage:
         """Move a reader past its next tuples; free what all readers have passed."""
         start = self.position(reader)
         stop = self.stop if most is None else min(self.stop, start + most)
         if start == stop:
-            return Reading(start, stop, ())
+            return Passage(start, stop, ())
         first = bisect_right(self._starts, start) - 1
         last = bisect_right(self._starts, stop - 1)
-        reading = Reading(start, stop, tuple(self._sections[first:last]))
+        passage = Passage(start, stop, tuple(self._sections[first:last]))
         self._positions[reader] = stop
         self._free()
-        return reading
+        return passage
 
-    def give_back(self, reader: str, reading: Reading) -> None:
+    def give_back(self, reader: str, passage: Passage) -> None:
         """Undo a `take` whose merge broke off, unless the reader has left or gone on since."""
-        if self._positions.get(reader) != reading.stop:
+        if self._positions.get(reader) != passage.stop:
             return
         kept_from = self._starts[0] if self._starts else self.stop
-        freed = [s for s in reading.sections if s.start < kept_from]
+        freed = [s for s in passage.sections if s.start < kept_from]
         self._sections[:0] = freed
         self._starts[:0] = [s.start for s in freed]
-        self._positions[reader] = reading.start
-        self._oldest = min(self._oldest, reading.start)
+        self._positions[reader] = passage.start
+        self._oldest = min(self._oldest, passage.start)
 
     def position(self, reader: str) -> int:
         self._check_known(reader)

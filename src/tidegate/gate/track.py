@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.gate.frontier import Progress, lowered
-from tidegate.gate.lateness import Bools, Int64s, late_mask
+from tidegate.gate.lateness import Bools, Int64s, late_mask, needed_disorder_us
 from tidegate.gate.times import Times
 
 _LOOK_ROWS = 8192
@@ -82,6 +82,8 @@ class Slice:
     late_rows: int
     low_us: int
     high_us: int
+    disorder_us: int = 0
+    """The disorder with which none of them would have been late."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,7 @@ class Track:
         late = late_mask(taken.times, taken.valid, self.floor_us, self.disorder_us, barrier)
         new_from, self.position = self.position, self.position + rows
         new_late_rows = int(late.sum())
+        needed_us = self._needed_us(taken, late, consumed_us) if new_late_rows else 0
         if rows:
             self.floor_us = int(taken.keys[-1])
         batch = taken
@@ -228,7 +231,11 @@ class Track:
         )
         low, high = (int(kept.min()), int(kept.max())) if len(kept) else (MAX_US, MIN_US)
         mask = late if late.any() else None
-        return Slice(start, new_from, self.position, mask, new_late_rows, low, high)
+        return Slice(start, new_from, self.position, mask, new_late_rows, low, high, needed_us)
+
+    def _needed_us(self, taken: Times, late: Bools, consumed_us: int) -> int:
+        before = np.concatenate([[self.floor_us], taken.keys[:-1]])
+        return needed_disorder_us(taken.times, late, before, self.disorder_us, consumed_us)
 
     def release(self, taken: Slice, frontier_us: int) -> None:
         """Forget what the batch that got `taken` has consumed: all tuples below the frontier."""

@@ -45,6 +45,13 @@ class Keeper(Protocol):
         """The column that decides how long a row lives."""
 
     @property
+    def columns(self) -> Sequence[str] | None:
+        """The columns that are kept; None for all there are.
+
+        Segments may have others that an earlier query had use for, in another order.
+        """
+
+    @property
     def cell(self) -> int:
         """How far apart, in that column, rows of one merged segment may be."""
 

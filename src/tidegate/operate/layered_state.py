@@ -60,6 +60,7 @@ class LayeredKeeper(Protocol):
     dead_share: float = 0.0
     grouped: bool = True
     cell: int = FOREVER
+    columns: Sequence[str] | None = None
 
     @property
     def order(self) -> str:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.collect.order import OutputOrder
+from tidegate.expression.tree import Expr
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.port import Port
 from tidegate.route.mapping import Mapping as BucketMapping
@@ -157,6 +158,11 @@ class Operator(Protocol):
     """Whether instances evaluate what ports put out; where not, the prefixes have done it."""
 
     @property
+    def limit(self) -> int | None:
+        """The most rows that it will ever put out; None where there is no such number."""
+        return None
+
+    @property
     def partitioner(self) -> Partitioner:
         """Who chooses the buckets of its tuples."""
 
@@ -185,6 +191,11 @@ class Operator(Protocol):
     def keepers(self) -> Mapping[str, Keeper]:
         """How its state is kept, by what segments hold; none where nothing is kept."""
         return {}
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """What it evaluates itself, beside what its ports do."""
+        return ()
 
     @property
     def warnings(self) -> tuple[str, ...]:

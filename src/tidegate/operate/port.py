@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.expression.tree import Expr, columns_of
+from tidegate.expression.tree import Column, Expr, columns_of, rebuilt
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.order import Direction
 
@@ -54,6 +55,21 @@ class Port:
     def directions(self) -> list[Direction]:
         """How the keys of its order count."""
         return [key.direction for key in self.order]
+
+    def renamed(self, names: Mapping[str, str]) -> Port:
+        """The same over an operator that has other names for its columns."""
+
+        def change(part: Expr) -> Expr:
+            if not isinstance(part, Column):
+                return part
+            return Column(names.get(part.name, part.name), part.type)
+
+        return replace(
+            self,
+            outputs=tuple((name, rebuilt(e, change)) for name, e in self.outputs),
+            where=tuple(rebuilt(e, change) for e in self.where),
+            order=tuple(replace(key, expr=rebuilt(key.expr, change)) for key in self.order),
+        )
 
     def filtered(self, rows: pa.Table) -> pa.Table:
         """The rows that it lets pass."""

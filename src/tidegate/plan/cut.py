@@ -77,6 +77,10 @@ class Cutting:
         number = self._numbers[base]
         return number, self.units[number].port(node, output)
 
+    def unit_of(self, node: Node) -> int | None:
+        """The unit that makes the rows of a node; None where they are only made on the way."""
+        return self._numbers.get(self._base(node))
+
     def apart(self, node: Node) -> bool:
         """Whether a unit that reads this node takes its rows from another one."""
         if isinstance(node, Input):

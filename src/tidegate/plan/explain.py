@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tidegate.duration import duration_text
+from tidegate.expression.user_function import UserFunction
 from tidegate.nesting import nested
 from tidegate.operate.port import Port
 from tidegate.plan.physical import (
@@ -21,7 +22,8 @@ from tidegate.plan.strategy import Layout, Size, Weights, formula
 from tidegate.query.graph import bottom_up
 from tidegate.query.node import Node, StreamDef
 from tidegate.query.output import Output
-from tidegate.schema import type_name
+from tidegate.remote.scheme import shown
+from tidegate.schema import columns_text, type_name
 
 _MEANING = {
     OPERATOR_SET: "one per stateful operator, with the stateless ones that follow it",
@@ -53,7 +55,11 @@ def explain(outputs: Sequence[Output], plan: Plan) -> str:
         schema = plan.port(target.edge).schema
         columns = [f"{f.name}: {type_name(f.type)}" for f in schema]
         parts.append([f"{title}, of {source}", *_indent(columns)])
-    parts.append(["gate", *_indent(_gate(i, s) for i, s in enumerate(plan.streams))])
+    parts.append(["gate"])
+    for i, stream in enumerate(plan.streams):
+        parts[-1] += _indent([_gate(i, stream), *_indent(_columns(stream))])
+    if plan.functions:
+        parts.append(["functions", *_indent(map(_function, plan.functions))])
     parts.append([f"fingerprint {plan.fingerprint[:16]}"])
     return "\n".join("\n".join(lines) for lines in parts)
 
@@ -72,17 +78,17 @@ def explain_all(query: Size, cuts: Cuts, weights: Weights) -> str:
             continue
         for number, subquery in enumerate(cut.plan.subqueries):
             title = f"{number + 1} {subquery.name}: {subquery.operator.title()}"
-            parts.append(f"  {title}; {_many(cut.instances[subquery.name], 'instance')}")
+            parts.append(f"  {title}; {many(cut.instances[subquery.name], 'instance')}")
         for handover in cut.handovers:
-            channels = _many(handover.channels, "channel")
+            channels = many(handover.channels, "channel")
             parts.append(f"  {handover.giver} to {handover.taker}: {channels}")
-        cost = f"{_many(cut.hops, 'hop')}, fan-out {cut.fan_out:,}, cost {cut.cost(weights):,.1f}"
+        cost = f"{many(cut.hops, 'hop')}, fan-out {cut.fan_out:,}, cost {cut.cost(weights):,.1f}"
         parts.append(f"  {cost}")
         model = formula(strategy, query, cut.total)
         cost = f"{weights.cost(model.fan_out, model.hops):,.1f}"
         parts.append(
-            f"  by the formula for {_many(query.operators, 'operator')}, "
-            f"{query.stateful} stateful: {_many(model.hops, 'hop')}, "
+            f"  by the formula for {many(query.operators, 'operator')}, "
+            f"{query.stateful} stateful: {many(model.hops, 'hop')}, "
             f"fan-out {model.fan_out:,.1f}, cost {cost}"
         )
     return "\n".join([*parts, compare(cuts, weights)])
@@ -119,7 +125,8 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _many(count: int, what: str) -> str:
+def many(count: int, what: str) -> str:
+    """A count with its noun: 1 hop, 2 hops."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -162,8 +169,10 @@ class _Tree:
 
 def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
     of = prefix.name
-    if isinstance(prefix.origin, Edge) and len(plan.subqueries[prefix.origin.subquery].ports) > 1:
-        of = f"{of} (rows {prefix.origin.port + 1})"
+    if isinstance(prefix.origin, Edge):
+        giver = plan.subqueries[prefix.origin.subquery]
+        several = len(giver.ports) > 1
+        of = f"{giver.name} (rows {prefix.origin.port + 1})" if several else giver.name
     lines = [f"takes {of}"]
     lines.append(f"  reads: {', '.join(prefix.columns) or 'no column'} and the time {prefix.time}")
     if prefix.sql_where:
@@ -192,13 +201,26 @@ def _port(port: Port, subquery: Subquery, label: str) -> list[str]:
     return [*lines, f"rows{label} by {order}{limit}: collect"]
 
 
+def _function(function: UserFunction) -> str:
+    return f"{function.name}: {function.place} in Python, returns {type_name(function.returns)}"
+
+
 def _gate(position: int, stream: StreamDef) -> str:
     idle = "off" if stream.idle_us is None else duration_text(stream.idle_us)
-    sources = ", ".join(stream.uris) or "given as objects"
+    sources = ", ".join(map(shown, stream.uris)) or "given as objects"
     return (
         f"{position + 1} {stream.name}: time {stream.time}, "
         f"disorder {duration_text(stream.disorder_us)}, idle {idle}, sources: {sources}"
     )
+
+
+def _columns(stream: StreamDef) -> list[str]:
+    """The columns of a stream of files, and where their types come from."""
+    if not stream.types_from:
+        return []
+    lines = [f"columns, {stream.types_from}: {columns_text(stream.schema)}"]
+    options = ", ".join(f"{name} {value!r}" for name, value in stream.reading.options)
+    return [*lines, f"options: {options}"] if options else lines
 
 
 def _indent(lines: Iterable[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -12,6 +13,7 @@ from sqlglot import exp
 from tidegate.operate.aggregate.function import Function
 from tidegate.plan.physical import Prefix
 from tidegate.query.definition import StreamDef
+from tidegate.query.user_function import registered, registry_version
 
 _VERSION = "tidegate plan 2"
 _NAME = re.compile("`[^`]+`")
@@ -33,7 +35,8 @@ def input_lines(origin: StreamDef | None, prefix: Prefix) -> list[str]:
     else:
         lines = [
             f"stream {origin.name!r} time {origin.time!r} disorder {origin.disorder_us} "
-            f"idle {origin.idle_us}"
+            f"idle {origin.idle_us}",
+            *origin.reading.lines(),
         ]
     lines.append(f"where {meaning(prefix.sql_where) if prefix.sql_where else None}")
     for (name, text), (_, expr) in zip(prefix.sql_outputs, prefix.outputs, strict=True):
@@ -53,11 +56,19 @@ def meaning(text: str) -> str:
     """Spark SQL with parentheses around every operation and no others, however it was written.
 
     An operation becomes text as soon as its operands are, the innermost first, so that the depth of
-    an expression does not matter.
+    an expression does not matter. A function of the user's has its place in a program beside its
+    name.
     """
-    if _NAME.fullmatch(text):
-        return text
+    return text if _NAME.fullmatch(text) else _meaning(text, registry_version())
+
+
+@lru_cache(4_096)
+def _meaning(text: str, registered_then: int) -> str:
     tree = sqlglot.parse_one(text, dialect="spark")
+    for call in list(tree.find_all(exp.Anonymous)):
+        own = registered(call.name)
+        if own is not None:
+            call.append("expressions", exp.Var(this=f"of {own.place}"))
     for paren in list(tree.find_all(exp.Paren)):
         if paren is tree:
             tree = paren.this.pop()

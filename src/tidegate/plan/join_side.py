@@ -8,11 +8,20 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.duration import duration_text
 from tidegate.operate.join.spec import Extent, Side
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
 from tidegate.plan.pushdown import Leaf
+from tidegate.plan.recorded import (
+    RecordedSubquery,
+    input_lines,
+    prefix_texts,
+    typed_texts,
+    written,
+)
+from tidegate.plan.stored_name import stored_names
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, SideName, column, conjuncts, substitute
 from tidegate.query.typing import UnknownKernel, bind
@@ -20,6 +29,7 @@ from tidegate.query.window import Distance, JoinWindow
 from tidegate.schema import TIME
 
 _LETTERS = ("l", "r")
+_WORDS = ("left", "right")
 
 
 @dataclass
@@ -36,15 +46,29 @@ class SideLowering:
     physical: dict[str, str] = field(default_factory=dict)
     types: dict[str, pa.DataType] = field(default_factory=dict)
     given: tuple[str, ...] = ()
+    kept: RecordedSubquery | None = None
+    """What a checkpoint has of the join, where its state is to be read."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """By column of the operator, what it is in the words of the query."""
 
     @classmethod
-    def of(cls, join: Join, side: int, front: Prefixing) -> SideLowering:
+    def of(
+        cls, join: Join, side: int, front: Prefixing, kept: RecordedSubquery | None
+    ) -> SideLowering:
         child = join.children[side]
         window = (join.left_window, join.right_window)[side]
         leaves = front.leaves(child)
         names = (*child.names, EVENT_TIME) if child.windowed else child.names
         own = tuple(n for n in names if all(n in leaf.columns for leaf in leaves))
-        return cls(join.labels[side], _LETTERS[side], _extent(window), leaves, own, front)
+        return cls(
+            label=join.labels[side],
+            letter=_LETTERS[side],
+            extent=_extent(window),
+            leaves=leaves,
+            own=own,
+            front=front,
+            kept=kept,
+        )
 
     @property
     def names(self) -> set[str]:
@@ -53,12 +77,46 @@ class SideLowering:
     def flat(self, name: str) -> SideName:
         return SideName(self.label, name)
 
+    @property
+    def word(self) -> str:
+        return _WORDS[_LETTERS.index(self.letter)]
+
+    def takes(self, condition: exp.Expression) -> bool:
+        """Whether a condition of this side is one of its prefixes.
+
+        Windows that count tuples count those that it refuses too. Of a state that was made without
+        the condition, tuples that it refuses are there: then it has to be asked of pairs.
+        """
+        if self.extent.rows is not None:
+            return False
+        if self.kept is None:
+            return True
+        mine = self._unqualified(condition)
+        asked = (c for leaf in self.leaves for c in conjuncts(leaf.over(mine)))
+        return all(f"{self.word} where {written(c)}" in self.kept.record.state for c in asked)
+
     def filter(self, condition: exp.Expression) -> None:
         """Push a condition of this side into its prefixes."""
         mine = self._unqualified(condition)
         self.leaves = tuple(
             replace(leaf, where=leaf.where + conjuncts(leaf.over(mine))) for leaf in self.leaves
         )
+
+    @property
+    def state_lines(self) -> list[str]:
+        """What the stored tuples of this side are, but for their columns."""
+        lines = [ln for leaf in self.leaves for ln in input_lines(leaf, f"{self.word} ")]
+        us, rows = self.extent.range_us, self.extent.rows
+        window = f"{rows} tuples" if us is None else duration_text(us)
+        return [*lines, f"{self.word} window {window}"]
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Its columns as the query calls them, by their names in the operator."""
+        return {
+            name: f"{self.label}.{text if text.count('`') == 2 else f'({text})'}"
+            for name, text in self.texts.items()
+        }
 
     def lift(self, expression: exp.Expression) -> exp.Expression:
         """Have the prefix evaluate an expression of this side; what stands for it above."""
@@ -78,6 +136,20 @@ class SideLowering:
         self.physical = {n: f"{self.letter}{i}" for i, n in enumerate(flat)}
 
     def prefixes(self) -> tuple[Prefix, ...]:
+        prefixes = self._prefixes()
+        if self.kept is not None:
+            stored = stored_names(self.columns(prefixes), self.kept, self.letter)
+            self.physical = {flat: stored[name] for flat, name in self.physical.items()}
+            prefixes = self._prefixes()
+        self.texts = prefix_texts(prefixes)
+        return prefixes
+
+    def columns(self, prefixes: Sequence[Prefix]) -> dict[str, str]:
+        """What is kept in each column of this side."""
+        held = typed_texts(prefixes, prefix_texts(prefixes))
+        return {name: f"{self.word} {text}" for name, text in held.items()}
+
+    def _prefixes(self) -> tuple[Prefix, ...]:
         sources: dict[str, exp.Expression] = {self.flat(n): column(n) for n in self.own}
         sources |= {n: self._unqualified(e) for n, e in self.extra.items()}
         named = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tidegate.batch import MAX_US
 from tidegate.duration import duration_text
@@ -22,10 +23,19 @@ from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
+from tidegate.plan.naming import names_of
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Subquery, Target
 from tidegate.plan.prefix import Prefixing, Typer
 from tidegate.plan.pushdown import Result
+from tidegate.plan.recorded import (
+    READY,
+    RecordedQuery,
+    RecordedSubquery,
+    recorded_subquery,
+    stream_line,
+)
 from tidegate.query.definition import StreamDef
+from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, Join, Node, Process
 from tidegate.query.output import Output
 from tidegate.query.window import TimeWindow
@@ -34,6 +44,7 @@ _RULES: dict[type, Rule] = {
     Aggregate: lower_aggregate,
     Join: lower_join,
     Process: lower_process,
+    Limit: lower_process,
 }
 """The rule for each stateful node; whatever else begins a unit is stateless."""
 
@@ -44,24 +55,30 @@ def lower(
     typer: Typer | None = None,
     choices: Choices | None = None,
     strategy: str = OPERATOR_SET,
+    kept: RecordedQuery | None = None,
 ) -> Plan:
     """The physical plan of a query.
 
     What no kernel evaluates runs in Spark, over streams only, when `typer` is given; without it
     the error of the missing kernel is raised. `strategy` is how the query is cut into subqueries.
+    With `kept` it names the columns of its state as a checkpoint has them, and filters after the
+    state what was not filtered before it; whether it can read that state is for others to compare.
     """
     if strategy not in STRATEGIES:
         raise OptionError("--strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
     outputs = query if isinstance(query, Sequence) else (Output(None, query),)
     nodes = [o.node for o in outputs]
+    choices = choices or Choices()
     cutting = Cutting.of(nodes, strategy)
     try:
-        return _lowered(outputs, _Lowering(cutting, typer, choices or Choices()))
+        plan = _lowered(outputs, _Lowering(cutting, typer, choices, kept))
     except QueryError:
         if not cutting.shared:
             raise
-    cutting = Cutting.of(nodes, strategy, share=False)  # what needs Spark must read the streams
-    return _lowered(outputs, _Lowering(cutting, typer, choices or Choices()))
+        # What needs Spark must read the streams.
+        cutting = Cutting.of(nodes, strategy, share=False)
+        plan = _lowered(outputs, _Lowering(cutting, typer, choices, kept))
+    return replace(plan, again=partial(lower, outputs, typer, choices, strategy))
 
 
 def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
@@ -72,8 +89,27 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
     targets = tuple(Target(o.name, lowering.edge(o.node, output=True)) for o in outputs)
     lowering.lines += [f"target {t.name!r} {t.edge}" for t in targets]
     mark = fingerprint(lowering.lines)
-    subqueries = tuple(replace(s, fingerprint=mark) for s in lowering.subqueries)
-    return Plan(tuple(lowering.streams), subqueries, targets, mark, cutting.strategy)
+    names = names_of(outputs, cutting, lowering.giving, [s.key for s in lowering.subqueries])
+    subqueries = tuple(
+        replace(s, fingerprint=mark, name=name)
+        for s, name in zip(lowering.subqueries, names, strict=True)
+    )
+    plan = Plan(
+        streams=tuple(lowering.streams),
+        subqueries=subqueries,
+        targets=targets,
+        fingerprint=mark,
+        strategy=cutting.strategy,
+    )
+    recorded = RecordedQuery(
+        fingerprint=mark,
+        streams=(*map(stream_line, plan.streams), *([READY] if plan.hold else [])),
+        outputs=tuple(f"output {t.name}" if t.name else "output" for t in targets),
+        subqueries=tuple(
+            replace(r, title=name) for r, name in zip(lowering.recorded, names, strict=True)
+        ),
+    )
+    return replace(plan, recorded=recorded)
 
 
 def _check_reach(units: Sequence[Unit]) -> None:
@@ -94,12 +130,14 @@ class _Lowering:
     cutting: Cutting
     typer: Typer | None
     choices: Choices
+    kept: RecordedQuery | None = None
     streams: list[StreamDef] = field(default_factory=list)
     subqueries: list[Subquery] = field(default_factory=list)
     giving: list[int] = field(default_factory=list)
     """By unit, the number of the subquery that gives its rows: the last one it became."""
     lines: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
+    recorded: list[RecordedSubquery] = field(default_factory=list)
 
     def add(self, unit: Unit) -> None:
         """Lower the next unit; those whose rows it takes were lowered before."""
@@ -108,6 +146,7 @@ class _Lowering:
             choices=self.choices,
             streams=self.streams,
             newest=lambda: self._result_of(Edge(len(self.subqueries) - 1, 0)),
+            kept=self._kept,
         )
         for lowered in _RULES.get(type(unit.base), lower_stateless)(unit, context):
             self._append(lowered)
@@ -122,7 +161,8 @@ class _Lowering:
         streams = tuple(
             o if isinstance(o := lf.origin, StreamDef) else None for lf in lowered.leaves
         )
-        name = self._name(lowered.operator.kind)
+        name = self._next_name(lowered.operator.kind)
+        self.names[lowered.operator.kind] += 1
         self.lines.append(f"subquery {name}")
         for origin, prefix in zip(streams, lowered.prefixes, strict=True):
             self.lines += input_lines(origin, prefix)
@@ -130,11 +170,17 @@ class _Lowering:
         self.subqueries.append(
             Subquery(name, lowered.prefixes, streams, lowered.operator, lowered.ports)
         )
+        self.recorded.append(
+            recorded_subquery(name, lowered.record, lowered.prefixes, lowered.operator)
+        )
 
-    def _name(self, kind: str) -> str:
-        """What a subquery is called: its kind, with a number from the second on."""
-        self.names[kind] += 1
-        return kind if self.names[kind] == 1 else f"{kind}{self.names[kind]}"
+    def _next_name(self, kind: str) -> str:
+        """What the next subquery of a kind is called: with a number from the second on."""
+        number = self.names[kind] + 1
+        return kind if number == 1 else f"{kind}{number}"
+
+    def _kept(self, kind: str) -> RecordedSubquery | None:
+        return None if self.kept is None else self.kept.find(self._next_name(kind))
 
     def _number(self, stream: StreamDef) -> int:
         """The number of a stream; one that is there several times must be the same each time."""

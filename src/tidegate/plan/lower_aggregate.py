@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
+from tidegate.duration import rows_text, window_text
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.operator import MergeWindows, WindowAggregate
@@ -16,8 +18,11 @@ from tidegate.operate.tuple_window.window import TupleSpec
 from tidegate.plan.cut import Unit
 from tidegate.plan.fingerprint import function_lines
 from tidegate.plan.lowered import Context, Lowered
+from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
 from tidegate.plan.pushdown import Leaf
+from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
+from tidegate.plan.stored_name import stored_names
 from tidegate.plan.window_port import window_ports
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import key_type
@@ -26,6 +31,7 @@ from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate
 from tidegate.query.window import TimeWindow, TupleWindow
 from tidegate.route.hash import Hash
+from tidegate.schema import type_name
 
 
 def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
@@ -41,23 +47,43 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     for call in calls:
         for argument in call.arguments:
             arguments.setdefault(argument, f"x{len(arguments)}")
+    window, kept = base.window, context.kept(WindowAggregate.kind)
     shared = [(f"k{i}", e) for i, (_, e) in enumerate(base.keys)]
-    shared += [(name, e) for e, name in arguments.items()]
-    prefixes = front.prefixes(leaves, [[(n, lf.over(e)) for n, e in shared] for lf in leaves])
+
+    def made() -> tuple[Prefix, ...]:
+        named = shared + [(name, e) for e, name in arguments.items()]
+        return front.prefixes(leaves, [[(n, lf.over(e)) for n, e in named] for lf in leaves])
+
+    prefixes = made()
+    if kept is not None and isinstance(window, TupleWindow):
+        held = typed_texts(prefixes, prefix_texts(prefixes))
+        stored = stored_names({n: held[n] for n in arguments.values()}, kept, "x")
+        arguments = {e: stored[n] for e, n in arguments.items()}
+        prefixes = made()
     types = {n: e.type for n, e in prefixes[0].outputs}
+    texts = prefix_texts(prefixes)
     functions: list[Function] = []
     for i, call in enumerate(calls):
         taken = tuple(arguments[a] for a in call.arguments)
         functions.append(call.function(f"a{i}", taken, [types[t] for t in taken]))
+    texts |= {f.name: _call(f, texts) for f in functions}
+    held = {f.name: f"{texts[f.name]}{_types(f)}" for f in functions}
     keys = tuple((f"k{i}", key_type(types[f"k{i}"], n)) for i, (n, _) in enumerate(base.keys))
     names = tuple(n for n, _ in base.keys)
     lines = [f"key {name} {type_}" for name, type_ in keys] + function_lines(functions)
     columns = dict(keys) | {f.name: f.result for f in functions}
-    ports, after = window_ports(unit, base, columns)
-    window = base.window
+    ports, after, shown = window_ports(unit, base, columns, texts)
+    state = [line for leaf in leaves for line in input_lines(leaf)]
+    state += [f"group by {texts[name]} ({type_name(type_)})" for name, type_ in keys]
     if isinstance(window, TupleWindow):
-        kept = tuple((n, types[n]) for n in arguments.values())
-        tuples = TupleSpec(window.rows, window.slide, keys, kept, tuple(functions))
+        stored = typed_texts(prefixes, texts)
+        tuples = TupleSpec(
+            rows=window.rows,
+            slide=window.slide,
+            keys=keys,
+            arguments=tuple((n, types[n]) for n in arguments.values()),
+            functions=tuple(functions),
+        )
         lines = [f"rows {window.rows} {window.slide}", *lines, *after]
         yield Lowered(
             leaves=leaves,
@@ -65,23 +91,38 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
             operator=TupleAggregate(tuples, names),
             ports=ports,
             lines=tuple(lines),
+            record=Record(
+                state=(*state, f"window {rows_text(window.rows, window.slide)}"),
+                columns={n: stored[n] for n in arguments.values()},
+                after=shown,
+            ),
         )
         return
     _check_windows(window, context.choices.max_windows)
-    spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(functions))
+    stored = stored_names(held, kept, "a", reuse=True)
+    ports = tuple(port.renamed(stored) for port in ports)
+    distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in functions}
+    spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(distinct.values()))
     partitioner = context.choices.partitioner
     lines = [f"window {window.range_us} {window.slide_us}", *lines]
     lines += [] if isinstance(partitioner, Hash) else [f"partitioner {partitioner.name}"]
     split = partitioner.splits_keys
+    state.append(f"window {window_text(window.range_us, window.slide_us)}")
+    state += [] if isinstance(partitioner, Hash) else [f"partitioner {partitioner.name}"]
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
         operator=WindowAggregate(spec, names, partitioner, partly=split),
         ports=(_part_port(spec, event_offset(base)),) if split else ports,
         lines=tuple(lines) if split else (*lines, *after),
+        record=Record(
+            state=tuple(state),
+            columns={stored[name]: text for name, text in held.items()},
+            after=((),) if split else shown,
+        ),
     )
     if split:
-        yield _merging(spec, names, context, ports, after)
+        yield replace(_merging(spec, names, context, ports, after), record=Record(after=shown))
 
 
 def _check_windows(window: TimeWindow, most: int | None) -> None:
@@ -121,7 +162,22 @@ def _merging(
         operator=MergeWindows(spec, names),
         ports=ports,
         lines=tuple(lines),
+        record=Record(),
     )
+
+
+def _call(function: Function, texts: Mapping[str, str]) -> str:
+    """A function as a record has it, by its name in SQL where it has one."""
+    definition, given = function.definition, [texts[a] for a in function.arguments]
+    text = definition.written(given, function.parameters)
+    if definition.form is not None or not definition.sql:
+        return text
+    return definition.sql[0] + text.removeprefix(function.title)
+
+
+def _types(function: Function) -> str:
+    """What tells two states of functions apart that are written alike."""
+    return f" of {', '.join(map(type_name, function.types))}" if function.types else ""
 
 
 def _coerced(calls: Sequence[AggregateCall], leaf: Leaf, front: Prefixing) -> list[AggregateCall]:

@@ -22,6 +22,7 @@ from tidegate.plan.join_side import BothSides, SideLowering
 from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.method import choose
 from tidegate.plan.pair import PairColumns
+from tidegate.plan.recorded import Record
 from tidegate.plan.sample import sample_of
 from tidegate.plan.suffix import Suffix
 from tidegate.query.join import Join
@@ -38,7 +39,8 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     assert isinstance(join, Join)
     suffixes = [_suffix(top, join) for top in unit.tops]
     later = [[("WHERE", c) for c in a.where] for a in suffixes]
-    left, right = (SideLowering.of(join, side, front) for side in (0, 1))
+    kept = context.kept(StreamJoin.kind)
+    left, right = (SideLowering.of(join, side, front, kept) for side in (0, 1))
     conditions = _predicate(join) + (later[0] if len(suffixes) == 1 else [])
     conditions = _pushed(conditions, left, right)
     both = BothSides(left, right, front)
@@ -58,10 +60,10 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         side.take(used, whole=function is not None)
     prefixes = left.prefixes() + right.prefixes()
     pairs = PairColumns(left.physical | right.physical, left.types | right.types)
-    bound = [(pairs.bound(e, where, predicate=True), e) for where, e in conditions]
-    kept = [(b, e) for b, e in bound if not (isinstance(b, Literal) and b.value is True)]
-    texts = tuple(e.sql(dialect="spark", comments=False) for _, e in kept)
-    parts = [Conjunct(b, t) for (b, _), t in zip(kept, texts, strict=True)]
+    bound = [(pairs.bound(e, where, predicate=True), e, where) for where, e in conditions]
+    asked = [b for b in bound if not (isinstance(b[0], Literal) and b[0].value is True)]
+    texts = tuple(e.sql(dialect="spark", comments=False) for _, e, _ in asked)
+    parts = [Conjunct(b, t) for (b, _, _), t in zip(asked, texts, strict=True)]
     names = set(left.physical.values())
     intervals = intervals_of(parts, names, pairs.text)
     disjunctions = disjunctions_of(parts, names, pairs.text)
@@ -73,7 +75,7 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     spec = JoinSpec(
         left=left.side(prefixes[0]),
         right=right.side(prefixes[cut]),
-        predicate=tuple(b for b, _ in kept),
+        predicate=tuple(b for b, _, _ in asked),
         function=None if function is None else PairFunction(function, left.given, right.given),
         intervals=intervals,
         method=choice.method,
@@ -91,19 +93,28 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         warned=None if load is None or choices.join.method == SCAN else load.warning,
     )
     lines = [f"join {left.extent} {right.extent} {sides}"]
-    lines += [f"on {pairs.meaning(e)}" for _, e in kept]
+    lines += [f"on {pairs.meaning(e)}" for _, e, _ in asked]
+    shown = left.shown | right.shown
+    predicate = [f"{where.lower()} {pairs.written(e, shown)}" for _, e, where in asked]
     if function is not None:
         lines.append(f"function {qualified_name(function)}")
-    ports = []
+        predicate.append(f"on the function {qualified_name(function)}")
+    ports, after = [], []
     for named, where in zip(outputs, wheres, strict=True):
         ports.append(pairs.port(named, where))
         lines += pairs.lines(named, where)
+        after.append((*predicate, *pairs.shown(named, where, shown)))
     yield Lowered(
         leaves=(*left.leaves, *right.leaves),
         prefixes=prefixes,
         operator=operator,
         ports=tuple(ports),
         lines=tuple(lines),
+        record=Record(
+            state=(*left.state_lines, *right.state_lines),
+            columns=left.columns(prefixes[:cut]) | right.columns(prefixes[cut:]),
+            after=tuple(after),
+        ),
     )
 
 
@@ -129,10 +140,10 @@ def _pushed(
         condition = substitute(written, {EVENT_TIME: event})
         names = {c.name for c in condition.find_all(exp.Column)}
         owner = next((s for s in (left, right) if names and names <= s.names), None)
-        if not push or owner is None or owner.extent.rows is not None:
-            kept.append((where, condition))
-        else:
+        if push and owner is not None and owner.takes(condition):
             owner.filter(condition)
+        else:
+            kept.append((where, condition))
     return kept
 
 

@@ -14,8 +14,17 @@ from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
 from tidegate.plan.lowered import Context, Lowered, output_lines
 from tidegate.plan.prefix import spark_sql
+from tidegate.plan.recorded import (
+    Record,
+    input_lines,
+    prefix_texts,
+    select_lines,
+    typed_texts,
+    written,
+)
 from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
+from tidegate.query.limit import Limit
 from tidegate.query.name import EVENT_TIME, column
 from tidegate.query.node import Process
 from tidegate.schema import TIME
@@ -32,7 +41,7 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
     found = dict(prefixes[0].outputs)
     spec = base.spec({name: found[c].type for c, name in seen})
     types = {f.name: f.type for f in base.schema}
-    ports, lines = [], [base.identity]
+    ports, lines, shown = [], [base.identity], []
     for top in unit.tops:
         above = Suffix({n: column(n) for n in base.names}, (EVENT_TIME,))
         above.extend(top.node, base)
@@ -45,10 +54,17 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
         ports.append(Port(pa.schema(fields), outputs, held))
         lines += [f"where {meaning(spark_sql(e))}" for e in above.where]
         lines += output_lines(columns.items())
+        conditions = [f"where {written(e)}" for e in above.where]
+        shown.append((*conditions, *select_lines(columns.items())))
+    state = [line for leaf in leaves for line in input_lines(leaf)]
+    state += [base.summary if isinstance(base, Limit) else base.identity]
+    texts = typed_texts(prefixes, prefix_texts(prefixes))
+    state += [f"column {name} {texts[c]}" for c, name in seen]
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
         operator=UserProcess(spec),
         ports=tuple(ports),
         lines=tuple(lines),
+        record=Record(state=tuple(state), after=tuple(shown)),
     )

@@ -12,6 +12,7 @@ from tidegate.operate.stateless import Stateless
 from tidegate.plan.cut import Unit
 from tidegate.plan.lowered import Context, Lowered, output_lines
 from tidegate.plan.pushdown import push_down
+from tidegate.plan.recorded import Record, input_lines, select_lines
 from tidegate.query.instant import event_column, event_offset
 from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.query.node import data_names
@@ -43,10 +44,16 @@ def lower_stateless(unit: Unit, context: Context) -> Iterator[Lowered]:
         offset_us=event_offset(base),
     )
     lines = output_lines([(n, lf.columns[n]) for lf in leaves for n in held])
+    shown = [
+        line
+        for leaf in leaves
+        for line in (*input_lines(leaf), *select_lines([(n, leaf.columns[n]) for n in held]))
+    ]
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
         operator=Stateless(),
         ports=(port,),
         lines=tuple(lines),
+        record=Record(after=(tuple(shown),)),
     )

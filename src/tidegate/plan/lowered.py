@@ -13,6 +13,7 @@ from tidegate.plan.method import JoinOptions
 from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing, spark_sql
 from tidegate.plan.pushdown import Leaf, Result
+from tidegate.plan.recorded import Record, RecordedSubquery
 from tidegate.plan.sample import RawRows
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import NamedExpr
@@ -22,13 +23,17 @@ from tidegate.route.partitioner import Partitioner
 
 @dataclass(frozen=True)
 class Lowered:
-    """The parts of a subquery; `lines` say what it means, for the fingerprint."""
+    """The parts of a subquery; `lines` say what it means, for the fingerprint.
+
+    `record` says it in the words of the query, for a checkpoint.
+    """
 
     leaves: tuple[Leaf, ...]
     prefixes: tuple[Prefix, ...]
     operator: Operator
     ports: tuple[Port, ...]
     lines: tuple[str, ...]
+    record: Record
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ class Context:
     streams: Sequence[StreamDef]
     newest: Callable[[], Result]
     """The first port of the subquery that the rule gave last, as an input of its next one."""
+    kept: Callable[[str], RecordedSubquery | None]
+    """What a checkpoint has of the next subquery of a kind, where its state is to be read."""
 
 
 Rule = Callable[[Unit, Context], Iterator[Lowered]]

@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.errors import OptionError
-from tidegate.operate.join.operator import BY_KEY, IN_TURN
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, UNION, Interval, Probe
+from tidegate.operate.join.state import BY_KEY, ROUND_ROBIN
 from tidegate.plan.branch import Branch, Disjunction
 from tidegate.plan.sample import Sample
 
 AUTO = "auto"
 METHODS = (AUTO, SCAN)
-ROUTINGS = (AUTO, BY_KEY, IN_TURN)
+ROUTINGS = (AUTO, BY_KEY, ROUND_ROBIN)
+
+OTHER_WORDS = {"deal": ROUND_ROBIN}
+"""What routings may be called as well."""
 
 SELECTIVE = 0.1
 """A one-sided bound is worth an index when fewer pairs than this share pass it."""
@@ -39,6 +42,7 @@ class JoinOptions:
     buckets: int = 64
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "routing", OTHER_WORDS.get(self.routing, self.routing))
         for name, value, known in (
             ("--method", self.method, METHODS),
             ("--routing", self.routing, ROUTINGS),
@@ -179,16 +183,16 @@ def _routing(
                 "Leave it out, or add one.",
             )
         return BY_KEY, "asked for with --routing key"
-    if options.routing == IN_TURN:
-        return IN_TURN, "asked for with --routing deal"
+    if options.routing == ROUND_ROBIN:
+        return ROUND_ROBIN, "asked for with --routing round-robin"
     if not equalities:
-        return IN_TURN, "there is no equality to route by"
+        return ROUND_ROBIN, "there is no equality to route by"
     if sample is None:
-        return IN_TURN, "no sample to judge the keys by, and dealing is even for any keys"
+        return ROUND_ROBIN, "no sample to judge the keys by, and it is even for any keys"
     share, limit = sample.top_share(equalities), 1 / (EVEN * options.buckets)
     if share is None:
-        return IN_TURN, "the keys of the sample cannot be compared"
+        return ROUND_ROBIN, "the keys of the sample cannot be compared"
     text = f"the most frequent key has {share:.2%} of {sample.text}"
     if share < limit:
         return BY_KEY, f"{text}, less than {limit:.2%}"
-    return IN_TURN, f"{text}, keys would be uneven from {limit:.2%} on"
+    return ROUND_ROBIN, f"{text}, keys would be uneven from {limit:.2%} on"

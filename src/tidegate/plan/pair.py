@@ -14,6 +14,7 @@ from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
 from tidegate.plan.lowered import output_lines
 from tidegate.plan.prefix import spark_sql
+from tidegate.plan.recorded import Texts, select_lines, written
 from tidegate.query.check import bind_after
 from tidegate.query.name import EVENT_TIME, NamedExpr, column, substitute
 from tidegate.schema import TIME
@@ -51,6 +52,17 @@ class PairColumns:
         """The same for the fingerprint."""
         lines = [f"where {self.meaning(e)}" for e in where]
         return lines + output_lines((n, self._physical(e)) for n, e in outputs)
+
+    def written(self, expression: exp.Expression, texts: Texts) -> str:
+        """What an expression means, in the words of the query."""
+        return written(self._physical(expression), texts)
+
+    def shown(
+        self, outputs: Sequence[NamedExpr], where: Sequence[exp.Expression], texts: Texts
+    ) -> list[str]:
+        """What follows the join, in the words of the query."""
+        lines = [f"where {self.written(e, texts)}" for e in where]
+        return lines + select_lines([(n, self._physical(e)) for n, e in outputs], texts)
 
     def _physical(self, expression: exp.Expression) -> exp.Expression:
         return substitute(expression, {flat: column(name) for flat, name in self.names.items()})

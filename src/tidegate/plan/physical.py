@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from tidegate.expression.tree import Expr
+from tidegate.expression.tree import Expr, user_functions
+from tidegate.expression.user_function import UserFunction
 from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
 from tidegate.query.definition import StreamDef
+
+if TYPE_CHECKING:
+    from tidegate.plan.recorded import RecordedQuery
 
 ARROW = "arrow"
 SPARK = "spark"
@@ -57,8 +63,9 @@ class Prefix:
 class Subquery:
     """The unit of parallelisation: its inputs with their prefixes, one operator, what follows it.
 
-    `streams` are the definitions of the inputs that are streams, None for edges. `fingerprint` is
-    the query's.
+    `name` is what a person calls it: the stream or output that it makes. `key` is what a checkpoint
+    does: its kind, with a number from the second on. `streams` are the definitions of the inputs
+    that are streams, None for edges. `fingerprint` is the query's.
     """
 
     name: str
@@ -67,6 +74,11 @@ class Subquery:
     operator: Operator
     ports: tuple[Port, ...]
     fingerprint: str = ""
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            object.__setattr__(self, "key", self.name)
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,8 @@ class Plan:
     """A query ready to run: its subqueries, each after those whose rows it takes.
 
     `fingerprint` names the meaning of the query (not its URIs, nor the number of instances, nor how
-    a join is done): a checkpoint belongs to it.
+    a join is done): a checkpoint belongs to it. `recorded` is the same in words, for the
+    checkpoint, and `again` lowers the query to a plan that can read the state of a recorded one.
     """
 
     streams: tuple[StreamDef, ...]
@@ -90,6 +103,29 @@ class Plan:
     targets: tuple[Target, ...]
     fingerprint: str
     strategy: str = OPERATOR_SET
+    recorded: RecordedQuery | None = None
+    again: Callable[[RecordedQuery], Plan] | None = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "again": None}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What a person calls the subqueries, by what a checkpoint does."""
+        return {s.key: s.name for s in self.subqueries}
+
+    @property
+    def functions(self) -> tuple[UserFunction, ...]:
+        """The user's functions that the kernels call, each once."""
+        exprs: list[Expr] = []
+        for subquery in self.subqueries:
+            for prefix in subquery.prefixes:
+                exprs += [*prefix.where, *(e for _, e in prefix.outputs)]
+            exprs += subquery.operator.expressions
+            for port in subquery.ports:
+                exprs += [*port.where, *(e for _, e in port.outputs)]
+                exprs += [key.expr for key in port.order]
+        return user_functions(exprs)
 
     @property
     def hold(self) -> bool:

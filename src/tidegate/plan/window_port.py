@@ -14,28 +14,31 @@ from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
 from tidegate.plan.lowered import output_lines
 from tidegate.plan.prefix import spark_sql
+from tidegate.plan.recorded import Texts, select_lines, written
 from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
 from tidegate.query.instant import event_offset
-from tidegate.query.name import WINDOW, column
+from tidegate.query.name import WINDOW, column, is_column
 from tidegate.query.node import Aggregate, Node
 from tidegate.schema import TIME
 
 
 def window_ports(
-    unit: Unit, base: Aggregate, types: Mapping[str, pa.DataType]
-) -> tuple[tuple[Port, ...], list[str]]:
+    unit: Unit, base: Aggregate, types: Mapping[str, pa.DataType], texts: Texts
+) -> tuple[tuple[Port, ...], list[str], tuple[tuple[str, ...], ...]]:
     """The ports of a unit over the columns k* and a* of its aggregate, and their lines.
 
-    `types` are those of these columns; the lines are for the fingerprint.
+    `types` are those of these columns, and `texts` what the query calls them; the lines are for the
+    fingerprint, those by port for what a checkpoint records.
     """
     known = dict.fromkeys(WINDOW, TIME) | dict(types)
-    ports, lines = [], []
+    ports, lines, shown = [], [], []
     for top in unit.tops:
         suffix = _suffix(base, top.node)
         ports.append(_port(suffix, known, event_offset(base)))
         lines += _lines(suffix)
-    return tuple(ports), lines
+        shown.append(_shown(suffix, texts))
+    return tuple(ports), lines, tuple(shown)
 
 
 def _suffix(base: Aggregate, top: Node) -> Suffix:
@@ -79,3 +82,16 @@ def _lines(suffix: Suffix) -> list[str]:
         for o in suffix.order
     ]
     return [*lines, *output_lines(suffix.columns.items()), f"limit {suffix.limit}"]
+
+
+def _shown(suffix: Suffix, texts: Texts) -> tuple[str, ...]:
+    """The same in the words of the query."""
+    lines = [f"having {written(e, texts)}" for e in suffix.where]
+    for key in suffix.order:
+        way = "desc" if key.descending else "asc"
+        nulls = "first" if key.nulls_lead else "last"
+        lines.append(f"order by {written(key.expression, texts)} {way} nulls {nulls}")
+    if suffix.limit is not None:
+        lines.append(f"limit {suffix.limit}")
+    named = [(n, e) for n, e in suffix.columns.items() if n not in WINDOW or not is_column(e, [n])]
+    return (*lines, *select_lines(named, texts))

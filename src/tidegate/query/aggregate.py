@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from inspect import Parameter as Slot
 from inspect import Signature
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,14 +17,16 @@ from tidegate.operate.aggregate.definition import AggregateFunction, Rule
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.registry import find, find_python
 from tidegate.operate.aggregate.user import Aggregator
+from tidegate.query import habit
 from tidegate.query.expression import Expression, to_node
+from tidegate.query.name import expression_text
 from tidegate.schema import type_name
 
 Argument = str | Expression
 """What is aggregated: the name of a column, or an expression."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AggregateCall:
     """One aggregate over a window: a row of the registry, of which expressions.
 
@@ -53,10 +55,35 @@ class AggregateCall:
     def __str__(self) -> str:
         return self._text
 
+    def __repr__(self) -> str:
+        return self.definition.written(
+            [expression_text(a) for a in self.arguments], self.parameters
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise habit.stranger("aggregate", name, habit.AGGREGATE, (), habit.AFTER_AGG)
+
+    def _computed_with(self, *_: object) -> NoReturn:
+        raise QueryError(
+            "aggregate", "stands alone in agg(), under a name", repr(self), habit.AFTER_AGG
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _computed_with
+    __truediv__ = __rtruediv__ = __mod__ = __neg__ = __pow__ = _computed_with
+    __gt__ = __ge__ = __lt__ = __le__ = _computed_with
+
     @cached_property
     def _text(self) -> str:
         texts = [a.sql(dialect="spark", normalize_functions="lower") for a in self.arguments]
         return self.definition.written(texts, self.parameters)
+
+    @property
+    def python(self) -> str:
+        """The call as a program may write it, where its arguments are columns."""
+        texts = [f'"{a.name}"' if isinstance(a, exp.Column) else "..." for a in self.arguments]
+        return f"{self.definition.python or self.kind}({', '.join(texts)})"
 
     def over(self, arguments: Sequence[exp.Expression]) -> AggregateCall:
         """The same of other expressions."""
@@ -78,10 +105,23 @@ class AggregateCall:
     ) -> exp.Expression:
         target = rule.target(type_)
         if target is None:
-            raise QueryError(str(self), rule.requirement, self._got(argument, type_), rule.remedy)
+            remedy = self._in_seconds(argument, type_) or rule.remedy
+            raise QueryError(str(self), rule.requirement, self._got(argument, type_), remedy)
         if target == type_:
             return argument
         return exp.cast(argument, type_name(target), dialect="spark")
+
+    def _in_seconds(self, argument: exp.Expression, type_: pa.DataType) -> str | None:
+        """How to aggregate a time or a difference of times as a number."""
+        parts = [argument]
+        if pa.types.is_duration(type_) and isinstance(argument, exp.Sub):
+            parts = [argument.this, argument.expression]
+        elif not pa.types.is_timestamp(type_):
+            return None
+        texts = [f"unix_micros({expression_text(part)})" for part in parts]
+        number = f"({' - '.join(texts)}) / 1e6" if len(texts) > 1 else f"{texts[0]} / 1e6"
+        arguments = [number if a is argument else expression_text(a) for a in self.arguments]
+        return f"In seconds, write {self.definition.written(arguments, self.parameters)}."
 
     def _got(self, argument: exp.Expression, type_: pa.DataType) -> str:
         """The type of a wrong argument; of several, also which one it is."""
@@ -108,10 +148,13 @@ def builder(name: str) -> Builder:
         given = dict(zip(slots, of, strict=False))
         unknown = [key for key in named if key in given or key not in slots]
         if unknown:
-            raise TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
+            raise QueryError(name, f"takes {', '.join(slots)}", unknown[0])
         if len(of) > len(slots):
             raise QueryError(name, definition.arity, str(len(of)))
         given |= named
+        first = given.get(columns[0]) if columns else None
+        if definition.star and isinstance(first, str) and first == "*":
+            given = {}
         arguments = tuple(to_node(given[c]) for c in columns if given.get(c) is not None)
         parameters = tuple(given.get(p.name) for p in definition.parameters)
         return AggregateCall(definition.name, arguments, parameters)

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError, near
+from tidegate.source.reading import AS_FOUND, Reading
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,8 @@ class StreamDef:
 
     `uris` may be empty when the sources are handed in as objects. `idle_us` is None when a silent
     source holds the frontier back for ever, which is the default because it keeps determinism.
+    `reading` is what was said of how files are read, also of those that join later; `types_from`
+    tells people where the types of columns come from, empty where there is nothing to tell.
     """
 
     name: str
@@ -24,6 +27,8 @@ class StreamDef:
     disorder_us: int
     idle_us: int | None
     schema: pa.Schema
+    reading: Reading = AS_FOUND
+    types_from: str = ""
 
     def __post_init__(self) -> None:
         where = f"stream {self.name}"

@@ -12,14 +12,17 @@ import datetime as dt
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, cast
+from typing import NoReturn, cast
 
 from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.microsecond import MICROSECOND
 from tidegate.nesting import nested
+from tidegate.query import habit
 from tidegate.query.depth import require_shallow
+from tidegate.query.name import expression_text
+from tidegate.query.signature import called_as
 
 _SUMS = (exp.Add, exp.Sub)
 _LEFT_FIRST: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
@@ -40,6 +43,7 @@ class Expression:
 
     __slots__ = ("_link", "_node")
     __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # numbers of numpy leave operators to the expression on their right
 
     def __init__(self, node: exp.Expr | None, link: _Link | None = None) -> None:
         self._node = node
@@ -66,18 +70,56 @@ class Expression:
 
     @nested
     def __repr__(self) -> str:
-        return f"Expression({self.node.sql('spark')})"
+        return f"Expression({expression_text(self.node)})"
 
     def __bool__(self) -> bool:
         raise QueryError(
             "expression",
             "an expression has no truth value before the query runs",
-            self.node.sql("spark"),
-            "Use & for and, | for or, ~ for not, with parentheses around each comparison.",
+            expression_text(self.node),
+            "Use & for and, | for or, ~ for not, with parentheses around each comparison, "
+            ".between(a, b) for a <= x <= b, and .isin(...) for in.",
         )
 
-    def __iter__(self) -> Any:
-        raise QueryError("expression", "an expression is not a list", self.node.sql("spark"))
+    def __iter__(self) -> NoReturn:
+        raise QueryError(
+            "expression",
+            "an expression is not a list",
+            expression_text(self.node),
+            "Python's sum, min and max take lists: write tg.sum(...), tg.min(...), tg.max(...).",
+        )
+
+    def __len__(self) -> NoReturn:
+        raise QueryError(
+            "expression",
+            "an expression is not a list",
+            expression_text(self.node),
+            'Write call("length", ...) for the length of a text.',
+        )
+
+    def __contains__(self, other: object) -> NoReturn:
+        raise QueryError(
+            "expression",
+            "in would need the value now, and there is none before the query runs",
+            expression_text(self.node),
+            "Write .contains(text), or .isin(...) for one of several values.",
+        )
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise QueryError(
+            "expression",
+            "fields and items are written as in SQL",
+            f"[{key!r}]",
+            'Write for example expr("place.city") or expr("stops[0]").',
+        )
+
+    def __round__(self, digits: int = 0) -> Expression:
+        return call("round", self, digits)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise habit.stranger("expression", name, habit.EXPRESSION, dir(type(self)), _as_call(name))
 
     def _with(self, kind: type[exp.Binary], other: object) -> Expression:
         return Expression(None, _Link(kind, self, _constant(other)))
@@ -219,6 +261,26 @@ class _Link:
     right: exp.Expr
 
 
+class When(Expression):
+    """Values under conditions, the first that is true counts; NULL where none is."""
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self, pairs: tuple[tuple[exp.Expr, exp.Expr], ...]) -> None:
+        super().__init__(_case(pairs))
+        self._pairs = pairs
+
+    @called_as('when(col("fare") > 5, "high").when(col("fare") > 2, "mid").otherwise("low")')
+    def when(self, condition: object, value: object) -> When:
+        """Another value, where no condition before it is true and this one is."""
+        return When((*self._pairs, (to_node(condition), _constant(value))))
+
+    @called_as('when(col("fare") > 5, "high").otherwise("low")')
+    def otherwise(self, value: object) -> Expression:
+        """The value where no condition is true."""
+        return Expression(_case(self._pairs, _constant(value)))
+
+
 class Side:
     """The columns of one side of a join, as attributes or by name: ``left.x``, ``left["x"]``."""
 
@@ -260,6 +322,15 @@ def call(name: str, *args: object) -> Expression:
     return Expression(exp.func(name, *(to_node(arg) for arg in args), dialect="spark"))
 
 
+@called_as('when(col("fare") > 5, "high").otherwise("low")')
+def when(condition: object, value: object) -> When:
+    """A value where a condition is true; `.when` adds others, `.otherwise` what is left.
+
+    The values are constants, text too, or expressions: ``when(col("paid"), col("fare"))``.
+    """
+    return When(((to_node(condition), _constant(value)),))
+
+
 def to_node(value: object) -> exp.Expression:
     """The tree of what a user gave as an expression: a string is a column, a scalar a constant."""
     if isinstance(value, str):
@@ -267,6 +338,22 @@ def to_node(value: object) -> exp.Expression:
     node = Expression(_constant(value)).node
     require_shallow(node, "expression")
     return node
+
+
+def _case(
+    pairs: tuple[tuple[exp.Expr, exp.Expr], ...], default: exp.Expr | None = None
+) -> exp.Expr:
+    ifs = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in pairs]
+    return exp.Case(ifs=ifs, default=default)
+
+
+def _as_call(name: str) -> str | None:
+    """What to write for a function of SQL that was taken for a method."""
+    from tidegate.query.form import ALIASES
+    from tidegate.query.function import FUNCTIONS
+
+    known = name in FUNCTIONS or name in ALIASES
+    return f'It is a function of SQL: write call("{name}", ...).' if known else None
 
 
 def _constant(value: object) -> exp.Expr:
@@ -313,7 +400,7 @@ def _literal(value: object) -> exp.Expr:
     if isinstance(value, float):
         if not math.isfinite(value):
             return exp.cast(exp.Literal.string(str(value)), "double", dialect="spark")
-        text = repr(value)
+        text = repr(float(value))  # that of numpy has its type in it
         return _signed(text if "e" in text else f"{text}e0")
     if isinstance(value, Decimal) and value.is_finite():
         return _signed(format(value, "f") if value.as_tuple().exponent != 0 else f"{value:f}.")
@@ -333,6 +420,7 @@ def _literal(value: object) -> exp.Expr:
         "expression",
         "a constant must be a number, text, boolean, date, time, duration or None",
         type(value).__name__,
+        'Columns are written col("name"), aggregates stand in agg() only.',
     )
 
 

@@ -167,6 +167,8 @@ def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> e
             node.set("safe", None)
         if not isinstance(node, exp.Column):
             return node
+        if (field := _field(node, names)) is not None:
+            return field
         if node.table:
             return column(resolve_qualified(node.table, node.name, names, where))
         return column(resolve(node.name, names, where))
@@ -174,6 +176,18 @@ def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> e
     if isinstance(expression, exp.Column):  # most are nothing else, and there may be thousands
         return _expression(fix(expression))
     return _expression(expression.copy().transform(fix, copy=False))
+
+
+def _field(node: exp.Column, names: Sequence[str]) -> exp.Expr | None:
+    """The field of a struct that a name with points means, where no join has given sides."""
+    first, *fields = (part.name for part in node.parts)
+    holder = find_name(first, names) if fields else None
+    if holder is None or any(isinstance(n, SideName) for n in names):
+        return None
+    field: exp.Expr = column(holder)
+    for name in fields:
+        field = exp.Dot(this=field, expression=exp.to_identifier(name))
+    return field
 
 
 def substitute(expression: exp.Expression, mapping: Mapping[str, exp.Expression]) -> exp.Expression:
@@ -196,8 +210,14 @@ def wrapped(expression: exp.Expression) -> exp.Expression:
     return exp.Paren(this=expression)
 
 
-def expression_text(expression: exp.Expression) -> str:
-    """An expression as Spark SQL writes it, for people."""
+def expression_text(expression: exp.Expr) -> str:
+    """An expression as Spark SQL writes it, for people: names that are words without quotes."""
+    quoted = [i for i in expression.find_all(exp.Identifier) if i.args.get("quoted")]
+    if quoted:
+        expression = expression.copy()
+        for identifier in expression.find_all(exp.Identifier):
+            if identifier.name.isidentifier():
+                identifier.set("quoted", False)
     return expression.sql(dialect="spark", comments=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.errors import QueryError
 from tidegate.query.node import Node
@@ -18,6 +18,8 @@ class Output:
 
     name: str | None
     node: Node
+    streams: tuple[tuple[str, Node], ...] = field(default=(), compare=False, repr=False)
+    """What its script calls nodes, by name: what it may be made of, and all outputs of it alike."""
 
     def __post_init__(self) -> None:
         if self.name is not None:

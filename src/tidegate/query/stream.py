@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.nesting import nested
 from tidegate.operate.process.definition import FilterFunction
+from tidegate.query import habit
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.expression import Expression, lit, to_node
+from tidegate.query.choice import (
+    Column,
+    named_columns,
+    read_expression,
+    renamed_columns,
+    with_columns,
+    without_columns,
+)
+from tidegate.query.expression import Expression, lit
+from tidegate.query.having import having_over
 from tidegate.query.join import PredicateFunction
-from tidegate.query.name import NamedExpr, canonical, column, find_name, resolve, spark_name
+from tidegate.query.limit import ordered
+from tidegate.query.name import NamedExpr, column, find_name, named_text, resolve
 from tidegate.query.node import (
     Aggregate,
     Branch,
     Filter,
+    Input,
     Join,
     Node,
     Order,
-    Top,
     Union,
     project,
 )
 from tidegate.query.option import ErrorBound, Shed
 from tidegate.query.process import Factory, Keys, process
+from tidegate.query.signature import called_as
+from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
 from tidegate.query.window import (
     Distance,
@@ -39,6 +53,13 @@ from tidegate.query.window import (
     read_window,
     whole_rows,
 )
+from tidegate.remote.scheme import shown
+from tidegate.schema import type_name
+
+READ_AT_MOST = 1_000_000
+"""Rows of the input that a preview reads, unless it is asked for another number."""
+
+_JOIN = '.join(other, within="5 minutes", on=left.route == right.route)'
 
 Launch = Callable[..., Any]
 """Starts a query: launch(node, **options) -> the running query."""
@@ -46,32 +67,48 @@ Launch = Callable[..., Any]
 Describe = Callable[..., str]
 """Explains a query: describe(node, **options) -> text."""
 
-Column = str | Expression
-"""The name of a column, or an expression."""
+Look = Callable[..., Any]
+"""Shows what a query gives: look(node, rows, read_at_most) -> its first rows."""
+
+SHOWN_COLUMNS = 8
+"""How many columns a stream shows of itself in a REPL."""
 
 
-@dataclass(frozen=True)
+class Shown(str):
+    """Text of several lines that a REPL shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, repr=False)
 class Stream:
     """A stream, or what a query makes of one; every method gives a new one and changes nothing.
 
-    The session makes it and hands in how queries are started and explained.
+    The session makes it and hands in how queries are started, explained and looked at.
     """
 
     node: Node
     launch: Launch
     describe: Describe
+    look: Look | None = None
 
     @nested
+    @called_as('.where(col("fare") > 5)')
     def where(self, *conditions: Expression) -> Stream:
         """Keep the tuples for which all conditions are true; after a window, the rows."""
         node = self.node
         for condition in conditions:
-            node = Filter(node, to_node(condition))
+            read = read_expression(condition, node.names, "where")
+            node = having_over(node, [read]) if isinstance(node, Aggregate) else Filter(node, read)
         return self._with(node)
 
     filter = where
 
     @nested
+    @called_as('.having(col("n") > 5)')
     def having(self, *conditions: Expression) -> Stream:
         """Keep the rows of windows for which all conditions are true."""
         if not self.node.windowed:
@@ -80,23 +117,46 @@ class Stream:
 
     @nested
     def select(self, *columns: Column, **named: Column) -> Stream:
-        """Choose and compute columns; the event time or the window stays by itself."""
-        return self._with(project(self.node, _named(self.node.names, columns, named)))
+        """Choose and compute columns; the event time or the window stays by itself.
+
+        `"*"` stands for all columns there are: `select("*", half=col("fare") / 2)`.
+        """
+        return self._with(project(self.node, named_columns(self.node, columns, named)))
+
+    @nested
+    def with_columns(self, *columns: Column, **named: Column) -> Stream:
+        """All columns and these; one of a name that is there takes its place."""
+        more = named_columns(self.node, columns, named, "with_columns")
+        return self._with(project(self.node, with_columns(self.node, more)))
+
+    @nested
+    def drop(self, *columns: Column) -> Stream:
+        """All columns but these; the event time or the window stays by itself."""
+        return self._with(project(self.node, without_columns(self.node, columns)))
+
+    @nested
+    @called_as('.rename(fare="price")')
+    def rename(self, names: Mapping[str, str] | None = None, /, **named: str) -> Stream:
+        """The same columns, some under another name: `rename(old="new")`, or a dictionary."""
+        return self._with(
+            project(self.node, renamed_columns(self.node, {**(names or {}), **named}))
+        )
 
     def union(self, *others: Stream) -> Stream:
         """The tuples of this stream and of the others, columns matched by position."""
         inputs: list[Node] = []
         for stream in (self, *others):
-            node = stream.node
+            node = _stream(stream, "union", ".union(other)").node
             inputs.extend(node.inputs if isinstance(node, Union) else (unqualified(node),))
         return self._with(Union(tuple(inputs)))
 
     @nested
     def split(self, *conditions: Expression) -> tuple[Stream, ...]:
         """One stream per condition, each tuple in the first that is true; the last is the rest."""
-        parts = tuple(to_node(c) for c in conditions)
+        parts = tuple(read_expression(c, self.node.names, "split") for c in conditions)
         return tuple(self._with(Branch(self.node, parts, i)) for i in range(len(parts) + 1))
 
+    @called_as('.window("15 minutes", slide="5 minutes"), or .window(rows=100)')
     def window(
         self,
         range: Duration | None = None,
@@ -109,23 +169,49 @@ class Stream:
         With `rows` in place of a length they are windows of tuples: the last `rows` of each group,
         whenever another `slide` of them have come.
         """
+        if isinstance(range, Expression) or (
+            isinstance(range, str) and find_name(range, self.node.names)
+        ):
+            raise QueryError(
+                "window",
+                "the event time is known from the stream, and need not be named",
+                repr(range),
+                'Write for example window("15 minutes", slide="5 minutes").',
+            )
         return Windowed(self, read_window(range, slide, rows), ())
 
     @nested
+    @called_as(".limit(10)")
+    def limit(self, n: int) -> Stream:
+        """The first n rows of a stream in its order, after which a query ends; of every window
+        after one.
+        """
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise QueryError("limit", "needs a whole number of rows", repr(n))
+        return self._with(ordered(self.node, (), n))
+
+    @nested
+    @called_as('.top(10, by="fare")')
     def top(self, n: int, by: Column | None = None, descending: bool = True) -> Stream:
         """The first n rows of every window by a column, the greatest first; ties by key."""
         if isinstance(n, bool) or not isinstance(n, int):
             raise QueryError("top", "needs a whole number of rows", repr(n))
-        order = () if by is None else (Order(to_node(by), descending),)
-        return self._with(Top(self.node, order, n))
+        names = self.node.names
+        order = () if by is None else (Order(read_expression(by, names, "top"), descending),)
+        if not self.node.windowed and by is None:
+            return self.limit(n)
+        return self._with(ordered(self.node, order, n))
 
     @nested
+    @called_as('.order_by("fare", descending=True)')
     def order_by(self, *by: Column, descending: bool = False) -> Stream:
         """The rows of every window in the order of these columns; ties by key."""
-        keys = tuple(Order(to_node(c), descending) for c in by)
-        return self._with(Top(self.node, keys, None))
+        names = self.node.names
+        keys = tuple(Order(read_expression(c, names, "order_by"), descending) for c in by)
+        return self._with(ordered(self.node, keys, None))
 
     @nested
+    @called_as(_JOIN)
     def join(
         self,
         other: Stream,
@@ -142,10 +228,12 @@ class Stream:
         Arrow tables, aligned pair by pair, and returns a boolean for each pair. It must give the
         same answer for the same pair whenever it is asked.
         """
+        _stream(other, "join", _JOIN)
         sizes = zip(_pair(within), _pair(rows), strict=True)
         mine, others = (_join_window(time, count) for time, count in sizes)
         return self._with(Join(self.node, other.node, mine, others, _condition(on)))
 
+    @called_as('.process(MyProcess, keys="user"), with a class derived from tg.Process')
     def process(
         self, factory: Factory, *, keys: Keys = None, filter: FilterFunction | None = None
     ) -> Stream:
@@ -173,11 +261,36 @@ class Stream:
 
         The options are those of `start` that change how a join is done.
         """
-        return self.describe(self.node, **options)
+        return Shown(self.describe(self.node, **options))
 
+    @called_as('.start(sink="out", checkpoint="ckpt")')
     def start(self, **options: Any) -> Any:
         """Run the query; the options are those of the session."""
         return self.launch(self.node, **options)
+
+    @called_as(".preview(10)")
+    def preview(self, n: int = 10, *, read: int = READ_AT_MOST) -> Any:
+        """The first n rows of the result, in its order, as something that a REPL shows as a table.
+
+        Reads the input from its beginning, in this process, until there are so many rows, the
+        input has ended, or `read` rows of it were read; results and state are kept nowhere. Rows
+        of windows are those of windows that have ended in what was read. Spark is started only
+        for expressions that need it.
+        """
+        for name, value in (("n", n), ("read", read)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise QueryError(
+                    f"preview {name}", "must be a whole number of rows from 1 on", repr(value)
+                )
+        return self._looked_at(rows=n, read=read)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns with their Arrow types; Spark is asked for those that only it knows."""
+        try:
+            return self.node.schema
+        except UnknownKernel:
+            return self._looked_at(rows=0, read=0)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -186,16 +299,78 @@ class Stream:
 
     def __getitem__(self, name: str) -> Expression:
         """A column of this stream, checked to exist."""
+        if not isinstance(name, str):
+            raise _not_a_name(name)
         return Expression(column(resolve(name, self.node.names, "column")))
 
+    def __setitem__(self, name: object, value: object) -> NoReturn:
+        raise QueryError(
+            "stream",
+            "is never changed; every method gives a new one",
+            f"stream[{name!r}] = ...",
+            f"Write .with_columns({name}=...).",
+        )
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and find_name(name, self.node.names) is not None
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> NoReturn:
+        raise QueryError(
+            "stream",
+            "has no last row, so it has no length",
+            "len(stream)",
+            'Write .window("1 hour").agg(n=count()) for counts, or .preview(10) for rows.',
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise QueryError(
+            "stream",
+            "has no last row, so it cannot be walked through",
+            "for ... in stream",
+            "Write .preview(10) to see the first rows, or .start(sink=tg.sink.call(function)).",
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        of_column = None
+        if name in self.node.names and name not in habit.STREAM:
+            of_column = f'It is a column: write stream["{name}"], or col("{name}").'
+        known = [n for n in dir(type(self)) if n not in Stream.__dataclass_fields__]
+        raise habit.stranger("stream", name, habit.STREAM, known, of_column)
+
     def __repr__(self) -> str:
-        return f"Stream({', '.join(self.node.names)})"
+        try:
+            columns = [f"{f.name} {type_name(f.type)}" for f in self.node.schema]
+        except UnknownKernel:
+            columns = list(self.node.names)
+        more = len(columns) - SHOWN_COLUMNS
+        if more > 0:
+            columns[SHOWN_COLUMNS:] = [f"... {more} more"]
+        return f"Stream({', '.join(columns)}; {_short(self._made_by)})"
+
+    @property
+    def _made_by(self) -> str:
+        """The last step of what makes the rows; of a stream itself, its first place."""
+        node = self.node
+        if not isinstance(node, Input) or not node.stream.uris:
+            return node.summary
+        first, *more = node.stream.uris
+        return f"{node.summary} from {shown(first)}{f' and {len(more)} more' if more else ''}"
+
+    def _looked_at(self, **how: int) -> Any:
+        if self.look is None:
+            raise UnavailableError("preview", "needs a stream of a session")
+        return self.look(self.node, **how)
 
     def _with(self, node: Node) -> Stream:
-        return Stream(node, self.launch, self.describe)
+        return Stream(node, self.launch, self.describe, self.look)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Windowed:
     """A stream with a window, waiting for its aggregates."""
 
@@ -205,23 +380,85 @@ class Windowed:
 
     def group_by(self, *columns: Column, **named: Column) -> Windowed:
         """One result per window and distinct value of these columns."""
-        names = self.stream.node.names
-        keys = _named(names, columns, named)
+        keys = named_columns(self.stream.node, columns, named, "group_by")
         return Windowed(self.stream, self.over, (*self.keys, *keys))
 
     @nested
-    def agg(self, **aggregates: AggregateCall) -> Stream:
+    def agg(self, *unnamed: AggregateCall, **aggregates: AggregateCall) -> Stream:
         """The aggregates of every window and group, by name."""
+        for given in unnamed:
+            raise QueryError(
+                "agg", "every aggregate needs a name", repr(given), f"Write {_example(given)}."
+            )
         for name, call in aggregates.items():
             if not isinstance(call, AggregateCall):
                 raise QueryError(
                     "agg",
                     f"{name} must be an aggregate",
-                    repr(call),
-                    "Write for example n=count() or fare=mean('fare').",
+                    _said(call),
+                    'Write for example n=tg.count() or fare=tg.mean("fare"); sum, min and max '
+                    "without tg. are Python's own.",
                 )
         stream = self.stream
         return stream._with(Aggregate(stream.node, self.over, self.keys, tuple(aggregates.items())))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise habit.stranger(
+            "window",
+            name,
+            habit.WINDOWED,
+            dir(type(self)),
+            f"A window waits for agg(): write .agg(n=count()).{name}(...).",
+        )
+
+    def __repr__(self) -> str:
+        keys = ", ".join(named_text(name, expression) for name, expression in self.keys)
+        by = f" by {keys}" if keys else ""
+        return f"Windowed([{self.over}]{by} of {self.stream!r}; waits for agg())"
+
+
+def _stream(value: object, where: str, example: str) -> Stream:
+    if not isinstance(value, Stream):
+        raise QueryError(
+            where, "needs another stream", type(value).__name__, f"Write for example {example}."
+        )
+    return value
+
+
+def _not_a_name(given: object) -> QueryError:
+    """What to say of a stream in whose brackets stands something else than a column's name."""
+    if isinstance(given, Expression):
+        remedy = "Write .where(...) to keep the rows for which it is true."
+        return QueryError("stream[...]", "needs the name of a column", repr(given), remedy)
+    if isinstance(given, list | tuple):
+        remedy = f"Write .select({', '.join(repr(g) for g in given)})."
+        return QueryError("stream[...]", "needs the name of one column", repr(given), remedy)
+    return QueryError(
+        "stream[...]", "needs the name of a column", repr(given), "Write .preview(10) to see rows."
+    )
+
+
+def _example(given: object) -> str:
+    """How an aggregate that was given without a name could be written."""
+    if isinstance(given, AggregateCall):
+        named = "_".join([given.kind, *(a.name for a in given.arguments if a.name)])
+        return f".agg({named}={given.python})"
+    if isinstance(given, Mapping) and given:
+        pairs = (f'{c}={f}("{c}")' for c, f in list(given.items())[:3] if isinstance(f, str))
+        return f".agg({', '.join(pairs) or 'n=count()'})"
+    return '.agg(n=count(), total=sum("fare"))'
+
+
+def _said(value: object) -> str:
+    """What was given for an aggregate; of a function, that it was not called."""
+    name = getattr(value, "__name__", None)
+    return f"{name} without parentheses" if callable(value) and name else repr(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
@@ -259,19 +496,3 @@ def _condition(
         "nothing" if on is None else repr(on),
         "Write for example on=left.x == right.a, or on=True for all pairs.",
     )
-
-
-def _named(
-    names: Sequence[str], columns: Iterable[Column], named: Mapping[str, Column]
-) -> list[NamedExpr]:
-    """Expressions with the names they go by: an alias, the column's own name, or their text."""
-    items: list[NamedExpr] = []
-    for value in columns:
-        node = to_node(value)
-        if isinstance(value, Expression) and isinstance(value.node, exp.Alias):
-            items.append((value.node.alias, node))
-        elif isinstance(node, exp.Column):
-            items.append((find_name(node.name, names) or node.name, node))
-        else:
-            items.append((spark_name(canonical(node, names, "select")), node))
-    return items + [(name, to_node(value)) for name, value in named.items()]

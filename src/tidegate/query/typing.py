@@ -33,6 +33,7 @@ from tidegate.query.numeric import bits
 from tidegate.query.sqltype import sql_type
 from tidegate.query.textual import ilike, like
 from tidegate.query.unstable import is_unstable, unstable
+from tidegate.query.user_function import all_registered, check_count, registered, user_call
 from tidegate.schema import type_name
 
 __all__ = ["UnknownKernel", "bind", "bind_predicate", "sql_type"]
@@ -268,7 +269,11 @@ class _Binder:
     def _function(self, node: exp.Expr, name: str, nodes: list[exp.Expr]) -> Expr:
         function = FUNCTIONS.get(name)
         if function is None:
-            raise self._unknown(node, name)
+            own = registered(name)
+            if own is None:
+                raise self._unknown(node, name)
+            check_count(own, len(nodes), self.where)
+            return user_call(own, [self.bind(n) for n in nodes], self.where)
         if not function.least <= len(nodes) <= function.most:
             if name in ("floor", "ceil") and len(nodes) == 2:
                 raise self._unknown(node, f"{name} with digits")
@@ -345,9 +350,13 @@ class _Binder:
                 self.where, "values must be written out", f"{node.sql('spark')} for one"
             )
         written = node.sql("spark")
-        if isinstance(node, exp.Func) and "(" in written:  # sqlglot has names of its own
+        if isinstance(node, exp.RegexpLike):
+            name = "rlike"
+        elif isinstance(node, exp.SimilarTo):
+            return QueryError(self.where, "SIMILAR TO is not there", written, "Use RLIKE or LIKE.")
+        elif isinstance(node, exp.Func) and "(" in written:  # sqlglot has names of its own
             name = written.partition("(")[0]
-        question = likely(name, sorted({*FUNCTIONS, *ALIASES}), alike=0.75)
+        question = likely(name, sorted({*FUNCTIONS, *ALIASES, *all_registered()}), alike=0.75)
         return UnknownKernel(
             self.where,
             f"{name.upper()} needs Spark, it is not among the functions that run without it",

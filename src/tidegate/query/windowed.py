@@ -128,10 +128,10 @@ class Top(Passthrough):
     def __post_init__(self) -> None:
         if not self.child.windowed:
             raise QueryError(
-                "ORDER BY and LIMIT",
+                "ORDER BY",
                 "an unbounded stream has no last tuple to wait for, so its order cannot be changed",
                 None,
-                "Give the stream a window and an aggregate, or leave ORDER BY and LIMIT out.",
+                "Give the stream a window and an aggregate, or leave ORDER BY out.",
             )
         window = aggregate_of(self.child).window
         if isinstance(window, TupleWindow):

@@ -16,7 +16,6 @@ from tidegate.driver.connection import connections_of
 from tidegate.driver.loop import Loop, Observer, RowsSeen
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
-from tidegate.execute.java import ensure_java
 from tidegate.plan.physical import Plan
 from tidegate.session.place import DeferredExecutor, Place
 from tidegate.sink.protocol import Sink
@@ -50,16 +49,17 @@ def prepare(
     for subquery in plan.subqueries:
         for warning in subquery.operator.warnings:
             _log.warning("%s: %s", subquery.name, warning)
-    connections = connections_of(plan.streams, connectors or {}, options.follow)
-    if place.on_spark and place.session is None:
-        ensure_java()  # else a checkpoint would be begun before the first batch asks for one
+    connections = connections_of(plan.streams, connectors or {}, options)
+    place.check()  # else a checkpoint would be begun before the first batch asks for Spark
     options = replace(options, default_instances=place.default_instances())
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
     try:
+        store = Store.open(checkpoint or str(temporary))
+        place.check_checkpoint(store.location, store.files.local)
         loop = Loop(
             plan,
             connections,
-            Store.open(checkpoint or str(temporary)),
+            store,
             sinks,
             DeferredExecutor(place),
             options,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from operator import index
 from typing import Any
 
 from tidegate.driver.options import RunOptions
-from tidegate.errors import OptionError, UnavailableError
+from tidegate.errors import OptionError, QueryError, UnavailableError
 from tidegate.memory import bytes_of
+from tidegate.query.window import duration_us
 
 
 def run_options(
@@ -16,6 +18,7 @@ def run_options(
     switches: Mapping[int | str, int | Mapping[int, int]] | None,
     policy: Any,
     memory: str | int | None = None,
+    trigger: str | timedelta | float | None = None,
     **more: Any,
 ) -> RunOptions:
     """The options of a run; instances and switches are for all subqueries, or by their names."""
@@ -32,9 +35,18 @@ def run_options(
         switches=general,
         subquery_instances=instances if isinstance(instances, Mapping) else {},
         subquery_switches=own,
+        trigger_s=None if trigger is None else trigger_seconds(trigger, "trigger"),
         memory_bytes=None if memory is None else bytes_of(memory, "memory"),
         **more,
     )
+
+
+def trigger_seconds(trigger: str | timedelta | float, where: str) -> float:
+    """The least time between the starts of batches, in seconds."""
+    try:
+        return duration_us(trigger, where) / 1e6
+    except QueryError as error:
+        raise OptionError(error.where, error.requirement, error.got, error.remedy) from None
 
 
 def _switches(

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import cpu_count
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tidegate import schedule
 from tidegate.errors import OptionError
-from tidegate.execute.executor import Draft, Executor, Outcomes
+from tidegate.execute.executor import Draft, Executor, Outcomes, Tasks
+from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalExecutor
+from tidegate.execute.spark.master import check_answers, is_one_host
+from tidegate.execute.spark.setting import check_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,18 +27,44 @@ T = TypeVar("T")
 
 NO_SPARK = "none"
 DEFAULT_MASTER = "local[*]"
+SUBMITTED = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS")
+"""Variables of the environment that spark-submit, or who prepares a notebook, sets."""
 EXCHANGES = ("auto", "shared", "shuffle")
 EXECUTIONS = ("auto", "resident", "jobs")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where tasks run: without Spark, on a master to connect to, or in a session that is there."""
+    """Where tasks run: without Spark, on a master to connect to, or in a session that is there.
+
+    `conf` are settings of a Spark that is started here.
+    """
 
     master: str = DEFAULT_MASTER
     session: SparkSession | None = None
     exchange: str = "auto"
+    conf: Mapping[str, str] = field(default_factory=dict)
     execution: str = "auto"
+
+    @staticmethod
+    def at(
+        master: str | None,
+        session: SparkSession | None = None,
+        exchange: str = "auto",
+        conf: Mapping[str, str] | None = None,
+        execution: str = "auto",
+    ) -> Place:
+        """A place by what a user names; where it is nothing, the Spark that is there already.
+
+        That is the session that the process has, else the master of spark-submit, else this host.
+        """
+        if session is None and master is None:
+            session, master = _already_there()
+        if session is not None and conf:
+            from tidegate.execute.spark.submitted import unmet
+
+            conf = unmet(session, conf)
+        return Place(master or DEFAULT_MASTER, session, exchange, conf or {}, execution)
 
     def __post_init__(self) -> None:
         pattern = (
@@ -56,6 +85,37 @@ class Place:
             raise OptionError(
                 "--execution", f"must be one of {', '.join(EXECUTIONS)}", str(self.execution)
             )
+        check_conf(self.conf)
+        if self.conf and not self.on_spark:
+            raise OptionError(
+                "--conf",
+                "is for Spark",
+                f"{'='.join(next(iter(self.conf.items())))} with --master none",
+                "Leave it out, or name another master.",
+            )
+        if self.conf and self.session is not None:
+            raise OptionError(
+                "--conf",
+                "is for a Spark that is started for the query",
+                f"{', '.join(self.conf)} for a session that is there already",
+                "Set it where the session is made.",
+            )
+        if self.exchange == "shared" and self.on_spark and not self.on_one_host:
+            raise OptionError(
+                "--exchange",
+                "shared needs all tasks on one host",
+                f"the master {self._master}",
+                "Use --exchange auto, which shuffles between hosts.",
+            )
+
+    @property
+    def on_one_host(self) -> bool:
+        """Whether all tasks run on the host of the driver."""
+        return not self.on_spark or is_one_host(self._master)
+
+    @property
+    def _master(self) -> str:
+        return self.master if self.session is None else str(self.session.sparkContext.master)
 
     @property
     def on_spark(self) -> bool:
@@ -72,14 +132,39 @@ class Place:
             return cpu_count() or 1
         return max(int(local.group(1) or 1), 1)
 
+    def cores(self) -> int | None:
+        """How many tasks run at once here; None where only a cluster knows."""
+        local = re.match(r"none$|local(\[|$)", self.master) is not None
+        return self.default_instances() if local or self.session is not None else None
+
     def connected(self) -> Place:
         """The same place with a session; starts Spark where it is not running yet."""
         if not self.on_spark or self.session is not None:
             return self
         from tidegate.execute.spark.executor import connect
 
-        with _interrupts_kept():
-            return replace(self, session=connect(self.master))
+        # Not on the main thread: there a Spark context takes Ctrl-C for itself, and cancels the
+        # jobs of all queries. And the wait for this one can be interrupted.
+        connecting = schedule.current().start(
+            "tidegate-connect", lambda: connect(self.master, self.conf), daemon=True
+        )
+        return replace(self, session=connecting.result(), conf={})
+
+    def check(self) -> None:
+        """Refuse a place where Spark cannot be started, before a checkpoint is begun."""
+        if self.on_spark and self.session is None:
+            ensure_java()
+            check_answers(self.master)
+
+    def check_checkpoint(self, location: str, local: bool) -> None:
+        """Refuse a checkpoint that the exchange cannot leave its files in."""
+        if self.exchange == "shared" and self.on_spark and not local:
+            raise OptionError(
+                "--exchange",
+                "shared needs a checkpoint on this host",
+                location,
+                "Use --exchange auto, or a folder as --checkpoint.",
+            )
 
     def executor(self) -> Executor:
         """What runs tasks here; starts Spark where it is not running yet."""
@@ -97,6 +182,12 @@ class DeferredExecutor(Executor):
     def __init__(self, place: Place) -> None:
         self._place = place
         self._executor: Executor | None = None
+
+    def start(self) -> None:
+        self._connected().start()
+
+    def tasks(self) -> Tasks | None:
+        return None if self._executor is None else self._executor.tasks()
 
     def run(self, job: Job) -> list[Outcome]:
         return self._connected().run(job)
@@ -116,18 +207,28 @@ class DeferredExecutor(Executor):
         if self._executor is not None:
             self._executor.release(jobs)
 
+    def abort(self) -> bool:
+        return self._executor is not None and self._executor.abort()
+
     def close(self) -> None:
         if self._executor is not None:
             self._executor.close()
 
 
-@contextmanager
-def _interrupts_kept() -> Iterator[None]:
-    """Keep a handler of interrupts that was set on purpose; a Spark context sets its own."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        chosen = before not in (None, signal.default_int_handler)
-        if chosen and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
+def texts(conf: Mapping[str, object]) -> dict[str, str]:
+    """Settings of a program as Spark takes them: `True` is its `true`."""
+    return {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in conf.items()}
+
+
+def _already_there() -> tuple[SparkSession | None, str | None]:
+    """The session of this process, or the master that it was submitted to.
+
+    PySpark is not imported, which takes a while, where a program cannot have either.
+    """
+    submitted = any(name in os.environ for name in SUBMITTED)
+    if "pyspark" not in sys.modules and not submitted:
+        return None, None
+    from tidegate.execute.spark.submitted import active_session, submitted_master
+
+    session = active_session()
+    return session, None if session is not None else submitted_master()

@@ -42,7 +42,7 @@ def _read(
         connector = given.get(uri)
         if connector is None and uri.startswith(IN_PROGRAM):
             return None
-        connector = connector or open_uri(uri, stream.name, stream.time, False)
+        connector = connector or open_uri(uri, stream.name, stream.time, False, stream.reading)
         if isinstance(connector, Spooling):
             return None
         sources += connector.discover()[: PREVIEW_SOURCES - len(sources)]

@@ -8,17 +8,18 @@ from datetime import datetime
 from typing import Any
 
 from tidegate import schedule
-from tidegate.driver.connection import Connection
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.errors import OptionError, UnavailableError, near
 from tidegate.execute.ending import stop_at_end
-from tidegate.microsecond import read_us, time_us
+from tidegate.microsecond import read_us, time_text, time_us
 from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
+from tidegate.session.interrupt import jobs_kept
 from tidegate.source.memory import MemorySource
 from tidegate.source.protocol import Connector
-from tidegate.source.uri import open_uri
 
 
 class RunningQuery:
@@ -34,6 +35,26 @@ class RunningQuery:
         self._running: Future[None] = Future()
         self._failure: BaseException | None = None
 
+    def __repr__(self) -> str:
+        manifest, counts = self._loop.manifest, self._loop.summary.counters
+        done = counts.get("rows_in", 0), counts.get("rows_out", 0)
+        seen = MIN_US < manifest.frontier_us < MAX_US
+        parts = [
+            f"{manifest.batch + 1:,} batch{'' if manifest.batch == 0 else 'es'}",
+            f"{done[0]:,} row{'' if done[0] == 1 else 's'} in",
+            f"{done[1]:,} out",
+            *([f"watermark {time_text(manifest.frontier_us)}"] if seen else []),
+        ]
+        return f"RunningQuery({self._state}: {', '.join(parts)})"
+
+    @property
+    def _state(self) -> str:
+        if self._failure is not None:
+            return f"failed, {type(self._failure).__name__}"
+        if not self._running.done():
+            return "running"
+        return "finished" if self._loop.manifest.finished else "stopped"
+
     def begin(self) -> RunningQuery:
         """Start the thread; called once, by whoever made the query."""
         # A daemon, so that Ctrl-C ends a program which waits for a batch that takes too long.
@@ -42,15 +63,19 @@ class RunningQuery:
         return self
 
     def wait(self, timeout_s: float | None = None) -> Summary:
-        """Block until the input has ended or the time is over, and give the summary so far."""
-        with suppress(TimeoutError):  # the time is over
+        """Block until the input has ended or the time is over, and give the summary so far.
+
+        Ctrl-C raises KeyboardInterrupt here, and the query goes on: wait again, or stop it.
+        """
+        with jobs_kept(), suppress(TimeoutError):  # the time is over
             self._running.exception(timeout_s)
         return self._result()
 
     def stop(self) -> Summary:
         """End after the running batch; windows still open stay in the checkpoint."""
         self._loop.stop()
-        self._running.exception()
+        with jobs_kept():
+            self._running.exception()
         return self._result()
 
     def scale(self, instances: int, subquery: str | None = None) -> None:
@@ -108,8 +133,8 @@ class RunningQuery:
             "instances": self._loop.manifest.instances,
             "epoch": self._loop.manifest.epoch,
             "subqueries": {
-                name: {"epoch": of["epoch"], "instances": of["instances"]}
-                for name, of in self._loop.manifest.mappings.items()
+                self._loop.plan.names[key]: {"epoch": of["epoch"], "instances": of["instances"]}
+                for key, of in self._loop.manifest.mappings.items()
             },
             "sources": [
                 {name: value for name, value in source.items() if name != "log"}
@@ -122,7 +147,7 @@ class RunningQuery:
     def _opened(self, stream: StreamDef, source: str | MemorySource) -> Connector:
         connector: Connector
         if isinstance(source, str):
-            connector = open_uri(source, stream.name, stream.time, self._loop.options.follow)
+            connector = opened(source, stream, self._loop.options)
         elif isinstance(source, MemorySource):
             connector = source
         else:

@@ -10,16 +10,18 @@ from tidegate.errors import OptionError, SourceError, near
 from tidegate.query.node import Node, StreamDef
 from tidegate.query.output import Output
 from tidegate.schema import type_name
+from tidegate.source.reading import Reading
 from tidegate.source.uri import open_uri
 from tidegate.sql.bind import bind
 from tidegate.sql.script import Create, Script, read_script
+from tidegate.sql.syntax import OF_SPARK
 
 DEFAULT_TIME = "ts"
 
 
-def outputs_of(text: str, given: Mapping[str, Node]) -> Sequence[Output]:
+def outputs_of(text: str | Script, given: Mapping[str, Node]) -> Sequence[Output]:
     """The outputs of a script, over streams it creates and others that a program gives."""
-    script = read_script(text)
+    script = read_script(text) if isinstance(text, str) else text
     return bind(script, streams_of(script, given))
 
 
@@ -51,9 +53,26 @@ def streams_of(
             raise OptionError(
                 f"stream {name}", "needs a source", "none", f"Give one with --stream {name}=URI."
             )
+        table = next((p for p in places if p.startswith(OF_SPARK)), None)
+        if table is not None:
+            raise OptionError(
+                f"CREATE STREAM {name}",
+                "a table of Spark can be read by a query of a Python program",
+                f"TABLE {table.removeprefix(OF_SPARK)}",
+                f"Use session.sql(...) there, or give files with --stream {name}=URI.",
+            )
         time = timed.get(name, create.time)
-        schema, time = _opened(name, places, time)
-        streams[name] = StreamDef(name, places, time, create.disorder_us, create.idle_us, schema)
+        schema, time, types_from = _opened(name, places, time, create.reading)
+        streams[name] = StreamDef(
+            name,
+            places,
+            time,
+            create.disorder_us,
+            create.idle_us,
+            schema,
+            create.reading,
+            types_from,
+        )
     return streams
 
 
@@ -62,9 +81,12 @@ def _known(name: str, creates: Mapping[str, Create]) -> str:
     return next((c for c in creates if c.lower() == name.lower()), name)
 
 
-def _opened(name: str, uris: Sequence[str], time: str | None) -> tuple[pa.Schema, str]:
-    """The one schema of all sources, and the time column by its exact name."""
-    schemas = [open_uri(uri, name, time, follow=False).schema for uri in uris]
+def _opened(
+    name: str, uris: Sequence[str], time: str | None, reading: Reading
+) -> tuple[pa.Schema, str, str]:
+    """The one schema of all sources, the time column by its exact name, and whence the types."""
+    connectors = [open_uri(uri, name, time, False, reading) for uri in uris]
+    schemas = [connector.schema for connector in connectors]
     for uri, schema in zip(uris, schemas, strict=True):
         if not schema.equals(schemas[0]):
             raise SourceError(
@@ -77,10 +99,11 @@ def _opened(name: str, uris: Sequence[str], time: str | None) -> tuple[pa.Schema
         exact = [n for n in schema.names if n == time] or [
             n for n in schema.names if n.lower() == time.lower()
         ]
-        return schema, exact[0] if exact else time
+        types_from = getattr(connectors[0], "types_from", "")
+        return schema, exact[0] if exact else time, types_from
     if DEFAULT_TIME in schema.names:
         # Opened again as the time column: text of which most values are times is one then.
-        return _opened(name, uris, DEFAULT_TIME)
+        return _opened(name, uris, DEFAULT_TIME, reading)
     candidates = [f.name for f in schema if pa.types.is_timestamp(f.type)]
     data = next((n for n in candidates if n[:1].isdigit()), None)
     if data is not None:
@@ -88,7 +111,7 @@ def _opened(name: str, uris: Sequence[str], time: str | None) -> tuple[pa.Schema
             f"stream {name}, {uris[0]}",
             "the first line must be the header with the columns' names",
             f"{data} as a name",
-            "Write the columns' names above the rows.",
+            "Write the columns' names above the rows, or say OPTIONS (header false).",
         )
     listed = ", ".join(candidates) or "none; the columns are " + ", ".join(schema.names)
     raise SourceError(

@@ -21,61 +21,137 @@ from tidegate.plan.options import (
 )
 from tidegate.query.node import Input, Node
 from tidegate.query.output import Output, check_names, single
+from tidegate.query.signature import called_as
 from tidegate.query.stream import Stream
 from tidegate.session.launch import Location, prepare
+from tidegate.session.look import look
 from tidegate.session.options import run_options
-from tidegate.session.place import DEFAULT_MASTER, Place
+from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
 from tidegate.session.script import outputs_of
 from tidegate.session.sources import Sources
+from tidegate.session.spark_table import (
+    frame_of,
+    read_by_name,
+    sources_of,
+    tables_of,
+    without_tables,
+)
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import as_sink
+from tidegate.sql.script import read_script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_SINK = (
+    'Write .start(sink="out") for files in a folder out, sink="console:" to print the rows, or '
+    "sink=tg.sink.memory() to keep them."
+)
+
+
 class Session:
     """Makes streams and starts queries, on a Spark session or without Spark.
 
-    `Session()` starts Spark on this machine when the first query needs it; `Session(spark)` uses a
-    session that is there; `Session(master="none")` runs everything in this process.
+    `Session()` uses the Spark session that the process has, or what spark-submit was told, else it
+    starts Spark on this machine when the first query needs it. `Session(spark)` uses a session that
+    is there; `Session(master="none")` runs everything in this process. `conf` are settings for a
+    Spark that is started, as `{"spark.executor.memory": "4g"}`.
     """
 
-    def __init__(self, spark: SparkSession | None = None, *, master: str = DEFAULT_MASTER) -> None:
-        self._place = Place(master, spark)
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        if isinstance(spark, str):
+            raise OptionError(
+                "Session",
+                "needs a Spark session, or a master by name",
+                repr(spark),
+                f"Write Session(master={spark!r}).",
+            )
+        self._asked = (master, spark, texts(conf or {}))
         self._sources = Sources()
+        self._named: dict[str, Node] = {}
+        """What scripts call the streams that they make; the newest of a name."""
+        _ = self._place  # a mistake in the arguments is told here
 
+    @property
+    def _place(self) -> Place:
+        """Where queries run, as of now: a program may make its Spark session after this one."""
+        master, spark, conf = self._asked
+        return Place.at(master, spark, conf=conf)
+
+    @called_as('session.stream("rides.parquet", time="ts")')
     def stream(
         self,
         source: Any,
         *,
-        time: str,
+        time: str | None = None,
         name: str | None = None,
         disorder: str | timedelta | int = 0,
         idle: str | timedelta | None = None,
+        schema: Any = None,
+        options: Mapping[str, Any] | None = None,
+        **reading: Any,
     ) -> Stream:
         """A stream over one source or a list of several: paths, URIs, memory sources, DataFrames.
 
-        All sources of a stream have one schema. `time` is the column with the event time.
+        Also tables: of Arrow or pandas, a list of dictionaries, whatever gives Arrow data; they
+        are bounded, and their rows are taken in the order of their times. All sources of a stream
+        have one schema. `time` is the column with the event time, `ts` if it is not said. `schema`
+        declares the columns of files: a pyarrow schema, a text as `"zip STRING, amount
+        DECIMAL(10,2)"`, or types by name. Options of files, as `header=False` and `sep=";"`, are
+        given as keywords or in `options`.
         """
-        definition = self._sources.define(source, time, name, disorder, idle)
-        return Stream(Input(definition), self._launch, self._describe)
+        options = {**(options or {}), **reading}
+        definition = self._sources.define(source, time, name, disorder, idle, schema, options)
+        return self._made(Input(definition))
 
+    @called_as('session.table("rides", time="ts")')
+    def table(
+        self,
+        name: str,
+        *,
+        time: str | None = None,
+        disorder: str | timedelta | int = 0,
+        idle: str | timedelta | None = None,
+    ) -> Stream:
+        """A stream over a table or a view of Spark's catalog, by its name there.
+
+        A bounded one is read once, when the query first starts, and taken in the order of its
+        times; a view of a streaming DataFrame goes on as that does.
+        """
+        frame = frame_of(self._place, name, "table")
+        plain = name.replace("`", "").rpartition(".")[2]
+        return self.stream(frame, time=time, name=plain, disorder=disorder, idle=idle)
+
+    @called_as('session.sql("SELECT * FROM rides", rides=stream)')
     def sql(self, text: str, **streams: Stream) -> Stream:
         """A query in SQL, over streams it creates itself and streams given by name.
 
         What is given may be a query itself.
         """
-        node = single(outputs_of(text, {n: s.node for n, s in streams.items()}))
-        return Stream(node, self._launch, self._describe)
+        if text.endswith(".sql") and len(text.split()) == 1:
+            raise OptionError(
+                "sql",
+                "needs the text of a query",
+                text,
+                f'Write session.sql(open("{text}").read()).',
+            )
+        return self._made(single(self._outputs(text, streams)))
 
+    @called_as('session.queries("INSERT INTO a SELECT * FROM rides; ...", rides=stream)')
     def queries(self, text: str, **streams: Stream) -> dict[str, Stream]:
         """The outputs of a script by the names that INSERT INTO gives them; see `start`."""
-        outputs = outputs_of(text, {n: s.node for n, s in streams.items()})
-        return {o.name or "": Stream(o.node, self._launch, self._describe) for o in outputs}
+        return {o.name or "": self._made(o.node) for o in self._outputs(text, streams)}
 
+    @called_as('session.start({"totals": stream}, sinks={"totals": "out"})')
     def start(
         self, outputs: Mapping[str, Stream], *, sinks: Mapping[str, Sink | str], **options: Any
     ) -> RunningQuery:
@@ -84,7 +160,7 @@ class Session:
         Both are by the names of the outputs; a sink may be given as its URI. The options are those
         of `Stream.start`.
         """
-        named = tuple(Output(name, stream.node) for name, stream in outputs.items())
+        named = tuple(self._output(name, stream.node) for name, stream in outputs.items())
         check_names([o.name for o in named])
         if set(outputs) != set(sinks):
             raise OptionError(
@@ -95,6 +171,40 @@ class Session:
             )
         return self._start(named, {name: sinks[name] for name in outputs}, **options)
 
+    def __repr__(self) -> str:
+        if self._place.session is not None:
+            return f"Session(on {self._place.session.sparkContext.master})"
+        return f"Session(master={self._place.master!r})"
+
+    def _made(self, node: Node) -> Stream:
+        return Stream(node, self._launch, self._describe, self._look)
+
+    def _outputs(self, text: str, streams: Mapping[str, Stream]) -> Sequence[Output]:
+        script = read_script(text)
+        given = _nodes(streams)
+        for create in tables_of(script):
+            sources, idle_us = sources_of(create, self._place), create.idle_us
+            definition = self._sources.define(
+                sources,
+                create.time,
+                create.name,
+                timedelta(microseconds=create.disorder_us),
+                None if idle_us is None else timedelta(microseconds=idle_us),
+            )
+            given[create.name] = Input(definition)
+        for name in read_by_name(script, given, self._place):
+            given[name] = self.table(name).node
+        outputs = outputs_of(without_tables(script), given)
+        self._named |= dict(outputs[0].streams)
+        return outputs
+
+    def _output(self, name: str | None, node: Node) -> Output:
+        return Output(name, node, tuple(self._named.items()))
+
+    def _look(self, node: Node, *, rows: int, read: int) -> Any:
+        return look(node, self._place, self._sources.connectors, rows=rows, read=read)
+
+    @called_as(".explain(buckets=64)", "explain")
     def _describe(
         self,
         node: Node,
@@ -109,13 +219,18 @@ class Session:
         options = PlanOptions(
             JoinOptions(method, routing, buckets), strategy, partitioner, max_windows_per_tuple
         )
-        outputs = (Output(None, node),)
+        outputs = (self._output(None, node),)
         return explain(outputs, plan_for(outputs, self._place, options, self._sources.connectors))
 
-    def _launch(self, node: Node, *, sink: Sink | str, **options: Any) -> RunningQuery:
+    def _launch(
+        self, node: Node, *, sink: Sink | str | None = None, **options: Any
+    ) -> RunningQuery:
         """Start a query with one output; `Stream.start` comes here."""
-        return self._start((Output(None, node),), {None: sink}, **options)
+        if sink is None:
+            raise OptionError("start", "needs a sink for the results", "none", _SINK)
+        return self._start((self._output(None, node),), {None: sink}, **options)
 
+    @called_as('.start(sink="out", checkpoint="ckpt", batch_rows=100_000)', "start")
     def _start(
         self,
         outputs: Sequence[Output],
@@ -126,6 +241,8 @@ class Session:
         buckets: int = DEFAULT_BUCKETS,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         follow: bool = False,
+        available_now: bool = False,
+        trigger: str | timedelta | float | None = None,
         switches: Mapping[int | str, int | Mapping[int, int]] | None = None,
         policy: Any = None,
         observer: Observer | None = None,
@@ -140,16 +257,22 @@ class Session:
     ) -> RunningQuery:
         """Start a query; instances and switches are for all subqueries, or by their names.
 
-        `memory` is what the caches of a worker may hold, as `"512MB"` or in bytes.
+        Without `follow` and `available_now` it reads to the end of its input and finishes every
+        window. With `available_now` it takes what there is and leaves windows open: the next run on
+        the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
+        `"1 second"`. `memory` is what the caches of a worker may hold, as `"512MB"` or
+        in bytes.
         """
         options = run_options(
             instances,
             switches,
             policy,
             memory,
+            trigger,
             buckets=buckets,
             batch_rows=batch_rows,
             follow=follow,
+            available_now=available_now,
         )
         place = replace(
             self._place,
@@ -169,3 +292,16 @@ class Session:
             observer=observer,
         )
         return RunningQuery(loop).begin()
+
+
+def _nodes(streams: Mapping[str, Any]) -> dict[str, Node]:
+    """The nodes of streams given to SQL by name."""
+    for name, stream in streams.items():
+        if not isinstance(stream, Stream):
+            raise OptionError(
+                f"sql {name}",
+                "must be a stream",
+                type(stream).__name__,
+                f'Write {name}=session.stream(..., time="ts").',
+            )
+    return {name: stream.node for name, stream in streams.items()}

@@ -12,9 +12,14 @@ import pyarrow as pa
 from tidegate.errors import OptionError
 from tidegate.query.definition import StreamDef
 from tidegate.query.window import duration_us
+from tidegate.session.table import as_source, default_time, is_table
 from tidegate.source.memory import MemorySource
 from tidegate.source.protocol import Connector
+from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.uri import open_uri
+from tidegate.sql.columns import schema_given
+
+_ARGUMENTS = ("time", "name", "disorder", "idle", "schema", "options")
 
 
 class Sources:
@@ -35,21 +40,33 @@ class Sources:
     def define(
         self,
         source: Any,
-        time: str,
+        time: str | None,
         name: str | None,
         disorder: str | timedelta | int,
         idle: str | timedelta | None,
+        schema: Any = None,
+        options: Mapping[str, Any] | None = None,
     ) -> StreamDef:
         """The definition of a stream over one source or a list of several, of one schema."""
+        name = name or f"stream{next(self._numbers)}"
         several = isinstance(source, Sequence) and not isinstance(source, str)
-        sources = list(source) if several else [source]
+        sources = list(source) if several and not is_table(source) else [source]
         if not sources:
             raise OptionError("stream", "needs at least one source", "none")
-        name = name or f"stream{next(self._numbers)}"
+        where = f"stream {name}"
+        declared = None if schema is None else schema_given(schema, f"{where}, schema")
+        reading = Reading.of(declared, options or {}, where, also=_ARGUMENTS)
+        time = time or default_time(sources[0], name, reading)
+        sources = [
+            as_source(s, time, f"stream {name}", f"stream {name}, table {i}")
+            for i, s in enumerate(sources)
+        ]
         uris = tuple(self._named(name, i, s, time) for i, s in enumerate(sources))
         idle_us = duration_us(idle) if idle else None
-        schema = self._schema(name, uris, time)
-        return StreamDef(name, uris, time, duration_us(disorder), idle_us, schema)
+        found, types_from = self._schema(name, uris, time, reading)
+        return StreamDef(
+            name, uris, time, duration_us(disorder), idle_us, found, reading, types_from
+        )
 
     def _named(self, stream: str, number: int, source: Any, time: str) -> str:
         """What a source is called in the plan; what has no URI is kept here under that name."""
@@ -72,15 +89,28 @@ class Sources:
             return uri
         raise OptionError(
             f"stream {stream}",
-            "a source must be a path, a URI, a memory source or a DataFrame",
+            "a source must be a path, a URI, a memory source, a DataFrame or a table",
             type(source).__name__,
+            'Write for example session.stream("rides.parquet", time="ts").',
         )
 
-    def _schema(self, stream: str, uris: Sequence[str], time: str) -> pa.Schema:
-        schemas = []
+    def _schema(
+        self, stream: str, uris: Sequence[str], time: str, reading: Reading
+    ) -> tuple[pa.Schema, str]:
+        """The one schema of all sources, and where the first of them has it from."""
+        schemas, types_from = [], ""
         for uri in uris:
-            connector = self._connectors.get(uri) or open_uri(uri, stream, time, False)
+            given = self._connectors.get(uri)
+            if given is not None and reading != AS_FOUND:
+                raise OptionError(
+                    f"stream {stream}",
+                    "only files can be read with schema= and options",
+                    "rows of this program",
+                    "Leave them out: the rows say their columns.",
+                )
+            connector = given or open_uri(uri, stream, time, False, reading)
             schemas.append(connector.schema)
+            types_from = types_from or getattr(connector, "types_from", "")
         for uri, schema in zip(uris, schemas, strict=True):
             if not schema.equals(schemas[0]):
                 raise OptionError(
@@ -88,4 +118,4 @@ class Sources:
                     f"all sources must have the schema of {uris[0]}",
                     f"another one in {uri}",
                 )
-        return schemas[0]
+        return schemas[0], types_from

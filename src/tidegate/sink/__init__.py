@@ -3,8 +3,10 @@
 `of` makes the sink that a URI names; `protocol` says what a sink of your own has to do.
 """
 
-from os import PathLike
+from os import PathLike, fspath
 
+from tidegate.remote.scheme import REMOTE
+from tidegate.sink.address import Address
 from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.call import CallSink
 from tidegate.sink.console import ConsoleSink
@@ -13,6 +15,7 @@ from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Keep, Opening, PartWriter, Sink
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.registry import of
+from tidegate.sink.remote import RemoteSink
 
 __all__ = [
     "BatchOutput",
@@ -25,6 +28,7 @@ __all__ = [
     "Part",
     "PartWriter",
     "Receipt",
+    "RemoteSink",
     "Sink",
     "call",
     "console",
@@ -34,9 +38,12 @@ __all__ = [
 ]
 
 
-def files(path: str | PathLike[str], format: str = "parquet") -> FileSink:
-    """Results as files: one `batch=NNNNNNNN` folder per batch below `path`."""
-    return FileSink(path, format)
+def files(path: str | PathLike[str], format: str = "parquet") -> FileSink | RemoteSink:
+    """Results as files: one `batch=NNNNNNNN` folder per batch below `path`, a path or a URI."""
+    address = Address.of_folder(fspath(path), "sink")
+    if address.scheme not in REMOTE:
+        return FileSink(path, format)
+    return RemoteSink.at(address.with_parameter("format", "format", format), None)
 
 
 def memory() -> MemorySink:

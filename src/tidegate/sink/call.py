@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class CallSink:
-    """Gives every committed batch to a function, `function(table, batch)`.
+    """Gives every committed batch that has rows to a function, `function(table, batch)`.
 
     Late tuples go to `late(table, batch, stream)` and those that could not be read to
     `rejected(table, batch)`, before the rows and only where there are any. Without these functions
@@ -46,6 +46,9 @@ class CallSink:
         """What is kept of batches that have been given away, by name."""
         self._told: set[str] = set()
         """The side outputs that were said to be dropped."""
+
+    def __repr__(self) -> str:
+        return f"CallSink({getattr(self.function, '__name__', repr(self.function))})"
 
     def open(self, opening: Opening) -> None:
         self._opening = opening

@@ -48,6 +48,9 @@ class ConsoleSink:
         address.check_bare()
         return ConsoleSink(title=output or "")
 
+    def __repr__(self) -> str:
+        return "ConsoleSink()"
+
     def open(self, opening: Opening) -> None:
         console = drawable(self._stream)
         if console is not None:

@@ -59,10 +59,7 @@ class Excerpt:
             first = int(np.searchsorted(ends, ends[-1]))
             total = last - first
         shown = rows.slice(first, SHOWN_ROWS).combine_chunks()
-        columns = tuple(
-            _column(field.name, shown.column(i).combine_chunks())
-            for i, field in enumerate(shown.schema)
-        )
+        columns = _columns(shown)
         return Excerpt(
             tuple(c for c in columns if c.name not in window) or columns,
             tuple(c.cells[0] or "NULL" for c in columns if c.name in window),
@@ -99,6 +96,23 @@ class Excerpt:
         missing = _missing(self.rows - count, len(self.columns) - len(chosen))
         note = Text(missing, style="dim", no_wrap=True, overflow="ellipsis")
         return Group(table, note) if missing else Group(table)
+
+
+def first_rows_text(rows: pa.Table) -> tuple[list[str], list[tuple[str | None, ...]]]:
+    """All rows of a small table as text, by row: the columns' names, then the cells."""
+    columns = _columns(rows)
+    return [c.name for c in columns], list(zip(*(c.cells for c in columns)))
+
+
+def first_rows_picture(rows: pa.Table, width: int) -> Group:
+    """All rows of a small table in `width` character cells, with a note of what had no room."""
+    return Excerpt(_columns(rows), (), rows.num_rows).picture(width, rows.num_rows)
+
+
+def _columns(rows: pa.Table) -> tuple[Column, ...]:
+    return tuple(
+        _column(field.name, rows.column(i).combine_chunks()) for i, field in enumerate(rows.schema)
+    )
 
 
 def _missing(rows: int, columns: int) -> str:

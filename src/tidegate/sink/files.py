@@ -51,6 +51,9 @@ class FileSink:
         self._waiting: BatchId | None = None
         """The batch that is committed, or about to be, and not published."""
 
+    def __repr__(self) -> str:
+        return f"FileSink({str(self.path)!r}, format={self.format!r})"
+
     @staticmethod
     def at(address: Address, output: str | None) -> FileSink:
         """The sink of a folder; an output with a name has a folder of its name in it."""
@@ -70,26 +73,27 @@ class FileSink:
     def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> Found:
         """Read the parts of a committed batch where they are, and compare them; changes nothing."""
         place = self.path / _folder(batch)
-        published = disk.exists(place)
+        there = disk.exists(place)
         parts = self._staged(batch, receipts)
-        if published:
+        if there:
             sides = {side: self.sides / side / place.name for side in SIDES}
             parts = [
                 (sides.get(_side(r) or "", place) / os.path.basename(r.name), r) for r in receipts
             ]
         wrong = [(path, damage(path, receipt, contents=True)) for path, receipt in parts]
         return Found(
-            published=published,
+            published=there or not receipts,
             parts=len(parts),
             bytes=sum(receipt.bytes or 0 for _, receipt in parts),
             problems=tuple(f"{path}: {what}" for path, what in wrong if what is not None),
         )
 
     def open(self, opening: Opening) -> None:
-        self._used, self._begun, self._waiting = False, None, opening.newest
+        self._used, self._begun = False, None
+        self._waiting = opening.newest if opening.newest in opening.results else None
         self._staging = Staging(self.path, opening.owner)
         try:
-            self._check_place(opening.newest)
+            self._check_place(opening)
         except OSError as error:
             raise OptionError(
                 str(self.path),
@@ -153,16 +157,17 @@ class FileSink:
         if self._used:  # else the run was refused, and nothing here is its own
             self._staging.sweep(self._waiting, ended=True)
 
-    def _check_place(self, newest: BatchId | None) -> None:
+    def _check_place(self, opening: Opening) -> None:
         """Refuse a folder that this run cannot begin, or go on, to write in."""
         if disk.is_file(self.path):
             raise OptionError(
                 str(self.path), "the output must be a folder", "a file", "Choose another --out."
             )
-        if newest is None:
+        if opening.newest is None or not opening.results:
             self._check_unused()
         else:
-            self._check_continued(_folder(newest), _folder(newest - 1))
+            results = [_folder(batch) for batch in opening.results]
+            self._check_continued(_folder(opening.newest), results)
         whole = self.path.absolute()
         nearest = next((p for p in (whole, *whole.parents) if disk.exists(p)), whole)
         if not disk.is_folder(nearest) or not disk.current().writable(nearest):
@@ -185,20 +190,22 @@ class FileSink:
                 "Choose another --out, delete the folder, or continue with its --checkpoint.",
             )
 
-    def _check_continued(self, newest: str, before: str) -> None:
+    def _check_continued(self, newest: str, written: Sequence[str]) -> None:
         """A run continues in the folder that has its results: the newest, and none beyond it.
 
-        Where only the newest is missing, it is the folder all the same: the batch will run again.
+        Where only the newest of those written is missing, it is the folder all the same: the batch
+        will run again.
         """
+        last = written[0]
         beyond = [p.name for p in _found(self.path, "batch=") if p.name > newest]
         if beyond:
             raise OptionError(
                 str(self.path),
-                f"must have the results of this checkpoint, up to {newest}",
+                f"must have the results of this checkpoint, up to {last}",
                 f"{beyond[0]} of another run",
                 "Continue with the --out of the earlier run, or move those batches away.",
             )
-        places = [self.path / newest, *self._staging.attempts(newest)]
+        places = [self.path / last, *self._staging.attempts(last)]
         other = [p for place in places for p in _found(place, "part-")]
         if other and other[0].suffix != f".{self.format}":
             raise OptionError(
@@ -207,13 +214,14 @@ class FileSink:
                 self.format,
                 f"Use --format {other[0].suffix[1:]}, or another --out and --checkpoint.",
             )
-        if not any(is_there(place) for place in (*places, self.path / before)):
+        before = [self.path / folder for folder in written[1:]]
+        if not any(is_there(place) for place in (*places, *before)):
             raise OptionError(
                 str(self.path),
-                f"must have the results of this checkpoint, up to {newest}",
-                f"no {newest}",
+                f"must have the results of this checkpoint, up to {last}",
+                f"no {last}",
                 "Continue with the --out of the earlier run, or start from an empty checkpoint; "
-                f"if the results were moved away on purpose, make an empty folder {newest}.",
+                f"if the results were moved away on purpose, make an empty folder {last}.",
             )
 
     def _check_staged(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:

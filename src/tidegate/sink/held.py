@@ -20,10 +20,10 @@ class HeldParts:
         self._tables[part] = rows
         return Receipt(part.side or "rows", rows.num_rows)
 
-    def output(self) -> BatchOutput:
-        """What was written, as one batch."""
+    def output(self, schema: pa.Schema | None = None) -> BatchOutput:
+        """What was written, as one batch; the schema is for one that has no rows."""
         late = {p.stream: table for p, table in self._tables.items() if p.side == "late"}
-        rows = self._tables.get(Part(), pa.table({}))
+        rows = self._tables.get(Part(), (schema or pa.schema([])).empty_table())
         return BatchOutput(rows, late, self._tables.get(Part(side="rejected")))
 
 

@@ -16,7 +16,7 @@ from tidegate.sink.receipt import Receipt
 
 
 class MemorySink:
-    """Keeps every batch as a table; `table()` is the output sequence so far.
+    """Keeps every batch that has something as a table; `table()` is the output sequence so far.
 
     Grows with the rows of the output, which is its purpose. Only batches of this process are here:
     what another one kept went with it.
@@ -36,6 +36,14 @@ class MemorySink:
         address.check_bare()
         return MemorySink()
 
+    def __repr__(self) -> str:
+        rows = sum(batch.rows.num_rows for batch in self.batches.values())
+        batches = len(self.batches)
+        return (
+            f"MemorySink({batches:,} batch{'' if batches == 1 else 'es'}, "
+            f"{rows:,} row{'' if rows == 1 else 's'})"
+        )
+
     def open(self, opening: Opening) -> None:
         self._schema = opening.schema
 
@@ -45,7 +53,7 @@ class MemorySink:
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         if batch in self._held:
-            self.batches[batch] = self._held.pop(batch).output()
+            self.batches[batch] = self._held.pop(batch).output(self._schema)
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -38,7 +38,7 @@ class FilePartWriter:
     where: str
 
     def write(self, part: Part, rows: pa.Table) -> Receipt:
-        name = f"{_stem(part)}.{self.format}"
+        name = part_name(part, self.format)
         path = temporary(f"{self.folder}/{self.attempt}-{os.path.basename(name)}")
         try:
             with new_file(path) as file:
@@ -60,13 +60,14 @@ def unwritten(where: str, error: OSError | pa.ArrowException) -> SinkError:
     )
 
 
-def _stem(part: Part) -> str:
-    """The name of a part below the folder of its batch, without the format."""
+def part_name(part: Part, format: str) -> str:
+    """The name of a part below the folder of its batch."""
+    stem = f"part-{part.number:05d}"
     if part.side == "late":
-        return f"{LATE}/{_file_name(part.stream)}"
+        stem = f"{LATE}/{_file_name(part.stream)}"
     if part.side == "rejected":
-        return f"{REJECTED}/rejected"
-    return f"part-{part.number:05d}"
+        stem = f"{REJECTED}/rejected"
+    return f"{stem}.{format}"
 
 
 def _file_name(stream: str) -> str:

@@ -13,10 +13,11 @@ A sink belongs to one output of one run. These are the calls, in their order::
 
     close()                               driver, once, whatever happened
 
-Batches are numbered from 0 and come in order, one at a time. What is written is invisible; when
-`write` returns its bytes are durable, and when `prepare` returns so is the way to them. `publish`
-makes exactly the parts visible whose receipts it is given. The commit is one atomic step between
-the two, so this is what a crash means:
+Batches are numbered from 0 and come in order, one at a time. Where one has neither rows nor side
+outputs for a sink, nothing comes after `begin`. What is written is invisible; when `write` returns
+its bytes are durable, and when `prepare` returns so is the way to them. `publish` makes exactly the
+parts visible whose receipts it is given. The commit is one atomic step between the two, so this is
+what a crash means:
 
 - **before the commit**: the batch runs again. `begin` comes with the same number; the rows are the
   same if the options are, their division into parts may be another.
@@ -77,9 +78,10 @@ class Opening:
     """What a sink is told at the start of a run.
 
     `output` is the name of the output it is for, None where the query has only one. `newest` is
-    the newest batch that this query has committed, None for a run that begins. `owner` is the
-    number of this run among those that had the checkpoint, greater than those of all before it: a
-    name that has it is not written by the tasks, or by the driver, of another run.
+    the newest batch that this query has committed, None for a run that begins; `written` has those
+    of which this output has something, the newest two, newest first, or None where each has.
+    `owner` is the number of this run among those that had the checkpoint, greater than those of all
+    before it: a name that has it is not written by the tasks, or by the driver, of another run.
     """
 
     schema: pa.Schema
@@ -87,6 +89,14 @@ class Opening:
     newest: BatchId | None
     keep: Keep
     owner: int = 0
+    written: Sequence[int] | None = None
+
+    @property
+    def results(self) -> Sequence[int]:
+        """The newest two batches of which this output has something, newest first."""
+        if self.newest is None or self.written is not None:
+            return self.written or ()
+        return self.newest, self.newest - 1
 
 
 class PartWriter(Protocol):
@@ -99,7 +109,7 @@ class PartWriter(Protocol):
     def write(self, part: Part, rows: pa.Table) -> Receipt:
         """Write a part so that its bytes are durable and invisible, whatever was written before.
 
-        The table is complete and in order, and may be empty. Raises SinkError: then the batch is
+        The table is complete and in order, and has rows. Raises SinkError: then the batch is
         not committed, and the run ends.
         """
 

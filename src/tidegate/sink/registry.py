@@ -6,6 +6,7 @@ from collections.abc import Collection
 from importlib import import_module
 
 from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.remote.scheme import OFFERED, REMOTE
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.protocol import Sink
 
@@ -13,6 +14,7 @@ SINKS: dict[str, str] = {
     "file": "tidegate.sink.files:FileSink",
     "console": "tidegate.sink.console:ConsoleSink",
     "memory": "tidegate.sink.memory:MemorySink",
+    **dict.fromkeys(REMOTE, "tidegate.sink.remote:RemoteSink"),
 }
 """By scheme the class of its sinks. `at(address, output)` of the class makes one: for the output of
 a query by its name, None where the query has only one without a name. It refuses what the address
@@ -22,12 +24,8 @@ for, so a sink may need a library that others do without."""
 IN_PROGRAM = ("memory",)
 """Schemes whose results only a program can look at, so that a command has no use for them."""
 
-_COPY = "Write to a folder, and copy its batch=NNNNNNNN folders there."
 _CALL = "In a program, tg.sink.call(function) hands over every committed batch."
-_LATER = {
-    **dict.fromkeys(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "hdfs"), _COPY),
-    **dict.fromkeys(("kafka", "postgres", "postgresql"), _CALL),
-}
+_LATER = dict.fromkeys(("kafka", "postgres", "postgresql"), _CALL)
 """What to do instead, for schemes that people expect and that have no sink yet."""
 
 
@@ -46,6 +44,9 @@ def folder_of(path: str, where: str) -> str:
     Written as a path, `s3://bucket` would be a folder `s3:` in the present one.
     """
     address = Address.of_folder(path, where)
+    if address.scheme in REMOTE:
+        remedy = "Use tg.sink.files(uri) or tg.sink.of(uri)."
+        raise OptionError(where, "must be a folder of this machine", path, remedy)
     if address.scheme != FILE:
         raise _unknown(address, [FILE])
     address.check_parameters()
@@ -76,15 +77,15 @@ def at(address: Address, output: str | None = None, known: Collection[str] = SIN
 
 
 def _unknown(address: Address, known: Collection[str]) -> OptionError | UnavailableError:
-    scheme = address.scheme
+    scheme, named = address.scheme, [k for k in known if k not in REMOTE or k in OFFERED]
     if scheme in _LATER:
         return UnavailableError(
             address.where,
             f"sinks of {scheme}: are not available yet",
             address.text,
-            f"{_LATER[scheme]} There are: {', '.join(known)}.",
+            f"{_LATER[scheme]} There are: {', '.join(named)}.",
         )
-    remedy = near(scheme, known)
+    remedy = near(scheme, named, alike=0.5)
     if not address.place.startswith("//"):
         remedy += f" A folder of this name is ./{address.text}."
     return OptionError(address.where, "must be a path or of a known scheme", f"{scheme}:", remedy)

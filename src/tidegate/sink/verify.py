@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tidegate.batch import BatchId
+from tidegate.remote.scheme import is_remote_uri
 from tidegate.sink.receipt import Receipt
 
 
@@ -29,7 +30,12 @@ def found(uri: str, batch: int, receipts: Sequence[Mapping[str, Any]]) -> Found:
     """What is at a place that a manifest names (`places`); nothing is changed."""
     from tidegate.sink.files import FileSink
 
+    kept = [Receipt.from_dict(r) for r in receipts]
     place = urlsplit(uri)
+    if is_remote_uri(uri):
+        from tidegate.sink.remote import RemoteSink
+
+        return RemoteSink.of_manifest(uri).verify(BatchId(batch), kept)
     sides = parse_qs(place.query).get("sides", [None])[0]
     sink = FileSink(unquote(place.path), sides=sides)
-    return sink.verify(BatchId(batch), [Receipt.from_dict(r) for r in receipts])
+    return sink.verify(BatchId(batch), kept)

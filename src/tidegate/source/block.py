@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from tidegate import disk
 from tidegate.errors import GateError
 from tidegate.source.mark import digest, unreadable
 from tidegate.source.protocol import Int64s
+from tidegate.source.unpack import NONE, read_unpacked
 
 BLOCK_BYTES = 2 * 2**20
 """The size of blocks from some way into a file on. What a batch costs the driver at most: larger
@@ -34,12 +36,8 @@ RECORD_BYTES = 16 * 2**20
 LEAD_BYTES = 4096
 """How much before a block is read once more where the file may have been rewritten since."""
 
-_LF, _CR, _QUOTE, _COMMA = 10, 13, 34, 44
-_FIELD = rb'(?:"(?:[^"]++|"")*+"[^,\r\n]*+|[^",\r\n][^,\r\n]*+|)'
-_RECORD = _FIELD + rb"(?:," + _FIELD + rb")*+"
+_LF, _CR = 10, 13
 _END = rb"(?:\n|\r\n|\r(?!\Z))"  # what a return at the end of the bytes is, the next byte tells
-_COMPLETE = re.compile(_RECORD + _END)
-_LAST = re.compile(_RECORD + rb"(?:\r\n?|\n|\Z)")
 _LINE_END = {False: re.compile(_END), True: re.compile(rb"\r\n?|\n")}
 
 
@@ -48,11 +46,14 @@ class Records:
     """The non-empty complete records of some bytes: contents [starts[i], stops[i]).
 
     `used` is where the last complete record ends; what lies behind is the start of the next one.
+    `lines` is how many lines end before that; the last record is `closed` where one of them does.
     """
 
     starts: Int64s
     stops: Int64s
     used: int
+    lines: int = 0
+    closed: bool = True
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -65,7 +66,8 @@ Split = Callable[[bytes, bool], Records]
 def split_lines(data: bytes, final: bool) -> Records:
     """Records that are lines, without the white space around them."""
     text = np.frombuffer(data, np.uint8)
-    records = _contents(data, text, _with_tail(_line_ends(text), data, final))
+    line_ends = _line_ends(text)
+    records = _contents(data, text, _with_tail(line_ends, data, final), line_ends)
     starts, stops = records.starts, records.stops
     padded = np.flatnonzero((text[starts] <= 32) | (text[stops - 1] <= 32))
     for i in padded:
@@ -73,23 +75,25 @@ def split_lines(data: bytes, final: bool) -> Records:
         starts[i] += len(line) - len(line.lstrip())
         stops[i] = max(starts[i], stops[i] - (len(line) - len(line.rstrip())))
     kept = stops > starts
-    return records if kept.all() else Records(starts[kept], stops[kept], records.used)
+    if kept.all():
+        return records
+    return replace(records, starts=starts[kept], stops=stops[kept])
 
 
-def split_csv(data: bytes, final: bool) -> Records:
+def split_csv(data: bytes, final: bool, sep: str = ",", quote: str = '"') -> Records:
     """Records of CSV, by counting quotes where they are regular and one by one where not.
 
     A quote opens only at the start of a field. One that is not closed within RECORD_BYTES or
     before the end of the file ends its record at the first line end, as a damaged line would.
     """
     text = np.frombuffer(data, np.uint8)
-    ends = _line_ends(text)
+    line_ends = ends = _line_ends(text)
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
-        ends = _with_bare_returns(ends, text, final)
-    if b'"' in data:
-        regular = _quoted_ends(text, ends, final)
-        ends = regular if regular is not None else _scanned_ends(data, final)
-    return _contents(data, text, _with_tail(ends, data, final))
+        line_ends = ends = _with_bare_returns(ends, text, final)
+    if quote and quote.encode() in data:
+        regular = _quoted_ends(text, ends, final, ord(sep), ord(quote))
+        ends = regular if regular is not None else _scanned_ends(data, final, sep, quote)
+    return _contents(data, text, _with_tail(ends, data, final), line_ends)
 
 
 def _line_ends(text: NDArray[np.uint8]) -> Int64s:
@@ -111,12 +115,14 @@ def _with_tail(ends: Int64s, data: bytes, final: bool) -> Int64s:
     return np.append(ends, len(data)) if final and last < len(data) else ends
 
 
-def _quoted_ends(text: NDArray[np.uint8], line_ends: Int64s, final: bool) -> Int64s | None:
+def _quoted_ends(
+    text: NDArray[np.uint8], line_ends: Int64s, final: bool, sep: int, quote: int
+) -> Int64s | None:
     """Line ends outside quotes; None where quotes are not all at the edges of fields."""
-    quotes = np.flatnonzero(text == _QUOTE).astype(np.int64)
+    quotes = np.flatnonzero(text == quote).astype(np.int64)
     opening, closing = quotes[0::2], quotes[1::2]
     before = text[opening - 1]  # of an opening quote at 0 the last byte: not looked at below
-    at_edge = (before == _COMMA) | (before == _LF) | (before == _CR) | (opening == 0)
+    at_edge = (before == sep) | (before == _LF) | (before == _CR) | (opening == 0)
     at_edge[1:] |= closing[: len(opening) - 1] == opening[1:] - 1  # a doubled quote
     if not at_edge.all():
         return None
@@ -127,8 +133,17 @@ def _quoted_ends(text: NDArray[np.uint8], line_ends: Int64s, final: bool) -> Int
     return None if left_open or longest > RECORD_BYTES else ends
 
 
-def _scanned_ends(data: bytes, final: bool) -> Int64s:
-    pattern = _LAST if final else _COMPLETE
+@lru_cache
+def _record_pattern(final: bool, sep: str, quote: str) -> re.Pattern[bytes]:
+    s, q = (re.escape(mark.encode()) for mark in (sep, quote))
+    plain = rb"[^%b\r\n]*+" % s
+    field = rb"(?:%b(?:[^%b]++|%b%b)*+%b%b|[^%b%b\r\n]%b|)" % (q, q, q, q, q, plain, q, s, plain)
+    record = field + rb"(?:%b%b)*+" % (s, field)
+    return re.compile(record + (rb"(?:\r\n?|\n|\Z)" if final else _END))
+
+
+def _scanned_ends(data: bytes, final: bool, sep: str, quote: str) -> Int64s:
+    pattern = _record_pattern(final, sep, quote)
     ends, at = [], 0
     while at < len(data):
         found = pattern.match(data, at)
@@ -145,8 +160,8 @@ def _scanned_ends(data: bytes, final: bool) -> Int64s:
     return np.array(ends, np.int64)
 
 
-def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s) -> Records:
-    """Cut line ends off and leave empty records out."""
+def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s, line_ends: Int64s) -> Records:
+    """Cut line ends off and leave empty records out; some line ends may be inside records."""
     if not len(ends):
         return Records(ends, ends, 0)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
@@ -155,7 +170,14 @@ def _contents(data: bytes, text: NDArray[np.uint8], ends: Int64s) -> Records:
         while (returns := (stops > starts) & (text[stops - 1] == _CR)).any():
             stops = stops - returns
     kept = stops > starts
-    return Records(starts[kept], stops[kept], int(ends[-1]))
+    used = int(ends[-1])
+    lines, closed = int(np.searchsorted(line_ends, used, "right")), data[used - 1] in (_LF, _CR)
+    return Records(starts[kept], stops[kept], used, lines, closed)
+
+
+def lines_in(data: bytes, stop: int) -> int:
+    """How many lines end before a place: at line feeds, or at returns where there are no others."""
+    return data.count(b"\n", 0, stop) or data.count(b"\r", 0, stop)
 
 
 @dataclass(frozen=True)
@@ -163,6 +185,7 @@ class Block:
     """Bytes [offset, offset + length) of a file: the records of positions [first, first + rows).
 
     `before` is the digest of all bytes of the file before it, `digest` that of all up to its end.
+    `line` is how many lines of the file end before it.
     """
 
     offset: int
@@ -171,6 +194,7 @@ class Block:
     rows: int
     before: int = 0
     digest: int = 0
+    line: int = 0
 
 
 class Rewritten(Exception):
@@ -181,21 +205,30 @@ class BlockIndex:
     """The blocks of one text file, found in order and only as far as asked; owned by the driver.
 
     `digest` is that of all bytes before `offset`, also of those before the first record. Grows with
-    the bytes of the file, by seven numbers per block.
+    the bytes of the file, by eight numbers per block.
     """
 
     def __init__(
-        self, path: str, origin: int, split: Split, block_bytes: int, before: int = 0
+        self,
+        path: str,
+        origin: int,
+        split: Split,
+        block_bytes: int,
+        before: int = 0,
+        line: int = 0,
+        packing: str = NONE,
     ) -> None:
         self.path = path
         self.offset = origin
         self.digest = before
+        self.line = line
         self.rows = 0
         self.blocks: list[Block] = []
         self.open_ended = False
         """Whether the last record has no line end, and counts because the file ended there."""
         self._firsts: list[int] = []
         self._split = split
+        self._packing = packing
         self._most_bytes = block_bytes
         self._next_bytes = min(FIRST_BLOCK_BYTES, block_bytes)
         self._lead = b""
@@ -203,13 +236,15 @@ class BlockIndex:
     def grow(self, size: int, final: bool, wary: bool = False) -> bool:
         """Find one more block in the first `size` bytes; False where no record is complete.
 
-        A wary look reads some of what was read before together with the new bytes, and raises
-        Rewritten where it is something else now.
+        Of a compressed file `size` may be more than there is. A wary look reads some of what was
+        read before together with the new bytes, and raises Rewritten where it is something else
+        now.
         """
         want = self._next_bytes
         while self.offset < size:
-            data = self._read(min(want, size - self.offset), wary)
-            at_end = self.offset + len(data) >= size
+            length = min(want, size - self.offset)
+            data = self._read(length, wary)
+            at_end = self.offset + len(data) >= size or len(data) < length
             records = self._split(data, final and at_end)
             if records.used:
                 self._add(data, records)
@@ -230,8 +265,8 @@ class BlockIndex:
 
     def _read(self, length: int, wary: bool) -> bytes:
         lead = self._lead if wary else b""
-        data = read_bytes(self.path, self.offset - len(lead), len(lead) + length)
-        if len(data) < len(lead) + length:
+        data = read_bytes(self.path, self.offset - len(lead), len(lead) + length, self._packing)
+        if self._packing == NONE and len(data) < len(lead) + length:
             raise cut_short(self.path, self.offset - len(lead) + len(data))
         if lead and not data.startswith(lead):
             raise Rewritten
@@ -241,12 +276,14 @@ class BlockIndex:
         used = records.used
         before, self.digest = self.digest, digest(memoryview(data)[:used], self.digest)
         if len(records):
-            block = Block(self.offset, used, self.rows, len(records), before, self.digest)
+            rows, line = len(records), self.line
+            block = Block(self.offset, used, self.rows, rows, before, self.digest, line)
             self.blocks.append(block)
             self._firsts.append(self.rows)
             self.rows += len(records)
         self.offset += used
-        self.open_ended = data[used - 1] not in (_LF, _CR)
+        self.line += records.lines
+        self.open_ended = not records.closed
         self._lead = (self._lead + data[max(used - LEAD_BYTES, 0) : used])[-LEAD_BYTES:]
 
 
@@ -260,8 +297,10 @@ def cut_short(path: str, size: int) -> GateError:
     )
 
 
-def read_bytes(path: str, offset: int, length: int) -> bytes:
-    """Bytes of a file; fewer where it is shorter."""
+def read_bytes(path: str, offset: int, length: int, packing: str = NONE) -> bytes:
+    """Bytes of a file, of what is in it where it is compressed; fewer where it is shorter."""
+    if packing != NONE:
+        return read_unpacked(path, packing, offset, length)
     try:
         return disk.read(path, offset, length)
     except OSError as error:

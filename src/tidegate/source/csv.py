@@ -1,13 +1,14 @@
-"""CSV, between the bytes of a block and a table; the header gives the names.
+"""CSV, between the bytes of a block and a table; the header, or a declaration, gives the names.
 
-Rules for cells: empty (quoted or not) is NULL; numbers and dates may have blanks around them; whole
-numbers may have a sign, or be hexadecimal (0x1F, up to the digits of their type's bits and taken as
-these); times are ISO 8601, in UTC unless they say otherwise.
+Rules for cells: empty (quoted or not) is NULL; numbers and dates may have blanks around them; times
+are ISO 8601, in UTC unless they say otherwise. Where a type was declared, whole numbers may have a
+sign and zeros in front, or be hexadecimal (0x1F, up to the digits of their type's bits and taken as
+these); where it was inferred, such cells are no numbers.
 """
 
 from __future__ import annotations
 
-import re
+import codecs
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,78 +18,140 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from tidegate.errors import SourceError
-from tidegate.schema import TIME, type_name
-from tidegate.source.block import Records, split_csv
-from tidegate.source.event_time import cast_possible, mostly_times, parse_time
-from tidegate.source.protocol import Int64s, Reject
-from tidegate.source.text import Head, Parsed, with_times
+from tidegate.schema import TIME, a_type
+from tidegate.source.block import Records, lines_in, split_csv
+from tidegate.source.cell import fields_of
+from tidegate.source.declared import matched
+from tidegate.source.dialect import FALSE, TRUE, USUAL, Dialect
+from tidegate.source.encoding import UTF_8, beginning, split_encoded, to_utf8
+from tidegate.source.event_time import mostly_times
+from tidegate.source.protocol import Int64s
+from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.text import Fault, Head, Parsed, with_texts
+from tidegate.source.text_like import code_columns, codes, has_codes, quoted_columns
 
-_TRUE = ("1", "true", "True", "TRUE")
-_FALSE = ("0", "false", "False", "FALSE")
-_QUOTED = re.compile(r'"((?:[^"]++|"")*+)"([^,]*+)')
-_PLAIN = re.compile(r"[^,]*+")
 _STRAYS = 3
 _INFERRED = (pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.null())
 
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """CSV with commas, double quotes and the names of one file's header, in its order."""
+    """CSV with the names of one file's columns, in its order.
+
+    `inferred` says that types come from a sample and were not declared: then codes are no numbers.
+    """
 
     names: tuple[str, ...]
+    dialect: Dialect = USUAL
+    inferred: bool = True
 
     def split(self, data: bytes, final: bool) -> Records:
-        return split_csv(data, final)
+        return split_encoded(data, self.dialect.codec, final, self._split)
 
     def parse(self, data: bytes, rows: int, schema: pa.Schema) -> Parsed:
-        if _arrow_agrees(data):
+        data = to_utf8(data, self.dialect.codec)
+        if self._arrow_agrees(data):
             try:
                 table = self._read(data, schema)
             except pa.ArrowInvalid:
                 table = None
             if table is not None and table.num_rows == rows:
-                timed = with_times(table, schema)
-                if timed is not None:
-                    return Parsed(timed, None, ())
+                fitted = with_texts(table, schema, self.dialect.convert)
+                if fitted is not None and not self._codes_among_numbers(data, schema):
+                    return Parsed(fitted, None, ())
         return self._parse_with_care(data, schema)
 
     def infer(self, data: bytes, time: str | None) -> pa.Schema:
         """Types of a sample of whole records; null where a column has no value in it.
 
         Values of several kinds make a column a string, unless all but a few strays are of one kind:
-        then the strays are what is wrong, and their rows are rejected. The time column is one when
-        most of its values are times.
+        then the strays are what is wrong, and their rows are rejected. Values in quotes, and codes
+        as 00123, make it a string too. The time column is one when most of its values are times.
         """
-        sample, table = self._sample(data)
+        sample, table = self._sample(to_utf8(data, self.dialect.codec))
+        texts = self._texts_among(sample, table)
         fields = []
         for name in self.names:
-            type_ = table.schema.field(name).type
-            if pa.types.is_timestamp(type_):
-                type_ = TIME
-            elif type_ == pa.float64() and self._is_whole(sample, name, table.column(name)):
-                type_ = pa.int64()
-            elif type_ not in _INFERRED:
+            type_ = self._inferred(table.schema.field(name).type, sample, name)
+            if name == time:
+                unsure = type_ in (pa.string(), pa.null())
+                if unsure and mostly_times(self._as_read(sample, name), self._times):
+                    type_ = TIME
+            elif name in texts:
                 type_ = pa.string()
-            if name == time and type_ in (pa.string(), pa.null()):
-                only_time = pa.schema([(name, pa.binary())])
-                text = self._read(sample, only_time).column(0) if sample else pa.array([])
-                type_ = TIME if mostly_times(text) else type_
             elif type_ == pa.string():
-                type_ = _but_for_strays(table.column(name))
+                type_ = _but_for_strays(table.column(name), self.dialect)
             fields.append((name, type_))
         return pa.schema(fields)
 
-    def _is_whole(self, sample: bytes, name: str, floats: pa.ChunkedArray) -> bool:
-        """Whether numbers that Arrow takes for floats are integers but for a plus sign."""
-        if b"+" not in sample or not pc.all(pc.equal(floats, pc.floor(floats))).as_py():
+    def _inferred(self, found: pa.DataType, sample: bytes, name: str) -> pa.DataType:
+        """A type of ours for one that Arrow has found; times and dates as the dialect has them."""
+        if pa.types.is_timestamp(found) and self.dialect.times is None:
+            return TIME
+        if found in _INFERRED and not (found == pa.date32() and self.dialect.dates is not None):
+            return found
+        for type_, pattern in ((TIME, self.dialect.times), (pa.date32(), self.dialect.dates)):
+            if pattern is not None:
+                cells = self._read(sample, pa.schema([(name, pa.string())])).column(0)
+                cells = cells.combine_chunks().drop_null()
+                if len(cells) and not self.dialect.convert(cells, type_).null_count:
+                    return type_
+        return pa.string()
+
+    def _times(self, text: pa.Array) -> pa.Array:
+        return self.dialect.convert(text, TIME)
+
+    def _as_read(self, sample: bytes, name: str) -> pa.Array | pa.ChunkedArray:
+        if not sample:
+            return pa.array([])
+        return self._read(sample, pa.schema([(name, pa.binary())])).column(0)
+
+    def _texts_among(self, sample: bytes, table: pa.Table) -> set[str]:
+        """The columns of a sample whose values are texts, whatever they look like."""
+        records = self._split(sample, True)
+        quoted = quoted_columns(sample, records, self.dialect)
+        found = {name for place, name in enumerate(self.names) if place in quoted}
+        suspects = code_columns(sample, self.dialect, len(self.names))
+        numbers = [self.names[place] for place in sorted(suspects - quoted)]
+        numbers = [name for name in numbers if _may_be_number(table.column(name))]
+        if not numbers:
+            return found
+        cells = self._read(sample, pa.schema([(n, pa.string()) for n in numbers]))
+        return found | {n for n in numbers if has_codes(_numbers_of(cells.column(n)))}
+
+    def _codes_among_numbers(self, data: bytes, schema: pa.Schema) -> bool:
+        """Whether a block has codes in columns that were inferred to be numbers."""
+        numbers = [f.name for f in schema if _is_number(f.type)] if self.inferred else []
+        if numbers:
+            suspects = code_columns(data, self.dialect, len(self.names))
+            numbers = [n for n in numbers if self.names.index(n) in suspects]
+        if not numbers:
             return False
-        cells = self._read(sample, pa.schema([(name, pa.string())])).column(0).combine_chunks()
-        return bool(convert(cells, pa.int64()).null_count == cells.null_count)
+        cells = self._read(data, pa.schema([(n, pa.string()) for n in numbers]))
+        return any(has_codes(column) for column in cells.columns)
+
+    def _split(self, data: bytes, final: bool) -> Records:
+        return split_csv(data, final, self.dialect.sep, self.dialect.quote)
+
+    def _fields(self, record: str) -> list[str] | str:
+        return fields_of(record, self.dialect.sep, self.dialect.quote)
+
+    def _arrow_agrees(self, data: bytes) -> bool:
+        """Whether Arrow, where it finds as many records as there are, finds the same ones.
+
+        To Arrow a quote left open in the last record is closed by the end of the bytes.
+        """
+        quote = self.dialect.quote.encode()
+        if not quote or quote not in data:
+            return True
+        records = self._split(data, True)
+        last = data[records.starts[-1] : records.stops[-1]] if len(records) else b""
+        return isinstance(self._fields(last.decode("utf-8", "replace")), list)
 
     def _sample(self, data: bytes) -> tuple[bytes, pa.Table]:
         """The well-formed part of a sample and its values in the types Arrow finds."""
-        records = split_csv(data, True)
-        if len(records) and _arrow_agrees(data):
+        records = self._split(data, True)
+        if len(records) and self._arrow_agrees(data):
             try:
                 table = self._read(data, None)
             except pa.ArrowInvalid:
@@ -106,58 +169,78 @@ class CsvFormat:
         schema: pa.Schema | None,
         on_miscount: Callable[[pacsv.InvalidRow], str] | None = None,
     ) -> pa.Table:
-        types = {f.name: pa.string() if f.type == TIME else f.type for f in schema or ()}
-        return pacsv.read_csv(
+        text = self.dialect.as_text
+        types = {f.name: pa.string() if text(f.type) else f.type for f in schema or ()}
+        table = pacsv.read_csv(
             pa.BufferReader(data),
             read_options=pacsv.ReadOptions(
                 use_threads=False, block_size=len(data) + 1, column_names=self.names
             ),
             parse_options=pacsv.ParseOptions(
-                newlines_in_values=True, invalid_row_handler=on_miscount
+                delimiter=self.dialect.sep,
+                quote_char=self.dialect.quote or False,
+                newlines_in_values=True,
+                invalid_row_handler=on_miscount,
             ),
             convert_options=pacsv.ConvertOptions(
                 column_types=types,
                 include_columns=list(types),
-                null_values=[""],
-                true_values=_TRUE,
-                false_values=_FALSE,
+                null_values=self.dialect.nulls,
+                true_values=TRUE,
+                false_values=FALSE,
                 strings_can_be_null=True,
             ),
         )
+        for column in table.columns:
+            if pa.types.is_decimal(column.type):
+                column.validate(full=True)  # the reader lets more digits pass than the type has
+        return table
 
     def _well_formed(self, data: bytes, records: Records) -> bytes:
         """The records with as many fields as the header has, one after the other."""
         kept = []
         for start, stop in zip(records.starts, records.stops):
             record = data[start:stop]
-            fields = fields_of(record.decode("utf-8", "replace"))
+            fields = self._fields(record.decode("utf-8", "replace"))
             if isinstance(fields, list) and len(fields) == len(self.names):
                 kept.append(record.replace(b"\r", b" "))
         return b"\n".join(kept)
 
     def _parse_with_care(self, data: bytes, schema: pa.Schema) -> Parsed:
         """The slow way, for blocks in which something is wrong: all cells as texts first."""
-        records = split_csv(data, True)
+        records = self._split(data, True)
         cells, places, reasons = self._cells(data, records, schema.names)
         columns = []
         for field, found in zip(schema, cells):
             text, broken = _texts(found)
-            values = convert(text, field.type)
+            values = self.dialect.convert(text, field.type)
             for i in broken:
-                why = f"{field.name}: {text[i].as_py()!r} is not UTF-8"
+                why = (
+                    f"column {field.name}: {text[i].as_py()!r} is not {self.dialect.codec.upper()}"
+                )
                 reasons.setdefault(int(places[i]), why)
             misread = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
+            if self.inferred and _is_number(field.type):
+                misread |= codes(text).fill_null(False).to_numpy(False)
             for i in np.flatnonzero(misread).tolist():
-                why = f"{field.name}: {text[i].as_py()!r} is not a {type_name(field.type)}"
-                reasons.setdefault(int(places[i]), why)
+                reasons.setdefault(int(places[i]), self._misread(field, text[i].as_py()))
             columns.append(values)
         readable = ~np.isin(places, np.array(list(reasons), np.int64))
         table = pa.table(columns, schema=schema).filter(pa.array(readable))
-        rejects = tuple(
-            Reject(p, why, data[records.starts[p] : records.stops[p]].decode("utf-8", "replace"))
+        faults = tuple(
+            Fault.at(p, why, data, int(records.starts[p]), int(records.stops[p]))
             for p, why in sorted(reasons.items())
         )
-        return Parsed(table, places[readable], rejects)
+        return Parsed(table, places[readable], faults)
+
+    def _misread(self, field: pa.Field, cell: str) -> str:
+        why = f"column {field.name}: {cell!r} is not {a_type(field.type)}"
+        if not self.inferred or field.type == TIME:
+            return why
+        cells = pa.array([cell])
+        number = not has_codes(cells) and USUAL.convert(cells, pa.float64()).null_count == 0
+        remedy = "DOUBLE to read it" if number else "STRING to keep it as text"
+        return f"{why}, the type of the first rows; declare {field.name} {remedy}"
 
     def _cells(
         self, data: bytes, records: Records, names: list[str]
@@ -169,7 +252,7 @@ class CsvFormat:
             wrong[row.number - 1] = self._miscounted(row.actual_columns)
             return "skip"
 
-        if _arrow_agrees(data):
+        if self._arrow_agrees(data):
             table = self._read(data, pa.schema([(n, pa.binary()) for n in names]), note)
             if table.num_rows + len(wrong) == len(records):
                 columns = [c.combine_chunks() for c in table.columns]
@@ -183,13 +266,15 @@ class CsvFormat:
         wrong: dict[int, str] = {}
         lines = []
         for place, (start, stop) in enumerate(zip(records.starts, records.stops)):
-            fields = fields_of(data[start:stop].decode("utf-8", "surrogateescape"))
+            fields = self._fields(data[start:stop].decode("utf-8", "surrogateescape"))
             if isinstance(fields, str):
                 wrong[place] = fields
             elif len(fields) != len(self.names):
                 wrong[place] = self._miscounted(len(fields))
             else:
-                lines.append([f.encode("utf-8", "surrogateescape") or None for f in fields])
+                nulls = self.dialect.nulls
+                cells = [None if f in nulls else f for f in fields]
+                lines.append([f and f.encode("utf-8", "surrogateescape") for f in cells])
         at = [self.names.index(n) for n in names]
         columns = [pa.array([line[i] for line in lines], pa.binary()) for i in at]
         return columns, np.delete(np.arange(len(records)), list(wrong)), wrong
@@ -198,38 +283,59 @@ class CsvFormat:
         return f"{len(self.names)} fields must be in a line, got {fields}"
 
 
-def read_head(data: bytes, whole: bool, final: bool, time: str | None, where: str) -> Head | None:
+def read_head(
+    data: bytes,
+    whole: bool,
+    final: bool,
+    time: str | None,
+    where: str,
+    reading: Reading = AS_FOUND,
+) -> Head | None:
     """What the first bytes of a file say; None where they hold too little to say it."""
-    records = split_csv(data, final)
-    if not len(records) or (len(records) == 1 and not whole):
+    codec, begin = beginning(data, reading.get("encoding"))
+    dialect = Dialect.of(reading, codec, where)
+    body = data[begin:]
+    records = CsvFormat((), dialect).split(body, final)
+    header = reading.get("header")
+    if not len(records) or (len(records) == 1 and header and not whole):
         return None
-    start, stop = int(records.starts[0]), int(records.stops[0])
-    format_ = CsvFormat(_names(data[start:stop], where))
-    origin = int(records.starts[1]) if len(records) > 1 else records.used
-    first = data[records.starts[1] : records.stops[1]] if len(records) > 1 else b""
-    return Head(format_, origin, format_.infer(data[origin : records.used], time), first)
+    first, rows = (1, len(records) - 1) if header else (0, len(records))
+    top = body[records.starts[0] : records.stops[0]]
+    names = _names(top, dialect, where) if header else _numbered(top, dialect, where, reading)
+    if reading.schema is not None:
+        names = matched(reading.schema.names, names, where)
+    format_ = CsvFormat(names, dialect, reading.schema is None)
+    origin = int(records.starts[first]) if rows else records.used
+    row = body[records.starts[first] : records.stops[first]] if rows else b""
+    schema = reading.schema
+    if schema is None:
+        schema = format_.infer(body[origin : records.used], time)
+    line = lines_in(to_utf8(body[:origin], codec), origin)
+    return Head(format_, begin + origin, schema, row, rows, line)
 
 
-def _names(header: bytes, where: str) -> tuple[str, ...]:
+def _names(header: bytes, dialect: Dialect, where: str) -> tuple[str, ...]:
     fields: list[str] | str
+    remedy = "Close it; where quotes mean nothing, say OPTIONS (quote '')."
+    encoding = dialect.codec.upper()
     try:
-        fields = fields_of(header.decode("utf-8-sig"))
+        text = to_utf8(header, dialect.codec).decode(UTF_8)
+        fields = fields_of(text, dialect.sep, dialect.quote)
     except UnicodeDecodeError:
-        fields = "bytes that are not UTF-8"
+        fields = f"bytes that are not {encoding}"
+        wide = header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        likely = "utf-16" if wide else "windows-1252"
+        remedy = f"Say how the file is encoded, as OPTIONS (encoding '{likely}')."
     if isinstance(fields, str):
-        raise SourceError(
-            where,
-            "the first line must be the header with the columns' names, as UTF-8 text",
-            fields,
-            "Write the file as comma-separated UTF-8 with a header.",
-        )
-    other = next((c for c in ";\t|" if len(fields) == 1 and c in fields[0]), None)
+        must = f"the first line must be the header with the columns' names, as {encoding} text"
+        raise SourceError(where, must, fields, remedy)
+    other = next((c for c in ",;\t|" if len(fields) == 1 and c in fields[0]), None)
     if other is not None:
         raise SourceError(
             where,
-            "columns must be separated by commas",
+            f"columns must be separated by {_spoken(dialect.sep)}",
             f"{other!r} in the header {fields[0]!r}",
-            "Write the file as comma-separated UTF-8 with a header.",
+            f"Say OPTIONS (delimiter {other!r}).",
         )
     names = [name or f"_c{i}" for i, name in enumerate(fields)]
     twice = sorted({n for n in names if names.count(n) > 1})
@@ -243,50 +349,50 @@ def _names(header: bytes, where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def fields_of(record: str) -> list[str] | str:
-    """The cells of one record, row at a time; a text saying why where a quote is not closed."""
-    fields, at = [], 0
-    while True:
-        if record.startswith('"', at):
-            quoted = _QUOTED.match(record, at)
-            if quoted is None:
-                return "a quote is not closed"
-            fields.append(quoted[1].replace('""', '"') + quoted[2])
-            at = quoted.end()
-        else:
-            plain = _PLAIN.match(record, at)
-            assert plain is not None, "the pattern matches the empty text"
-            fields.append(plain[0])
-            at = plain.end()
-        if at >= len(record):
-            return fields
-        at += 1
+def _spoken(sep: str) -> str:
+    return "commas" if sep == "," else repr(sep)
 
 
-def convert(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Cells as values of a type, NULL where a cell is none; takes all that Arrow's reader takes."""
-    if type_ == pa.string():
-        return text
-    if type_ == TIME:
-        return parse_time(text)
-    trimmed = pc.utf8_trim(text, " \t")
-    if type_ == pa.bool_():
-        true = pc.is_in(trimmed, pa.array(_TRUE))
-        known = pc.or_(true, pc.is_in(trimmed, pa.array(_FALSE)))
-        return pc.if_else(known, true, pa.scalar(None, pa.bool_()))
-    if pa.types.is_integer(type_):
-        trimmed = pc.replace_substring_regex(trimmed, r"^\+([0-9]+)$", r"\1")  # Arrow takes no plus
-    return cast_possible(trimmed, type_)
+def _numbered(row: bytes, dialect: Dialect, where: str, reading: Reading) -> tuple[str, ...]:
+    """Names for the columns of a file without a header: the declared ones, then c and a number."""
+    text = to_utf8(row, dialect.codec).decode(UTF_8, "replace")
+    fields = fields_of(text, dialect.sep, dialect.quote)
+    width = len(fields) if isinstance(fields, list) else 1
+    declared = reading.schema.names if reading.schema is not None else []
+    if len(declared) > width:
+        raise SourceError(
+            where,
+            "columns of a file without a header are declared in its order, and no more than it has",
+            f"{len(declared)} declared columns and {width} in the first line",
+            f"The first line is {text[:80]!r}.",
+        )
+    return (*declared, *(f"c{i + 1}" for i in range(len(declared), width)))
 
 
-def _but_for_strays(column: pa.ChunkedArray) -> pa.DataType:
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+def _may_be_number(column: pa.ChunkedArray) -> bool:
+    """Whether a column of a sample is a number, or may be one but for strays."""
+    return _is_number(column.type) or bool(pa.types.is_string(column.type))
+
+
+def _numbers_of(column: pa.ChunkedArray) -> pa.Array:
+    """Those of the cells that would be read as numbers."""
+    cells = column.combine_chunks()
+    whole, number = (USUAL.convert(cells, t).is_valid() for t in (pa.int64(), pa.float64()))
+    return cells.filter(pc.or_(whole, number))
+
+
+def _but_for_strays(column: pa.ChunkedArray, dialect: Dialect) -> pa.DataType:
     """The type that all values but a few have, three or one in a hundred; else string."""
     if column.type != pa.string():
         return pa.string()
     text = column.combine_chunks().drop_null()
     allowed = min(max(_STRAYS, len(text) // 100), (len(text) - 1) // 2)
     for type_ in (pa.int64(), pa.float64(), TIME, pa.date32()):
-        if convert(text, type_).null_count <= allowed:
+        if dialect.convert(text, type_).null_count <= allowed:
             return type_
     return pa.string()
 
@@ -300,15 +406,3 @@ def _texts(cells: pa.Array) -> tuple[pa.Array, list[int]]:
     texts = [None if c is None else c.decode("utf-8", "replace") for c in raw]
     broken = [i for i, (c, t) in enumerate(zip(raw, texts)) if t is not None and t.encode() != c]
     return pa.array(texts, pa.string()), broken
-
-
-def _arrow_agrees(data: bytes) -> bool:
-    """Whether Arrow, where it finds as many records as there are, finds the same ones.
-
-    To Arrow a quote left open in the last record is closed by the end of the bytes.
-    """
-    if b'"' not in data:
-        return True
-    records = split_csv(data, True)
-    last = data[records.starts[-1] : records.stops[-1]] if len(records) else b""
-    return isinstance(fields_of(last.decode("utf-8", "replace")), list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -63,10 +64,12 @@ def cast_possible(text: pa.Array, type_: pa.DataType) -> pa.Array:
         return pa.concat_arrays(_halves(encoded.dictionary, type_)).take(encoded.indices)
 
 
-def mostly_times(text: pa.Array | pa.ChunkedArray) -> bool:
+def mostly_times(
+    text: pa.Array | pa.ChunkedArray, parse: Callable[[pa.Array], pa.Array] = parse_time
+) -> bool:
     """Whether more than half of the values are times; also where there are no values."""
     values = [v.decode("utf-8", "replace") for v in text.drop_null().cast(pa.binary()).to_pylist()]
-    unreadable = parse_time(pa.array(values, pa.string())).null_count
+    unreadable = parse(pa.array(values, pa.string())).null_count
     return not values or 2 * unreadable < len(values)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import NamedTuple, TypeGuard
 
 from tidegate import disk
 from tidegate.batch import MIN_US
@@ -14,14 +15,32 @@ from tidegate.errors import GateError, SourceError
 from tidegate.schema import check_time
 from tidegate.source import csv, json
 from tidegate.source.block import BLOCK_BYTES
-from tidegate.source.head import TextProbe, first_times, probe_text
-from tidegate.source.listing import Found, is_of_format, list_files, name_order, paths_of
+from tidegate.source.declared import check_fits
+from tidegate.source.head import TextProbe, first_times, probe_text, text_edge
+from tidegate.source.listing import (
+    Found,
+    is_of_format,
+    list_files,
+    name_order,
+    packing_of,
+    paths_of,
+)
 from tidegate.source.mark import readable, reused, status_of
 from tidegate.source.opening import Opening
-from tidegate.source.parquet import ParquetFacts, ParquetProbe, ParquetSource, probe_parquet
+from tidegate.source.parquet import (
+    ParquetFacts,
+    ParquetProbe,
+    ParquetSource,
+    parquet_edge,
+    prober,
+)
+from tidegate.source.partition import Constants, Partitions, glob_root
 from tidegate.source.protocol import Listed, Source
+from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.remote_listing import RemoteWatch, remote_paths
 from tidegate.source.shape import Shape
 from tidegate.source.text_file import TextFacts, TextSource, check_not_grown
+from tidegate.source.unpack import NONE, check_whole
 from tidegate.source.watch import Watch
 
 HEAD_BYTES = 8 * 2**20
@@ -32,6 +51,9 @@ SAMPLE_BYTES = 2**20
 
 FINISHED_FILES = 64
 """Of the text files that no longer count as growing, how many are checked at each look."""
+
+_AHEAD_FILES = 32
+"""How many files of another file system are looked at together."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +71,10 @@ class _Arrived(NamedTuple):
     def of(probe: ParquetProbe | TextProbe) -> _Arrived:
         first = probe.head.first if isinstance(probe, TextProbe) else b""
         return _Arrived(probe.path, probe.facts(), first)
+
+
+def _may_grow(facts: Facts) -> TypeGuard[TextFacts]:
+    return isinstance(facts, TextFacts) and facts.packing == NONE
 
 
 class FilesConnector:
@@ -70,12 +96,16 @@ class FilesConnector:
         follow: bool = False,
         block_bytes: int | None = None,
         clock: Clock | None = None,
+        reading: Reading = AS_FOUND,
     ) -> None:
-        self.several = not disk.is_file(path)
+        self._remote = path if isinstance(path, disk.RemotePath) else None
+        with readable(path):
+            self.several = not disk.is_file(path)
         self._path = path
         self._where = where
         self._time = time
         self._follow = follow
+        self._reading = reading
         self._block_bytes = block_bytes or BLOCK_BYTES
         self._head_bytes = block_bytes or HEAD_BYTES
         self._files: dict[str, Facts] = {}
@@ -83,17 +113,31 @@ class FilesConnector:
         self._growing: TextSource | None = None
         self._grown: set[str] = set()
         self._finished: deque[tuple[str, int]] = deque(maxlen=FINISHED_FILES)
+        self._looks = True
+        self._grows = follow and self._remote is None
+        """Whether text files may get longer; elsewhere than here files are whole from the first."""
         self._unseen: dict[str, tuple[int, int] | None] = {}
         """Files that are no sources yet, with their size and time of change when last tried."""
-        self._watch = Watch(path, clock) if follow and self.several else None
-        look = (lambda: paths_of(path)) if self._watch is None else self._watch.look
+        self._watch = self._watch_of(clock) if follow and self.several else None
+        look = self._all_paths if self._watch is None else self._watch.look
         with readable(path):
             found = list_files(path, where, follow, look)
         self._format = found[0].format
+        reading.check(self._format, where)
+        paths = [f.path for f in found] if self.several else []
+        as_written = not self.several or (self._remote is None and disk.is_folder(path))
+        root = path if as_written else glob_root(path)
+        self._partitions = Partitions.of(root, paths, reading.schema, where)
+        if reading.schema is not None:
+            own = self._partitions.without(reading.schema)
+            self._reading = replace(reading, schema=own)
+        self._sample_rows = 0
         self._shape, arrived = self._agree(found)
-        self.schema = self._shape.settled()
+        own = self._shape.settled()
+        self.schema = reading.schema or self._partitions.with_own(own)
         if time is not None:
             check_time(self.schema, time, where)
+            self._partitions.check_time(time, where)
         self._add(arrived)
         self._single = None if self.several else self._opened(path)
 
@@ -106,6 +150,23 @@ class FilesConnector:
 
     def live(self) -> bool:
         return self._follow
+
+    @property
+    def types_from(self) -> str:
+        """Where the types of the columns come from, for people."""
+        first = self._shape.path
+        if self._reading.schema is not None:
+            return "declared"
+        if self._format not in ("csv", "json"):
+            return f"as in {first}"
+        rows = "row" if self._sample_rows == 1 else f"{self._sample_rows:,} rows"
+        return f"inferred from the first {rows} of {first}"
+
+    def take_as_of_now(self) -> None:
+        """Look no more: files and rows that come from now on are for a later run."""
+        self._looks = False
+        if self._growing is not None:
+            self._growing.take_as_of_now()
 
     def arrivals(self) -> list[Listed]:
         """The files that were not listed before, in order; costs what the new ones cost."""
@@ -143,10 +204,26 @@ class FilesConnector:
         """Whether a file was there at the last look; always so where nobody looks again."""
         return self._watch is None or self._watch.has(id)
 
+    def _all_paths(self) -> Sequence[str]:
+        return paths_of(self._path) if self._remote is None else remote_paths(self._remote)
+
+    def _watch_of(self, clock: Clock | None) -> Watch | RemoteWatch:
+        if self._remote is None:
+            return Watch(self._path, clock)
+        return RemoteWatch(self._remote, clock)
+
     def _opened(self, path: str) -> ParquetSource | TextSource:
         if self._growing is not None and self._is_growing(path):
             return self._growing
-        return self._files[path].open(path, self.schema, self._time)
+        facts = self._files[path]
+        if self._remote is not None:
+            path = disk.RemotePath(path, self._remote.disk, facts.status)
+        return facts.open(path, self.schema, self._time, self._constants(path))
+
+    def _constants(self, path: str) -> Constants:
+        """The columns that a file has from its folders, of those the stream has."""
+        found = self._partitions.constants(path, self._where)
+        return tuple((name, value) for name, value in found if name in self.schema.names)
 
     def _is_growing(self, path: str) -> bool:
         return self._growing is not None and self._growing.path == path
@@ -163,17 +240,23 @@ class FilesConnector:
         """The shape of all files there are at the start; empty text files have no say."""
         shape: Shape | None = None
         arrived = []
-        for file in found:
+        for place, file in enumerate(found):
+            if place % _AHEAD_FILES == 1:
+                self._fetch_ahead(found[place : place + _AHEAD_FILES])
             probe = self._probe(file.path, self._head_bytes if shape is None else SAMPLE_BYTES)
             if probe is None:
                 self._unseen[file.path] = None
                 continue
             arrived.append(_Arrived.of(probe))
             if shape is None:
-                loose, widens = self._format == "json", self._format != "parquet"
+                loose, widens = self._format == "json", self._format in ("csv", "json")
                 shape = Shape(probe.schema, file.path, loose, widens)
+                self._sample_rows = probe.head.rows if isinstance(probe, TextProbe) else 0
             else:
-                shape = shape.joined(probe.schema, file.path, self._where)
+                try:
+                    shape = shape.joined(probe.schema, file.path, self._where)
+                except SourceError as error:
+                    raise self._disagreement(probe, shape, error) from error
         if shape is None:
             raise SourceError(
                 self._where,
@@ -185,11 +268,39 @@ class FilesConnector:
             )
         return shape, arrived
 
+    def _fetch_ahead(self, found: Sequence[Found]) -> None:
+        """Elsewhere, have what files are looked at for: one by one, requests take their time."""
+        if self._remote is None:
+            return
+        look = text_edge if self._format in ("csv", "json") else parquet_edge
+        said = self._reading.get("compression")
+        plain = [f.path for f in found if packing_of(f.path, said) == NONE]
+        paths = [path for path in plain if isinstance(path, disk.RemotePath)]
+        self._remote.disk.fetch([(path, *look(path, SAMPLE_BYTES)) for path in paths])
+
+    def _disagreement(
+        self, probe: ParquetProbe | TextProbe, shape: Shape, error: SourceError
+    ) -> SourceError:
+        """What to say of a file that is not of a shape: of text, the line and the column."""
+        if not isinstance(probe, TextProbe) or shape.lacks(probe.schema):
+            return error
+        fault = probe.first_fault(shape.settled(), SAMPLE_BYTES)
+        if fault is None:
+            return error
+        return SourceError(
+            self._where,
+            f"columns must have the types they have in {shape.path}",
+            f"{probe.path}, {fault}",
+            "Declare the columns of the stream to say which types are meant.",
+        )
+
     def _look_again(self) -> None:
-        if self._watch is None:
+        if self._watch is None or not self._looks:
             return
         with readable(self._path):
             came = self._watch.look()
+        if isinstance(self._watch, RemoteWatch):
+            self._watch.check_steady(self._unseen)
         for path in came:
             if path not in self._files and is_of_format(path, self._format):
                 self._unseen[path] = None
@@ -198,7 +309,11 @@ class FilesConnector:
             probe = self._probe_unseen(path)
             if probe is not None:
                 self._check_not_moved(probe)
-                self._shape.check(probe.schema, path, self._where)
+                self._partitions.constants(path, self._where)
+                try:
+                    self._shape.check(probe.schema, path, self._where)
+                except SourceError as error:
+                    raise self._disagreement(probe, self._shape, error) from error
                 arrived.append(_Arrived.of(probe))
         for path, size_bytes in self._finished:
             check_not_grown(path, size_bytes)
@@ -226,12 +341,13 @@ class FilesConnector:
             self._files[path] = facts
             self._unseen.pop(path, None)
         self._arrived += arrived
-        if not self._follow:
+        if not self._grows:
             return
-        texts = [(a.path, a.facts) for a in arrived if isinstance(a.facts, TextFacts)]
+        texts = [(a.path, a.facts) for a in arrived if _may_grow(a.facts)]
         self._finished.extend((path, facts.size_bytes) for path, facts in texts[:-1])
         for path, facts in texts[-1:]:
-            self._growing = facts.open_growing(path, self.schema, self._time)
+            constants = self._constants(path)
+            self._growing = facts.open_growing(path, self.schema, self._time, constants)
 
     def _finish(self) -> None:
         """Let the file that grows end as it is now."""
@@ -247,11 +363,24 @@ class FilesConnector:
 
     def _probe(self, path: str, sample_bytes: int) -> ParquetProbe | TextProbe | None:
         where = self._where if path == self._path else f"{self._where}, file {path}"
-        if self._format == "parquet":
-            return probe_parquet(path, where, self._time)
-        read_head = csv.read_head if self._format == "csv" else json.read_head
+        declared = self._reading.schema
+        if self._format in ("parquet", "orc"):
+            probe = prober(self._format)(path, where, self._time)
+            if declared is None:
+                return probe
+            check_fits(declared, probe.schema, where)
+            return replace(probe, schema=declared)
+        packing = packing_of(path, self._reading.get("compression"))
         return probe_text(
-            path, read_head, self._time, self._follow, where, self._block_bytes, sample_bytes
+            path,
+            csv.read_head if self._format == "csv" else json.read_head,
+            self._time,
+            self._grows and packing == NONE,
+            where,
+            self._block_bytes,
+            sample_bytes,
+            self._reading,
+            packing,
         )
 
     def _probe_unseen(self, path: str) -> ParquetProbe | TextProbe | None:
@@ -264,6 +393,9 @@ class FilesConnector:
         if self._unseen[path] == tried:
             return None
         try:
+            packing = packing_of(path, self._reading.get("compression"))
+            if packing != NONE and self._format in ("csv", "json"):
+                check_whole(path, packing)
             probe = self._probe(path, SAMPLE_BYTES)
         except SourceError as error:
             probe = None

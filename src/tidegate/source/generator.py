@@ -99,6 +99,10 @@ class GeneratorReader:
         return Rows(table, np.arange(self.start, self.stop, dtype=np.int64))
 
 
+_LIVE_BATCH_S = 0.2
+"""A live stream has a row more at every look: without this its batches would be of a few rows."""
+
+
 class GeneratorSource:
     """A generator's rows: source and connector in one.
 
@@ -121,6 +125,7 @@ class GeneratorSource:
         self._time = generator.time if time is None else time
         self._pace = pace
         self._clock = clock or schedule.current().clock
+        self.batch_every_s = _LIVE_BATCH_S if pace else 0.0
         self._begun_at: float | None = None
         self._first = 0
         self._known = 0 if pace else generator.rows
@@ -131,6 +136,20 @@ class GeneratorSource:
 
     def live(self) -> bool:
         return not self.ended()
+
+    def extent(self, position: int) -> tuple[int, int, str]:
+        """How much lies before a position, and how much there will be."""
+        return position, self._generator.rows, "rows"
+
+    def take_as_of_now(self) -> None:
+        """All its rows are there, unless they come by the clock."""
+        if self._pace:
+            raise SourceError(
+                self.id,
+                "a source of a run with --available-now must have its rows when the run starts",
+                f"pace={self._pace:g}, which makes them as time goes by",
+                "Leave pace out and say how many rows there are, or use --follow.",
+            )
 
     def extend(self, rows: int) -> int:
         if self._pace:

@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.source.block import read_bytes
+from tidegate.source.block import Block, read_bytes
 from tidegate.source.mark import EDGE_BYTES, digest, readable
 from tidegate.source.protocol import Bools, Int64s
+from tidegate.source.reading import Reading
 from tidegate.source.text import Head, ReadHead, TextFormat, spread
 from tidegate.source.text_file import TextFacts
+from tidegate.source.unpack import NONE
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,22 @@ class TextProbe:
     before: int
     head: Head
     block_bytes: int
+    packing: str
 
     @property
     def schema(self) -> pa.Schema:
         return self.head.schema
+
+    def first_fault(self, schema: pa.Schema, sample_bytes: int) -> str | None:
+        """Where the first row is that is not of a schema, and why; None where it is not found."""
+        asked = pa.schema([f for f in schema if f.name in self.schema.names])
+        data = read_bytes(self.path, self.head.origin, sample_bytes, self.packing)
+        records = self.head.format.split(data, len(data) < sample_bytes)
+        if not len(records) or not asked.names:
+            return None
+        parsed = self.head.format.parse(data[: records.used], len(records), asked)
+        block = Block(self.head.origin, records.used, 0, len(records), line=self.head.line)
+        return parsed.faults[0].reject(block).reason if parsed.faults else None
 
     def facts(self) -> TextFacts:
         return TextFacts(
@@ -40,6 +54,8 @@ class TextProbe:
             self.head.origin,
             self.head.format,
             self.block_bytes,
+            self.head.line,
+            self.packing,
         )
 
 
@@ -51,22 +67,29 @@ def probe_text(
     where: str,
     block_bytes: int,
     sample_bytes: int,
+    reading: Reading,
+    packing: str,
 ) -> TextProbe | None:
     """Look at the first bytes of a file, as many as it takes; None where it has no rows to show."""
     want = sample_bytes
     while True:
-        data = read_bytes(path, 0, want)
+        data = read_bytes(path, 0, want, packing)
         with readable(path):
-            status = disk.current().status(path)
+            status = disk.seen(path)
         whole = len(data) < want
-        head = read_head(data, whole, whole and not grows, time, where)
+        head = read_head(data, whole, whole and not grows, time, where, reading)
         if head is not None:
-            edge = digest(edge_of(path, data, status.bytes))
+            edge = digest(edge_of(path, data if packing == NONE else b"", status.bytes))
             before = digest(data[: head.origin])
-            return TextProbe(path, status, edge, before, head, block_bytes)
+            return TextProbe(path, status, edge, before, head, block_bytes, packing)
         if whole:
             return None
         want *= 2
+
+
+def text_edge(path: str, sample_bytes: int) -> tuple[int, int]:
+    """Which bytes of a file are looked at first: an offset and a length."""
+    return 0, sample_bytes
 
 
 def edge_of(path: str, data: bytes, size: int) -> bytes:

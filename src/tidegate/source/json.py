@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from tidegate.errors import SourceError
-from tidegate.schema import TIME, type_name
+from tidegate.schema import TIME, a_type
 from tidegate.source.block import Records, split_lines
 from tidegate.source.depth import TOO_DEEP, has_deep, is_deep
-from tidegate.source.event_time import mostly_times, parse_time
-from tidegate.source.protocol import Reject
-from tidegate.source.text import Head, Parsed, with_times
+from tidegate.source.dialect import USUAL, Dialect
+from tidegate.source.encoding import beginning, split_encoded, to_utf8
+from tidegate.source.event_time import mostly_times
+from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.text import Fault, Head, Parsed, with_texts
 
-_BOM = b"\xef\xbb\xbf"
 _OPEN, _CLOSE = 123, 125
 _INT64 = range(-(2**63), 2**63)
 _FEW = 64
@@ -32,12 +33,15 @@ _NO_OBJECT = "a line must be one JSON object"
 
 @dataclass(frozen=True)
 class JsonFormat:
-    """One JSON object per line, UTF-8."""
+    """One JSON object per line; times, dates and the encoding are as the dialect has them."""
+
+    dialect: Dialect = USUAL
 
     def split(self, data: bytes, final: bool) -> Records:
-        return split_lines(data, final)
+        return split_encoded(data, self.dialect.codec, final, split_lines)
 
     def parse(self, data: bytes, rows: int, schema: pa.Schema) -> Parsed:
+        data = to_utf8(data, self.dialect.codec)
         records = split_lines(data, True)
         if _regular(data, records):
             try:
@@ -45,21 +49,33 @@ class JsonFormat:
             except pa.ArrowInvalid:
                 table = None
             if table is not None and table.num_rows == rows:
-                timed = with_times(table, schema)
-                if timed is not None:
-                    return Parsed(timed, None, ())
-        return _parse_with_care([data[a:b] for a, b in zip(records.starts, records.stops)], schema)
+                fitted = with_texts(table, schema, self.dialect.convert)
+                if fitted is not None:
+                    return Parsed(fitted, None, ())
+        return _parse_with_care(data, records, schema, self.dialect)
 
 
-def read_head(data: bytes, whole: bool, final: bool, time: str | None, where: str) -> Head | None:
+def read_head(
+    data: bytes,
+    whole: bool,
+    final: bool,
+    time: str | None,
+    where: str,
+    reading: Reading = AS_FOUND,
+) -> Head | None:
     """What the first bytes of a file say; None where they hold too little to say it."""
-    origin = len(_BOM) if data.startswith(_BOM) else 0
-    data = data[origin:]
-    records = split_lines(data, final)
-    if not len(records):
+    codec, origin = beginning(data, reading.get("encoding"))
+    dialect = Dialect.of(reading, codec, where)
+    found = JsonFormat(dialect).split(data[origin:], final)
+    if not len(found):
         return None
+    first = data[origin + found.starts[0] : origin + found.stops[0]]
+    if reading.schema is not None:
+        return Head(JsonFormat(dialect), origin, reading.schema, first, len(found), 0)
+    data = to_utf8(data[origin : origin + found.used], codec)
+    records = split_lines(data, True)
     lines = [data[a:b] for a, b in zip(records.starts, records.stops)]
-    schema = _infer(data[: records.used], records, lines, time)
+    schema = _infer(data, records, lines, time, dialect)
     if schema is None:
         if not whole:
             return None
@@ -69,7 +85,7 @@ def read_head(data: bytes, whole: bool, final: bool, time: str | None, where: st
             _found_instead(lines[0]),
             "Write one object per line, for an array with: jq -c '.[]' FILE.",
         )
-    return Head(JsonFormat(), origin, schema, lines[0])
+    return Head(JsonFormat(dialect), origin, schema, first, len(lines), 0)
 
 
 def _found_instead(line: bytes) -> str:
@@ -100,8 +116,7 @@ def _regular(data: bytes, records: Records) -> bool:
 def _read(data: bytes, schema: pa.Schema | None) -> pa.Table:
     explicit = None
     if schema is not None:
-        fields = [(f.name, pa.string() if f.type == TIME else f.type) for f in schema]
-        explicit = pa.schema(fields)
+        explicit = pa.schema([(f.name, _raw_type(f.type)) for f in schema])
     return pajson.read_json(
         pa.BufferReader(data),
         read_options=pajson.ReadOptions(use_threads=False, block_size=len(data) + 1),
@@ -112,27 +127,35 @@ def _read(data: bytes, schema: pa.Schema | None) -> pa.Table:
     )
 
 
-def _parse_with_care(lines: Sequence[bytes], schema: pa.Schema) -> Parsed:
+def _raw_type(type_: pa.DataType) -> pa.DataType:
+    """What Arrow's reader is asked for: times and dates are texts in JSON."""
+    return pa.string() if type_ in (TIME, pa.date32()) else type_
+
+
+def _parse_with_care(data: bytes, records: Records, schema: pa.Schema, dialect: Dialect) -> Parsed:
     """The slow way, for blocks in which something is wrong: by parts, down to single lines."""
+    lines = [data[a:b] for a, b in zip(records.starts, records.stops)]
     sieve = _Sieve(schema)
     sieve.take(lines, 0)
     reasons, places = sieve.reasons, np.array(sieve.places, np.int64)
     columns = []
     for field in schema:
         values = sieve.column(field.name)
-        if field.type == TIME:
-            text, values = values, parse_time(values)
+        if values.type != field.type:
+            text, values = values, dialect.convert(values, field.type)
             wrong = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
             for i in np.flatnonzero(wrong).tolist():
-                why = f"{field.name}: {text[i].as_py()!r} is not a {type_name(TIME)}"
+                cell = text[i].as_py()
+                why = f"column {field.name}: {cell!r} is not {a_type(field.type)}"
                 reasons.setdefault(int(places[i]), why)
         columns.append(values)
     readable = ~np.isin(places, np.array(list(reasons), np.int64))
-    rejects = tuple(
-        Reject(p, why, lines[p].decode("utf-8", "replace")) for p, why in sorted(reasons.items())
+    faults = tuple(
+        Fault.at(p, why, data, int(records.starts[p]), int(records.stops[p]))
+        for p, why in sorted(reasons.items())
     )
     table = pa.table(columns, schema=schema).filter(pa.array(readable))
-    return Parsed(table, places[readable], rejects)
+    return Parsed(table, places[readable], faults)
 
 
 class _Sieve:
@@ -145,9 +168,9 @@ class _Sieve:
         self._tables: list[pa.Table] = []
 
     def column(self, name: str) -> pa.Array:
-        type_ = self.schema.field(name).type
+        type_ = _raw_type(self.schema.field(name).type)
         chunks = [c for t in self._tables for c in t.column(name).chunks]
-        return pa.chunked_array(chunks, pa.string() if type_ == TIME else type_).combine_chunks()
+        return pa.chunked_array(chunks, type_).combine_chunks()
 
     def take(self, lines: Sequence[bytes], first: int) -> None:
         """Sort out lines that stand at the places from `first` on."""
@@ -185,8 +208,20 @@ class _Sieve:
         try:
             _read(line, self.schema)
         except pa.ArrowInvalid as error:
-            return str(error).removeprefix("JSON parse error: ").removesuffix(" in row 0")
+            found = str(error).removeprefix("JSON parse error: ").removesuffix(" in row 0")
+            return (self._misfit(line) if found.startswith("Failed to convert") else None) or found
         return _NO_OBJECT
+
+    def _misfit(self, line: bytes) -> str | None:
+        """The column whose value is of the right kind and does not fit its type."""
+        values = _object(line)
+        for field in self.schema:
+            try:
+                _read(line, pa.schema([field]))
+            except pa.ArrowInvalid:
+                value = values.get(field.name) if isinstance(values, dict) else None
+                return f"column {field.name}: {json.dumps(value)} is not {a_type(field.type)}"
+        return None
 
 
 def _fault(line: bytes, schema: pa.Schema) -> str | None:
@@ -197,7 +232,7 @@ def _fault(line: bytes, schema: pa.Schema) -> str | None:
     for field in schema:
         value = found.get(field.name)
         if value is not None and not _fits(value, field.type):
-            return f"{field.name}: {json.dumps(value)} is not a {type_name(field.type)}"
+            return f"column {field.name}: {json.dumps(value)} is not {a_type(field.type)}"
     return None
 
 
@@ -228,11 +263,13 @@ def _fits(value: object, type_: pa.DataType) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and value in _INT64
     if pa.types.is_floating(type_):
         return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if pa.types.is_decimal(type_):
+        return isinstance(value, (int, float, str)) and not isinstance(value, bool)
     return isinstance(value, str)
 
 
 def _infer(
-    data: bytes, records: Records, lines: Sequence[bytes], time: str | None
+    data: bytes, records: Records, lines: Sequence[bytes], time: str | None, dialect: Dialect
 ) -> pa.Schema | None:
     """The columns of a sample, null where only nulls were seen; None where there is no object.
 
@@ -256,7 +293,7 @@ def _infer(
         type_ = TIME if pa.types.is_timestamp(field.type) else _settled(field.type, top=True)
         if type_ in (pa.string(), pa.null()):
             text = _texts(lines, field.name) if table is None else table.column(field.name)
-            type_ = TIME if _holds_times(text, field.name == time) else type_
+            type_ = TIME if _holds_times(text, field.name == time, dialect) else type_
         fields.append((field.name, type_))
     return pa.schema(fields)
 
@@ -317,10 +354,14 @@ def _settled(type_: pa.DataType, top: bool) -> pa.DataType:
     return type_
 
 
-def _holds_times(text: pa.Array | pa.ChunkedArray, is_time: bool) -> bool:
+def _holds_times(text: pa.Array | pa.ChunkedArray, is_time: bool, dialect: Dialect) -> bool:
     """Whether texts are times: all of them, or most of them for the time column."""
+
+    def parse_time(some: pa.Array) -> pa.Array:
+        return dialect.convert(some, TIME)
+
     if is_time:
-        return mostly_times(text)
+        return mostly_times(text, parse_time)
     some = text.drop_null().cast(pa.string())
     some = some.combine_chunks() if isinstance(some, pa.ChunkedArray) else some
     if not len(some) or parse_time(some[:100]).null_count:

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlparse
 
 from tidegate import disk
 from tidegate.errors import SourceError, likely
+from tidegate.source.unpack import NONE, SUFFIXES
 
 FORMATS = {
     ".parquet": "parquet",
@@ -17,8 +18,10 @@ FORMATS = {
     ".json": "json",
     ".jsonl": "json",
     ".ndjson": "json",
+    ".orc": "orc",
 }
-_COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".zip")
+_TEXTS = ("csv", "json")
+_COMPRESSED = (*SUFFIXES, ".xz", ".zip", ".lz4", ".snappy")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ def list_files(
     `look` gives the files there are now below a folder or for a glob. A path that exists is meant
     as it stands, also where it has characters of a glob in it.
     """
+    if isinstance(path, disk.RemotePath):
+        return _list_remote(path, where, follow, look)
     if disk.is_file(path):
         return [Found(path, format_of(path, where))]
     if disk.is_folder(path):
@@ -63,18 +68,31 @@ def list_files(
         raise SourceError(where, "the file or folder must be there", got, _neighbours(path))
     paths = sorted(look(), key=name_order)
     if not paths:
-        raise SourceError(
-            where,
-            f"the {kind} must {verb} a file at least",
-            f"none in {path}" if kind == "folder" else f"none for {path}",
-            f"Names must end in {', '.join(FORMATS)}, and not begin with . or _.",
-        )
+        got = f"none in {path}" if kind == "folder" else f"none for {path}"
+        raise _no_files(where, f"the {kind} must {verb} a file at least", got)
     return _of_one_format(paths, where, follow)
+
+
+def _list_remote(
+    path: disk.RemotePath, where: str, follow: bool, look: Callable[[], Iterable[str]]
+) -> list[Found]:
+    """The same where a folder is what its files have in front of their names, and no more."""
+    if disk.is_file(path):
+        return [Found(path, format_of(path, where))]
+    paths = sorted(look(), key=name_order)
+    if not paths:
+        raise _no_files(where, "a file must be there, or below it", f"none at {path}")
+    return _of_one_format(paths, where, follow)
+
+
+def _no_files(where: str, requirement: str, got: str) -> SourceError:
+    names = f"Names must end in {', '.join(FORMATS)}, and not begin with . or _."
+    return SourceError(where, requirement, got, names)
 
 
 def is_of_format(path: str, format_: str) -> bool:
     """Whether a file that came later is of the format of the first ones."""
-    return FORMATS.get(_extension(path)) == format_
+    return _known_format(path) == format_
 
 
 def name_order(path: str) -> str:
@@ -84,23 +102,38 @@ def name_order(path: str) -> str:
 
 def format_of(path: str, where: str) -> str:
     """The format that a file's extension stands for."""
-    extension = _extension(path)
-    if extension not in FORMATS:
-        packed = extension in _COMPRESSED
+    found = _known_format(path)
+    if found is None:
+        packed = _extension(path) in _COMPRESSED
         raise SourceError(
             where,
             f"a file's name must end in {', '.join(FORMATS)}",
             path,
-            "Unpack it first." if packed else "Rename it to say its format.",
+            "Unpack it first: only text is read as it is from .gz, .zst and .bz2."
+            if packed
+            else "Rename it to say its format.",
         )
-    return FORMATS[extension]
+    return found
+
+
+def _known_format(path: str) -> str | None:
+    """The format that a name stands for; only text may be compressed as a whole."""
+    plain, last = os.path.splitext(path)
+    if last.lower() not in SUFFIXES:
+        return FORMATS.get(last.lower())
+    found = FORMATS.get(_extension(plain))
+    return found if found in _TEXTS else None
+
+
+def packing_of(path: str, told: str | None) -> str:
+    """How a text file is compressed: as an option tells, or by the ending of its name."""
+    return told or SUFFIXES.get(_extension(path), NONE)
 
 
 def _of_one_format(paths: list[str], where: str, follow: bool) -> list[Found]:
-    known = [p for p in paths if _extension(p) in FORMATS]
-    if len(known) < len(paths) and not (follow and known):
-        format_of(next(p for p in paths if _extension(p) not in FORMATS), where)
-    found = [Found(p, FORMATS[_extension(p)]) for p in known]
+    found = [Found(p, f) for p in paths if (f := _known_format(p)) is not None]
+    if len(found) < len(paths) and not (follow and found):
+        format_of(next(p for p in paths if _known_format(p) is None), where)
     other = next((f for f in found if f.format != found[0].format), None)
     if other is not None:
         raise SourceError(

@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from tidegate import disk
-from tidegate.errors import SourceError
+from tidegate.errors import RunError, SourceError
+from tidegate.remote.reason import reason, remedy
 
 EDGE_BYTES = 64 * 2**10
 """How much of a file its digest is of where not all of it was read: the first bytes of text, the
@@ -61,7 +62,7 @@ def digest(data: bytes | memoryview, before: int = 0) -> int:
 def status_of(path: str) -> disk.Status | None:
     """What is at a path; None where nothing is."""
     try:
-        return disk.current().status(path)
+        return disk.at(path).status(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -71,7 +72,7 @@ def status_of(path: str) -> disk.Status | None:
 def digest_of(path: str, length: int) -> int:
     """The digest of the first bytes of a file, or of all where it is shorter."""
     found = 0
-    with readable(path), disk.current().open(path) as file:
+    with readable(path), disk.at(path).open(path) as file:
         while length > 0 and (data := file.read(min(length, _PASS_BYTES))):
             found, length = digest(data, found), length - len(data)
     return found
@@ -82,6 +83,8 @@ def moved_to(path: str, inode: int, read_bytes: int, expected: int) -> str | Non
 
     Numbers of inodes are used again, so its first bytes must be what was read of it, too.
     """
+    if disk.is_remote(path):
+        return None
     folder = os.path.dirname(path)
     with suppress(OSError, SourceError):
         for name in sorted(disk.current().names(folder or ".")):
@@ -103,8 +106,16 @@ def readable(path: str) -> Iterator[None]:
         raise unreadable(path, error) from error
 
 
-def unreadable(path: str, error: OSError) -> SourceError:
-    """What to say of a file that the system does not let be read."""
+def unreadable(path: str, error: OSError) -> SourceError | RunError:
+    """What to say of a file that the system does not let be read.
+
+    That a server does not answer is no mistake of who has started the run: it can go on later. At
+    a start, `open_uri` makes a mistake of it.
+    """
+    if disk.is_remote(path):
+        missing = isinstance(error, FileNotFoundError)
+        got = "no such file" if missing else reason(error)
+        return RunError(path, "must be readable", got, None if missing else remedy(error))
     return SourceError(
         path, "the file must be readable", str(error), "Check its permissions and its disk."
     )

@@ -68,6 +68,12 @@ class MemorySource:
         if rows is not None:
             self.append(rows)
 
+    def __repr__(self) -> str:
+        with self._lock:
+            ended = "ended" if self._closed else "not ended"
+            rows = f"{self._rows:,} row{'' if self._rows == 1 else 's'}"
+            return f"MemorySource({rows}, time {self.time}, {ended})"
+
     @property
     def schema(self) -> pa.Schema:
         """Given, or that of the first rows appended."""

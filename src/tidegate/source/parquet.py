@@ -1,9 +1,8 @@
-"""Parquet files as sources, between row groups and rows."""
+"""Parquet and ORC files as sources, between row groups, which are stripes in ORC, and rows."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,11 +13,15 @@ import pyarrow.parquet as pq
 
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.errors import GateError, SourceError
+from tidegate.errors import GateError, RunError, SourceError
+from tidegate.remote.reason import is_of_server
 from tidegate.schema import cast_table, event_times, normal_type
 from tidegate.source.cache import PIECES
+from tidegate.source.declared import spelling
 from tidegate.source.mark import EDGE_BYTES, Mark, changed_since, digest, status_of
-from tidegate.source.protocol import Bools, Int64s, Rows, check_columns, joined_times
+from tidegate.source.mark import unreadable as out_of_reach
+from tidegate.source.partition import Constants, with_constants, without_constants
+from tidegate.source.protocol import Bools, Int64s, Reader, Rows, check_columns, joined_times
 from tidegate.source.statistics import least_times
 
 Version = tuple[int, int]
@@ -38,7 +41,7 @@ class Group:
 
 @dataclass(frozen=True)
 class ParquetReader:
-    """Positions [start, stop) of a Parquet file, read in a task; decoded groups are kept."""
+    """Positions [start, stop) of a Parquet or ORC file, read in a task; decoded groups are kept."""
 
     path: str
     version: Version
@@ -47,6 +50,7 @@ class ParquetReader:
     start: int
     stop: int
     groups: tuple[Group, ...]
+    format: str = "parquet"
 
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.schema, self.path)
@@ -62,7 +66,8 @@ class ParquetReader:
         return Rows.joined(pieces, asked)
 
     def _decode(self, group: Group, asked: pa.Schema) -> pa.Table:
-        return decode_group(self.path, self.version, group.number, asked, self.time)
+        decode = decoder(self.format)
+        return decode(self.path, self.version, group.number, asked, self.time)
 
 
 class ParquetSource:
@@ -82,6 +87,8 @@ class ParquetSource:
         schema: pa.Schema,
         time: str | None,
         digest: int,
+        format_: str = "parquet",
+        constants: Constants = (),
     ) -> None:
         self.id = id
         self.path = path
@@ -93,6 +100,8 @@ class ParquetSource:
         self._rows = sum(g.rows for g in groups)
         self._time = time
         self._digest = digest
+        self._format = format_
+        self._constants = constants
         self._decoded: tuple[int, tuple[Int64s, Bools]] | None = None
 
     def extend(self, rows: int) -> int:
@@ -100,6 +109,10 @@ class ParquetSource:
 
     def ended(self) -> bool:
         return True
+
+    def extent(self, position: int) -> tuple[int, int, str]:
+        """How much lies before a position, and how much there is."""
+        return position, self._rows, "rows"
 
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         parts = []
@@ -109,10 +122,14 @@ class ParquetSource:
             parts.append((numbers[low:high], valid[low:high]))
         return joined_times(parts)
 
-    def reader(self, start: int, stop: int) -> ParquetReader:
+    def reader(self, start: int, stop: int) -> Reader:
         groups = self._within(start, stop)
-        path = os.path.abspath(self.path)  # a worker may have been started elsewhere
-        return ParquetReader(path, self._version, self.schema, self._time, start, stop, groups)
+        path = disk.absolute(self.path)  # a worker may have been started elsewhere
+        own = without_constants(self.schema, self._constants)
+        reader = ParquetReader(
+            path, self._version, own, self._time, start, stop, groups, self._format
+        )
+        return with_constants(reader, self.schema, self._constants)
 
     def breaks(self, start: int, stop: int) -> list[int]:
         return [g.first for g in self._within(start, stop) if g.first > start]
@@ -165,7 +182,8 @@ class ParquetSource:
         if self._decoded is None or self._decoded[0] != group.number:
             assert self._time is not None, f"{self.id} was opened without a time column"
             asked = pa.schema([self.schema.field(self._time)])
-            table = decode_group(self.path, self._version, group.number, asked, self._time)
+            decode = decoder(self._format)
+            table = decode(self.path, self._version, group.number, asked, self._time)
             times = event_times(table.column(0))
             self._check_low(group, times[0])
             self._decoded = group.number, times
@@ -195,27 +213,45 @@ class ParquetFacts(NamedTuple):
     rows: int
     group: int
     low_us: int
+    format: str
 
     @property
     def extent(self) -> int:
         return self.rows
 
-    def open(self, path: str, schema: pa.Schema, time: str | None) -> ParquetSource:
+    @property
+    def status(self) -> disk.Status:
+        return disk.Status(self.size_bytes, self.modified_ns, 0, False)
+
+    def open(
+        self, path: str, schema: pa.Schema, time: str | None, constants: Constants = ()
+    ) -> ParquetSource:
         """The file as it was when it was looked at; one that has changed since is refused."""
         version = self.size_bytes, self.modified_ns
         groups: tuple[Group, ...] = (Group(self.group, 0, self.rows),)
         lows_us: tuple[int, ...] = (self.low_us,)
         if self.group < 0:
-            probe = probe_parquet(path, path, time)
+            probe = prober(self.format)(path, path, time)
             if probe.version != version:
                 raise _changed(path)
             groups, lows_us = probe.groups, probe.lows_us
-        return ParquetSource(path, path, version, groups, lows_us, schema, time, self.digest)
+        return ParquetSource(
+            path,
+            path,
+            version,
+            groups,
+            lows_us,
+            schema,
+            time,
+            self.digest,
+            self.format,
+            constants,
+        )
 
 
 @dataclass(frozen=True)
 class ParquetProbe:
-    """A Parquet file whose footer was read; types are null where a column holds only nulls."""
+    """A file whose footer was read; types are null where a column holds only nulls."""
 
     path: str
     version: Version
@@ -223,31 +259,25 @@ class ParquetProbe:
     groups: tuple[Group, ...]
     lows_us: tuple[int, ...]
     schema: pa.Schema
+    format: str = "parquet"
 
     def facts(self) -> ParquetFacts:
         rows = sum(g.rows for g in self.groups)
         group = self.groups[0].number if len(self.groups) == 1 else -1
         low_us = self.lows_us[0] if rows else MAX_US
-        return ParquetFacts(*self.version, self.digest, rows, group, low_us)
+        return ParquetFacts(*self.version, self.digest, rows, group, low_us, self.format)
 
 
 def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     """Read the footer of a file: its columns, the sizes of its row groups, their least times."""
     try:
-        status = disk.current().status(path)
+        status = disk.seen(path)
         end = _read_end(path, status.bytes)
         with pq.ParquetFile(pa.BufferReader(end)) as file:
             raw, metadata = file.schema_arrow, file.metadata
     except (pa.ArrowException, OSError) as error:
-        raise unreadable(where, error) from error
-    if len(set(raw.names)) < len(raw.names):
-        twice = sorted({n for n in raw.names if raw.names.count(n) > 1})
-        raise SourceError(
-            where,
-            "column names must be distinct",
-            f"{', '.join(twice)} more than once",
-            "Rename the columns.",
-        )
+        raise failed(path, where, error) from error
+    check_distinct(raw.names, where)
     groups, lows_us, first = [], [], 0
     for number, low_us in enumerate(least_times(metadata, time)):
         rows = metadata.row_group(number).num_rows
@@ -259,6 +289,41 @@ def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
     schema = pa.schema(list(zip(raw.names, types, strict=True)))
     version = status.bytes, status.modified_ns
     return ParquetProbe(path, version, digest(end), tuple(groups), tuple(lows_us), schema)
+
+
+def parquet_edge(path: str, sample_bytes: int) -> tuple[int, int]:
+    """Which bytes of a file are looked at first: an offset and a length, -1 for all behind it."""
+    return max(disk.seen(path).bytes - EDGE_BYTES, 0), -1
+
+
+def check_distinct(names: Sequence[str], where: str) -> None:
+    """Refuse a file with a column's name twice."""
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise SourceError(
+            where,
+            "column names must be distinct",
+            f"{', '.join(twice)} more than once",
+            "Rename the columns.",
+        )
+
+
+def prober(format_: str) -> Callable[[str, str, str | None], ParquetProbe]:
+    """What reads the footer of a file of a format."""
+    if format_ == "parquet":
+        return probe_parquet
+    from tidegate.source.orc import probe_orc
+
+    return probe_orc
+
+
+def decoder(format_: str) -> Callable[[str, Version, int, pa.Schema, str | None], pa.Table]:
+    """What reads one group of a file of a format."""
+    if format_ == "parquet":
+        return decode_group
+    from tidegate.source.orc import decode_stripe
+
+    return decode_stripe
 
 
 def _read_end(path: str, size: int) -> bytes:
@@ -273,17 +338,22 @@ def decode_group(
 ) -> pa.Table:
     """Columns of one row group in normalised types; refuses a file that has changed."""
     try:
-        with disk.current().open_arrow(path) as raw:
-            file = pq.ParquetFile(raw, coerce_int96_timestamp_unit="us")
-            table = file.read_row_group(number, columns=asked.names, use_threads=False)
-        _check_version(path, version)  # what was read is of this version, if the file still is
+        with disk.at(path).open_arrow(path) as raw:
+            # Elsewhere the pieces of all columns are asked for side by side.
+            file = pq.ParquetFile(
+                raw, coerce_int96_timestamp_unit="us", pre_buffer=disk.is_remote(path)
+            )
+            names = {spelling(n, file.schema_arrow.names) or n: n for n in asked.names}
+            table = file.read_row_group(number, columns=list(names), use_threads=False)
+            table = table.rename_columns([names.get(n, n) for n in table.column_names])
+        check_version(path, version)  # what was read is of this version, if the file still is
         return cast_table(table, asked, path, time)
     except (pa.ArrowException, OSError) as error:
-        _check_version(path, version)
-        raise unreadable(path, error) from error
+        check_version(path, version)
+        raise failed(path, path, error) from error
 
 
-def _check_version(path: str, version: Version) -> None:
+def check_version(path: str, version: Version) -> None:
     status = status_of(path)
     if status is not None and status[:2] != version:
         raise _changed(path)
@@ -299,11 +369,20 @@ def _changed(path: str) -> GateError:
     )
 
 
-def unreadable(where: str, error: Exception) -> SourceError:
-    """What to say of a file that is damaged or no Parquet file at all."""
+def failed(
+    path: str, where: str, error: Exception, title: str = "Parquet"
+) -> SourceError | RunError:
+    """Who does not answer has not said that the file is damaged."""
+    if disk.is_remote(path) and isinstance(error, OSError) and is_of_server(error):
+        return out_of_reach(path, error)
+    return unreadable(where, error, title)
+
+
+def unreadable(where: str, error: Exception, title: str = "Parquet") -> SourceError:
+    """What to say of a file that is damaged or none of its format at all."""
     return SourceError(
         where,
-        "the file must be a whole, readable Parquet file",
+        f"the file must be a whole, readable {title} file",
         str(error).splitlines()[0] if str(error) else type(error).__name__,
         "Write it again, or leave it out.",
     )

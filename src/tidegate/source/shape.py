@@ -44,6 +44,10 @@ class Shape:
             fields.append((name, other.field(name).type))
         return Shape(pa.schema(fields), self.path, self.loose, self.widens)
 
+    def lacks(self, other: pa.Schema) -> bool:
+        """Whether columns are absent here or there, where that is not allowed."""
+        return not self.loose and set(self.schema.names) != set(other.names)
+
     def settled(self) -> pa.Schema:
         """The schema for reading: a column in which no value was seen is a string."""
         return pa.schema(

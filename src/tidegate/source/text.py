@@ -10,28 +10,52 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from tidegate import disk
 from tidegate.errors import GateError
-from tidegate.schema import TIME, event_times
-from tidegate.source.block import Block, Records, read_bytes
+from tidegate.schema import event_times
+from tidegate.source.block import Block, Records, lines_in, read_bytes
 from tidegate.source.cache import PIECES
-from tidegate.source.event_time import parse_time
 from tidegate.source.mark import digest, status_of
 from tidegate.source.protocol import Bools, Int64s, Reject, Rows, check_columns
+from tidegate.source.reading import Reading
+from tidegate.source.unpack import NONE
 
 Version = tuple[int, int]
 """Size and time of change of a file that is not expected to change while it is read."""
 
 
 @dataclass(frozen=True)
+class Fault:
+    """A record of a block that cannot be read: its place, the line it begins in, why, its text."""
+
+    place: int
+    line: int
+    why: str
+    raw: str
+
+    @staticmethod
+    def at(place: int, why: str, data: bytes, start: int, stop: int) -> Fault:
+        """A record that stands at [start, stop) in the bytes of a block."""
+        raw = data[start:stop].decode("utf-8", "replace")
+        return Fault(place, lines_in(data, start), why, raw)
+
+    def reject(self, block: Block) -> Reject:
+        """As the row of a file, told with the line and, where one is to blame, the column."""
+        line = block.line + self.line + 1
+        mark = "," if self.why.startswith("column ") else ":"
+        return Reject(block.first + self.place, f"line {line}{mark} {self.why}", self.raw)
+
+
+@dataclass(frozen=True)
 class Parsed:
     """One block's rows: `table` holds the readable ones, `places` their places in the block.
 
-    `places` is None where all rows are readable. Rejects carry places, not positions.
+    `places` is None where all rows are readable.
     """
 
     table: pa.Table
     places: Int64s | None
-    rejects: tuple[Reject, ...]
+    faults: tuple[Fault, ...]
 
     @property
     def nbytes(self) -> int:
@@ -54,18 +78,21 @@ class TextFormat(Protocol):
 class Head:
     """What the first bytes of a file say: its format, where its rows begin, its columns.
 
-    Types are normalised, and null where no value was seen. `first` is the text of the first row,
-    empty where there is none.
+    Types are those that were declared, or normalised ones, null where no value was seen. `first` is
+    the text of the first row, empty where there is none; `rows` is how many were seen, and `line`
+    how many lines end before them.
     """
 
     format: TextFormat
     origin: int
     schema: pa.Schema
     first: bytes
+    rows: int
+    line: int
 
 
-ReadHead = Callable[[bytes, bool, bool, str | None, str], Head | None]
-"""A format's look at the first bytes: (bytes, whole file?, final?, time column, where)."""
+ReadHead = Callable[[bytes, bool, bool, str | None, str, Reading], Head | None]
+"""A format's look at the first bytes: (bytes, whole file?, final?, time column, where, reading)."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +110,7 @@ class TextReader:
     start: int
     stop: int
     blocks: tuple[Block, ...]
+    packing: str = NONE
 
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.schema, self.path)
@@ -94,13 +122,13 @@ class TextReader:
         return Rows.joined(pieces, asked)
 
     def _key(self, block: Block) -> tuple[object, ...]:
-        status = status_of(self.path)
+        status = None if disk.is_remote(self.path) else status_of(self.path)
         inode = 0 if status is None else status.inode
         types = tuple(str(f.type) for f in self.schema)
         return (self.path, inode, self.version, block, self.format, *self.schema.names, types)
 
     def _parse(self, block: Block) -> Parsed:
-        data = read_block(self.path, block, self.version)
+        data = read_block(self.path, block, self.version, self.packing)
         return self.format.parse(data, block.rows, self.schema)
 
     def _cut(self, block: Block, parsed: Parsed, columns: Sequence[str]) -> Rows:
@@ -113,21 +141,17 @@ class TextReader:
         return Rows(
             parsed.table.select(columns).slice(first, last - first),
             parsed.places[first:last] + block.first,
-            tuple(
-                Reject(r.seq + block.first, r.reason, r.raw)
-                for r in parsed.rejects
-                if low <= r.seq < high
-            ),
+            tuple(fault.reject(block) for fault in parsed.faults if low <= fault.place < high),
         )
 
 
-def read_block(path: str, block: Block, version: Version | None) -> bytes:
+def read_block(path: str, block: Block, version: Version | None, packing: str = NONE) -> bytes:
     """The bytes of a block; refuses a file in which they are not what the driver saw any more.
 
     As long as the file is of this version they are. Without one, or when it has changed, which may
     be all behind the block, their digest tells.
     """
-    data = read_bytes(path, block.offset, block.length)
+    data = read_bytes(path, block.offset, block.length, packing)
     status = status_of(path)
     same = version is not None and status is not None and status[:2] == version
     if not same and (len(data) < block.length or digest(data, block.before) != block.digest):
@@ -140,14 +164,19 @@ def read_block(path: str, block: Block, version: Version | None) -> bytes:
     return data
 
 
-def with_times(table: pa.Table, schema: pa.Schema) -> pa.Table | None:
-    """A table whose times are texts, in the types of a schema; None where one is not a time."""
+def with_texts(
+    table: pa.Table, schema: pa.Schema, convert: Callable[[pa.Array, pa.DataType], pa.Array]
+) -> pa.Table | None:
+    """A table some of whose columns are texts yet, in the types of a schema.
+
+    None where a text is no value of its type.
+    """
     columns = []
     for field in schema:
         column = table.column(field.name)
-        if field.type == TIME:
+        if column.type != field.type:
             text = column.combine_chunks()
-            column = parse_time(text)
+            column = convert(text, field.type)
             if column.null_count != text.null_count:
                 return None
         columns.append(column)

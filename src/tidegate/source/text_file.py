@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -25,13 +24,18 @@ from tidegate.source.mark import (
     reused,
     status_of,
 )
-from tidegate.source.protocol import Bools, Int64s, joined_times
+from tidegate.source.partition import Constants, with_constants, without_constants
+from tidegate.source.protocol import Bools, Int64s, Reader, joined_times
 from tidegate.source.text import TextFormat, TextReader, read_block, spread
+from tidegate.source.unpack import NONE, digest_unpacked
 
 _ROTATED = (
     "Put the new rows behind the old ones, in one file at this path, and start again. Where files "
     "are rotated, follow their folder and let each have a name of its own."
 )
+
+_NOT_KNOWN = 2**62
+"""More bytes than there are in any file."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +44,8 @@ class TextFacts(NamedTuple):
     """What is kept of a file that is not open; the format is shared by files with one header.
 
     `digest` is of its first bytes, EDGE_BYTES where it has as many; `before` of those before the
-    first row.
+    first row, and `line` is how many lines end before that. `packing` is how it is compressed; size
+    and digest are of the file as it is.
     """
 
     size_bytes: int
@@ -51,6 +56,8 @@ class TextFacts(NamedTuple):
     origin: int
     format: TextFormat
     block_bytes: int
+    line: int
+    packing: str
 
     @property
     def extent(self) -> int:
@@ -60,13 +67,18 @@ class TextFacts(NamedTuple):
     def status(self) -> disk.Status:
         return disk.Status(self.size_bytes, self.modified_ns, self.inode, False)
 
-    def open(self, path: str, schema: pa.Schema, time: str | None) -> TextSource:
+    def open(
+        self, path: str, schema: pa.Schema, time: str | None, constants: Constants = ()
+    ) -> TextSource:
         """The file as it was when it was looked at."""
-        return TextSource(path, schema, self, time)
+        kind = TextSource if self.packing == NONE else PackedSource
+        return kind(path, schema, self, time, constants=constants)
 
-    def open_growing(self, path: str, schema: pa.Schema, time: str | None) -> TextSource:
+    def open_growing(
+        self, path: str, schema: pa.Schema, time: str | None, constants: Constants = ()
+    ) -> TextSource:
         """The file as it is and as it will be."""
-        return TextSource(path, schema, self, time, grows=True)
+        return TextSource(path, schema, self, time, grows=True, constants=constants)
 
 
 class TextSource:
@@ -87,6 +99,7 @@ class TextSource:
         facts: TextFacts,
         time: str | None,
         grows: bool = False,
+        constants: Constants = (),
     ) -> None:
         self.id = path
         self.path = path
@@ -94,6 +107,7 @@ class TextSource:
         self.grows = grows
         self._facts = facts
         self._time = time
+        self._constants = constants
         self._size = facts.size_bytes
         self._seen = facts.status
         self._sure = facts.status
@@ -101,10 +115,17 @@ class TextSource:
         self._followed = grows
         self._version = None if grows else (facts.size_bytes, facts.modified_ns)
         self._index = BlockIndex(
-            path, facts.origin, facts.format.split, facts.block_bytes, facts.before
+            path,
+            facts.origin,
+            facts.format.split,
+            facts.block_bytes,
+            facts.before,
+            facts.line,
+            facts.packing,
         )
         self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
         self._told_rest = False
+        self._looks = grows
 
     @property
     def size_bytes(self) -> int:
@@ -112,7 +133,7 @@ class TextSource:
         return self._size
 
     def extend(self, rows: int) -> int:
-        if self.grows and self._index.rows < rows:
+        if self._looks and self.grows and self._index.rows < rows:
             self._size = self._look().bytes
         while self._index.rows < rows and self._index.offset < self._size and self._grow():
             pass
@@ -121,11 +142,24 @@ class TextSource:
     def ended(self) -> bool:
         return not self.grows and self._index.offset >= self._size
 
+    def extent(self, position: int) -> tuple[int, int, str] | None:
+        """How much lies before a position, about, and how much there is; None where not known."""
+        if self._size == _NOT_KNOWN:
+            return None
+        done = 0
+        for block in self._index.within(max(position - 1, 0), position):
+            done = block.offset + block.length * (position - block.first) // block.rows
+        return done, self._size, "bytes"
+
     def finish(self) -> None:
         """Take the file as it is now: it ends here, also where its last line is not complete."""
         if self.grows:
             self._size = self._look().bytes
             self.grows = False
+
+    def take_as_of_now(self) -> None:
+        """Let it be as long as it was when it was last looked at; it has not ended for all that."""
+        self._looks = False
 
     def is_at(self, path: str, inode: int) -> bool:
         """Whether the file that was read is at a path, where something of this inode is."""
@@ -162,11 +196,13 @@ class TextSource:
             parts.append((numbers[low:high], valid[low:high]))
         return joined_times(parts)
 
-    def reader(self, start: int, stop: int) -> TextReader:
+    def reader(self, start: int, stop: int) -> Reader:
         blocks = self._index.within(start, stop)
-        path = os.path.abspath(self.path)  # a worker may have been started elsewhere
-        format_ = self._facts.format
-        return TextReader(path, self._version, format_, self.schema, start, stop, blocks)
+        path = disk.absolute(self.path)  # a worker may have been started elsewhere
+        format_, packing = self._facts.format, self._facts.packing
+        own = without_constants(self.schema, self._constants)
+        reader = TextReader(path, self._version, format_, own, start, stop, blocks, packing)
+        return with_constants(reader, self.schema, self._constants)
 
     def breaks(self, start: int, stop: int) -> list[int]:
         return [b.first for b in self._index.within(start, stop) if b.first > start]
@@ -204,7 +240,7 @@ class TextSource:
     def holds(self, saved: Mapping[str, Any]) -> bool:
         """Whether the file begins with all that a mark tells of; costs a pass over that."""
         mark = Mark.of(saved)
-        return digest_of(self.path, mark.read_bytes) == mark.digest
+        return self._digest(mark.read_bytes) == mark.digest
 
     def confirm(self) -> None:
         """Refuse a file whose last line went on after it was taken as whole; before a commit."""
@@ -265,8 +301,12 @@ class TextSource:
         facts, index = self._facts, self._index
         return (
             digest_of(self.path, min(EDGE_BYTES, facts.size_bytes)) == facts.digest
-            and digest_of(self.path, index.offset) == index.digest
+            and self._digest(index.offset) == index.digest
         )
+
+    def _digest(self, length: int) -> int:
+        """The digest of the first bytes there are to read."""
+        return digest_of(self.path, length)
 
     def _difference(self, mark: Mark) -> str | None:
         """What is not as an earlier run has seen it; None where all of it is.
@@ -276,15 +316,15 @@ class TextSource:
         if self._size < mark.read_bytes:
             got = f"{self._size} bytes where {mark.read_bytes} had been read"
             return got + _now_at(self.path, mark)
-        index, there = self._index, self._facts.size_bytes
+        index = self._index
         while index.offset < mark.read_bytes and index.grow(mark.read_bytes, False):
             pass
         rest = mark.read_bytes - index.offset
-        data = read_bytes(self.path, index.offset, rest + EDGE_BYTES)
+        data = read_bytes(self.path, index.offset, rest + EDGE_BYTES, self._facts.packing)
         if digest(data[:rest], index.digest) != mark.digest:
             got = f"another content in its first {mark.read_bytes} bytes"
             return got + _now_at(self.path, mark)
-        records = self._facts.format.split(data, index.offset + len(data) >= there)
+        records = self._facts.format.split(data, len(data) < rest + EDGE_BYTES)
         begun = records.starts < rest
         whole = (records.stops[begun] <= rest).all() and begun.sum() == mark.rows - index.rows
         return None if whole else "more of its last line, which was taken as whole"
@@ -305,13 +345,60 @@ class TextSource:
     def _block_times(self, block: Block) -> tuple[Int64s, Bools]:
         if block.offset not in self._times:
             assert self._time is not None, f"{self.id} was opened without a time column"
-            data = read_block(self.path, block, self._version)
+            data = read_block(self.path, block, self._version, self._facts.packing)
             only_time = pa.schema([self.schema.field(self._time)])
             parsed = self._facts.format.parse(data, block.rows, only_time)
             self._times[block.offset] = spread(parsed, block.rows)
             while len(self._times) > 2:
                 self._times.popitem(last=False)
         return self._times[block.offset]
+
+
+class PackedSource(TextSource):
+    """A compressed text file: whole from the first, and read from its beginning on.
+
+    Offsets, blocks and marks count what is in it. How much that is, is known when its end was read.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        schema: pa.Schema,
+        facts: TextFacts,
+        time: str | None,
+        grows: bool = False,
+        constants: Constants = (),
+    ) -> None:
+        assert not grows, "nothing is added to a compressed file"
+        super().__init__(path, schema, facts, time, False, constants)
+        self._size = _NOT_KNOWN
+
+    def rows_within(self, extent: int, edge: int) -> int:
+        """Not known: a file of another size is another file."""
+        raise reused(self.path, "another file")
+
+    def confirm(self) -> None:
+        """Nothing to do: a compressed file that can be read to its end is whole."""
+
+    def _grow(self) -> bool:
+        wary = self._look() != self._facts.status
+        try:
+            grew = self._index.grow(self._size, True, wary)
+        except Rewritten:
+            raise self._changed(status_of(self.path)) from None
+        if not grew:
+            self._size = self._index.offset
+        return grew
+
+    def _look(self) -> disk.Status:
+        status = status_of(self.path)
+        if status is None or (status[:3] != self._seen[:3] and not self._is_same()):
+            raise self._changed(status)
+        self._seen = status
+        return status
+
+    def _digest(self, length: int) -> int:
+        return digest_unpacked(self.path, self._facts.packing, length)
 
 
 def _now_at(path: str, mark: Mark) -> str:

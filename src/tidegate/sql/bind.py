@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -11,7 +11,9 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError, near
 from tidegate.nesting import nested
-from tidegate.query.name import NamedExpr, canonical, column, spark_name
+from tidegate.query.having import having_over
+from tidegate.query.limit import ordered
+from tidegate.query.name import NamedExpr, canonical, column, conjuncts, spark_name
 from tidegate.query.node import (
     Aggregate,
     Filter,
@@ -30,9 +32,11 @@ from tidegate.sql.function import (
     aggregate_name,
     has_aggregate,
     is_aggregate,
+    refuse_unknown,
     unknown_aggregate,
 )
 from tidegate.sql.group import Grouping, ordinal
+from tidegate.sql.instead import SEVERAL_ROWS
 from tidegate.sql.join import (
     Relation,
     join_relations,
@@ -40,6 +44,7 @@ from tidegate.sql.join import (
     refuse_more,
     star_items,
 )
+from tidegate.sql.refusal import no_stream, refuse_aliases, refuse_clauses, refuse_modifiers
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import (
     Create,
@@ -54,20 +59,6 @@ from tidegate.sql.union import sides_of
 
 __all__ = ["Create", "Script", "bind", "read_script"]
 
-_CLAUSES = {
-    "expressions",
-    "from_",
-    "where",
-    "group",
-    "having",
-    "order",
-    "limit",
-    "joins",
-    "with_",
-    "kind",
-    "operation_modifiers",
-}
-
 
 @nested
 def bind(script: Script, streams: Mapping[str, StreamDef | Node]) -> tuple[Output, ...]:
@@ -79,7 +70,8 @@ def bind(script: Script, streams: Mapping[str, StreamDef | Node]) -> tuple[Outpu
     outputs = []
     for target in script.outputs:
         with inside(target.name and f"INSERT INTO {target.name}"):
-            outputs.append(Output(target.name, _bind_query(catalog, target.tree)))
+            node = _bind_query(catalog, target.tree)
+            outputs.append(Output(target.name, node, tuple(catalog.made.items())))
     return tuple(outputs)
 
 
@@ -111,10 +103,12 @@ class _Binder:
 
     def _with(self, with_: exp.With) -> _Binder:
         if with_.args.get("recursive"):
-            raise QueryError("WITH", "RECURSIVE is not supported")
+            raise QueryError(
+                "WITH", "a query cannot read itself", "RECURSIVE", "Leave RECURSIVE out."
+            )
         binder = self
         for cte in with_.expressions:
-            one = _Named(cte.this, binder)
+            one = _Named(cte.this, binder, tuple(c.name for c in _alias_columns(cte)))
             binder = replace(binder, named={**binder.named, cte.alias.lower(): one})
         return binder
 
@@ -131,13 +125,19 @@ class _Binder:
             return node
         items = tuple((n, column(n)) for n in node.names)
         scope = Scope(None, node.names)
-        return Top(node, _order(order, items, scope), _limit(limit))
+        return ordered(node, _order(order, items, scope), _limit(limit))
 
     def _select(self, tree: exp.Select) -> Node:
-        _refuse_clauses(tree)
+        tree = _distinct_as_group(tree)
+        refuse_clauses(tree)
         from_ = tree.args.get("from_")
         if from_ is None:
-            raise QueryError("SELECT", "needs FROM and a stream")
+            raise QueryError(
+                "SELECT",
+                "needs FROM and a stream",
+                tree.sql(dialect="tidegate", comments=False)[:60],
+                "Write for example SELECT route FROM rides",
+            )
         if joins := tree.args.get("joins"):
             refuse_more(from_.this, joins)
             sides = (self._side(side) for side in (from_.this, joins[0].this))
@@ -147,9 +147,13 @@ class _Binder:
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):
-            node = _where(node, _without_aggregate(scope.plain(where.this, "WHERE")))
+            condition = _without_aggregate(scope.plain(where.this, "WHERE"))
+            refuse_aliases(condition, tree, node.names)
+            node = _where(node, condition)
         items = _items(tree, scope, node)
         clauses = [tree.args.get(c) for c in ("having", "order")]
+        for _, item in items:
+            refuse_unknown(item)
         if tree.args.get("group") or any(
             has_aggregate(e) for e in (*(e for _, e in items), *(c for c in clauses if c))
         ):
@@ -169,8 +173,9 @@ class _Binder:
         return _stateless(tree, scope, node, items)
 
     def _side(self, tree: exp.Expression) -> Relation:
-        if isinstance(tree, exp.Lateral):
-            raise QueryError("JOIN", "LATERAL is not supported", "LATERAL")
+        if isinstance(tree, exp.Lateral | exp.Unnest):
+            written = "LATERAL" if isinstance(tree, exp.Lateral) else "UNNEST"
+            raise QueryError("JOIN", "a tuple gives one row", written, SEVERAL_ROWS)
         if isinstance(tree, StreamWindow):
             return replace(self._relation(tree.this), reach=read_join_window(tree))
         return self._relation(tree)
@@ -180,11 +185,11 @@ class _Binder:
             return replace(self._relation(tree.this), window=read_window(tree))
         text = _short_text(tree)
         alias = tree.alias or None
-        _refuse_modifiers(tree, text)
+        refuse_modifiers(tree, text)
         if isinstance(tree, exp.Subquery):
             return Relation(self.query(tree.this), alias, None, text)
         if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
-            raise QueryError("FROM", "must name a stream or hold a subquery", text)
+            raise no_stream(tree, text)
         name = ".".join(p.name for p in tree.parts)
         if name.lower() in self.named:
             return Relation(self.named[name.lower()].node, alias or name, None, text)
@@ -197,10 +202,41 @@ class _Named:
 
     tree: exp.Expression
     before: _Binder
+    columns: tuple[str, ...] = ()
 
     @cached_property
     def node(self) -> Node:
-        return self.before.query(self.tree)
+        node = self.before.query(self.tree)
+        held = data_names(node)
+        if not self.columns:
+            return node
+        if len(self.columns) != len(held):
+            raise QueryError(
+                "WITH",
+                f"the list of columns must name each of the {len(held)} that the query has",
+                ", ".join(self.columns),
+            )
+        return project(node, [(n, column(c)) for n, c in zip(self.columns, held)])
+
+
+def _alias_columns(tree: exp.Expression) -> Sequence[exp.Identifier]:
+    alias = tree.args.get("alias")
+    return alias.args.get("columns") or () if isinstance(alias, exp.TableAlias) else ()
+
+
+def _distinct_as_group(tree: exp.Select) -> exp.Select:
+    """SELECT DISTINCT of a window is one row for each group of its columns."""
+    distinct, from_ = tree.args.get("distinct"), tree.args.get("from_")
+    windowed = from_ is not None and isinstance(from_.this, StreamWindow)
+    if not distinct or distinct.args.get("on") or not windowed or tree.args.get("joins"):
+        return tree
+    if tree.args.get("group") or any(e.is_star or has_aggregate(e) for e in tree.expressions):
+        return tree
+    grouped = tree.copy()
+    grouped.set("distinct", None)
+    ordinals = [exp.Literal.number(i + 1) for i in range(len(tree.expressions))]
+    grouped.set("group", exp.Group(expressions=ordinals))
+    return grouped
 
 
 def _short_text(tree: exp.Expression) -> str:
@@ -217,7 +253,9 @@ def _aggregate(
     if relation.window is None:
         raise QueryError(
             "SELECT",
-            f"an aggregate needs a window: write FROM {relation.text} [RANGE ...]",
+            "an aggregate needs a window",
+            f"FROM {relation.text} without one",
+            f"Write FROM {relation.text} [RANGE 15 MINUTES SLIDE 5 MINUTES], or [ROWS 100].",
         )
     group = Grouping(child.names, items)
     keys = tree.args.get("group")
@@ -232,9 +270,10 @@ def _aggregate(
         for o in _order(tree.args.get("order"), items, scope)
     )
     limit = _limit(tree.args.get("limit"))
-    node: Node = Aggregate(child, relation.window, tuple(group.keys), tuple(group.calls))
-    if having is not None:
-        node = Filter(node, having)
+    node: Node = having_over(
+        Aggregate(child, relation.window, tuple(group.keys), tuple(group.calls)),
+        conjuncts(having) if having is not None else (),
+    )
     if order or limit is not None:
         node = Top(node, order, limit)
     return project(node, outputs)
@@ -258,7 +297,10 @@ def _stateless(
             replace(o, expression=_through(o.expression, aliases))
             for o in _order(order, items, scope)
         )
-        node = Top(node, keys, _limit(limit))
+        if node.windowed:
+            return project(ordered(node, keys, _limit(limit)), items)
+        ordered(node, keys, None)
+        return ordered(project(node, items), (), _limit(limit))
     return project(node, items)
 
 
@@ -308,13 +350,37 @@ def _star(
             "SELECT", "* cannot stand beside an aggregate", "*", "Name the columns of GROUP BY."
         )
     star = written.this if isinstance(written, exp.Column) else written
-    for part in ("replace", "rename", "ilike"):
-        if star.args.get(part):
-            raise QueryError("SELECT", f"* {part.upper()} is not supported")
+    if star.args.get("ilike"):
+        raise QueryError("SELECT", "* stands for all columns", "* ILIKE", "List the columns.")
     left_out = {e.name.lower() for e in star.args.get("except_") or ()}
     if isinstance(scope, PairScope):
-        return star_items(written, scope, left_out)
-    return [(n, column(n)) for n in data_names(child) if n.lower() not in left_out]
+        items = star_items(written, scope, left_out)
+    else:
+        items = [(n, column(n)) for n in data_names(child) if n.lower() not in left_out]
+    return _changed(items, star, scope)
+
+
+def _changed(
+    items: list[NamedExpr], star: exp.Expression, scope: Scope | PairScope
+) -> list[NamedExpr]:
+    """The columns of * with REPLACE (expression AS name) and RENAME (name AS other)."""
+    found = {name.lower(): i for i, (name, _) in enumerate(items)}
+    for clause in ("replace", "rename"):
+        for change in star.args.get(clause) or ():
+            old = change.alias if clause == "replace" else change.this.name
+            at = found.get(old.lower())
+            if at is None:
+                raise QueryError(
+                    f"* {clause.upper()}",
+                    "no column has this name",
+                    old,
+                    near(old, [n for n, _ in items]),
+                )
+            if clause == "replace":
+                items[at] = (items[at][0], scope.plain(change.this, "SELECT"))
+            else:
+                items[at] = (change.alias, items[at][1])
+    return items
 
 
 def _order(
@@ -331,10 +397,13 @@ def _order(
     return tuple(keys)
 
 
-def _limit(limit: exp.Limit | None) -> int | None:
+def _limit(limit: exp.Limit | exp.Fetch | None) -> int | None:
     if limit is None:
         return None
-    value = limit.expression if isinstance(limit, exp.Limit) else None
+    value = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
+    options = limit.args.get("limit_options")
+    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+        value = None
     if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
         raise QueryError(
             "LIMIT",
@@ -366,24 +435,3 @@ def _without_with(tree: exp.Expression) -> exp.Expression:
     bare = tree.copy()
     bare.set("with_", None)
     return bare
-
-
-def _refuse_modifiers(tree: exp.Expression, text: str) -> None:
-    plain = {"this", "alias", "db", "catalog"}
-    modified = [k for k, v in tree.args.items() if v and k not in plain]
-    alias = tree.args.get("alias")
-    if modified or (isinstance(alias, exp.TableAlias) and alias.args.get("columns")):
-        raise QueryError("FROM", "only a window and an alias may follow a stream", text)
-
-
-def _refuse_clauses(tree: exp.Select) -> None:
-    if tree.args.get("distinct"):
-        raise QueryError(
-            "SELECT",
-            "DISTINCT is not possible on an unbounded stream",
-            "DISTINCT",
-            "Give the stream a window and write GROUP BY.",
-        )
-    for clause, value in tree.args.items():
-        if value and clause not in _CLAUSES:
-            raise QueryError("SELECT", "this clause is not supported", clause.strip("_").upper())

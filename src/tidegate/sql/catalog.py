@@ -13,6 +13,7 @@ from tidegate.query.name import find_name
 from tidegate.query.node import Input, Node, StreamDef
 from tidegate.sql.script import Script
 
+_FILES = (".csv", ".json", ".jsonl", ".ndjson", ".orc", ".parquet", ".gz", ".zst")
 _VIEW = "CREATE STREAM"
 
 
@@ -82,8 +83,13 @@ class Catalog:
     def _remedy(self, name: str, known: list[str]) -> str:
         if output := find_name(name, self.outputs):
             return f"{output} is an output: write CREATE STREAM {output} AS SELECT ... to read it."
+        if "/" in name or name.lower().endswith(_FILES):
+            return f"Write CREATE STREAM r FROM '{name}' TIME ts; and FROM r."
         if not known:
-            return f"There are none: write CREATE STREAM {name} FROM 'uri', or give --stream."
+            return (
+                f"There are none: write CREATE STREAM {name} FROM 'uri', or give --stream "
+                f"{name}=URI, in Python {name}=stream."
+            )
         return near(name, known)
 
 
@@ -97,3 +103,11 @@ def inside(statement: str | None) -> Iterator[None]:
             raise
         where = f"{statement}, {error.where}"
         raise type(error)(where, error.requirement, error.got, error.remedy) from None
+
+
+def names_read(script: Script) -> list[str]:
+    """The names that the queries of a script read from, but for those they give themselves."""
+    trees = [*(v.tree for v in script.views), *(o.tree for o in script.outputs)]
+    own = {cte.alias.lower() for tree in trees for cte in tree.find_all(exp.CTE)}
+    read = (table.name for tree in trees for table in tree.find_all(exp.Table))
+    return list(dict.fromkeys(name for name in read if name and name.lower() not in own))

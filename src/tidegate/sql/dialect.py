@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
@@ -17,8 +17,11 @@ from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.aggregate.registry import TABLE
 from tidegate.query.window import duration_us, unit_us
+from tidegate.sql.elsewhere import refuse_elsewhere
+from tidegate.sql.instead import LISTS
 from tidegate.sql.slip import STATEMENTS, refuse_slips
 from tidegate.sql.syntax import (
+    OF_SPARK,
     CreateStream,
     InsertInto,
     QueryWith,
@@ -56,7 +59,7 @@ class TidegateParser(SparkParser):
 
     FUNCTIONS = {
         **SparkParser.FUNCTIONS,
-        **{name: _call(name) for name in _OF_SEVERAL},
+        **{name: _call(name) for name in (*_OF_SEVERAL, *LISTS)},
         "MEAN": exp.Avg.from_arg_list,
         "VAR": exp.Variance.from_arg_list,
         "STD": exp.Stddev.from_arg_list,
@@ -66,7 +69,7 @@ class TidegateParser(SparkParser):
     FUNCTION_PARSERS = {
         name: parser
         for name, parser in SparkParser.FUNCTION_PARSERS.items()
-        if name not in _OF_SEVERAL
+        if name not in (*_OF_SEVERAL, *LISTS)
     }
 
     NO_PAREN_FUNCTION_PARSERS = {  # ANY(p) is an aggregate in Spark
@@ -104,6 +107,16 @@ class TidegateParser(SparkParser):
     def _parse_statement(self) -> exp.Expr | None:
         return self._parse_options(super()._parse_statement())
 
+    def _parse_source(self) -> exp.Expr:
+        """The address of a source in quotes, or TABLE and the name that one has in Spark."""
+        if not self._match(TokenType.TABLE):
+            return cast("exp.Expr", self._string("expected the address of a source in quotes"))
+        name = self._parse_table_parts()
+        if name is None:
+            self.raise_error("expected the name of a table after TABLE")
+        assert name is not None
+        return exp.Literal.string(f"{OF_SPARK}{name.sql(dialect='spark')}")
+
     def _parse_create(self) -> Any:
         self._expect("STREAM", "expected STREAM after CREATE")
         name = self._parse_id_var(any_token=False)
@@ -112,26 +125,73 @@ class TidegateParser(SparkParser):
         if self._match_text_seq("AS"):
             query = self._parse_inner("expected SELECT after AS")
             return self.expression(CreateStream(this=name, query=query))
-        self._expect("FROM", "expected FROM 'uri' or AS SELECT")
-        uris = [self._string("expected the address of a source in quotes")]
+        columns = self._parse_declared() if self._match(TokenType.L_PAREN) else None
+        expected = "expected FROM 'uri' or AS SELECT" if columns is None else "expected FROM 'uri'"
+        self._expect("FROM", expected)
+        uris = [self._parse_source()]
         while self._match(TokenType.COMMA):
-            uris.append(self._string("expected the address of a source in quotes"))
-        create = CreateStream(this=name, uris=uris)
+            uris.append(self._parse_source())
+        create = CreateStream(this=name, columns=columns, uris=uris)
         clauses: dict[str, Callable[[], exp.Expr | None]] = {
             "TIME": self._parse_time_column,
             "DISORDER": self._parse_duration,
             "IDLE": self._parse_duration,
+            "OPTIONS": self._parse_reading_options,
         }
         while word := next((w for w in clauses if self._match_text_seq(w)), None):
             if create.args.get(word.lower()):
                 self.raise_error(f"expected {word} only once", self._prev)
             create.set(word.lower(), clauses[word]())
         if self._curr:
-            self.raise_error("expected TIME, DISORDER, IDLE or ; at the end of the statement")
+            self.raise_error(
+                "expected TIME, DISORDER, IDLE, OPTIONS or ; at the end of the statement"
+            )
         return self.expression(create)
+
+    def _parse_declared(self, close: bool = True) -> exp.Expr:
+        """Columns with their types, to the closing parenthesis or the end."""
+        columns = []
+        while True:
+            name = self._parse_id_var()
+            if not name:
+                self.raise_error("expected the name of a column")
+            first = self._curr
+            kind = self._parse_types(schema=True)
+            if not isinstance(kind, exp.DataType):
+                self.raise_error("expected the type of the column, as STRING or BIGINT", first)
+            columns.append(exp.ColumnDef(this=name, kind=kind))
+            if not self._match(TokenType.COMMA):
+                break
+        if close and not self._match(TokenType.R_PAREN):
+            self.raise_error("expected , or ) after the type of a column")
+        if not close and self._curr:
+            self.raise_error("expected , or the end after the type of a column")
+        return self.expression(exp.Schema(expressions=columns))
+
+    def _parse_reading_options(self) -> exp.Expr:
+        """`(name value, name = value, ...)`; values are strings, numbers, TRUE or FALSE."""
+        if not self._match(TokenType.L_PAREN):
+            self.raise_error("expected ( after OPTIONS")
+        options = []
+        while True:
+            name = self._parse_string() or self._parse_id_var(any_token=True)
+            if name is None:
+                self.raise_error("expected the name of an option")
+                break
+            self._match(TokenType.EQ)
+            value = self._parse_string() or self._parse_boolean() or self._parse_number()
+            if not value:
+                self.raise_error(f"expected a value of option {name.name}, a string in quotes")
+            options.append(exp.EQ(this=exp.to_identifier(name.name), expression=value))
+            if not self._match(TokenType.COMMA):
+                break
+        if not self._match(TokenType.R_PAREN):
+            self.raise_error("expected , or ) after the value of an option")
+        return self.expression(exp.Tuple(expressions=options))
 
     def _parse_insert(self) -> Any:
         self._expect("INTO", "expected INTO after INSERT")
+        self._match(TokenType.TABLE)
         name = self._parse_id_var(any_token=False)
         if not name:
             self.raise_error("expected the name of the output")
@@ -203,8 +263,11 @@ class TidegateParser(SparkParser):
         return self.expression(StreamWindow(this=this, kind=kind, size=size, slide=slide))
 
     def _parse_duration(self) -> StreamDuration:
+        self._match(TokenType.INTERVAL)
         token = self._curr
         if text := self._parse_string():
+            if (own := self._parse_unit_of(text)) is not None:
+                return self.expression(StreamDuration(this=exp.Literal.number(text.name), unit=own))
             self._checked(lambda: duration_us(text.name), "a duration such as '15 minutes'", token)
             return self.expression(StreamDuration(this=text))
         amount = self._parse_count("expected a duration such as 15 MINUTES")
@@ -215,6 +278,18 @@ class TidegateParser(SparkParser):
         self._checked(lambda: unit_us(unit.text, "duration"), what, unit)
         self._advance()
         return self.expression(StreamDuration(this=amount, unit=exp.var(unit.text.upper())))
+
+    def _parse_unit_of(self, amount: exp.Expr) -> exp.Expr | None:
+        """The unit after a number in quotes, as INTERVAL '5' MINUTES has it."""
+        unit: Any = self._curr
+        if unit is None or not amount.name.replace(".", "", 1).isdigit():
+            return None
+        try:
+            unit_us(unit.text, "duration")
+        except QueryError:
+            return None
+        self._advance()
+        return exp.var(unit.text.upper())
 
     def _parse_count(self, expected: str = "expected a number") -> exp.Expr:
         negative = self._match(TokenType.DASH)
@@ -298,14 +373,26 @@ def _window_sql(to: Generator, node: exp.Expr) -> str:
     return f"{to.sql(node, 'this')} [{text}{f' SLIDE {slide}' if slide else ''}]"
 
 
+def _source_sql(to: Generator, node: exp.Expr) -> str:
+    if node.name.startswith(OF_SPARK):
+        return f"TABLE {node.name.removeprefix(OF_SPARK)}"
+    return to.sql(node)
+
+
 def _create_sql(to: Generator, node: exp.Expr) -> str:
     name = to.sql(node, "this")
     if query := to.sql(node, "query"):
         return f"CREATE STREAM {name} AS {query}"
-    text = f"CREATE STREAM {name} FROM {', '.join(to.sql(u) for u in node.args['uris'])}"
+    declared = node.args.get("columns")
+    columns = ", ".join(to.sql(c) for c in declared.expressions) if declared else ""
+    text = f"CREATE STREAM {name}{f' ({columns})' if columns else ''}"
+    text += f" FROM {', '.join(_source_sql(to, u) for u in node.args['uris'])}"
     for clause in ("time", "disorder", "idle"):
         if value := to.sql(node, clause):
             text += f" {clause.upper()} {value}"
+    if options := node.args.get("options"):
+        pairs = [f"{to.sql(o, 'this')} {to.sql(o, 'expression')}" for o in options.expressions]
+        text += f" OPTIONS ({', '.join(pairs)})"
     return text
 
 
@@ -359,6 +446,7 @@ def parse(text: str) -> list[exp.Expression]:
     try:
         tokens = Tidegate().tokenize(text)
         refuse_slips(tokens)
+        refuse_elsewhere(tokens)
         statements = Tidegate().parser().parse(tokens, text)
         return [
             s
@@ -369,6 +457,25 @@ def parse(text: str) -> list[exp.Expression]:
         raise _parse_mistake(error) from None
     except TokenError as error:
         raise _token_mistake(error, text) from None
+
+
+@nested
+def parse_columns(text: str) -> exp.Schema:
+    """The columns of a declaration as a program writes it: `zip STRING, amount DECIMAL(10,2)`."""
+
+    def declared(parser: Any) -> exp.Expr:
+        found: exp.Expr = parser._parse_declared(close=False)
+        return found
+
+    try:
+        tokens = Tidegate().tokenize(text)
+        (found,) = Tidegate().parser()._parse(declared, tokens, text)
+    except ParseError as error:
+        raise _parse_mistake(error) from None
+    except TokenError as error:
+        raise _token_mistake(error, text) from None
+    assert isinstance(found, exp.Schema)
+    return found
 
 
 def _parse_mistake(error: ParseError) -> QueryError:

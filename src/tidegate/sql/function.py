@@ -10,6 +10,7 @@ from tidegate.errors import QueryError, UnavailableError, near
 from tidegate.operate.aggregate.definition import AggregateFunction, Parameter
 from tidegate.operate.aggregate.registry import find_sql, sql_names
 from tidegate.query.aggregate import AggregateCall
+from tidegate.sql.instead import AGGREGATES
 
 _TITLES: dict[type[exp.Expr], str] = {}
 """What Spark calls the functions that sqlglot has classes for."""
@@ -19,6 +20,8 @@ _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate call, with whatever is written around it."""
+    if isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES:
+        return True
     return isinstance(node, (exp.AggFunc, *_WRAPPERS)) or _definition(node) is not None
 
 
@@ -56,7 +59,12 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
     if isinstance(node, exp.RespectNulls):
         node = node.this
     if isinstance(node, exp.IgnoreNulls):
-        raise UnavailableError(name, "IGNORE NULLS is not available yet")
+        raise UnavailableError(
+            name,
+            "IGNORE NULLS is not available yet",
+            None,
+            "Leave NULLs out before: WHERE x IS NOT NULL.",
+        )
     function = _definition(node)
     if function is None:
         raise unknown_aggregate(name, "SELECT")
@@ -74,7 +82,9 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
     if not function.takes(len(arguments)) or len(constants) > len(function.parameters):
         raise QueryError(name, function.arity, str(len(given)))
     if distinct and function.distinct is None:
-        raise UnavailableError(f"{name}(DISTINCT)", "is not available yet")
+        raise UnavailableError(
+            f"{name}(DISTINCT)", "is not available yet", None, "Only COUNT can be DISTINCT."
+        )
     if function.star and not distinct and all(map(_never_null, arguments)):
         arguments = ()
     if condition is not None:
@@ -87,7 +97,17 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
 
 def unknown_aggregate(name: str, where: str) -> QueryError:
     """What to say of an aggregate that is not there."""
-    return QueryError(where, "no aggregate has this name", name, near(name, sql_names()))
+    remedy = AGGREGATES.get(name.upper()) or near(name, sql_names())
+    return QueryError(where, "no aggregate has this name", name, remedy)
+
+
+def refuse_unknown(expression: exp.Expression) -> None:
+    """Refuse an aggregate of other SQL for which there is a way here, before it asks for more."""
+    for node in expression.walk():
+        if is_aggregate(node) and _definition(node) is None:
+            name = aggregate_name(node)
+            if name in AGGREGATES:
+                raise unknown_aggregate(name, "SELECT")
 
 
 def _definition(node: exp.Expr) -> AggregateFunction | None:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError, near
 from tidegate.query.name import EVENT_TIME, SideName, ambiguous, column, find_name, resolve
+from tidegate.sql.instead import GENERATORS, SEVERAL_ROWS, function_name, of_over, of_subquery
 
 _OWNER = "owner"
 
@@ -157,20 +158,12 @@ def _resolved(
 
 
 def _refuse(expression: exp.Expression, where: str) -> None:
-    if expression.find(exp.Window):
-        raise QueryError(
-            where,
-            "window functions with OVER are not supported",
-            expression.sql(dialect="spark", comments=False),
-            "Give the stream a window: FROM name [RANGE ...].",
-        )
-    if expression.find(exp.Query):
-        raise QueryError(
-            where,
-            "a subquery can stand in FROM only",
-            expression.sql(dialect="tidegate", comments=False),
-            "Write the values out, or filter in a subquery in FROM.",
-        )
+    if window := expression.find(exp.Window):
+        raise of_over(window, where)
+    if query := expression.find(exp.Query):
+        raise of_subquery(query, where)
+    if several := expression.find(*GENERATORS):
+        raise QueryError(where, "a tuple gives one row", function_name(several), SEVERAL_ROWS)
 
 
 def _expression(node: exp.Expr) -> exp.Expression:

@@ -23,6 +23,8 @@ from tidegate.query.window import (
     scaled_us,
     unit_us,
 )
+from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.sql.columns import schema_of
 from tidegate.sql.dialect import parse
 from tidegate.sql.syntax import (
     CreateStream,
@@ -38,13 +40,14 @@ from tidegate.sql.syntax import (
 
 @dataclass(frozen=True)
 class Create:
-    """What CREATE STREAM says; the schema comes from the sources, the time maybe from an option."""
+    """What CREATE STREAM says; the schema may come from the sources, the time from an option."""
 
     name: str
     uris: tuple[str, ...]
     time: str | None = None
     disorder_us: int = 0
     idle_us: int | None = None
+    reading: Reading = AS_FOUND
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,19 @@ def _create(node: CreateStream) -> Create | View:
     if idle_us is not None and idle_us <= 0:
         raise QueryError(where, "IDLE must be longer than zero", duration_text(idle_us))
     uris = tuple(u.name for u in node.args["uris"])
-    return Create(name, uris, None if time is None else time.name, disorder_us, idle_us)
+    at = None if time is None else time.name
+    return Create(name, uris, at, disorder_us, idle_us, _reading(node, where))
+
+
+def _reading(node: CreateStream, where: str) -> Reading:
+    columns, given = node.args.get("columns"), node.args.get("options")
+    options: dict[str, object] = {}
+    for pair in given.expressions if given else ():
+        name, value = pair.this.name, pair.expression
+        if name in options:
+            raise QueryError(where, "an option can be given once", f"{name} twice")
+        options[name] = value.this if isinstance(value, exp.Boolean) else value.name
+    return Reading.of(schema_of(columns, where) if columns else None, options, where)
 
 
 def _short(text: str) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+OF_SPARK = "table:"
+"""How the address of a source begins that is a table or view of Spark's catalog."""
+
 
 class StreamDuration(exp.Expression):
     """`15 MINUTES`, or the text '15 minutes' (then without a unit)."""
@@ -18,14 +21,19 @@ class StreamWindow(exp.Expression):
 
 
 class CreateStream(exp.Expression):
-    """`CREATE STREAM this FROM uris TIME time DISORDER d IDLE t`, or `... this AS query`."""
+    """`CREATE STREAM this (columns) FROM uris TIME time DISORDER d IDLE t OPTIONS (options)`.
+
+    Or `CREATE STREAM this AS query`.
+    """
 
     arg_types = {
         "this": True,
+        "columns": False,
         "uris": False,
         "time": False,
         "disorder": False,
         "idle": False,
+        "options": False,
         "query": False,
     }
 

@@ -6,7 +6,6 @@ import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubT
 
 from tidegate import disk
 from tidegate.errors import StateError
+from tidegate.remote.folder import Entry
 from tidegate.whole_file import FileWriter, sole_file, temporary, whole_file
 
 T = TypeVar("T")
@@ -23,14 +23,6 @@ OWNER_ONLY = 0o700
 
 ATOMIC_ON_CLOSE = frozenset({"s3", "gcs", "abfs"})
 """File systems whose objects appear whole when the stream closes, and that have no rename."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A file of the store: its name below the root, with `/` between the parts, and its size."""
-
-    name: str
-    bytes: int
 
 
 class Files(Protocol):

@@ -67,9 +67,13 @@ def inspect(
         )
     kept = store.kept()
     spare = store.unreferenced(kept)
+    newest = kept[-1] if kept else None
+    query = (newest.query if newest is not None else None) or meta.get("query")
     return {
         "location": store.location,
-        "meta": meta,
+        "meta": {name: value for name, value in meta.items() if name != "query"},
+        "query": query,
+        "query_changes": [] if newest is None else [dict(change) for change in newest.changes],
         "state": _state(kept[-1]) if kept and kept[-1].batch >= 0 else None,
         "manifests": [manifest.batch for manifest in kept if manifest.batch >= 0],
         "owner": {"number": kept[-1].owner, **kept[-1].holder} if kept else None,
@@ -82,6 +86,7 @@ def describe(store: Store, verify: bool = False, find_parts: FindParts | None = 
     """The same as text for a terminal, one fact per line."""
     facts = inspect(store, verify, find_parts)
     lines = [f"checkpoint {facts['location']}", *_pairs(facts["meta"])]
+    lines += _query_lines(facts["query"], facts["query_changes"])
     if facts["state"] is None:
         lines.append("no batch is committed yet")
     else:
@@ -235,6 +240,19 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
         lines.append(f"epochs, after {before:,} that are in epoch/" if before else "epochs")
         lines += [_line(epoch, "epoch") for epoch in state["epochs"]]
     return lines
+
+
+def _query_lines(
+    query: Mapping[str, Any] | None, changes: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """What the query is that made the newest state, and how it has changed."""
+    if query is None:
+        return []
+    lines = ["query", *(f"  {line}" for line in query["streams"])]
+    for subquery in query["subqueries"]:
+        said = [*subquery["state"], *(line for port in subquery["after"] for line in port)]
+        lines += [f"  {subquery['title']}", *(f"    {line}".replace("`", "") for line in said)]
+    return lines + [f"batch {c['batch']}: query changed: {c['changed']}" for c in changes]
 
 
 def _used(owner: Mapping[str, Any]) -> list[str]:

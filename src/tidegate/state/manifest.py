@@ -25,6 +25,9 @@ from tidegate.state.segment import Segment
 VERSION = 5
 """Of the manifest and of what it names: a new one when the columns of a state change as well."""
 
+_OPTIONAL = ("query", "changes")
+"""What is written only where there is something in it."""
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -37,12 +40,16 @@ class Manifest:
     has the newest; `epochs_logged` says how many were before them (`epoch_log`).
     `outputs` has the receipts of what sinks were given of this batch, by output, "" for the only
     one: what a restart publishes.
+    `written` has by output the newest two batches that have something for it, newest first.
     `places` says by output where its sink has it, for sinks that can be found again by that.
     `files` names every other file of the store that this state needs (`gate/...`, `staged/...`):
     what neither it nor `operators` names is deleted by `Store.retire` and `Store.clean`.
     `owner` is the fencing number of the run that wrote it, which is in the names of all files that
     the run writes; greater than those of all runs before. `holder` tells a person who that is.
+    `sides` has by stream who was late, and the first row that was rejected (`driver.side`).
     `epochs_by` has the first epoch and the owner of each row of files of `epoch_log`.
+    `query` says which query made it, where it is not the one of meta.json; `changes` has the newest
+    changes of the query, each with the first `batch` of the new one.
     """
 
     batch: int
@@ -57,10 +64,14 @@ class Manifest:
     finished: bool = False
     files: tuple[str, ...] = ()
     outputs: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    written: Mapping[str, list[int]] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
     owner: int = 0
     holder: Mapping[str, Any] = field(default_factory=dict)
     epochs_by: tuple[tuple[int, int], ...] = ()
+    query: Mapping[str, Any] = field(default_factory=dict)
+    changes: tuple[Mapping[str, Any], ...] = ()
+    sides: Mapping[str, Any] = field(default_factory=dict)
     version: int = VERSION
 
     @property
@@ -82,6 +93,11 @@ class Manifest:
     def buckets(self) -> int:
         """How many buckets the state of every subquery has."""
         return max(len(m["owners"]) for m in self.mappings.values())
+
+    def written_of(self, output: str) -> list[int]:
+        """The newest batches of which an output has something; before that was kept, all had."""
+        every = [batch for batch in (self.batch, self.batch - 1) if batch >= 0]
+        return self.written.get(output, every)
 
     def segments(self) -> tuple[Segment, ...]:
         """The live segments of all operators, operators by name."""
@@ -105,6 +121,7 @@ class Manifest:
             name: {**of, "owners": pack_numbers(of["owners"])} for name, of in self.mappings.items()
         }
         body = {**self.__dict__, "operators": operators, "mappings": mappings}
+        body = {name: value for name, value in body.items() if value or name not in _OPTIONAL}
         return seal({**body, "bucket_sets": [buckets.text for buckets in sets]})
 
     @classmethod
@@ -124,6 +141,7 @@ class Manifest:
             }
             outputs = {name: tuple(receipts) for name, receipts in body["outputs"].items()}
             lists = {k: tuple(body[k]) for k in ("sources", "epochs", "files")}
+            lists["changes"] = tuple(body.get("changes", ()))
             lists["epochs_by"] = tuple((int(first), int(by)) for first, by in body["epochs_by"])
             dicts = {"operators": operators, "mappings": mappings, "outputs": outputs}
             return cls(**{**body, **lists, **dicts})

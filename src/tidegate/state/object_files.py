@@ -8,44 +8,37 @@ from __future__ import annotations
 
 import io
 import logging
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import obstore
 import pyarrow as pa
-from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
-from tidegate.state.files import Entry, unwritten
-from tidegate.state.object_uri import ObjectPlace
+from tidegate.remote.object_folder import ObjectFolder, as_os_error
+from tidegate.remote.object_uri import ObjectPlace
+from tidegate.state.files import unwritten
 from tidegate.whole_file import FileWriter
 
 _log = logging.getLogger(__name__)
-_SAID = re.compile(r"<Message>(.*?)</Message>")
-"""Where the answer of a server says what was wrong."""
 
 
-class ObjectFiles:
+class ObjectFiles(ObjectFolder):
     """A folder of an object store: objects appear whole, and there are no folders to make."""
 
     local = False
 
     def __init__(self, place: ObjectPlace) -> None:
-        self.root = place.root
-        self._client = place.client()
+        super().__init__(place)
         self._refuses: bool | None = None
         """Whether the server refuses to create what is there; None until that was seen."""
-
-    def full(self, name: str) -> str:
-        return f"{self.root}/{name}" if name else self.root
 
     @contextmanager
     def create(self, name: str) -> Iterator[FileWriter]:
         memory = io.BytesIO()
         yield FileWriter(memory)
         try:
-            with _as_os_error():
+            with as_os_error():
                 obstore.put(self._client, name, memory.getbuffer())
         except OSError as error:
             raise unwritten(self.full(name), error) from error
@@ -54,7 +47,7 @@ class ObjectFiles:
         """One of several succeeds; on a server that does not know how, if they do not write at the
         same moment."""
         try:
-            with _as_os_error():
+            with as_os_error():
                 return self._put_new(name, data)
         except OSError as error:
             raise unwritten(self.full(name), error) from error
@@ -95,7 +88,7 @@ class ObjectFiles:
         return bool(self.buffer(name).to_pybytes() == data)
 
     def buffer(self, name: str) -> pa.Buffer:
-        with _as_os_error():
+        with as_os_error():
             return pa.py_buffer(obstore.get(self._client, name).bytes())
 
     def stamp(self, name: str) -> tuple[int, ...]:
@@ -103,33 +96,23 @@ class ObjectFiles:
 
     def exists(self, name: str) -> bool:
         try:
-            with _as_os_error():
+            with as_os_error():
                 obstore.head(self._client, name)
         except FileNotFoundError:
             return False
         return True
 
     def is_folder(self) -> bool:
-        with _as_os_error():
+        with as_os_error():
             return any(obstore.list(self._client, chunk_size=1))
 
     def delete(self, name: str) -> bool:
         try:
-            with _as_os_error():
+            with as_os_error():
                 obstore.delete(self._client, name)
         except FileNotFoundError:
             return False
         return True
-
-    def list(self, folder: str, recursive: bool = False) -> list[Entry]:
-        prefix = folder or None
-        with _as_os_error():
-            if recursive:
-                found: list[Any] = [o for some in obstore.list(self._client, prefix) for o in some]
-            else:
-                found = list(obstore.list_with_delimiter(self._client, prefix)["objects"])
-        entries = [Entry(str(one["path"]), int(one["size"])) for one in found]
-        return sorted(entries, key=lambda entry: entry.name)
 
     def names(self, folder: str) -> Sequence[str]:
         return [entry.name for entry in self.list(folder)]
@@ -142,14 +125,3 @@ class ObjectFiles:
 
     def settle(self, folders: Sequence[str]) -> None:
         """Nothing: an object that is seen stays."""
-
-
-@contextmanager
-def _as_os_error() -> Iterator[None]:
-    """Give errors of the client as those of a file system, in one line."""
-    try:
-        yield
-    except BaseError as error:
-        said = _SAID.search(str(error))
-        lines = [said[1]] if said else str(error).splitlines()
-        raise OSError(lines[0] if lines else type(error).__name__) from error

@@ -14,7 +14,6 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,9 +23,20 @@ import pyarrow as pa
 from pyarrow.fs import FileSystem, LocalFileSystem
 
 from tidegate import schedule
-from tidegate.errors import CheckpointError, FencedError, StateError
+from tidegate.errors import CheckpointError, FencedError, OptionError, StateError
+from tidegate.remote.disk import disk_of, remote_path
+from tidegate.remote.folder import Entry
+from tidegate.remote.object_uri import object_place, with_region
+from tidegate.remote.reason import remedy
+from tidegate.remote.scheme import (
+    is_object_uri,
+    is_remote_uri,
+    scheme_of,
+    shown,
+    unusable,
+    without_keys,
+)
 from tidegate.state.files import (
-    Entry,
     Files,
     RemoteFiles,
     files_at,
@@ -35,7 +45,6 @@ from tidegate.state.files import (
 )
 from tidegate.state.manifest import VERSION, Manifest, check_version
 from tidegate.state.name import META, counts, is_own, manifest_name, manifest_number
-from tidegate.state.object_uri import is_object_uri, object_place, with_region
 from tidegate.state.seal import REMEDY, seal, unseal
 from tidegate.whole_file import is_temporary
 
@@ -44,7 +53,6 @@ LAYOUT = VERSION
 TOKEN = "token"
 """What a holder has that no other has."""
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _READABLE = "Give access to it, or see that its server answers, and restart."
 _TRIES = 100
 """How often another run may come first while one takes a checkpoint over."""
@@ -102,7 +110,7 @@ class Store:
 
     def __init__(self, files: Files, handle: StoreHandle) -> None:
         self.files = files
-        self.location = handle.location
+        self.location = without_keys(handle.location)
         self.owner = 0
         """The fencing number of the run that uses this object, once it has taken it over."""
         self._handle = handle
@@ -120,24 +128,16 @@ class Store:
             files = files_at(*location)
             return cls(files, _handle_of(location, files))
         location = os.fspath(location)
-        if not _URI.match(location):
+        if scheme_of(location) is None:
             files = files_at(LocalFileSystem(), location)
             return cls(files, StoreHandle(files.root))
-        if is_object_uri(location):
-            from tidegate.state.object_files import ObjectFiles  # other stores need no client
-
-            location = with_region(location)
-            return cls(ObjectFiles(object_place(location)), StoreHandle(location))
         try:
-            fs, path = FileSystem.from_uri(location)
-        except (pa.ArrowException, ValueError, OSError) as error:
+            files, location = _files_of(location)
+        except OptionError as error:
             raise CheckpointError(
-                location,
-                "must be a folder or the URI of one",
-                str(error).splitlines()[0],
-                "URIs start with file://, s3://, gs://, abfs:// or hdfs://.",
+                error.where, error.requirement, error.got, error.remedy
             ) from error
-        return cls(files_at(fs, path), StoreHandle(location))
+        return cls(files, StoreHandle(location))
 
     def handle(self) -> StoreHandle:
         """What to send to tasks."""
@@ -205,17 +205,32 @@ class Store:
         try:
             raw = self.files.buffer(META)
         except FileNotFoundError:
+            self._check_answers()
             return None
         except NotADirectoryError as error:
             requirement, remedy = "the checkpoint must be a folder", "Choose another --checkpoint."
             raise CheckpointError(self.files.root, requirement, reason(error), remedy) from error
         except OSError as error:
-            remedy = "Choose a folder that can be read and written."
-            raise CheckpointError(where, "must be readable", reason(error), remedy) from error
+            raise self._unreadable(where, error) from error
         body = unseal(raw.to_pybytes(), where)
         check_version(body.get("layout"), where)
         meta: dict[str, Any] = body["meta"]
         return meta
+
+    def _check_answers(self) -> None:
+        """Where there is no checkpoint elsewhere, see that there could be one: a bucket."""
+        if self.files.local:
+            return
+        try:
+            self.files.is_folder()
+        except OSError as error:
+            raise self._unreadable(self.files.root, error) from error
+
+    def _unreadable(self, where: str, error: OSError) -> CheckpointError:
+        advice = "Choose a folder that can be read and written."
+        if not self.files.local:
+            advice = remedy(error)
+        return CheckpointError(where, "must be readable", reason(error), advice)
 
     def latest(self) -> Manifest | None:
         """The newest published state, or None before the first batch; damage is a StateError."""
@@ -482,6 +497,25 @@ class Store:
                 got = f"{sizes[name]} bytes"
                 requirement = f"must have {size} bytes, as its manifest says"
                 raise StateError(where, requirement, got, REMEDY)
+
+
+def _files_of(uri: str) -> tuple[Files, str]:
+    """The folder that a URI names, and the URI by which tasks find it without asking again."""
+    if is_object_uri(uri):
+        from tidegate.state.object_files import ObjectFiles  # other stores need no client
+
+        uri = with_region(uri)
+        return ObjectFiles(object_place(uri)), uri
+    if is_remote_uri(uri):
+        path = remote_path(uri)
+        return files_at(disk_of(uri).fs, disk_of(uri).inner(path)), uri
+    if not uri.lower().startswith("file:/"):
+        raise unusable(uri, f"checkpoint {shown(uri)}", OptionError)
+    try:
+        return files_at(*FileSystem.from_uri(uri)), uri
+    except (pa.ArrowException, ValueError) as error:
+        must, remedy = "must be a folder of this machine", "Write it as file:///path."
+        raise OptionError(uri, must, str(error).splitlines()[0], remedy) from error
 
 
 def who(manifest: Manifest) -> str:

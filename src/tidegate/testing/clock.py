@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 
 class ManualClock:
     """Time as the test decides; sleeping moves it and returns at once."""
@@ -14,6 +16,10 @@ class ManualClock:
 
     def sleep(self, seconds: float) -> None:
         self._now += seconds
+
+    def wait(self, word: Event, seconds: float) -> None:
+        if not word.is_set():
+            self.sleep(seconds)
 
     def cpu(self) -> float:
         return self._now

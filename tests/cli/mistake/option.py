@@ -29,6 +29,20 @@ MISTAKES = {
         message="--batch-rows: must be a whole number; got 1e6.",
         options=(*RIDES, "--batch-rows", "1e6"),
     ),
+    "--trigger soon": Mistake(
+        message=(
+            "--trigger: a duration must be a number and a unit; got 'soon'. "
+            'Write for example "15 minutes" or "500 ms".'
+        ),
+        options=(*RIDES, "--trigger", "soon"),
+    ),
+    "--trigger with --available-now": Mistake(
+        message=(
+            "--trigger: cannot be used with --available-now; got both. "
+            "Leave --trigger out: what is there is taken at once."
+        ),
+        options=(*RIDES, "--trigger", "1 second", "--available-now"),
+    ),
     "--memory lots": Mistake(
         message="--memory: must be a size, for example 512MB or 2GB; got lots.",
         options=(*RIDES, "--memory", "lots"),
@@ -78,9 +92,9 @@ MISTAKES = {
         message="--method: is for joins; got scan for a query without one. Leave it out.",
         options=(*RIDES, "--method", "scan"),
     ),
-    "--routing deal": Mistake(
-        message="--routing: is for joins; got deal for a query without one. Leave it out.",
-        options=(*RIDES, "--routing", "deal"),
+    "--routing round-robin": Mistake(
+        message="--routing: is for joins; got round-robin for a query without one. Leave it out.",
+        options=(*RIDES, "--routing", "round-robin"),
     ),
     "--exchange pigeon": Mistake(
         message="--exchange: must be a known word; got pigeon. There are: auto, shared, shuffle.",
@@ -97,28 +111,21 @@ MISTAKES = {
     "--colour red": Mistake(
         message=(
             "--colour: no option of `tidegate run` has this name. There are: --stream, --time, "
-            "--master, --instances, --strategy, --method, --exchange, --routing, --partitioner, "
-            "--max-windows-per-tuple, --out, --format, --checkpoint, --buckets, --batch-rows, "
-            "--switch, --policy, --follow, --summary, --dashboard, ..."
+            "--master, --conf, --instances, {words}, ..."
         ),
         options=(*RIDES, "--colour", "red"),
     ),
     "--instance 2": Mistake(
         message=(
             "--instance: no option of `tidegate run` has this name. Did you mean --instances? "
-            "There are: --stream, --time, --master, --instances, --strategy, --method, --exchange, "
-            "--routing, --partitioner, --max-windows-per-tuple, --out, --format, --checkpoint, "
-            "--buckets, --batch-rows, --switch, --policy, --follow, --summary, --dashboard, ..."
+            "There are: --stream, --time, --master, --conf, --instances, {words}, ..."
         ),
         options=(*RIDES, "--instance", "2"),
     ),
     "--chekpoint d": Mistake(
         message=(
             "--chekpoint: no option of `tidegate run` has this name. Did you mean "
-            "--checkpoint? There are: --stream, --time, --master, --instances, --strategy, "
-            "--method, --exchange, --routing, --partitioner, --max-windows-per-tuple, --out, "
-            "--format, --checkpoint, --buckets, --batch-rows, --switch, --policy, --follow, "
-            "--summary, --dashboard, ..."
+            "--checkpoint? There are: --stream, --time, --master, --conf, --instances, {words}, ..."
         ),
         options=(*RIDES, "--chekpoint", "d"),
     ),
@@ -184,7 +191,8 @@ MISTAKES = {
     ),
     "several outputs without --out": Mistake(
         message=(
-            "--out: is needed by a script with several outputs; got a, b. Give a folder; each "
+            "--out: is needed by a script with several outputs, unless a terminal shows them; got "
+            "a, b. Give a folder; each "
             "output gets one of its name in it."
         ),
         sql=f"INSERT INTO a {COUNT}; INSERT INTO b SELECT route FROM rides",
@@ -253,32 +261,49 @@ MISTAKES = {
         message="--out: must say where results go; got ''. Give a folder, or console:.",
         options=(*RIDES, "--out", ""),
     ),
-    "--out in an object store": Mistake(
+    "--out without its slashes": Mistake(
+        message=("--out: a URI of s3 must have its slashes; got s3:bucket/x. Write s3://bucket/x."),
+        options=(*RIDES, "--out", "s3:bucket/x"),
+    ),
+    "--out of a misspelt file system": Mistake(
         message=(
-            "--out: sinks of s3: are not available yet; got s3://bucket/x. Write to a folder, "
-            "and copy its batch=NNNNNNNN folders there. There are: file, console."
+            "--out: must be a path or of a known scheme; got s4:. Did you mean s3 or gs? There "
+            "are: file, console, s3, gs, abfs, hdfs."
         ),
-        options=(*RIDES, "--out", "s3://bucket/x"),
+        options=(*RIDES, "--out", "s4://bucket/x"),
+    ),
+    "--checkpoint of a misspelt file system": Mistake(
+        message=(
+            "checkpoint s4://bucket/x: must be a path or of a known scheme; got s4:. Did you mean "
+            "s3 or gs? There are: file, s3, gs, abfs, hdfs."
+        ),
+        options=(*RIDES, "--checkpoint", "s4://bucket/x"),
+    ),
+    "--out and --checkpoint in one bucket's folder": Mistake(
+        message=(
+            "--checkpoint: must be another folder than --out; got s3://b/x/. Choose one of its own."
+        ),
+        options=(*RIDES, "--out", "s3://b/x?region=a", "--checkpoint", "s3://b/x/"),
     ),
     "--out in Kafka": Mistake(
         message=(
             "--out: sinks of kafka: are not available yet; got kafka://host/topic. In a "
             "program, tg.sink.call(function) hands over every committed batch. There are: file, "
-            "console."
+            "console, s3, gs, abfs, hdfs."
         ),
         options=(*RIDES, "--out", "kafka://host/topic"),
     ),
     "--out of a misspelt scheme": Mistake(
         message=(
             "--out: must be a path or of a known scheme; got consol:. Did you mean console? "
-            "There are: file, console. A folder of this name is ./consol:."
+            "There are: file, console, s3, gs, abfs, hdfs. A folder of this name is ./consol:."
         ),
         options=(*RIDES, "--out", "consol:"),
     ),
     "--out with a colon": Mistake(
         message=(
-            "--out: must be a path or of a known scheme; got run:. There are: file, console. "
-            "A folder of this name is ./run:1."
+            "--out: must be a path or of a known scheme; got run:. There are: file, console, "
+            "s3, gs, abfs, hdfs. A folder of this name is ./run:1."
         ),
         options=(*RIDES, "--out", "run:1"),
     ),
@@ -355,7 +380,8 @@ MISTAKES = {
     ),
     "several outputs to console:": Mistake(
         message=(
-            "--out: is needed by a script with several outputs; got a, b. Give a folder; each "
+            "--out: is needed by a script with several outputs, unless a terminal shows them; got "
+            "a, b. Give a folder; each "
             "output gets one of its name in it."
         ),
         sql=f"INSERT INTO a {COUNT}; INSERT INTO b SELECT route FROM rides",
@@ -367,8 +393,11 @@ MISTAKES = {
     ),
     "--checkpoint of another query": Mistake(
         message=(
-            "{folder}/state: must be the checkpoint of this query; got one of another or of a "
-            "changed query. Use another --checkpoint, or the query it was made with."
+            "{folder}/state: must be the checkpoint of this query; got one of a query that "
+            "differs: the state of aggregate does not have COUNT(*). What changed:\n"
+            "  aggregate\n    - select SUM(fare) as n\n    + select COUNT(*) as n\n"
+            "Use another --checkpoint, or the query it was made with. What may change is what "
+            "follows the state: HAVING, ORDER BY, LIMIT, the select list, and WHERE after a join."
         ),
         options=(*RIDES, "--checkpoint", "state", "--out", "o"),
         before=Good(
@@ -378,8 +407,11 @@ MISTAKES = {
     ),
     "--checkpoint of changed SQL": Mistake(
         message=(
-            "{folder}/state: must be the checkpoint of this query; got one of another or of a "
-            "changed query. Use another --checkpoint, or the query it was made with."
+            "{folder}/state: must be the checkpoint of this query; got one of a query that "
+            "differs: the state of aggregate was made with what has changed. What changed:\n"
+            "  aggregate\n    + where fare > 0\n"
+            "Use another --checkpoint, or the query it was made with. What may change is what "
+            "follows the state: HAVING, ORDER BY, LIMIT, the select list, and WHERE after a join."
         ),
         sql=COUNT + " WHERE fare > 0",
         options=(*RIDES, "--checkpoint", "state", "--out", "o"),
@@ -437,6 +469,55 @@ MISTAKES = {
     "--out without value": Mistake(
         message="--out: requires an argument.",
         options=(*RIDES, "--out"),
+    ),
+    "--conf without =": Mistake(
+        message=(
+            "--conf: must look like KEY=VALUE, for example spark.executor.memory=4g; got foo."
+        ),
+        options=(*RIDES, "--master", "local[1]", "--conf", "foo"),
+    ),
+    "--conf of something else": Mistake(
+        message=(
+            "--conf: the names of Spark's settings start with spark.; got executor.memory=4g. "
+            "Did you mean spark.executor.memory?"
+        ),
+        options=(*RIDES, "--master", "local[1]", "--conf", "executor.memory=4g"),
+    ),
+    "--conf that changes what queries mean": Mistake(
+        message=(
+            "--conf: spark.sql.session.timeZone must be UTC, so that every run gives the same "
+            "rows; got spark.sql.session.timeZone=CET. Leave it out."
+        ),
+        options=(*RIDES, "--master", "local[1]", "--conf", "spark.sql.session.timeZone=CET"),
+    ),
+    "--conf spark.master": Mistake(
+        message=(
+            "--conf: spark.master cannot be set here; got spark.master=yarn. Use --master, or "
+            "master= in Python."
+        ),
+        options=(*RIDES, "--master", "local[1]", "--conf", "spark.master=yarn"),
+    ),
+    "--conf without Spark": Mistake(
+        message=(
+            "--conf: is for Spark; got spark.ui.enabled=true with --master none. Leave it out, or "
+            "name another master."
+        ),
+        options=(*RIDES, "--conf", "spark.ui.enabled=true"),
+    ),
+    "--exchange shared on a cluster": Mistake(
+        message=(
+            "--exchange: shared needs all tasks on one host; got the master spark://there:7077. "
+            "Use --exchange auto, which shuffles between hosts."
+        ),
+        options=(*RIDES, "--master", "spark://there:7077", "--exchange", "shared"),
+    ),
+    "--master where nobody listens": Mistake(
+        message=(
+            "--master: must be a Spark master that answers; got spark://127.0.0.1:1 (Connection "
+            "refused). See that it runs (sbin/start-master.sh) and that host and port are those it "
+            "logs."
+        ),
+        options=(*RIDES, "--master", "spark://127.0.0.1:1", "--out", "results"),
     ),
     "--master lokal": Mistake(
         message=(

@@ -84,7 +84,7 @@ MISTAKES = {
     ),
     "no semicolon between statements": Mistake(
         message=(
-            "SQL line 1, column 38: expected TIME, DISORDER, IDLE or ; at the end of the "
+            "SQL line 1, column 38: expected TIME, DISORDER, IDLE, OPTIONS or ; at the end of the "
             "statement; got SELECT."
         ),
         sql=(
@@ -160,7 +160,10 @@ MISTAKES = {
         options=(),
     ),
     "CREATE TABLE": Mistake(
-        message="SQL line 1, column 8: expected STREAM after CREATE; got TABLE.",
+        message=(
+            "SQL line 1, column 1: what a script makes is a stream; got CREATE TABLE. Write "
+            "CREATE STREAM rides FROM 'uri' TIME ts"
+        ),
         sql=(
             "CREATE TABLE rides FROM 'rides.csv'; SELECT COUNT(*) AS n FROM rides [RANGE 10 "
             "SECONDS]"
@@ -174,7 +177,7 @@ MISTAKES = {
     ),
     "clause of CREATE STREAM misspelt": Mistake(
         message=(
-            "SQL line 1, column 38: expected TIME, DISORDER, IDLE or ; at the end of the "
+            "SQL line 1, column 38: expected TIME, DISORDER, IDLE, OPTIONS or ; at the end of the "
             "statement; got TIMES."
         ),
         sql=(
@@ -258,8 +261,8 @@ MISTAKES = {
     ),
     "aggregate of two arguments over dates": Mistake(
         message=(
-            "covar_pop(ts, fare): the argument must be a number; got timestamp for ts. CAST it to "
-            "one, or use COUNT, MIN or MAX."
+            "covar_pop(ts, fare): the argument must be a number; got timestamp for ts. In "
+            "seconds, write covar_pop(unix_micros(ts) / 1e6, fare)."
         ),
         sql="SELECT COVAR_POP(ts, fare) AS n FROM rides [RANGE 10 SECONDS]",
     ),
@@ -311,7 +314,10 @@ MISTAKES = {
         ),
     ),
     "aggregate without a window": Mistake(
-        message="SELECT: an aggregate needs a window: write FROM rides [RANGE ...].",
+        message=(
+            "SELECT: an aggregate needs a window; got FROM rides without one. Write FROM rides "
+            "[RANGE 15 MINUTES SLIDE 5 MINUTES], or [ROWS 100]."
+        ),
         sql="SELECT COUNT(*) AS n FROM rides",
     ),
     "window without an aggregate": Mistake(
@@ -411,9 +417,9 @@ MISTAKES = {
     ),
     "ORDER BY without a window": Mistake(
         message=(
-            "ORDER BY and LIMIT: an unbounded stream has no last tuple to wait for, so its "
-            "order cannot be changed. Give the stream a window and an aggregate, or leave "
-            "ORDER BY and LIMIT out."
+            "ORDER BY: an unbounded stream has no last tuple to wait for, so its order cannot be "
+            "changed; got route. Rows are in the order of event time. Give the stream a window "
+            "and an aggregate, or leave ORDER BY out."
         ),
         sql="SELECT route FROM rides ORDER BY route",
     ),
@@ -427,8 +433,8 @@ MISTAKES = {
     ),
     "DISTINCT": Mistake(
         message=(
-            "SELECT: DISTINCT is not possible on an unbounded stream; got DISTINCT. Give the "
-            "stream a window and write GROUP BY."
+            "SELECT: rows can be distinct in a window only; got DISTINCT. Write SELECT DISTINCT "
+            "route FROM rides [RANGE 1 HOUR]"
         ),
         sql="SELECT DISTINCT route FROM rides",
     ),
@@ -447,8 +453,8 @@ MISTAKES = {
     ),
     "AVG of a time": Mistake(
         message=(
-            "mean(ts): the argument must be a number; got timestamp. CAST it to one, or use "
-            "COUNT, MIN or MAX."
+            "mean(ts): the argument must be a number; got timestamp. In seconds, write "
+            "mean(unix_micros(ts) / 1e6)."
         ),
         sql="SELECT AVG(ts) AS n FROM rides [RANGE 10 SECONDS]",
     ),
@@ -494,7 +500,9 @@ MISTAKES = {
     ),
     "UNION": Mistake(
         message=(
-            "UNION: only UNION ALL is possible on an unbounded stream; got UNION. Write UNION ALL."
+            "UNION: only UNION ALL is possible on an unbounded stream; got UNION. Write UNION "
+            "ALL; SELECT DISTINCT k FROM (... UNION ALL ...) [RANGE 1 HOUR] makes the rows of a "
+            "window distinct."
         ),
         sql="SELECT route FROM rides UNION SELECT route FROM rides",
     ),
@@ -514,20 +522,24 @@ MISTAKES = {
     ),
     "subquery in WHERE": Mistake(
         message=(
-            "WHERE: a subquery can stand in FROM only; got fare IN (SELECT fare FROM rides). "
-            "Write the values out, or filter in a subquery in FROM."
+            "WHERE: a subquery can stand in FROM only; got IN (SELECT ...). Write FROM rides "
+            "[RANGE 5 MINUTES] JOIN rides [RANGE 5 MINUTES] ON ..."
         ),
         sql="SELECT fare FROM rides WHERE fare IN (SELECT fare FROM rides)",
     ),
     "OVER": Mistake(
         message=(
-            "SELECT: window functions with OVER are not supported; got SUM(fare) OVER "
-            "(PARTITION BY route). Give the stream a window: FROM name [RANGE ...]."
+            "SELECT: OVER is not available: a window belongs to its stream; got SUM(fare) OVER "
+            "(PARTITION BY route). Write SELECT route, SUM(fare) FROM rides [RANGE 1 HOUR] GROUP "
+            "BY route"
         ),
         sql="SELECT SUM(fare) OVER (PARTITION BY route) AS s FROM rides",
     ),
     "no FROM": Mistake(
-        message="SELECT: needs FROM and a stream.",
+        message=(
+            "SELECT: needs FROM and a stream; got SELECT 1 AS one. Write for example SELECT route"
+            " FROM rides"
+        ),
         sql="SELECT 1 AS one",
     ),
     "order of a window of tuples": Mistake(
@@ -583,7 +595,10 @@ MISTAKES = {
         sql=JOINED + "l.rout = r.route",
     ),
     "join: missing window": Mistake(
-        message="JOIN: both sides need a window; got rides AS r. Write rides AS r [RANGE ...].",
+        message=(
+            "JOIN: both sides need a window; got rides AS r. Write rides AS r [RANGE 5 MINUTES]: "
+            "how much earlier it may be than its partner."
+        ),
         sql=JOINED.replace("AS r [RANGE 5 SECONDS]", "AS r") + "l.route = r.route",
     ),
     "join: without ON": Mistake(
@@ -632,7 +647,13 @@ MISTAKES = {
         sql="SELECT rides.route FROM rides [RANGE 5 SECONDS] JOIN rides [RANGE 5 SECONDS] ON true",
     ),
     "outer join": Mistake(
-        message="JOIN: only inner joins are possible; got LEFT JOIN.",
+        message=(
+            "JOIN: only inner joins are available; got LEFT JOIN. With partners of the 5 minutes "
+            "before a row, or NULL, write: SELECT route, at, MAX(note) AS note FROM (SELECT "
+            "route, ts AS at, CAST(NULL AS STRING) AS note FROM rides AS l UNION ALL SELECT "
+            "l.route, l.ts AS at, r.note FROM rides AS l [RANGE 0 SECONDS] JOIN rides AS r [RANGE"
+            " 5 MINUTES] ON l.route = r.route) [RANGE 1 SECOND] GROUP BY route, at"
+        ),
         sql=(
             "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] LEFT JOIN rides AS r [RANGE 5 "
             "SECONDS] ON l.route = r.route"

@@ -31,15 +31,15 @@ MISTAKES = {
     "folder empty": Mistake(
         message=(
             "stream rides, empty: the folder must hold a file at least; got none in empty. "
-            "Names must end in .parquet, .csv, .json, .jsonl, .ndjson, and not begin with . or "
-            "_."
+            "Names must end in .parquet, .csv, .json, .jsonl, .ndjson, .orc, and not begin with "
+            ". or _."
         ),
         options=("--stream", "rides=empty"),
     ),
     "glob without match": Mistake(
         message=(
             "stream rides, *.parquet: the glob must match a file at least; got none for "
-            "*.parquet. Names must end in .parquet, .csv, .json, .jsonl, .ndjson, and not "
+            "*.parquet. Names must end in .parquet, .csv, .json, .jsonl, .ndjson, .orc, and not "
             "begin with . or _."
         ),
         options=("--stream", "rides=*.parquet"),
@@ -55,18 +55,19 @@ MISTAKES = {
     "file without extension": Mistake(
         message=(
             "stream rides, rides: a file's name must end in .parquet, .csv, .json, .jsonl, "
-            ".ndjson; got rides. Rename it to say its format."
+            ".ndjson, .orc; got rides. Rename it to say its format."
         ),
         options=("--stream", "rides=rides"),
         files={"rides": "x"},
     ),
     "file packed": Mistake(
         message=(
-            "stream rides, rides.csv.gz: a file's name must end in .parquet, .csv, .json, "
-            ".jsonl, .ndjson; got rides.csv.gz. Unpack it first."
+            "stream rides, rides.csv.xz: a file's name must end in .parquet, .csv, .json, "
+            ".jsonl, .ndjson, .orc; got rides.csv.xz. Unpack it first: only text is read as it is "
+            "from .gz, .zst and .bz2."
         ),
-        options=("--stream", "rides=rides.csv.gz"),
-        files={"rides.csv.gz": "x"},
+        options=("--stream", "rides=rides.csv.xz"),
+        files={"rides.csv.xz": "x"},
     ),
     "parquet damaged": Mistake(
         message=(
@@ -103,8 +104,8 @@ MISTAKES = {
     "csv no header": Mistake(
         message=(
             "stream rides, head.csv: the first line must be the header with the columns' "
-            "names; got 2024-01-01T00:00:01Z as a name. Write the columns' names above the "
-            "rows."
+            "names; got 2024-01-01T00:00:01Z as a name. Write the columns' names above the rows, "
+            "or say OPTIONS (header false)."
         ),
         options=("--stream", "rides=head.csv"),
         files={"head.csv": "2024-01-01T00:00:01Z,a,5.0\n2024-01-01T00:00:02Z,a,5.0\n"},
@@ -121,8 +122,8 @@ MISTAKES = {
     "CSV in UTF-16": Mistake(
         message=(
             "stream rides, bad.csv: the first line must be the header with the columns' names, "
-            "as UTF-8 text; got bytes that are not UTF-8. Write the file as comma-separated "
-            "UTF-8 with a header."
+            "as UTF-8 text; got bytes that are not UTF-8. Say how the file is encoded, as "
+            "OPTIONS (encoding 'utf-16')."
         ),
         options=("--stream", "rides=bad.csv"),
         files={"bad.csv": b"\xff\xfet\x00s\x00\n\x00"},
@@ -130,7 +131,7 @@ MISTAKES = {
     "csv semicolons": Mistake(
         message=(
             "stream rides, semi.csv: columns must be separated by commas; got ';' in the "
-            "header 'ts;route;fare'. Write the file as comma-separated UTF-8 with a header."
+            "header 'ts;route;fare'. Say OPTIONS (delimiter ';')."
         ),
         options=("--stream", "rides=semi.csv"),
         files={"semi.csv": "ts;route;fare\n2024-01-01T00:00:01Z;a;5,0\n"},
@@ -219,7 +220,7 @@ MISTAKES = {
     "no stream at all": Mistake(
         message=(
             "FROM: no stream has this name; got rides. There are none: write CREATE STREAM "
-            "rides FROM 'uri', or give --stream."
+            "rides FROM 'uri', or give --stream rides=URI, in Python rides=stream."
         ),
         options=(),
     ),
@@ -245,11 +246,25 @@ MISTAKES = {
     ),
     "scheme unknown": Mistake(
         message=(
-            "stream rides, kafka://host/topic: the scheme must be one that is read here; got "
-            "kafka:. Use a path, file:///path or generator:NAME; copy remote files to a local "
-            "folder."
+            "stream rides, kafka://host/topic: must be a path or of a known scheme; got kafka:. "
+            "There are: generator, file, s3, gs, abfs, hdfs."
         ),
         options=("--stream", "rides=kafka://host/topic"),
+    ),
+    "scheme misspelt": Mistake(
+        message=(
+            "stream rides, s4://bucket/rides: must be a path or of a known scheme; got s4:. Did "
+            "you mean s3 or gs? There are: generator, file, s3, gs, abfs, hdfs."
+        ),
+        options=("--stream", "rides=s4://bucket/rides"),
+    ),
+    "no HDFS here": Mistake(
+        message=(
+            "stream rides, hdfs://host:9000/rides: the file system of hdfs:// must be usable here; "
+            "got {words}. Install Hadoop's client, and set HADOOP_HOME, JAVA_HOME and CLASSPATH "
+            "(hadoop classpath --glob), or ARROW_LIBHDFS_DIR."
+        ),
+        options=("--stream", "rides=hdfs://host:9000/rides"),
     ),
     "generator misspelt": Mistake(
         message=(
@@ -303,8 +318,8 @@ MISTAKES = {
     "csv with a cut quote": Mistake(
         message=(
             "stream rides, cut.csv: the first line must be the header with the columns' names, "
-            "as UTF-8 text; got a quote is not closed. Write the file as comma-separated UTF-8 "
-            "with a header."
+            "as UTF-8 text; got a quote is not closed. Close it; where quotes mean nothing, say "
+            "OPTIONS (quote '')."
         ),
         options=("--stream", "rides=cut.csv"),
         files={"cut.csv": 'ts,"route\n'},

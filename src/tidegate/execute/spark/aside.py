@@ -12,6 +12,7 @@ from pyspark import SparkContext, cloudpickle
 from pyspark.errors import PySparkException
 
 from tidegate.execute.spark.failure import first_line, without_stacks
+from tidegate.execute.spark.group import JobGroup
 
 T = TypeVar("T")
 
@@ -25,8 +26,9 @@ class Aside:
     not in a property of it, so that it does not matter whether threads share those.
     """
 
-    def __init__(self, context: SparkContext) -> None:
+    def __init__(self, context: SparkContext, group: JobGroup) -> None:
         self._context = context
+        self._group = group
         self._pool = ThreadPoolExecutor(1, "tidegate-aside")
         self._closed = False
 
@@ -50,6 +52,7 @@ class Aside:
             raise _ended()
         try:
             with without_stacks():
+                self._group.join()
                 ((returned, answer),) = self._context.parallelize([work], 1).map(_call).collect()
         except _GONE as error:
             raise BrokenExecutor(first_line(error)) from error

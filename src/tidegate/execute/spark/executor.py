@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -25,74 +24,149 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from tidegate.errors import OptionError, QueryError, likely
 from tidegate.execute.ending import clean_at_end
 from tidegate.execute.exchange import clear
-from tidegate.execute.executor import Draft, Executor, Outcomes, in_turn
+from tidegate.execute.executor import Draft, Executor, Outcomes, Tasks, in_turn
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.failure import answering, first_line, spark_gone, without_stacks
+from tidegate.execute.spark.group import JobGroup
+from tidegate.execute.spark.master import check_answers, is_one_host, with_retries, with_slots
 from tidegate.execute.spark.plain import PlainJobs
+from tidegate.execute.spark.preflight import preflight
+from tidegate.execute.spark.progress import TaskProgress
 from tidegate.execute.spark.resident import ResidentTasks
+from tidegate.execute.spark.setting import (
+    PYTHON,
+    start_settings,
+    submitted_settings,
+)
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
-from tidegate.execute.spark.slots import CORES, SHARE, give_back, take
+from tidegate.execute.spark.slots import give_back, take
+from tidegate.execute.spark.sql_session import register_functions, sql_session
 from tidegate.execute.spark.stable import require_stable
+from tidegate.execute.spark.submitted import (
+    active_session,
+    is_submitted,
+    prepared_conf,
+    started_with,
+    submitted_conf,
+    unmet,
+)
 from tidegate.execute.spark.thread import take_charge
-from tidegate.execute.tasks import Tasks
+from tidegate.execute.task_runner import TaskRunner
 from tidegate.plan.physical import SPARK
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-_TASK_TRIES = 4
-_SOCKET_FOLDER_LENGTH = 60
-_SETTINGS = [
-    ("spark.ui.enabled", "false"),
-    ("spark.ui.showConsoleProgress", "false"),
-    ("spark.log.level", "ERROR"),
-]
-_SQL_SETTINGS = [
-    ("spark.sql.session.timeZone", "UTC"),
-    ("spark.sql.adaptive.enabled", "false"),
-    ("spark.sql.ansi.enabled", "true"),
-]
+_ENDED_BY = re.compile(r"^(?:Exception in thread \"main\" |Error: )(?P<why>.+)$", re.MULTILINE)
+"""How a JVM says what it ends by."""
 
 
-def connect(master: str, name: str = "tidegate") -> SparkSession:
+def connect(
+    master: str, conf: Mapping[str, str] | None = None, name: str = "tidegate"
+) -> SparkSession:
     """A session for a master URL, with Java found first and workers on this Python.
 
-    What the JVM says goes to a file that the error names when it does not start.
+    One that is active is taken, and a program that spark-submit has started uses its JVM. Of one
+    that is started here, what the JVM says goes to a file that the error names when it fails.
     """
-    if SparkContext._active_spark_context is not None:  # of any thread, unlike getActiveSession
-        return SparkSession.builder.getOrCreate()
+    conf = conf or {}
+    session = active_session()
+    if session is not None:
+        _check_active(str(session.sparkContext.master), master, unmet(session, conf))
+        return session
+    check_answers(master)
+    if is_submitted():
+        session = _submitted(master, conf, name)
+    else:
+        session = _started(master, conf, name)
+    take_charge(session.sparkContext)
+    started_with(session.sparkContext, conf)
+    if session.sparkContext.uiWebUrl:
+        _log.info("the Spark UI is at %s", session.sparkContext.uiWebUrl)
+    return session
+
+
+def _check_active(there: str, master: str, conf: Mapping[str, str]) -> None:
+    """A process has one Spark context: refuse what another one would be needed for."""
+    here = is_one_host(there)
+    if here != is_one_host(master) or (not here and there != master) or conf:
+        raise OptionError(
+            "--conf" if conf else "--master",
+            "a process can have one Spark only",
+            f"{' '.join(conf) or master} while there is a session on {there}",
+            "Use that session, or stop it first.",
+        )
+
+
+def _started(master: str, asked: Mapping[str, str], name: str) -> SparkSession:
     ensure_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    asked = prepared_conf() | dict(asked)
+    settings = {"spark.app.name": name, **start_settings(master, asked)}
+    python = settings.get(PYTHON)
+    if python is None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    else:
+        os.environ["PYSPARK_PYTHON"] = python
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = [*_SETTINGS, *_folder_settings()]
-    master, slots = _with_slots(master)
-    conf = SparkConf().setMaster(master).setAppName(name).setAll([*settings, *slots])
+    started, slots = with_slots(master)
+    conf = SparkConf().setMaster(started).setAll(list({**slots, **settings}.items()))
     with tempfile.NamedTemporaryFile(prefix="tidegate-jvm-", suffix=".log", delete=False) as log:
         try:
             gateway = launch_gateway(conf, {"stderr": log, "stdout": log})
             SparkContext(conf=conf, gateway=gateway)
             session = SparkSession.builder.getOrCreate()
         except Exception as error:
-            raise OptionError(
-                "--master",
-                "must be a Spark master that answers",
-                f"{master} ({first_line(error)})",
-                f"Use local[2], spark://host:port or none (without Spark); {log.name} has more.",
-            ) from error
+            cause = _cause(error, Path(log.name))
+            raise _no_start(master, asked, cause, f"{log.name} has more.") from error
     clean_at_end(Path(log.name).unlink, missing_ok=True)
-    take_charge(session.sparkContext)
     return session
+
+
+def _submitted(master: str, asked: Mapping[str, str], name: str) -> SparkSession:
+    """A session as spark-submit was told; a master that the program names goes before."""
+    conf = submitted_conf()
+    settings = submitted_settings(dict(conf.getAll()), asked)
+    conf.setMaster(with_retries(master)).setAll(list(settings.items()))
+    if not conf.contains("spark.app.name"):
+        conf.setAppName(name)
+    try:
+        SparkContext(conf=conf)
+        return SparkSession.builder.getOrCreate()
+    except Exception as error:
+        more = "the log of spark-submit has more."
+        raise _no_start(master, asked, first_line(error), more) from error
+
+
+def _no_start(master: str, asked: Mapping[str, str], cause: str, more: str) -> OptionError:
+    if asked:
+        names = ", ".join(asked)
+        return OptionError(
+            "--conf", f"Spark must start with {names}", cause, f"Change the settings; {more}"
+        )
+    return OptionError(
+        "--master",
+        "must be a Spark master that answers",
+        f"{master} ({cause})",
+        f"Use local[2], spark://host:port or none (without Spark); {more}",
+    )
+
+
+def _cause(error: BaseException, log: Path) -> str:
+    """Why a JVM did not start; where PySpark knows only that it ended, what its log says."""
+    said = _ENDED_BY.search(log.read_text(encoding="utf-8", errors="replace"))
+    return said["why"] if said and "JAVA_GATEWAY_EXITED" in str(error) else first_line(error)
 
 
 def types_by_spark(
     session: SparkSession,
 ) -> Callable[[Sequence[str], pa.Schema], list[pa.DataType]]:
     """Ask Spark for the types of expressions that only it knows, and whether they are stable."""
-    own = _sql_session(session)
+    own = sql_session(session)
+    register_functions(own)
 
     def types(expressions: Sequence[str], schema: pa.Schema) -> list[pa.DataType]:
         empty = own.createDataFrame([], from_arrow_schema(schema))
@@ -132,13 +206,6 @@ def _unknown(session: SparkSession, error: PySparkException) -> QueryError:
     return QueryError("query", "no function of Spark has this name", name, remedy)
 
 
-def _sql_session(session: SparkSession) -> SparkSession:
-    own = session.newSession()
-    for name, value in _SQL_SETTINGS:
-        own.conf.set(name, value)
-    return own
-
-
 class SparkExecutor(Executor):
     """Runs batches on Spark by the exchange that fits, in a session of its own beside the caller's.
 
@@ -150,36 +217,49 @@ class SparkExecutor(Executor):
         self, session: SparkSession, exchange: str = "auto", execution: str = "auto"
     ) -> None:
         take_charge(session.sparkContext)
-        own = _sql_session(session)
-        self._exchange = exchange
-        self._one_host = bool(re.match(r"local(\[|$)", session.sparkContext.master))
-        self._execution = execution
+        own = sql_session(session)
         self._context = own.sparkContext
+        self._asked = False
+        """Whether executors of a cluster have been looked at."""
+        self._exchange = exchange
+        self._one_host = is_one_host(session.sparkContext.master)
+        self._execution = execution
         self._slots = 0
-        self._tasks: Tasks | None = None
+        self._runner: TaskRunner | None = None
         self._sharing: SharedExecutor | None = None
         self._shuffle = ShuffleExecutor(own)
-        self._aside = Aside(own.sparkContext)
+        self._group = JobGroup(self._context)
+        self._aside = Aside(self._context, self._group)
+        self._progress = TaskProgress(self._context)
+
+    def tasks(self) -> Tasks:
+        return self._progress.tasks()
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        if not self._one_host and not self._asked:
+            with answering(partial(spark_gone, drafts[0].job)):
+                preflight(self._context, self._group, drafts)
+            self._asked = True
         if not all(self._shares(d.job) for d in drafts):
             return in_turn(drafts, self.run)
         with answering(partial(spark_gone, drafts[0].job)):
+            self._group.join()
             return self._shared(drafts[0].job).run_batch(drafts)
 
     def run(self, job: Job) -> list[Outcome]:
         shared = self._shares(job)
         with answering(partial(spark_gone, job)):
+            self._group.join()
             return (self._shared(job) if shared else self._shuffle).run(job)
 
     def _shared(self, job: Job) -> SharedExecutor:
         """The shared exchange, with tasks that stay where there are slots for them."""
         if self._sharing is None:
-            self._tasks = self._resident(job) or PlainJobs(self._context)
-            self._sharing = SharedExecutor(self._tasks)
+            self._runner = self._resident(job) or PlainJobs(self._context)
+            self._sharing = SharedExecutor(self._runner)
         return self._sharing
 
-    def _resident(self, job: Job) -> Tasks | None:
+    def _resident(self, job: Job) -> TaskRunner | None:
         if self._execution == "jobs":
             return None
         self._slots = take(self._context)
@@ -215,42 +295,17 @@ class SparkExecutor(Executor):
         if jobs[0].store.open().files.local:
             clear(jobs[0])
 
+    def abort(self) -> bool:
+        if self._runner is not None:
+            self._runner.abort()
+        self._group.cancel()
+        return True
+
     def close(self) -> None:
         """End what runs beside the batches; the Spark context is the caller's."""
-        if self._tasks is not None:
-            self._tasks.close()
+        if self._runner is not None:
+            self._runner.close()
             give_back(self._context, self._slots)
-            self._tasks, self._slots = None, 0
+            self._runner, self._slots = None, 0
+        self._progress.close()
         self._aside.close()
-
-
-def _folder_settings() -> list[tuple[str, str]]:
-    """Keep the warehouse out of the user's folder, and let workers be reached by Unix sockets.
-
-    Over TCP a task waits 40 ms for an answer. The sockets' names must be short, so not below a
-    folder for temporary files that has a long one.
-    """
-    folder = tempfile.mkdtemp(prefix="tidegate-")
-    clean_at_end(shutil.rmtree, folder, ignore_errors=True)
-    warehouse = ("spark.sql.warehouse.dir", f"{folder}/warehouse")
-    if len(folder) > _SOCKET_FOLDER_LENGTH:
-        return [warehouse]
-    return [
-        warehouse,
-        ("spark.python.unix.domain.socket.enabled", "true"),
-        ("spark.python.unix.domain.socket.dir", folder),
-    ]
-
-
-def _with_slots(master: str) -> tuple[str, list[tuple[str, str]]]:
-    """Give a local master slots for tasks that stay, and let it try a task again as a cluster does.
-
-    What plans by the number of cores still finds the one that was asked for.
-    """
-    match = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
-    if match is None:
-        return master, []
-    asked = match.group(1) or "1"
-    cores = (os.cpu_count() or 1) if asked == "*" else int(asked)
-    settings = [(CORES, str(cores)), ("spark.default.parallelism", str(cores))]
-    return f"local[{SHARE * cores},{_TASK_TRIES}]", settings

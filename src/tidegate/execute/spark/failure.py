@@ -12,6 +12,7 @@ from pyspark.logger import PySparkLogger
 
 from tidegate.errors import MemoryExceededError, RunError, TaskError
 from tidegate.execute.job import Job
+from tidegate.execute.spark.loss import AGAIN, host_of, of_environment, of_loss
 from tidegate.plan.physical import SPARK
 
 LOST = (Py4JError, ConnectionError, EOFError)
@@ -46,11 +47,17 @@ def tasks_failed(job: Job, error: BaseException) -> RunError:
         )
     if _OF_MEMORY.search(first_line(error)):
         return MemoryExceededError("a task", "must fit into memory", first_line(error))
-    return RunError(
-        f"batch {job.batch}",
-        "its tasks must finish",
-        first_line(error),
-        "Nothing of the batch was committed; run again to continue.",
+    text, where = str(error), f"batch {job.batch}"
+    return (
+        of_environment(text)
+        or of_loss(text, where)
+        or RunError(
+            where,
+            "its tasks must not fail",
+            f"{first_line(error)}{host_of(text)}",
+            "Nothing of the batch was committed. The same rows will fail again, so fix the cause "
+            "first; then run again to continue.",
+        )
     )
 
 
@@ -72,13 +79,18 @@ def is_of_a_row(text: str) -> bool:
     return _PYTHON not in text and _OF_A_ROW.search(text) is not None
 
 
+def is_lost_shuffle(error: BaseException) -> bool:
+    """Whether Spark gave a job up because it would have to write what it shuffles once more."""
+    return "with indeterminate output was failed and retried" in str(error)
+
+
 def spark_gone(job: Job, error: BaseException) -> RunError:
     """The error for a batch during which the JVM ended, or the connection to it."""
     return RunError(
         f"batch {job.batch}",
         "Spark must be there until its tasks have finished",
         first_line(error),
-        "Nothing of the batch was committed; run again to continue.",
+        AGAIN,
     )
 
 

@@ -54,6 +54,7 @@ class FrameConnector:
         self._store: Store | None = None
         self._query: StreamingQuery | None = None
         self._live = bool(frame.isStreaming)
+        self._lasts = False
         self._spooling = threading.Lock()
         """Held while a micro-batch is spooled, in a thread of Py4J."""
         self._lock = threading.Lock()
@@ -65,8 +66,12 @@ class FrameConnector:
         name = f"{self._name}@{use}" if use else self._name
         return FrameConnector(self._frame, name, self._time)
 
-    def attach(self, store: Store, follow: bool) -> None:
-        """Begin to spool into a checkpoint; micro-batches of an earlier run are found again."""
+    def attach(self, store: Store, follow: bool, available_now: bool = False) -> None:
+        """Begin to spool into a checkpoint; micro-batches of an earlier run are found again.
+
+        Of what is `available_now` the end is not that of the stream: later runs may have more.
+        """
+        self._lasts = available_now and bool(self._frame.isStreaming)
         take_charge(self._frame.sparkSession.sparkContext)
         self._store = store
         self._find()
@@ -93,6 +98,10 @@ class FrameConnector:
 
     def live(self) -> bool:
         """As of the last `discover`, so that runs spooled since then are not missed at the end."""
+        return self._live or self._lasts
+
+    def arriving(self) -> bool:
+        """Whether Spark is still reading what there is; also as of the last `discover`."""
         return self._live
 
     def forget(self, ids: Sequence[str]) -> None:

@@ -17,13 +17,13 @@ from tidegate.errors import TidegateError
 from tidegate.execute.exchange import leave, make
 from tidegate.execute.job import Job
 from tidegate.execute.spark.failure import tasks_failed
-from tidegate.execute.tasks import Task, Tasks
+from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import Work, work_of
 
 _WORK = "tidegate.work"
 
 
-class PlainJobs(Tasks):
+class PlainJobs(TaskRunner):
     """Runs functions of (what was left for them, number) as tasks, one job at a time."""
 
     kind = "spark"
@@ -49,6 +49,9 @@ class PlainJobs(Tasks):
             if isinstance(answer, TidegateError):
                 raise answer
         return answers
+
+    def abort(self) -> None:
+        """Its jobs are cancelled with their group."""
 
     def close(self) -> None:
         """A job ends by itself."""

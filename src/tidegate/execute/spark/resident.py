@@ -25,13 +25,13 @@ from pyspark import SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
 from tidegate import schedule
-from tidegate.errors import TidegateError
+from tidegate.errors import RunError, TidegateError
 from tidegate.execute.job import Job
 from tidegate.execute.resident.crew import Crew
 from tidegate.execute.resident.message import Hello
 from tidegate.execute.resident.worker import serve
 from tidegate.execute.spark.failure import LOST, first_line, task_raised, without_stacks
-from tidegate.execute.tasks import Task, Tasks
+from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import Sent, Work
 
 _log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 _serial = itertools.count()
 
 
-class ResidentTasks(Tasks):
+class ResidentTasks(TaskRunner):
     """Runs functions on workers that stay, as many as it is given slots of Spark for."""
 
     kind = "resident"
@@ -73,6 +73,11 @@ class ResidentTasks(Tasks):
             raise
         except Exception as error:
             raise task_raised(job, error) from error
+
+    def abort(self) -> None:
+        self._closing.set()
+        self._crew.fail(RunError("batch", "must not be aborted", "an abort"))
+        self._context.cancelJobGroup(self._group)
 
     def close(self) -> None:
         """Let the workers go, and the job with them."""

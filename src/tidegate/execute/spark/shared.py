@@ -23,7 +23,7 @@ from tidegate.execute.shared_task import (
     map_task,
     whole_task,
 )
-from tidegate.execute.tasks import Tasks, is_large
+from tidegate.execute.task_runner import TaskRunner, is_large
 from tidegate.spans import Spans, added
 
 SMALL_ROWS = 131_072
@@ -41,8 +41,8 @@ class SharedExecutor:
     A small batch is one job of instances for each subquery, a tiny one is one task.
     """
 
-    def __init__(self, tasks: Tasks) -> None:
-        self._tasks = tasks
+    def __init__(self, runner: TaskRunner) -> None:
+        self._runner = runner
         self._paces: defaultdict[str, Pace] = defaultdict(Pace)
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
@@ -51,9 +51,9 @@ class SharedExecutor:
         if rows > min(TINY_ROWS, SMALL_ROWS) or not pace.short(rows):
             return in_turn(drafts, self.run)
         spans = Spans(SystemClock())
-        left = self._tasks.leave(first, "batch", cloudpickle.dumps(tuple(drafts)))
+        left = self._runner.leave(first, "batch", cloudpickle.dumps(tuple(drafts)))
         spans.mark("spark prepare")
-        ((outcomes, seconds),) = self._tasks.each(first, 1, batch_task, left)
+        ((outcomes, seconds),) = self._runner.each(first, 1, batch_task, left)
         pace.note(rows, seconds)
         spans.mark("spark batch job")
         jobs = [d.job for d in drafts]
@@ -67,8 +67,8 @@ class SharedExecutor:
         """The outcomes of a tiny batch; tasks have written what has become large in it."""
         if not is_large(job, outcomes):
             return outcomes
-        left = self._tasks.leave(job, "job", cloudpickle.dumps(job))
-        return self._tasks.settled(job, left, outcomes)
+        left = self._runner.leave(job, "job", cloudpickle.dumps(job))
+        return self._runner.settled(job, left, outcomes)
 
     def run(self, job: Job) -> list[Outcome]:
         spans = Spans(SystemClock())
@@ -76,17 +76,19 @@ class SharedExecutor:
         small = job.rows * job.mapping.instances <= SMALL_ROWS
         if not small:
             begin(job)
-        left = self._tasks.leave(job, "job", cloudpickle.dumps(job))  # may hold classes of a script
+        left = self._runner.leave(
+            job, "job", cloudpickle.dumps(job)
+        )  # may hold classes of a script
         spans.mark("spark prepare")
         if small:
-            answers = self._tasks.each(job, job.mapping.instances, whole_task, left)
+            answers = self._runner.each(job, job.mapping.instances, whole_task, left)
         else:
-            shipments = self._tasks.each(job, len(job.splits), map_task, left)
+            shipments = self._runner.each(job, len(job.splits), map_task, left)
             spans.mark("spark map job")
-            work = self._tasks.leave(job, "shipments", instance_work(left, shipments))
-            answers = self._tasks.each(job, job.mapping.instances, instance_task, work)
+            work = self._runner.leave(job, "shipments", instance_work(left, shipments))
+            answers = self._runner.each(job, job.mapping.instances, instance_task, work)
         spans.mark("spark instance job")
-        outcomes = self._tasks.settled(job, left, answers)
+        outcomes = self._runner.settled(job, left, answers)
         spans.mark("spark finish")
         first = outcomes[0]
         spent = added([first.spans_ms, *(s.spans_ms for s in shipments), spans.spans_ms])

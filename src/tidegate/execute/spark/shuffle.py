@@ -8,6 +8,7 @@ prefix that Arrow kernels cannot express sends its rows through Spark SQL.
 from __future__ import annotations
 
 import json
+import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -32,11 +33,14 @@ from tidegate.execute.job import (
     out_name,
     side_name,
 )
-from tidegate.execute.spark.failure import tasks_failed
+from tidegate.execute.spark.failure import is_lost_shuffle, tasks_failed
 from tidegate.execute.spark.plain import PlainJobs
+from tidegate.execute.spark.sql_session import register_functions
 from tidegate.execute.task import deal, map_split, read_split, run_instance, start_parcels
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.route.partitioner import EVERY_INSTANCE
+
+_log = logging.getLogger(__name__)
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -50,6 +54,9 @@ _PARCEL = pa.schema(
     ]
 )
 _OUTCOME = pa.schema([("outcome", pa.binary())])
+_TRIES = 3
+"""How often a job is run whose rows were lost on the way."""
+
 _ORDER = ("__split", "__ts", "__src", "__seq")
 
 
@@ -59,25 +66,37 @@ class ShuffleExecutor:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._jobs = PlainJobs(session.sparkContext)
+        self._registered = False
 
     def run(self, job: Job) -> list[Outcome]:
         job = job.with_operator(job.operator.across_hosts())
         if _leaves_files(job):
             begin(job)
-        routed = self._parcels(job).repartitionById(job.mapping.instances, F.col("instance"))
-        answers = routed.mapInArrow(_instance_task(job), _ddl(_OUTCOME))
-        try:
-            rows = answers.collect()
-        except (PySparkException, Py4JJavaError) as error:
-            raise tasks_failed(job, error) from error
         found: list[Outcome] = []
-        for row in rows:
+        for row in self._answers(job):
             answer: Outcome | TidegateError = pickle.loads(row[0])
             if isinstance(answer, TidegateError):
                 raise answer
             found.append(answer)
         outcomes = self._settled(job, found)
         return self._with_side(job, outcomes)
+
+    def _answers(self, job: Job) -> list[Row]:
+        """What the instances say.
+
+        Spark takes the rows that Python sends for indeterminate, so that it gives a job up when an
+        executor was lost whose rows it needs again. They are not: the job is run once more.
+        """
+        for left in reversed(range(_TRIES)):
+            parcels = self._parcels(job)
+            routed = parcels.repartitionById(job.mapping.instances, F.col("instance"))
+            try:
+                return list(routed.mapInArrow(_instance_task(job), _ddl(_OUTCOME)).collect())
+            except (PySparkException, Py4JJavaError) as error:
+                if not left or not is_lost_shuffle(error):
+                    raise tasks_failed(job, error) from error
+                _log.warning("batch %d: rows were lost with an executor; trying again", job.batch)
+        raise AssertionError("unreachable")
 
     def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
         if not _leaves_files(job):
@@ -103,6 +122,9 @@ class ShuffleExecutor:
     ) -> DataFrame:
         fields = [(name, pa.int64()) for name in _ORDER]
         schema = pa.schema(fields + [raw.field(c) for c in prefix.columns])
+        if not self._registered:
+            register_functions(self._session)
+            self._registered = True
         rows = self._tasks(len(splits)).mapInArrow(_read_task(job, splits, schema), _ddl(schema))
         if prefix.sql_where is not None:
             rows = rows.where(prefix.sql_where)

@@ -13,11 +13,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark import SparkContext
 
-CORES = "spark.tidegate.cores"
-"""The property that says how many cores were asked for, of a master that was started here."""
-
-SHARE = 3
-"""Slots for each of these cores."""
+from tidegate.execute.spark.master import CORES, SHARE
 
 _lock = Lock()
 _taken: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()

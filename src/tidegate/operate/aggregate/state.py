@@ -70,6 +70,10 @@ class PaneKeeper:
     grouped = True
 
     @property
+    def columns(self) -> list[str]:
+        return list(self.spec.partial_schema.names)
+
+    @property
     def cell(self) -> int:
         return max(self.spec.range_us // self.spec.pane_us // CELLS, 1)
 
@@ -96,7 +100,7 @@ def read_panes(work: InstanceWork, spec: AggregateSpec) -> tuple[list[pa.Table],
         mine = segment.buckets & own
         if not mine:
             continue
-        rows = read_segment(work.store, segment, mine)
+        rows = read_segment(work.store, segment, mine, spec.partial_schema.names)
         pane = rows.column("pane").to_numpy()
         is_sealed = pane < segment.tag
         due = ~is_sealed & (pane >= was_sealed) & (pane < sealed)

@@ -148,7 +148,7 @@ class UserFamily:
     def _call(self, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise TaskError(
                 f"{self._where}.{method}",
                 "it must not raise",

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidegate.batch import ORDER
 from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
+from tidegate.expression.tree import Expr
 from tidegate.operate.join.match import (
     BUCKET,
     RANK,
@@ -28,7 +29,7 @@ from tidegate.operate.join.output import output_rows
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spec import Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
-from tidegate.operate.join.state import SIDES, SideKeeper
+from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
     Arrival,
@@ -46,9 +47,6 @@ from tidegate.route.partitioner import Partitioner, Router
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, version_of, write_segment
-
-BY_KEY, IN_TURN = "key", "deal"
-"""Where a tuple is stored: in the bucket of its key, or in any bucket in turn."""
 
 _SMALL_ROWS = 1_024
 
@@ -152,6 +150,10 @@ class StreamJoin(Operator):
         return {name: self._keeper(i) for i, name in enumerate(SIDES)}
 
     @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return self.spec.predicate
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         return () if self.warned is None else (self.warned,)
 
@@ -211,7 +213,7 @@ class StreamJoin(Operator):
         live = [s for s in work.state.get(SIDES[side], ()) if not horizon.passed(s)]
         known = [s for s in live if s.tag == way and s.buckets & wanted]
         own = [s for s in known if s.buckets & wanted == s.buckets]
-        mapped = _mapped(work, (work.query, work.instance, side, way), own)
+        mapped = _mapped(work, (work.query, work.instance, side, way), own, keeper.columns)
         held = []
         for segment in known:
             mine = segment.buckets & wanted
@@ -219,11 +221,11 @@ class StreamJoin(Operator):
             file = (work.store.location, segment.name, segment.checksum)
             rows = mapped.get(segment.name)
             if rows is None:
-                rows = read_segment(work.store, segment, mine)
+                rows = read_segment(work.store, segment, mine, keeper.columns)
             held.append(Held(rows, (work.query, *file, way, mine)))
         for segment in live:
             if segment.tag != way:
-                rows = read_segment(work.store, segment)
+                rows = read_segment(work.store, segment, columns=keeper.columns)
                 held.append(Held(self._adapted(work.mapping, side, rows, seen)))
         return _fewer(self.spec, side, held)
 
@@ -264,7 +266,7 @@ def qualified_name(function: Callable[..., object]) -> str:
 
 
 def _mapped(
-    work: InstanceWork, owner: Hashable, segments: Sequence[Segment]
+    work: InstanceWork, owner: Hashable, segments: Sequence[Segment], columns: Sequence[str]
 ) -> dict[str, pa.Table]:
     """Segments by name, as they were mapped for an earlier batch or now; none where reading copies.
 
@@ -273,7 +275,7 @@ def _mapped(
     if not work.store.files.local:
         return {}
     files = {s.name: version_of(work.store, s) for s in segments}
-    loads = {files[s.name]: partial(read_segment, work.store, s) for s in segments}
+    loads = {files[s.name]: partial(read_segment, work.store, s, columns=columns) for s in segments}
     tables = _OPENED.tables(owner, loads)
     return {name: tables[file] for name, file in files.items()}
 

@@ -21,7 +21,7 @@ def asked(function: PairFunction, left: pa.Table, right: pa.Table) -> npt.NDArra
             left.rename_columns(list(function.left_names)),
             right.rename_columns(list(function.right_names)),
         )
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         got = f"{type(error).__name__}: {error}".strip(": ")
         raise TaskError(where, "the predicate must not raise", got) from error
     return _checked(answer, left.num_rows, where)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.expression.tree import Expr
+from tidegate.expression.tree import Expr, exact_text
 
 EQUAL = "equal"
 BAND = "band"
@@ -90,6 +90,19 @@ class Interval:
         for expr in (self.left_value, self.right_value, *bounds):
             if expr is not None and expr.type != pa.float64():
                 raise ValueError(f"an interval is over doubles: {self.text}")
+
+    @property
+    def exact(self) -> str:
+        """What it tests, whatever the query calls the columns."""
+        tested = (
+            self.left_value,
+            self.left_low,
+            self.left_high,
+            self.right_value,
+            self.right_low,
+            self.right_high,
+        )
+        return repr((self.kind, self.null_safe, [e and exact_text(e) for e in tested]))
 
     def value(self, side: int) -> Expr:
         """What the conjunct looks at in tuples of a side."""

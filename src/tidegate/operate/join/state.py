@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, MIN_US, TS, ints
-from tidegate.operate.join.match import RANK, arranged
+from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
+from tidegate.operate.join.match import BUCKET, RANK, arranged
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.keeper import CELLS
 from tidegate.state.segment import Segment
+
+BY_KEY, ROUND_ROBIN = "key", "round-robin"
+"""Where a tuple is stored: in the bucket of its key, or in any bucket in turn."""
 
 SIDES = ("left", "right")
 """What the segments hold: the tuples of one side."""
@@ -44,7 +47,8 @@ class SideKeeper:
     """The stored tuples of one side of a join, each segment in the order that it is searched.
 
     Only segments of one instance are merged: it then searches fewer and larger ones. A segment's
-    `tag` says how it was arranged and dealt: an earlier run may have chosen otherwise.
+    `tag` says how it was arranged and dealt: an earlier run may have chosen otherwise, or have had
+    another predicate.
     """
 
     spec: JoinSpec
@@ -63,6 +67,11 @@ class SideKeeper:
         return TS if self._extent[1] is None else RANK
 
     @property
+    def columns(self) -> list[str]:
+        rank = [RANK] if self.order == RANK else []
+        return [*ORDER, BUCKET, *(name for name, _ in self.spec.side(self.side).columns), *rank]
+
+    @property
     def cell(self) -> int:
         return max((self._extent[0] or self._extent[1] or 0) // CELLS, 1)
 
@@ -70,10 +79,9 @@ class SideKeeper:
     def way(self) -> int:
         """A number for how tuples are arranged and dealt."""
         spec = self.spec
-        index: object = None if spec.index is None else spec.intervals[spec.index].text
-        if spec.branches:
-            index = [([i.text for i in b.intervals], b.index) for b in spec.branches]
-        return zlib.crc32(repr((spec.method, index, self.routing)).encode())
+        arranged = [[i.exact for i in probe.indexed] for probe in spec.probes]
+        dealt = [i.exact for i in spec.equalities] if self.routing == BY_KEY else []
+        return zlib.crc32(repr((spec.method, arranged, self.routing, dealt)).encode())
 
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()

@@ -11,7 +11,16 @@ import pyarrow.compute as pc
 
 from tidegate.descent import Step, descend
 from tidegate.errors import TaskError
-from tidegate.expression.tree import Call, Column, Expr, Literal, describe, shared_calls
+from tidegate.expression.tree import (
+    Call,
+    Column,
+    Expr,
+    Literal,
+    describe,
+    shared_calls,
+    user_function,
+)
+from tidegate.expression.user_function import USER
 from tidegate.operate.kernels import (
     arithmetic,
     cast,
@@ -23,6 +32,7 @@ from tidegate.operate.kernels import (
 )
 from tidegate.operate.kernels.condition import LAZY, guarded
 from tidegate.operate.kernels.failure import RowFailure
+from tidegate.operate.kernels.user import called
 from tidegate.operate.kernels.vector import repeat
 
 
@@ -108,6 +118,8 @@ class _Rows:
     def _call(self, call: Call) -> Step[Any]:
         if call.op in LAZY:
             return (yield LAZY[call.op](self, call))
+        if call.op == USER:
+            return (yield self._user(call))
         args: list[Any] = []
         try:
             for arg in call.args:
@@ -118,6 +130,12 @@ class _Rows:
                 raise
             return rest
         return _computed(call, args)
+
+    def _user(self, call: Call) -> Step[Any]:
+        args = []
+        for arg in call.args[1:]:
+            args.append((yield self.array(arg)))
+        return called(call, user_function(call), args, self._rows)
 
 
 def _computed(call: Call, args: list[Any]) -> Any:

@@ -238,16 +238,16 @@ class ObjectCalls:
         try:
             made = getattr(self._object, method)(*arguments)
             return list(made) if isinstance(made, Iterator) else made
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._raised(method, error) from error
 
     def _call(self, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._raised(method, error) from error
 
-    def _raised(self, method: str, error: Exception) -> TaskError:
+    def _raised(self, method: str, error: BaseException) -> TaskError:
         return self._failure(f"{self._spec.name}.{method} must not raise", _told(error), _FIX)
 
     def _values(self, name: str, column: pa.ChunkedArray) -> list[Any]:
@@ -278,7 +278,7 @@ class ObjectCalls:
         return f", {'timer' if src == TIMER_SRC else 'tuple'} at {time_text(at)}"
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 

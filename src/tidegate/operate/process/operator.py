@@ -25,6 +25,7 @@ from tidegate.operate.process.advance import advance, assign
 from tidegate.operate.process.attributes import MappingHead
 from tidegate.operate.process.definition import ProcessSpec
 from tidegate.operate.process.entry import ENTRY, EntryKeeper
+from tidegate.operate.process.first_rows import limit_of
 from tidegate.operate.process.object_state import is_kept_by_attribute
 from tidegate.operate.process.stored import StoredState
 from tidegate.route.broadcast import Broadcast
@@ -47,6 +48,11 @@ class UserProcess(Operator):
     spec: ProcessSpec
 
     order = TriggerOrder("the tuple that makes a row, bucket")
+
+    @property
+    def limit(self) -> int | None:
+        """The most rows that it will ever put out; None where there is no such number."""
+        return limit_of(self.spec.factory)
 
     @property
     def partitioner(self) -> Partitioner:

@@ -31,6 +31,10 @@ class TupleKeeper(LayeredKeeper):
     spec: TupleSpec
     order = GROUP
 
+    @property
+    def columns(self) -> list[str]:  # type: ignore[override]
+        return list(self.spec.state_schema.names)
+
     def arrange(self, rows: pa.Table) -> pa.Table:
         return merged(self.spec, rows)
 

@@ -42,11 +42,14 @@ class SimClock:
         return self.time_s
 
     def sleep(self, seconds: float) -> None:
+        self.wait(threading.Event(), seconds)
+
+    def wait(self, word: threading.Event, seconds: float) -> None:
         until = self.time_s + seconds
         if self._schedule.process is None:
             self.time_s = until
             return
-        self._schedule.wait_for(lambda: self.time_s >= until, "sleep", until)
+        self._schedule.wait_for(lambda: self.time_s >= until or word.is_set(), "sleep", until)
 
 
 class SimFuture(Future[T]):

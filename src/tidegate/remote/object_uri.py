@@ -1,6 +1,8 @@
-"""URIs of object stores as `pyarrow.fs` reads them, between a checkpoint's address and its client.
+"""URIs of object stores as `pyarrow.fs` reads them, between an address and its two clients.
 
-A URI says the store, the bucket and the folder; its parameters say the rest, as Arrow names them.
+Input and results go through `pyarrow.fs`; state, of which one of two runs has to get the next
+manifest, through `obstore`. Both are told the same. A URI says the store, the bucket and the
+folder; its parameters say the rest, as Arrow names them.
 Credentials are in the environment as usual, or in the URI.
 """
 
@@ -8,24 +10,42 @@ from __future__ import annotations
 
 import configparser
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
-from pyarrow.fs import resolve_s3_region
+from pyarrow.fs import (
+    AwsStandardS3RetryStrategy,
+    FileSystem,
+    GcsFileSystem,
+    S3FileSystem,
+    resolve_s3_region,
+)
 
 from tidegate import disk
-from tidegate.errors import CheckpointError, near
+from tidegate.errors import OptionError, near
+from tidegate.remote.reason import reason
+from tidegate.remote.scheme import OBJECT_STORES, is_object_uri, shown
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, S3Store
 
     Client = S3Store | GCSStore | AzureStore
 
-SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs"}
-"""The schemes of object stores, and the kind of each."""
+__all__ = ["ObjectPlace", "is_object_uri", "object_place", "with_region"]
+
+_ATTEMPTS = 4
+"""How often a request to S3 is tried."""
+
+_RETRY_SECONDS = 15
+"""How long a request to Google's store is tried, where the URI does not say it."""
+
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 _PARAMETERS = {
     "s3": ("region", "scheme", "endpoint_override", "force_virtual_addressing"),
@@ -50,6 +70,7 @@ class ObjectPlace:
     bucket: str
     prefix: str
     config: Mapping[str, Any] = field(default_factory=dict)
+    uri: str = ""
 
     @property
     def root(self) -> str:
@@ -66,32 +87,63 @@ class ObjectPlace:
         client: Client = made(self.bucket, prefix=prefix, client_options=options, **self.config)
         return client
 
+    def file_system(self) -> FileSystem:
+        """A file system of the whole store, in which paths begin with the bucket."""
+        if self.kind == "s3":
+            return self._s3_file_system()
+        if self.kind == "gs":
+            scheme, _, endpoint = self.config.get("base_url", "").rpartition("://")
+            given = dict(parse_qsl(urlsplit(self.uri).query))
+            seconds = float(given.get("retry_limit_seconds", _RETRY_SECONDS))
+            return GcsFileSystem(
+                anonymous=bool(self.config.get("skip_signature")),
+                scheme=scheme or None,
+                endpoint_override=endpoint or None,
+                retry_time_limit=timedelta(seconds=seconds),
+                project_id=given.get("project_id"),
+            )
+        return FileSystem.from_uri(self.uri)[0]
+
+    def _s3_file_system(self) -> FileSystem:
+        config = self.config
+        scheme, _, endpoint = (config.get("endpoint") or _first(_ENDPOINTS)).rpartition("://")
+        region = config.get("region") or _first(_REGIONS)
+        return S3FileSystem(
+            access_key=config.get("access_key_id"),
+            secret_key=config.get("secret_access_key"),
+            session_token=config.get("session_token"),
+            region=region or "us-east-1",  # a server of one's own does not ask
+            scheme=scheme or "https",
+            endpoint_override=endpoint.rstrip("/") or None,
+            force_virtual_addressing=bool(config.get("virtual_hosted_style_request")),
+            retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+        )
+
     def _is_plain(self) -> bool:
         places = (self.config.get("endpoint"), self.config.get("base_url"))
-        variables = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
-        said = [os.environ.get(name) for name in variables] if self.kind == "s3" else []
+        said = [os.environ.get(name) for name in _ENDPOINTS] if self.kind == "s3" else []
         return any(place and place.startswith("http://") for place in (*places, *said))
 
 
-def is_object_uri(location: str) -> bool:
-    """Whether a location is a folder of an object store."""
-    return location.partition("://")[0].lower() in SCHEMES and "://" in location
+def _first(variables: Sequence[str]) -> str:
+    """What the first of some variables of the environment says that says something."""
+    return next((said for name in variables if (said := os.environ.get(name))), "")
 
 
 def object_place(uri: str) -> ObjectPlace:
-    """What a URI says; a CheckpointError where it says something unknown."""
+    """What a URI says; an OptionError where it says something unknown."""
     parts = urlsplit(uri)
-    kind = SCHEMES[parts.scheme.lower()]
+    kind = OBJECT_STORES[parts.scheme.lower()]
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name in given:
         if name not in (*_PARAMETERS[kind], *_IGNORED[kind]):
-            remedy = near(name, _PARAMETERS[kind])
-            raise CheckpointError(uri, f"must have parameters that {kind}:// knows", name, remedy)
+            must = f"must have parameters that {kind}:// knows"
+            raise OptionError(shown(uri), must, name, near(name, _PARAMETERS[kind]))
     place = {"s3": _s3, "gs": _gs, "abfs": _abfs}[kind](parts, given)
     if not place.bucket:
-        remedy = "For example s3://bucket/checkpoints/query."
-        raise CheckpointError(uri, "must name a bucket or container", "none", remedy)
-    return place
+        remedy = f"For example {kind}://bucket/folder."
+        raise OptionError(shown(uri), "must name a bucket or container", "none", remedy)
+    return replace(place, uri=uri)
 
 
 def with_region(uri: str) -> str:
@@ -100,17 +152,21 @@ def with_region(uri: str) -> str:
     Costs a round trip then, so tasks are given the URI that comes back.
     """
     place = object_place(uri)
-    said = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
-    known = {"region", "endpoint"} & set(place.config) or any(os.environ.get(n) for n in said)
+    known = {"region", "endpoint"} & set(place.config) or _first((*_REGIONS, *_ENDPOINTS))
     if place.kind != "s3" or known:
         return uri
     try:
-        region = resolve_s3_region(place.bucket)
+        region = _region_of(place.bucket)
     except OSError as error:
         remedy = "Say it in the URI, ?region=..., or in AWS_REGION."
-        got = str(error).splitlines()[0]
-        raise CheckpointError(uri, "the region of the bucket must be known", got, remedy) from error
+        must = "the region of the bucket must be known"
+        raise OptionError(shown(uri), must, reason(error), remedy) from error
     return uri + ("&" if "?" in uri else "?") + urlencode({"region": region})
+
+
+@lru_cache
+def _region_of(bucket: str) -> str:
+    return str(resolve_s3_region(bucket))
 
 
 def _s3(parts: SplitResult, given: Mapping[str, str]) -> ObjectPlace:

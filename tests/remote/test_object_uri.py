@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyarrow.fs import FileSystem
 
-from tidegate.errors import CheckpointError
-from tidegate.state import object_uri
-from tidegate.state.object_uri import is_object_uri, object_place, with_region
+from tidegate.errors import OptionError
+from tidegate.remote import object_uri
+from tidegate.remote.object_uri import is_object_uri, object_place, with_region
 
 ACCOUNT = {"account_name": "acc"}
 ENVIRONMENT = "AWS_ACCESS_KEY_ID AWS_REGION AWS_DEFAULT_REGION AWS_ENDPOINT_URL AWS_PROFILE".split()
@@ -97,7 +97,7 @@ def test_which_locations_are_object_stores(location: str, is_one: bool) -> None:
     ],
 )
 def test_mistakes(uri: str, message: str) -> None:
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(OptionError, match=message):
         object_place(uri)
 
 
@@ -115,7 +115,7 @@ def test_the_region_is_asked_for_where_nothing_says_it(monkeypatch: pytest.Monke
         assert with_region(said) == said
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     assert with_region("s3://b/x") == "s3://b/x"
-    assert asked == ["b", "b"]
+    assert asked == ["b"]
 
 
 def test_keys_of_the_users_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ Task = Callable[[Any, int], Any]
 """A function of what was left for it, and its number."""
 
 
-class Tasks(Protocol):
+class TaskRunner(Protocol):
     """Runs functions as tasks on one host, and brings them what they need."""
 
     kind: str
@@ -29,6 +29,9 @@ class Tasks(Protocol):
 
     def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
         """Run one task per number below `count`, and give their answers in that order."""
+
+    def abort(self) -> None:
+        """Give up the tasks that run; whoever waits for them gets an error."""
 
     def close(self) -> None:
         """Let go of what serves the tasks."""

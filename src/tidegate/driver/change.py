@@ -1,0 +1,130 @@
+"""The query of a run beside the one that made the state of its checkpoint.
+
+A query may be changed where its state does not notice: from the next batch on its rows are those of
+the new one. The manifest says which query made it, so that a crash on the way leaves no doubt.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tidegate.errors import CheckpointError, LostOutputError
+from tidegate.plan.change import Change, compared, fitted
+from tidegate.plan.physical import Plan
+from tidegate.plan.recorded import RecordedQuery
+from tidegate.state.manifest import Manifest
+from tidegate.state.store import Store
+
+QUERY = "query"
+"""The member of meta.json with the query that a checkpoint was made with."""
+
+MOST_CHANGES = 20
+"""So many changes of a query are remembered."""
+
+_ALLOWED = (
+    "What may change is what follows the state: HAVING, ORDER BY, LIMIT, the select list, and "
+    "WHERE after a join."
+)
+_REMEDY = "Use another --checkpoint, or the query it was made with."
+
+_log = logging.getLogger(__name__)
+
+
+def fitting(plan: Plan, store: Store) -> Plan:
+    """The plan of a query that reads the state there is; nothing is locked or refused yet."""
+    meta = store.meta()
+    old = None if meta is None else made_by(meta, _newest(store))
+    return plan if old is None else fitted(plan, old)
+
+
+def made_by(meta: Mapping[str, Any], manifest: Manifest | None) -> RecordedQuery | None:
+    """The query that made a state; None where an earlier version did not record it."""
+    recorded = (manifest.query if manifest is not None else None) or meta.get(QUERY)
+    return RecordedQuery.from_dict(recorded) if recorded else None
+
+
+def check_newest(store: Store, meta: Mapping[str, Any], plan: Plan) -> None:
+    """Before a checkpoint is taken over: as `check_query`, of its newest state."""
+    check_query(store.location, meta, _newest(store), plan)
+
+
+def check_query(
+    location: str, meta: Mapping[str, Any], manifest: Manifest | None, plan: Plan
+) -> None:
+    """Refuse a checkpoint whose state this plan cannot go on with."""
+    old, new = made_by(meta, manifest), plan.recorded
+    if old is None or new is None:
+        if meta.get("fingerprint") != plan.fingerprint:
+            got = "one of another or of a changed query"
+            raise CheckpointError(location, "must be the checkpoint of this query", got, _REMEDY)
+        return
+    change = compared(old, new)
+    same = old.fingerprint == new.fingerprint
+    if change.reason is not None:
+        raise _refused(location, change, f"one of a query that differs: {change.reason}", _ALLOWED)
+    if not same and not change.parts:
+        raise _refused(location, change, "one of another or of a changed query")
+    if not same and manifest is not None and manifest.finished:
+        raise _refused(location, change, "one of a changed query, and its run has finished")
+
+
+def _refused(location: str, change: Change, got: str, allowed: str = "") -> CheckpointError:
+    changed = ["What changed:", *change.lines, ""] if change.parts else [""]
+    remedy = "\n".join(changed) + " ".join(part for part in (_REMEDY, allowed) if part)
+    return CheckpointError(location, "must be the checkpoint of this query", got, remedy)
+
+
+class QueryLog:
+    """Says in every manifest which query made it; one for each run."""
+
+    def __init__(self, location: str, meta: Mapping[str, Any], plan: Plan) -> None:
+        self._location, self._meta, self._plan = location, meta, plan
+        now = None if plan.recorded is None else plan.recorded.to_dict()
+        self._query = {} if now is None or now == meta.get(QUERY) else now
+
+    def change_of(self, manifest: Manifest) -> Change | None:
+        """What is different from the query that made a state; None where it is this one."""
+        old, new = made_by(self._meta, manifest), self._plan.recorded
+        if old is None or new is None or old.fingerprint == new.fingerprint:
+            return None
+        return compared(old, new)
+
+    def tell(self, manifest: Manifest) -> None:
+        """At a start: log what has changed since a state."""
+        change = self.change_of(manifest)
+        if change is not None:
+            first = manifest.batch + 1
+            _log.warning(
+                "%s: the query has changed; from batch %d on: %s",
+                self._location,
+                first,
+                change.text,
+            )
+
+    def signed(self, previous: Manifest, current: Manifest) -> Manifest:
+        """The manifest of a batch, with the query that made it and how that came to be."""
+        change, changes = self.change_of(previous), previous.changes
+        if change is not None:
+            changes = (*changes, {"batch": current.batch, "changed": change.text})
+        return replace(current, query=self._query, changes=changes[-MOST_CHANGES:])
+
+    def refuse_replay(self, manifest: Manifest, reason: LostOutputError) -> None:
+        """Output of the newest batch is lost: only the query that made it can make it again."""
+        change = self.change_of(manifest)
+        if change is not None:
+            raise LostOutputError(
+                reason.where,
+                reason.requirement,
+                f"{reason.got}; and batch {manifest.batch} was made by another query, which alone "
+                "can make it again",
+                "Start once with that query, until a batch is done, then with this one. "
+                f"What changed: {change.text}.",
+            )
+
+
+def _newest(store: Store) -> Manifest | None:
+    numbers = store.numbers()
+    return store.manifest(numbers[-1]) if numbers else None

@@ -1,0 +1,98 @@
+"""How far the input of a query is read, and who holds the frontier back, for those who watch.
+
+Nothing here decides anything: it is read off the inlets after a cut, and opens no source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.gate.inlet import Inlet
+from tidegate.gate.track import Track
+
+FILES = "files"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much of something there is, and how much of it is done; the unit is a plural."""
+
+    done: float
+    whole: float
+    unit: str
+
+    @property
+    def share(self) -> float:
+        return min(self.done / self.whole, 1.0) if self.whole > 0 else 1.0
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A source that knows how much there is of it, in bytes or rows."""
+
+    def extent(self, position: int) -> tuple[int, int, str] | None:
+        """How much lies before a position, how much there is, and in which unit.
+
+        None where that is not known, as of a compressed file.
+        """
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The source that is furthest behind: its stream, by number, and its newest event time."""
+
+    stream: int
+    source: str
+    newest_us: int
+
+
+def extent_of(inlets: Sequence[Inlet]) -> Extent | None:
+    """How much of the input is read; None where more may come, or nobody knows how much there is.
+
+    Inlets of one unit are added; of several units the mean of their shares counts.
+    """
+    every = [_extent(inlet) for inlet in inlets]
+    known = [one for one in every if one is not None]
+    if not known or len(known) < len(every):
+        return None
+    if len({one.unit for one in known}) == 1:
+        return Extent(sum(e.done for e in known), sum(e.whole for e in known), known[0].unit)
+    return Extent(sum(e.share for e in known), len(known), "")
+
+
+def holder_of(inlets: Sequence[Inlet]) -> Holder | None:
+    """The source that the frontier waits for; None when all have ended."""
+    reach_us, inlet = min(
+        ((i.open_reach_us(), i) for i in inlets), key=lambda pair: pair[0], default=(MAX_US, None)
+    )
+    if inlet is None or reach_us == MAX_US:
+        return None
+    reading = [t for t in inlet.tracks.values() if not t.exhausted()]
+    if reading:
+        slowest = min(reading, key=lambda t: (t.progress().newest_us, t.order))
+        return Holder(inlet.stream, slowest.source.id, slowest.floor_us)
+    ended = max((t.floor_us for t in inlet.tracks.values()), default=MIN_US)
+    newest_us = max(ended, inlet.folder.newest_us if inlet.folder is not None else MIN_US)
+    return Holder(inlet.stream, inlet.uri or "", newest_us)
+
+
+def _extent(inlet: Inlet) -> Extent | None:
+    if inlet.folder is None:
+        known = [_of_track(track) for track in inlet.tracks.values()]
+        bounded = not inlet.connector.live() or all(t.source.ended() for t in inlet.tracks.values())
+        return known[0] if len(known) == 1 and bounded else None
+    if inlet.connector.live():
+        return None
+    extents = [_of_track(track) for track in inlet.tracks.values()]
+    consumed, shares = inlet.folder.consumed, [e.share for e in extents if e is not None]
+    return Extent(consumed + sum(shares), consumed + len(extents) + inlet.unread(), FILES)
+
+
+def _of_track(track: Track) -> Extent | None:
+    if not isinstance(track.source, Measured):
+        return None
+    known = track.source.extent(track.position)
+    return None if known is None else Extent(*known)

@@ -1,0 +1,176 @@
+"""What has changed between two queries on one checkpoint, and whether the state allows it.
+
+State stays as it is: what it means must be the same, and what the new query needs of it must be in
+it. What follows the state may change, unless another subquery keeps state of those rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+from tidegate.plan.physical import Plan
+from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
+
+_QUOTED = re.compile("`([A-Za-z_][A-Za-z_0-9]*)`")
+_SHOWN = 12
+"""So many changed lines of a part of a query are shown."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The difference of two queries: by part of the query its lines, and why it is not possible.
+
+    Without `reason` the new query can go on with the state of the old one.
+    """
+
+    parts: tuple[tuple[str, tuple[str, ...]], ...]
+    reason: str | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        """For people, below a message."""
+        return [
+            line
+            for name, changed in self.parts
+            for line in (f"  {name}", *(f"    {text}" for text in changed))
+        ]
+
+    @property
+    def text(self) -> str:
+        """In one line."""
+        return "; ".join(f"{name}: {', '.join(changed)}" for name, changed in self.parts)
+
+
+def fitted(plan: Plan, old: RecordedQuery) -> Plan:
+    """A plan of the same query that reads the state which a recorded one has left.
+
+    Where that cannot be, some plan of it that `compared` will find a reason against.
+    """
+    assert plan.recorded is not None
+    assert plan.again is not None
+    if _is_named_alike(plan.recorded, old):
+        return plan
+    mark, other = plan.fingerprint, plan.again(old)
+    assert other.recorded is not None
+    return replace(
+        other,
+        fingerprint=mark,
+        subqueries=tuple(replace(s, fingerprint=mark) for s in other.subqueries),
+        recorded=replace(other.recorded, fingerprint=mark),
+    )
+
+
+def compared(old: RecordedQuery, new: RecordedQuery) -> Change:
+    """What is different in a new query, and the first reason why it cannot go on, if any."""
+    reason = next(_reasons(old, new), None)
+    return Change(tuple(_parts(old, new)), reason)
+
+
+def shown(line: str) -> str:
+    """A recorded line for people: names are quoted only where they must be."""
+    return _QUOTED.sub(r"\1", line)
+
+
+def _is_named_alike(new: RecordedQuery, old: RecordedQuery) -> bool:
+    for subquery in new.stateful:
+        known = old.find(subquery.name)
+        if known is None or known.record.state != subquery.record.state:
+            return False
+        columns = known.record.columns
+        if any(columns.get(n) != text for n, text in subquery.record.columns.items()):
+            return False
+    return True
+
+
+def _reasons(old: RecordedQuery, new: RecordedQuery) -> Iterator[str]:
+    had, have = (", ".join(s.title for s in q.stateful) or "nothing" for q in (old, new))
+    if [s.name for s in old.stateful] != [s.name for s in new.stateful]:
+        yield f"the checkpoint has state of {had}, the query would keep state of {have}"
+    if old.streams != new.streams:
+        yield "its streams have changed, and the checkpoint has what was read of them"
+    if old.outputs != new.outputs:
+        yield "it has other outputs"
+    for subquery in new.stateful:
+        yield from _state_reasons(subquery, old, new)
+
+
+def _state_reasons(
+    subquery: RecordedSubquery, old: RecordedQuery, new: RecordedQuery
+) -> Iterator[str]:
+    known = old.find(subquery.name)
+    if known is None:
+        return
+    if known.record.state != subquery.record.state:
+        yield f"the state of {subquery.title} was made with what has changed"
+    there = known.record.columns
+    for name, text in subquery.record.columns.items():
+        if there.get(name) != text:
+            yield f"the state of {subquery.title} does not have {shown(text)}"
+    if old.fingerprint != new.fingerprint:
+        for name, port in _rows_below(subquery, old, new):
+            if _after(old.find(name), port) != _after(new.find(name), port):
+                giver = (new.find(name) or subquery).title
+                yield f"the state of {subquery.title} was made of rows of {giver}, which changed"
+
+
+def _rows_below(
+    subquery: RecordedSubquery, old: RecordedQuery, new: RecordedQuery
+) -> Iterator[tuple[str, int]]:
+    """All rows that a subquery is made of, in the old query or the new one."""
+    waiting = [subquery.name]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for found in (old.find(name), new.find(name)):
+            taken = () if found is None else found.inputs
+            yield from taken
+            waiting += [giver for giver, _ in taken]
+
+
+def _after(subquery: RecordedSubquery | None, port: int) -> object:
+    if subquery is None or port >= len(subquery.record.after):
+        return None
+    return subquery.inputs, subquery.record.after[port]
+
+
+def _parts(old: RecordedQuery, new: RecordedQuery) -> Iterator[tuple[str, tuple[str, ...]]]:
+    names = dict.fromkeys(s.name for q in (old, new) for s in q.subqueries)
+    pairs: list[tuple[str, Sequence[str], Sequence[str]]] = [
+        ("streams", old.streams, new.streams),
+        *((_title(n, new, old), _lines(old.find(n)), _lines(new.find(n))) for n in names),
+        ("outputs", old.outputs, new.outputs),
+    ]
+    for name, before, after in pairs:
+        changed = tuple(_difference(before, after))
+        if changed:
+            yield name, changed
+
+
+def _title(name: str, *queries: RecordedQuery) -> str:
+    found = (query.find(name) for query in queries)
+    return next((s.title for s in found if s is not None), name)
+
+
+def _lines(subquery: RecordedSubquery | None) -> Sequence[str]:
+    return () if subquery is None else subquery.lines
+
+
+def _difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    changes = list(_changes(before, after))
+    yield from changes[:_SHOWN]
+    if len(changes) > _SHOWN:
+        yield f"and {len(changes) - _SHOWN} lines more"
+
+
+def _changes(before: Sequence[str], after: Sequence[str]) -> Iterable[str]:
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind != "equal":
+            yield from (f"- {shown(line)}" for line in before[a:b])
+            yield from (f"+ {shown(line)}" for line in after[c:d])

@@ -1,0 +1,182 @@
+"""What a checkpoint keeps of the query that made its state, between a plan and a later start.
+
+The fingerprint says whether a query is the same; the lines here say what is different, in the words
+of the query, and whether the state can still be read. They are divided in two: what the state of a
+subquery means, and what follows it, which may be changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.duration import duration_text
+from tidegate.operate.operator import Operator
+from tidegate.plan.fingerprint import meaning
+from tidegate.plan.physical import Edge, Prefix
+from tidegate.plan.prefix import spark_sql
+from tidegate.plan.pushdown import Leaf, Result
+from tidegate.query.definition import StreamDef
+from tidegate.query.name import NamedExpr
+from tidegate.schema import type_name
+
+_PHYSICAL = re.compile("`([a-z][0-9]+)`")
+
+READY = "tuples wait until they are ready"
+"""Said of streams where that is so: else state has been made of tuples that are not."""
+
+Texts = Mapping[str, str]
+"""By column of an operator (k0, a1, l2), what it is in the words of the query."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one subquery means.
+
+    `state` says what it keeps, but for the columns that hold it: `columns` are these, by the names
+    they have in segments; a later query may use fewer of them. Without `state` nothing is kept.
+    `after` says by port what is done with its rows.
+    """
+
+    state: tuple[str, ...] = ()
+    columns: Texts = field(default_factory=dict)
+    after: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class RecordedSubquery:
+    """A record with the subquery's name and whose rows it takes: a name and a port for each.
+
+    `name` is what the checkpoint calls it, `title` what a person does, where that is another.
+    """
+
+    name: str
+    record: Record
+    inputs: tuple[tuple[str, int], ...] = ()
+    title: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """All that can be shown of it."""
+        return [*self.record.state, *(line for port in self.record.after for line in port)]
+
+    def to_dict(self) -> dict[str, Any]:
+        record = self.record
+        return {
+            "name": self.name,
+            "title": self.title,
+            "state": list(record.state),
+            "columns": dict(record.columns),
+            "after": [list(port) for port in record.after],
+            "inputs": [list(taken) for taken in self.inputs],
+        }
+
+    @staticmethod
+    def from_dict(fields: Mapping[str, Any]) -> RecordedSubquery:
+        record = Record(
+            state=tuple(fields["state"]),
+            columns=dict(fields["columns"]),
+            after=tuple(tuple(port) for port in fields["after"]),
+        )
+        inputs = tuple((str(name), int(port)) for name, port in fields["inputs"])
+        return RecordedSubquery(
+            fields["name"], record, inputs, fields.get("title") or fields["name"]
+        )
+
+
+@dataclass(frozen=True)
+class RecordedQuery:
+    """A whole query as a checkpoint keeps it; grows with the text of the query.
+
+    `streams` says what the gate has to do with, in the order of the plan, `outputs` which there
+    are.
+    """
+
+    fingerprint: str
+    streams: tuple[str, ...]
+    outputs: tuple[str, ...]
+    subqueries: tuple[RecordedSubquery, ...]
+
+    def find(self, name: str) -> RecordedSubquery | None:
+        return next((s for s in self.subqueries if s.name == name), None)
+
+    @property
+    def stateful(self) -> tuple[RecordedSubquery, ...]:
+        return tuple(s for s in self.subqueries if s.record.state)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values, for the manifest."""
+        return {
+            "fingerprint": self.fingerprint,
+            "streams": list(self.streams),
+            "outputs": list(self.outputs),
+            "subqueries": [s.to_dict() for s in self.subqueries],
+        }
+
+    @staticmethod
+    def from_dict(fields: Mapping[str, Any]) -> RecordedQuery:
+        """What `to_dict` gave."""
+        return RecordedQuery(
+            fingerprint=fields["fingerprint"],
+            streams=tuple(fields["streams"]),
+            outputs=tuple(fields["outputs"]),
+            subqueries=tuple(RecordedSubquery.from_dict(s) for s in fields["subqueries"]),
+        )
+
+
+def recorded_subquery(
+    name: str, record: Record, prefixes: Sequence[Prefix], operator: Operator
+) -> RecordedSubquery:
+    """A subquery of a plan; one whose operator keeps nothing has no state, whatever is recorded."""
+    edges = [(p.name, p.origin.port) for p in prefixes if isinstance(p.origin, Edge)]
+    if not operator.keepers():
+        ports = tuple((*record.state, *port) for port in record.after)
+        record = Record(after=ports)
+    return RecordedSubquery(name, record, tuple(edges))
+
+
+def stream_line(stream: StreamDef) -> str:
+    """What the gate knows of a stream."""
+    idle = "" if stream.idle_us is None else f" idle {duration_text(stream.idle_us)}"
+    disorder = duration_text(stream.disorder_us)
+    read = "".join(f" {line}" for line in stream.reading.lines())
+    return f"stream {stream.name} time {stream.time} disorder {disorder}{idle}{read}"
+
+
+def input_lines(leaf: Leaf, side: str = "") -> list[str]:
+    """Where tuples come from and which of them count; AND joins conditions in any order."""
+    origin = leaf.origin
+    of = f"{origin.name} {origin.edge.port + 1}" if isinstance(origin, Result) else origin.name
+    conditions = [f"{side}where {written(e)}" for e in leaf.where]
+    return [f"{side}from {of}", *sorted(conditions)]
+
+
+def prefix_texts(prefixes: Sequence[Prefix]) -> dict[str, str]:
+    """What each output of the prefixes is; of a union, what it is in each of its parts."""
+    texts: dict[str, str] = {}
+    for place, (name, _) in enumerate(prefixes[0].sql_outputs):
+        each = [meaning(prefix.sql_outputs[place][1]) for prefix in prefixes]
+        texts[name] = each[0] if len(set(each)) == 1 else " | ".join(each)
+    return texts
+
+
+def typed_texts(prefixes: Sequence[Prefix], texts: Texts) -> dict[str, str]:
+    """The same with their types, for what is kept of them."""
+    return {n: f"{texts[n]} ({type_name(e.type)})" for n, e in prefixes[0].outputs}
+
+
+def written(expression: Any, texts: Texts | None = None) -> str:
+    """What an expression means, with `texts` for the columns of an operator."""
+    text = meaning(spark_sql(expression))
+    return text if texts is None else _PHYSICAL.sub(lambda m: texts.get(m[1], m[0]), text)
+
+
+def select_lines(outputs: Iterable[NamedExpr], texts: Texts | None = None) -> list[str]:
+    """A select list, a line for each column."""
+    lines = []
+    for name, expression in outputs:
+        text = written(expression, texts)
+        lines.append(f"select {text}" if text == f"`{name}`" else f"select {text} as `{name}`")
+    return lines

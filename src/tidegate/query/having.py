@@ -1,0 +1,52 @@
+"""HAVING, between the rows of windows and the tuples they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import reduce
+
+from sqlglot import exp
+
+from tidegate.query.check import types_of
+from tidegate.query.name import canonical, substitute
+from tidegate.query.node import Aggregate, Filter, Node
+from tidegate.query.typing import UnknownKernel, bind_predicate
+
+
+def having_over(aggregate: Aggregate, conditions: Sequence[exp.Expression]) -> Node:
+    """The rows of windows for which all conditions are true.
+
+    A condition that only Spark can evaluate, and that is of keys alone, is asked of the tuples: it
+    has one value for all tuples of a group, so the groups that stay are the same, and there Spark
+    can be asked.
+    """
+    before = [c for c in conditions if _of_keys(c, aggregate) and _needs_spark(c, aggregate)]
+    if before:
+        keys = dict(aggregate.keys)
+        child: Node = aggregate.child
+        for condition in before:
+            plain = canonical(condition, aggregate.names, "HAVING")
+            child = Filter(child, substitute(plain, keys))
+        aggregate = replace(aggregate, child=child)
+    after = [c for c in conditions if not any(c is moved for moved in before)]
+    if not after:
+        return aggregate
+    return Filter(aggregate, reduce(lambda a, b: exp.And(this=a, expression=b), after))
+
+
+def _of_keys(condition: exp.Expression, aggregate: Aggregate) -> bool:
+    plain = canonical(condition, aggregate.names, "HAVING")
+    named = {node.name for node in plain.find_all(exp.Column)}
+    return bool(named) and named <= {name for name, _ in aggregate.keys}
+
+
+def _needs_spark(condition: exp.Expression, aggregate: Aggregate) -> bool:
+    with suppress(UnknownKernel):
+        types = types_of(aggregate)
+        try:
+            bind_predicate(canonical(condition, aggregate.names, "HAVING"), types, "HAVING")
+        except UnknownKernel:
+            return True
+    return False

@@ -1,0 +1,69 @@
+"""The first rows of a stream, between LIMIT without a window and the operator that counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tidegate.errors import QueryError
+from tidegate.operate.process.first_rows import FirstRows, limit_of, one_key
+from tidegate.query.name import EVENT_TIME, canonical, column, expression_text, is_column
+from tidegate.query.node import Order, Process, Project, Top
+from tidegate.query.typing import UnknownKernel
+from tidegate.query.unqualified import unqualified_columns
+
+if TYPE_CHECKING:
+    from tidegate.query.node import Node
+
+
+@dataclass(frozen=True, eq=False)
+class Limit(Process):
+    """The first rows of its child in the total order; the others are dropped."""
+
+    @property
+    def class_name(self) -> str:
+        return f"LIMIT {limit_of(self.factory)}"
+
+    @property
+    def summary(self) -> str:
+        return f"limit {limit_of(self.factory)}"
+
+
+def ordered(node: Node, order: Sequence[Order], limit: int | None) -> Node:
+    """ORDER BY and LIMIT: per window after one, else the order of event time and the first rows."""
+    if node.windowed:
+        return Top(node, tuple(order), limit)
+    for key in order:
+        plain = canonical(key.expression, node.names, "ORDER BY")
+        if key.descending or not is_column(plain, {EVENT_TIME, *node.event_names}):
+            raise QueryError(
+                "ORDER BY",
+                "an unbounded stream has no last tuple to wait for, so its order cannot be changed",
+                f"{expression_text(plain)}{' DESC' if key.descending else ''}",
+                "Rows are in the order of event time. Give the stream a window and an aggregate, "
+                "or leave ORDER BY out.",
+            )
+    return node if limit is None else first_rows(node, limit)
+
+
+def first_rows(node: Node, limit: int) -> Node:
+    """The first rows of a stream; their number is kept in the checkpoint like other state."""
+    if limit < 0:
+        raise QueryError("LIMIT", "must not be negative", str(limit))
+    names = unqualified_columns(node)
+    held = Project(node, tuple((f"c{i}", column(own)) for i, (_, own) in enumerate(names)))
+    if not names:
+        raise QueryError("LIMIT", "needs a column", "none", "Select one.")
+    try:
+        types = tuple((f.name, f.type) for f in held.schema if f.name != EVENT_TIME)
+    except UnknownKernel as missing:
+        raise QueryError(
+            "LIMIT",
+            missing.requirement,
+            missing.got,
+            "Leave LIMIT out, or the expression that needs Spark.",
+        ) from None
+    kept = Limit(held, partial(FirstRows, limit, types), one_key, types)
+    return Project(kept, tuple((name, column(f"c{i}")) for i, (name, _) in enumerate(names)))

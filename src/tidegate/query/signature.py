@@ -1,0 +1,51 @@
+"""Calls with wrong arguments, between a method of the Python surface and what its user reads."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from tidegate.errors import OptionError, likely
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def called_as(example: str, name: str | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Arguments that do not fit are told with an example of a call, and not by a TypeError.
+
+    `name` is what users call the function by, where it is not its own name.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise _told(name or function.__name__, signature, str(error), example) from None
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+def _told(name: str, signature: inspect.Signature, said: str, example: str) -> OptionError:
+    """What `Signature.bind` says, in a sentence of ours."""
+    word = said.partition("'")[2].partition("'")[0]
+    remedy = f"Write for example {example}."
+    if said.startswith("missing"):
+        return OptionError(name, f"needs {word}", "none", remedy)
+    if said.startswith("got an unexpected keyword"):
+        question = likely(word, [p for p in signature.parameters if p != "self"])
+        return OptionError(
+            name, "has no argument of this name", word, f"{question} {remedy}".strip()
+        )
+    if said.startswith("too many positional"):
+        return OptionError(name, "takes fewer arguments without a name", "more", remedy)
+    return OptionError(name, said, None, remedy)

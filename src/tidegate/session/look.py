@@ -1,0 +1,141 @@
+"""The first rows of a query's result, between a stream in a REPL and a run that is thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+
+from tidegate.driver.connection import Spooling
+from tidegate.driver.options import RunOptions
+from tidegate.errors import UnavailableError
+from tidegate.plan.physical import Plan
+from tidegate.query.node import Node
+from tidegate.query.output import Output
+from tidegate.query.typing import UnknownKernel
+from tidegate.session.launch import prepare
+from tidegate.session.place import NO_SPARK, Place
+from tidegate.session.planning import plan_for
+from tidegate.sink.excerpt import first_rows_picture, first_rows_text
+from tidegate.sink.memory import MemorySink
+from tidegate.source.protocol import Connector
+
+_BATCH_ROWS = 10_000
+_WIDTH = 100
+"""Character cells of a preview where nothing says how wide the terminal is."""
+
+
+@dataclass(frozen=True, repr=False)
+class Preview:
+    """The first rows of a result; `table` holds them as an Arrow table, a REPL shows them as text.
+
+    Whatever takes Arrow data takes it: `pa.table(preview)`, `polars.DataFrame(preview)`.
+    """
+
+    table: pa.Table
+    rows_read: int
+    complete: bool
+    """Whether these are all rows of the result: the input has ended, and there were no more."""
+
+    @property
+    def note(self) -> str:
+        """What these rows are, and what was read for them."""
+        rows = f"{self.table.num_rows:,} row{'' if self.table.num_rows == 1 else 's'}"
+        read = f"{self.rows_read:,} row{'' if self.rows_read == 1 else 's'} of the input read"
+        if self.complete:
+            return f"{rows}, the whole result ({read})"
+        return f"first {rows} ({read})" if self.table.num_rows else f"no row yet ({read})"
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return self.table.to_pandas()
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries."""
+        rows: list[dict[str, Any]] = self.table.to_pylist()
+        return rows
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        terminal = Console(force_jupyter=False)
+        width = terminal.width if terminal.is_terminal else _WIDTH
+        console = Console(color_system=None, width=width, force_jupyter=False)
+        with console.capture() as shown:
+            console.print(first_rows_picture(self.table, console.width))
+        lines = [line.rstrip() for line in shown.get().splitlines()]
+        return "\n".join([*lines, self.note])
+
+    def _repr_html_(self) -> str:
+        names, rows = first_rows_text(self.table)
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in rows
+        )
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"<p>{escape(self.note)}</p>"
+        )
+
+
+def _cell(cell: str | None) -> str:
+    return "<em>NULL</em>" if cell is None else escape(cell)
+
+
+def look(
+    node: Node, place: Place, given: Mapping[str, Connector], *, rows: int, read: int
+) -> Preview | pa.Schema:
+    """The first rows of a query over its sources, reading at most `read`; for 0 rows, its schema.
+
+    Runs without Spark where kernels suffice, else in the place of the session.
+    """
+    plan, place = _planned(node, place, given)
+    if rows == 0:
+        edge = plan.targets[0].edge
+        return plan.subqueries[edge.subquery].ports[edge.port].schema
+    for stream in plan.streams:
+        if any(isinstance(given.get(uri), Spooling) for uri in stream.uris):
+            raise UnavailableError(
+                "preview",
+                "cannot read a DataFrame of Spark, which gives its rows to one query",
+                f"stream {stream.name}",
+                "Look at the DataFrame with df.show().",
+            )
+    return _run(plan, place, given, rows, read)
+
+
+def _planned(node: Node, place: Place, given: Mapping[str, Connector]) -> tuple[Plan, Place]:
+    outputs = (Output(None, node),)
+    alone = Place(NO_SPARK)
+    try:
+        return plan_for(outputs, alone, connectors=given), alone
+    except UnknownKernel:
+        if not place.on_spark:
+            raise
+    return plan_for(outputs, place, connectors=given), place
+
+
+def _run(plan: Plan, place: Place, given: Mapping[str, Connector], rows: int, read: int) -> Preview:
+    sink = MemorySink()
+    options = RunOptions(instances=1, batch_rows=min(_BATCH_ROWS, read))
+    loop = prepare(plan, place, {None: sink}, options, connectors=given)
+    seen = made = 0
+    try:
+        while made < rows and seen < read and (report := loop.step()) is not None:
+            seen += report.rows_in
+            made += report.rows_out
+        finished = loop.manifest.finished
+    finally:
+        loop.close()
+    return Preview(sink.table().slice(0, rows), seen, finished and made <= rows)

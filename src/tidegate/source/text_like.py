@@ -1,0 +1,93 @@
+"""Numbers that are no numbers, between cells of CSV and the types that are inferred of them.
+
+A code as `00123`, `+4470` or `0x1F` would lose what it says if it were read as a number, and who
+writes a value in quotes says that it is a text.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.source.block import Records
+from tidegate.source.cell import quoted_places
+from tidegate.source.dialect import Dialect
+
+_FEW = 10_000
+_LF, _MINUS, _ZERO = b"\n-0"
+_DIGITS, _BEFORE = np.zeros(256, np.bool_), np.zeros(256, np.bool_)
+_DIGITS[list(b"0123456789xX")] = True
+_BEFORE[list(b"+ \t")] = True
+_CODE = r"^[ \t]*(\+|-?0[0-9xX])"
+
+
+def has_codes(cells: pa.Array) -> bool:
+    """Whether one of the texts has a plus sign or zeros in front, or is hexadecimal."""
+    return bool(pc.any(pc.match_substring_regex(cells, _CODE), min_count=0).as_py())
+
+
+def codes(cells: pa.Array) -> pa.Array:
+    """Which of the texts do; NULL for NULL."""
+    return pc.match_substring_regex(cells, _CODE)
+
+
+def code_columns(data: bytes, dialect: Dialect, width: int) -> set[int]:
+    """The columns that may have such cells in a block of records; never without one that has.
+
+    Looked at are the bytes behind what a cell begins at: a plus sign or a blank, a zero before
+    a digit, a minus sign before a zero. Which column that is, is counted where marks are only
+    between cells.
+    """
+    text = np.frombuffer(b"\n" + data, np.uint8)
+    edge = (text == ord(dialect.sep)) | (text == _LF)
+    inside = [mark for mark in ("\r", dialect.quote) if mark and mark.encode() in data]
+    for mark in inside:
+        edge |= text == ord(mark)
+    cells = np.flatnonzero(edge[:-2] & (text[1:-1] <= _ZERO)) + 1
+    first, second = text[cells], text[cells + 1]
+    zero = (first == _ZERO) & _DIGITS[second]
+    minus = (first == _MINUS) & (second == _ZERO)
+    found = cells[zero | minus | _BEFORE[first]]
+    if not len(found):
+        return set()
+    edges = np.flatnonzero(edge[:-1])
+    even = len(edges) % width == 0 and (text[edges[::width]] == _LF).all()
+    if inside or not even or np.count_nonzero(text[:-1] == _LF) != len(edges) // width:
+        return set(range(width))
+    return set(np.unique(np.searchsorted(edges, found - 1) % width).tolist())
+
+
+def quoted_columns(data: bytes, records: Records, dialect: Dialect) -> set[int]:
+    """The columns in which a value, not an empty one, is written in quotes.
+
+    Found by counting marks where all quotes are at the edges of cells, and record by record in the
+    first ones where they are not.
+    """
+    quote = dialect.quote.encode()
+    if not quote or quote not in data or not len(records):
+        return set()
+    text = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(text == ord(quote))
+    opening, closing = quotes[0::2], quotes[1::2]
+    edges = np.frombuffer(f"{dialect.sep}\n\r".encode(), np.uint8)
+    at_edge = np.isin(text[opening - 1], edges) | (opening == 0)
+    doubled = np.zeros(len(opening), np.bool_)
+    doubled[1:] = closing[: len(opening) - 1] == opening[1:] - 1
+    if not (at_edge | doubled).all():
+        return _quoted_in_first(data, records, dialect)
+    opening = opening[at_edge & ~doubled & (opening + 1 < len(text))]
+    after = np.minimum(opening + 2, len(text) - 1)
+    opening = opening[(text[opening + 1] != ord(quote)) | (text[after] == ord(quote))]
+    seps = np.flatnonzero(text == ord(dialect.sep))
+    seps = seps[np.searchsorted(quotes, seps) % 2 == 0]
+    starts = records.starts[np.searchsorted(records.starts, opening, "right") - 1]
+    return set((np.searchsorted(seps, opening) - np.searchsorted(seps, starts)).tolist())
+
+
+def _quoted_in_first(data: bytes, records: Records, dialect: Dialect) -> set[int]:
+    found: set[int] = set()
+    for start, stop in zip(records.starts[:_FEW], records.stops):
+        record = data[start:stop].decode("utf-8", "replace")
+        found.update(quoted_places(record, dialect.sep, dialect.quote))
+    return found

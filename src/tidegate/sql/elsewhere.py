@@ -1,0 +1,382 @@
+"""What other SQL has in words of its own, between a script's tokens and the parser.
+
+Windows of Flink, Spark and ksqlDB, statements of databases: the parser would stumble over a later
+word, so they are found before it, and told with what to write here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import Token, TokenType
+
+from tidegate.errors import QueryError
+from tidegate.microsecond import UNITS_US
+
+PROCESS = "In Python, a tg.Process keeps what it needs: see docs/process.md."
+SESSIONS = (
+    "Windows are [RANGE 5 MINUTES SLIDE 1 MINUTE] and [ROWS 100 SLIDE 10]; sessions can be made "
+    f"by hand. {PROCESS}"
+)
+
+_SIZE_FIRST = ("WINDOW",)
+_SLIDE_FIRST = ("HOP", "CUMULATE")
+_WINDOWS = ("TUMBLE", *_SIZE_FIRST, *_SLIDE_FIRST)
+_SESSIONS = ("SESSION", "SESSION_WINDOW")
+_BOUNDS = {
+    f"{kind}_{word}": f"window_{'start' if word == 'START' else 'end'}"
+    for kind in ("TUMBLE", "HOP", "SESSION")
+    for word in ("START", "END", "ROWTIME")
+}
+_MAKES = ("TABLE", "VIEW", "SOURCE", "SINK", "MATERIALIZED", "TEMPORARY", "TEMP", "OR", "GLOBAL")
+_MAKES_MORE = ("EXTERNAL", "INDEX", "FUNCTION", "DATABASE", "SCHEMA", "CATALOG", "CONNECTION")
+_EMITS = ("CHANGES", "FINAL", "ON", "AFTER", "AT")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A token and what is around it."""
+
+    tokens: Sequence[Token]
+    at: int
+
+    def word(self, offset: int = 0) -> str:
+        """The token so far away in capitals; empty outside of the script."""
+        at = self.at + offset
+        return self.tokens[at].text.upper() if 0 <= at < len(self.tokens) else ""
+
+    @property
+    def opens(self) -> bool:
+        """Whether the word is a call, and not a name with something in parentheses after it."""
+        return self.word(1) == "(" and self.word(-1) not in ("INTO", "WITH", "STREAM", "TABLE")
+
+    @property
+    def first(self) -> bool:
+        return self.at == 0 or self.word(-1) == ";"
+
+    def inside(self) -> list[Token]:
+        """What stands in the parentheses of a call."""
+        depth, found = 0, []
+        for token in self.tokens[self.at + 1 :]:
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            if depth == 0:
+                break
+            found.append(token)
+        return found[1:]
+
+    def stream(self) -> str:
+        """The name of the stream that the statement reads, as far as tokens tell."""
+        words = [t.text for t in self.inside()]
+        if "TABLE" in (w.upper() for w in words[:1]) and len(words) > 1:
+            return words[1]
+        start = max((i for i in range(self.at) if self.tokens[i].text == ";"), default=0)
+        for token, after in zip(self.tokens[start:], self.tokens[start + 1 :]):
+            if token.token_type is TokenType.FROM and after.token_type is TokenType.VAR:
+                call = after.text.upper() in (*_WINDOWS, *_SESSIONS)
+                return words[0] if call and words else after.text
+        return "stream"
+
+    def durations(self) -> list[str]:
+        """The durations among the arguments of a call."""
+        return list(_durations(self.inside()))
+
+    def told(self, requirement: str, got: str, remedy: str) -> QueryError:
+        token = self.tokens[self.at]
+        column = max(1, token.col - len(token.text) + 1)
+        return QueryError(f"SQL line {token.line}, column {column}", requirement, got, remedy)
+
+
+def _durations(tokens: Sequence[Token]) -> Iterator[str]:
+    for token, after in zip(tokens, [*tokens[1:], None]):
+        words = token.text.split()
+        unit = after.text.upper() if after is not None else ""
+        if token.token_type not in (TokenType.STRING, TokenType.NUMBER):
+            continue
+        if len(words) == 2 and words[1].upper().removesuffix("S").lower() in UNITS_US:
+            yield _duration(*words)
+        elif unit.removesuffix("S").lower() in UNITS_US:
+            yield _duration(token.text, unit)
+
+
+def _duration(amount: str, unit: str) -> str:
+    plain = unit.upper().removesuffix("S")
+    return f"{amount} {plain}" if amount == "1" else f"{amount} {plain}S"
+
+
+def refuse_elsewhere(tokens: Sequence[Token]) -> None:
+    """Say how it is written here where a script has words of other SQL."""
+    for at, token in enumerate(tokens):
+        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            continue
+        for rule in _RULES.get(token.text.upper(), ()):
+            error = rule(_Place(tokens, at))
+            if error is not None:
+                raise error
+
+
+def _window(place: _Place) -> QueryError | None:
+    word = place.word()
+    if not place.opens:
+        return None
+    lengths = place.durations() or ["5 MINUTES"]
+    if len(lengths) > 1:
+        size, slide = lengths[:2] if word in _SIZE_FIRST else lengths[1::-1]
+        window = f"[RANGE {size} SLIDE {slide}]"
+    else:
+        window = f"[RANGE {lengths[0]}]"
+    return place.told(
+        "a window is written after its stream",
+        f"{word}(...)",
+        f"Write FROM {place.stream()} {window}, and leave {word} out; window_start and window_end "
+        "are columns of the result.",
+    )
+
+
+def _session(place: _Place) -> QueryError | None:
+    word = place.word()
+    bracketed = place.word(-1) == "["
+    if not bracketed and not place.opens:
+        return None
+    got = f"{word}(...)" if place.opens else f"[{word} ...]"
+    return place.told("session windows are not available yet", got, SESSIONS)
+
+
+def _bound(place: _Place) -> QueryError | None:
+    word = place.word()
+    if word == "WINDOW" and place.word(1) == "." and place.word(2) in ("START", "END"):
+        column = f"window_{place.word(2).lower()}"
+        return place.told(
+            "is a column of the result", f"window.{place.word(2).lower()}", f"Write {column}."
+        )
+    if word == "WINDOW" or not place.opens:
+        return None
+    return place.told("is a column of the result", f"{word}(...)", f"Write {_BOUNDS[word]}.")
+
+
+def _grouped_window(place: _Place) -> QueryError | None:
+    if place.opens or place.word(-1) not in ("GROUP BY", ","):
+        return None
+    if place.word(1) not in (",", "", ";", "HAVING", "ORDER BY", "LIMIT", ")"):
+        return None
+    return place.told(
+        "every row is of one window already",
+        f"{place.word(-1)} window".lstrip(", "),
+        "Leave it out; window_start and window_end are columns of the result.",
+    )
+
+
+def _tumbling(place: _Place) -> QueryError | None:
+    kinds = ("TUMBLING", "HOPPING", "SESSION")
+    if place.word(1) not in kinds or place.word(2) != "(":
+        return None
+    after = _Place(place.tokens, place.at + 1)
+    if place.word(1) == "SESSION":
+        return place.told("session windows are not available yet", "WINDOW SESSION (...)", SESSIONS)
+    lengths = after.durations() or ["5 MINUTES"]
+    slide = f" SLIDE {lengths[1]}" if len(lengths) > 1 else ""
+    return place.told(
+        "a window is written after its stream",
+        f"WINDOW {place.word(1)} (...)",
+        f"Write FROM {after.stream()} [RANGE {lengths[0]}{slide}].",
+    )
+
+
+def _emit(place: _Place) -> QueryError | None:
+    if place.word(1) not in _EMITS or place.word(-1) in ("", ".", ","):
+        return None
+    written = " ".join(w for w in (place.word(i) for i in range(4)) if w and w != ";")
+    return place.told(
+        "every window is put out once, when it is final, so there is nothing to choose",
+        written,
+        f"Leave {written} out.",
+    )
+
+
+def _create(place: _Place) -> QueryError | None:
+    if not place.first:
+        return None
+    if place.word(1) == "STREAM" and place.word(2) == "IF":
+        return place.told(
+            "a stream lasts as long as the script", "IF NOT EXISTS", "Leave IF NOT EXISTS out."
+        )
+    if place.word(1) not in (*_MAKES, *_MAKES_MORE):
+        return None
+    skipped = (*_MAKES, *_MAKES_MORE, "REPLACE", "STREAM", "IF", "NOT", "EXISTS")
+    words = [place.word(i) for i in range(1, 8)]
+    kept = next((i for i, w in enumerate(words) if w not in skipped), 0)
+    said = " ".join(["CREATE", *words[:kept]])
+    if "FUNCTION" in words[:kept]:
+        return place.told(
+            "functions are not made in SQL", said, "Register one in a program, or write it out."
+        )
+    name = place.tokens[place.at + kept + 1].text if words[kept] else "name"
+    rest = [t.text.upper() for t in place.tokens[place.at :]]
+    end = rest.index(";") if ";" in rest else len(rest)
+    query = "AS" in rest[:end] and "SELECT" in rest[:end]
+    way = (
+        f"CREATE STREAM {name} AS SELECT ..."
+        if query
+        else f"CREATE STREAM {name} FROM 'uri' TIME ts"
+    )
+    return place.told("what a script makes is a stream", said, f"Write {way}")
+
+
+def _insert(place: _Place) -> QueryError | None:
+    if not place.first:
+        return None
+    if place.word(1) == "OVERWRITE":
+        return place.told(
+            "an output is added to, batch by batch, and never written over",
+            "INSERT OVERWRITE",
+            "Write INSERT INTO name SELECT ...; --out says where it goes.",
+        )
+    skip = 1 if place.word(2) == "TABLE" else 0
+    name = place.tokens[place.at + 2 + skip].text if place.word(2 + skip) else "name"
+    if place.word(3 + skip) == "VALUES":
+        return place.told(
+            "INSERT INTO names the output of a query, and takes no rows",
+            "VALUES",
+            f"Write INSERT INTO {name} SELECT ...; rows come from files: CREATE STREAM r FROM "
+            "'rows.csv'.",
+        )
+    if place.word(3 + skip) == "(" and place.word(4 + skip) not in ("SELECT", "WITH", "FROM", "("):
+        return place.told(
+            "an output has the columns of its query",
+            f"a list of columns after {name}",
+            f"Write INSERT INTO {name} SELECT x AS name, ...",
+        )
+    return None
+
+
+def _top(place: _Place) -> QueryError | None:
+    number = place.at + 1 < len(place.tokens) and (
+        place.tokens[place.at + 1].token_type is TokenType.NUMBER
+    )
+    if place.word(-1) != "SELECT" or not number:
+        return None
+    said = f"TOP {place.word(1)}"
+    return place.told("is written at the end", said, f"Write LIMIT {place.word(1)}.")
+
+
+def _watermark(place: _Place) -> QueryError | None:
+    if place.word(1) != "FOR":
+        return None
+    column = place.tokens[place.at + 2].text if place.word(2) else "ts"
+    rest = place.tokens[place.at :]
+    length = next(_durations(rest), None)
+    disorder = f" DISORDER {length}" if length else ""
+    return place.told(
+        "how far tuples may be out of order is said by DISORDER",
+        "WATERMARK FOR",
+        f"Write TIME {column}{disorder}.",
+    )
+
+
+def _pattern(place: _Place) -> QueryError | None:
+    if not place.opens:
+        return None
+    return place.told("patterns of rows are not available yet", "MATCH_RECOGNIZE", PROCESS)
+
+
+def _relation_to_stream(place: _Place) -> QueryError | None:
+    word = place.word()
+    if not place.opens:
+        return None
+    return place.told(
+        "every result is a stream of new rows already", f"{word}(...)", f"Leave {word} out."
+    )
+
+
+def _bracket(place: _Place) -> QueryError | None:
+    if place.word(1) == "NOW":
+        return place.told(
+            "a tuple by itself needs no window", "[NOW]", "Leave the window out, or write [ROWS 1]."
+        )
+    if place.word(2) == "UNBOUNDED":
+        return place.told(
+            "a window must have a size, else its state grows for ever",
+            f"[{place.word(1)} UNBOUNDED]",
+            "Write a long one, as [RANGE 365 DAYS SLIDE 1 DAY].",
+        )
+    if place.word(1) == "PARTITION BY":
+        return place.told(
+            "windows of rows are of the groups of GROUP BY",
+            "[PARTITION BY ...]",
+            "Write [ROWS 5] after the stream, and GROUP BY with the column.",
+        )
+    return None
+
+
+def _statement(place: _Place) -> QueryError | None:
+    word = place.word()
+    if not place.first:
+        return None
+    return place.told(
+        "a script holds CREATE STREAM, INSERT INTO and SELECT",
+        word,
+        "Run `tidegate explain QUERY.sql` to see the plan, the streams and their columns.",
+    )
+
+
+def _asof(place: _Place) -> QueryError | None:
+    if not place.opens:
+        return None
+    return place.told(
+        "ASOF JOIN is not available yet", "MATCH_CONDITION", asof(Read("l"), Read("r"), "k")
+    )
+
+
+@dataclass(frozen=True)
+class Read:
+    """A stream in a line to copy: the name its columns have, and how FROM has it.
+
+    `column` is one that is asked of it, of the type `type`.
+    """
+
+    name: str
+    written: str | None = None
+    column: str = "x"
+    type: str = "DOUBLE"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def text(self) -> str:
+        return self.written or self.name
+
+
+def asof(left: Read, right: Read, key: str) -> str:
+    """The newest partner before a row, as an aggregate over its pairs; they have the row's time."""
+    x = right.column
+    pairs = (
+        f"SELECT {left}.{key}, {left}.ts AS at, {right}.{x}, {right}.ts AS seen FROM {left.text} "
+        f"[RANGE 0 SECONDS] JOIN {right.text} [RANGE 10 MINUTES] ON {left}.{key} = {right}.{key}"
+    )
+    return (
+        "With the newest partner of the 10 minutes before a row, write: "
+        f"SELECT {key}, at, MAX_BY({x}, seen) AS {x} FROM ({pairs}) [RANGE 1 SECOND] "
+        f"GROUP BY {key}, at"
+    )
+
+
+_Rule = Callable[[_Place], QueryError | None]
+
+_RULES: dict[str, tuple[_Rule, ...]] = {
+    "WINDOW": (_tumbling, _window, _bound, _grouped_window),
+    **dict.fromkeys(("TUMBLE", *_SLIDE_FIRST), (_window,)),
+    **dict.fromkeys(_SESSIONS, (_session,)),
+    **dict.fromkeys(_BOUNDS, (_bound,)),
+    **dict.fromkeys(("ISTREAM", "DSTREAM", "RSTREAM"), (_relation_to_stream,)),
+    **dict.fromkeys(("EXPLAIN", "DESCRIBE", "DESC", "SHOW"), (_statement,)),
+    "EMIT": (_emit,),
+    "CREATE": (_create,),
+    "INSERT": (_insert,),
+    "TOP": (_top,),
+    "WATERMARK": (_watermark,),
+    "MATCH_RECOGNIZE": (_pattern,),
+    "MATCH_CONDITION": (_asof,),
+    "[": (_bracket,),
+}
+"""By the word they begin with; most words begin none."""

@@ -1,0 +1,974 @@
+"""What SQL has elsewhere, each with the whole line that says how it is written here."""
+
+from __future__ import annotations
+
+from tests.cli.mistake.kind import RIDES, Mistake
+
+FILES = {
+    "rides.csv": (
+        "ts,route,fare,note,dropoff\n"
+        "2024-01-01T00:00:01Z,a,5.0,x,2024-01-01T00:00:03Z\n"
+        "2024-01-01T00:00:02Z,b,7.5,y,2024-01-01T00:00:05Z\n"
+    ),
+    "stops.csv": "ts,route,name,lat\n2024-01-01T00:00:01Z,a,A,1.5\n",
+}
+
+
+def told(sql: str, message: str) -> Mistake:
+    """A query over rides and stops."""
+    return Mistake(
+        message=message, sql=sql, options=(*RIDES, "--stream", "stops=stops.csv"), files=FILES
+    )
+
+
+MISTAKES = {
+    "from file": told(
+        "SELECT * FROM 'rides.csv'",
+        "FROM: no stream has this name; got rides.csv. Write CREATE STREAM r FROM 'rides.csv' TIME "
+        "ts; and FROM r.",
+    ),
+    "avg interval": told(
+        "SELECT AVG(dropoff - ts) AS d FROM rides [RANGE 10 SECONDS]",
+        (
+            "mean(dropoff - ts): the argument must be a number; got interval. In seconds, write "
+            "mean((unix_micros(dropoff) - unix_micros(ts)) / 1e6)."
+        ),
+    ),
+    "sum interval": told(
+        "SELECT SUM(dropoff - ts) AS d FROM rides [RANGE 10 SECONDS]",
+        (
+            "sum(dropoff - ts): the argument must be a number; got interval. In seconds, write "
+            "sum((unix_micros(dropoff) - unix_micros(ts)) / 1e6)."
+        ),
+    ),
+    "avg time": told(
+        "SELECT AVG(dropoff) AS d FROM rides [RANGE 10 SECONDS]",
+        (
+            "mean(dropoff): the argument must be a number; got timestamp. In seconds, write "
+            "mean(unix_micros(dropoff) / 1e6)."
+        ),
+    ),
+    "asof": told(
+        (
+            "SELECT rides.route FROM rides [RANGE 10 SECONDS] ASOF JOIN stops [RANGE 10 SECONDS] "
+            "ON rides.route = stops.route"
+        ),
+        (
+            "JOIN: ASOF JOIN is not available yet; got ASOF JOIN. With the newest partner of the "
+            "10 minutes before a row, write: SELECT route, at, MAX_BY(lat, seen) AS lat FROM "
+            "(SELECT rides.route, rides.ts AS at, stops.lat, stops.ts AS seen FROM rides [RANGE 0"
+            " SECONDS] JOIN stops [RANGE 10 MINUTES] ON rides.route = stops.route) [RANGE 1 "
+            "SECOND] GROUP BY route, at"
+        ),
+    ),
+    "asof3": told(
+        (
+            "SELECT rides.route FROM rides ASOF JOIN stops MATCH_CONDITION (rides.ts >= stops.ts)"
+            " ON rides.route = stops.route"
+        ),
+        (
+            "SQL line 1, column 47: ASOF JOIN is not available yet; got MATCH_CONDITION. With the"
+            " newest partner of the 10 minutes before a row, write: SELECT k, at, MAX_BY(x, seen)"
+            " AS x FROM (SELECT l.k, l.ts AS at, r.x, r.ts AS seen FROM l [RANGE 0 SECONDS] JOIN "
+            "r [RANGE 10 MINUTES] ON l.k = r.k) [RANGE 1 SECOND] GROUP BY k, at"
+        ),
+    ),
+    "temporal": told(
+        (
+            "SELECT rides.route FROM rides JOIN stops FOR SYSTEM_TIME AS OF rides.ts ON "
+            "rides.route = stops.route"
+        ),
+        (
+            "FROM: a stream has no versions; got FOR ... AS OF. With the newest partner of the 10"
+            " minutes before a row, write: SELECT k, at, MAX_BY(x, seen) AS x FROM (SELECT l.k, "
+            "l.ts AS at, stops.x, stops.ts AS seen FROM l [RANGE 0 SECONDS] JOIN stops [RANGE 10 "
+            "MINUTES] ON l.k = stops.k) [RANGE 1 SECOND] GROUP BY k, at"
+        ),
+    ),
+    "similar to": told(
+        "SELECT route FROM rides WHERE route SIMILAR TO 'a%'",
+        "WHERE: SIMILAR TO is not there; got route SIMILAR TO 'a%'. Use RLIKE or LIKE.",
+    ),
+    "array_agg": told(
+        "SELECT route, ARRAY_AGG(fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
+        (
+            "SELECT: no aggregate has this name; got ARRAY_AGG. An aggregate gives one plain "
+            "value for each group. Leave the aggregate out to have every row, or write one of "
+            'your own in Python: tg.aggregate(MyAggregate(), "x").'
+        ),
+    ),
+    "collect_list": told(
+        "SELECT route, COLLECT_LIST(fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
+        (
+            "SELECT: no aggregate has this name; got COLLECT_LIST. An aggregate gives one plain "
+            "value for each group. Leave the aggregate out to have every row, or write one of "
+            'your own in Python: tg.aggregate(MyAggregate(), "x").'
+        ),
+    ),
+    "string_agg": told(
+        ("SELECT route, STRING_AGG(note, ',') AS f FROM rides [RANGE 10 SECONDS] GROUP BY route"),
+        (
+            "SELECT: no aggregate has this name; got STRING_AGG. An aggregate gives one plain "
+            "value for each group. Leave the aggregate out to have every row, or write one of "
+            'your own in Python: tg.aggregate(MyAggregate(), "x").'
+        ),
+    ),
+    "listagg": told(
+        "SELECT route, LISTAGG(note, ',') AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
+        (
+            "SELECT: no aggregate has this name; got LISTAGG. An aggregate gives one plain value "
+            "for each group. Leave the aggregate out to have every row, or write one of your own "
+            'in Python: tg.aggregate(MyAggregate(), "x").'
+        ),
+    ),
+    "percentile_cont": told(
+        (
+            "SELECT route, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY fare) AS f FROM rides "
+            "[RANGE 10 SECONDS] GROUP BY route"
+        ),
+        (
+            "SELECT: no aggregate has this name; got PERCENTILE_CONT. Write QUANTILE(x, 0.5), "
+            "which is exact."
+        ),
+    ),
+    "approx_percentile": told(
+        (
+            "SELECT route, APPROX_PERCENTILE(fare, 0.5) AS f FROM rides [RANGE 10 SECONDS] GROUP "
+            "BY route"
+        ),
+        (
+            "SELECT: no aggregate has this name; got APPROX_PERCENTILE. Write QUANTILE(x, 0.5), "
+            "which is exact."
+        ),
+    ),
+    "percentile_approx": told(
+        (
+            "SELECT route, PERCENTILE_APPROX(fare, 0.5) AS f FROM rides [RANGE 10 SECONDS] GROUP "
+            "BY route"
+        ),
+        (
+            "SELECT: no aggregate has this name; got PERCENTILE_APPROX. Write QUANTILE(x, 0.5), "
+            "which is exact."
+        ),
+    ),
+    "mode": told(
+        "SELECT route, MODE(fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
+        (
+            "SELECT: no aggregate has this name; got MODE. Write one of your own in Python: "
+            'tg.aggregate(MyAggregate(), "x").'
+        ),
+    ),
+    "any_value": told(
+        "SELECT route, ANY_VALUE(fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
+        (
+            "SELECT: no aggregate has this name; got ANY_VALUE. Did you mean LAST_VALUE or "
+            "FIRST_VALUE? There are: COUNT, SUM, AVG, MEAN, MIN, MAX, VAR, VARIANCE, VAR_SAMP, "
+            "STDDEV, STDDEV_SAMP, STD, MEDIAN, QUANTILE, PERCENTILE, FIRST, FIRST_VALUE, LAST, "
+            "LAST_VALUE, MIN_BY, ..."
+        ),
+    ),
+    "histogram": told(
+        (
+            "SELECT route, HISTOGRAM_NUMERIC(fare, 5) AS f FROM rides [RANGE 10 SECONDS] GROUP BY"
+            " route"
+        ),
+        (
+            "SELECT: no aggregate has this name; got HISTOGRAM_NUMERIC. Write one of your own in "
+            'Python: tg.aggregate(MyAggregate(), "x").'
+        ),
+    ),
+    "map_agg": told(
+        "SELECT route, MAP_AGG(note, fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
+        (
+            "SELECT: no aggregate has this name; got MAP_AGG. An aggregate gives one plain value "
+            "for each group. Leave the aggregate out to have every row, or write one of your own "
+            'in Python: tg.aggregate(MyAggregate(), "x").'
+        ),
+    ),
+    "sum distinct": told(
+        "SELECT route, SUM(DISTINCT fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
+        "SUM(DISTINCT): is not available yet. Only COUNT can be DISTINCT.",
+    ),
+    "first ignore": told(
+        (
+            "SELECT route, FIRST(note) IGNORE NULLS AS f FROM rides [RANGE 10 SECONDS] GROUP BY "
+            "route"
+        ),
+        ("FIRST: IGNORE NULLS is not available yet. Leave NULLs out before: WHERE x IS NOT NULL."),
+    ),
+    "lateral view": told(
+        "SELECT route, x FROM rides LATERAL VIEW explode(split(note, ',')) t AS x",
+        (
+            "SELECT: a tuple gives one row; got LATERAL VIEW. In Python, a tg.Process puts out "
+            "several rows for a tuple: see docs/process.md; or write the elements as rows before "
+            "the stream is read."
+        ),
+    ),
+    "explode": told(
+        "SELECT route, EXPLODE(SPLIT(note, ',')) AS x FROM rides",
+        (
+            "SELECT: a tuple gives one row; got EXPLODE. In Python, a tg.Process puts out several"
+            " rows for a tuple: see docs/process.md; or write the elements as rows before the "
+            "stream is read."
+        ),
+    ),
+    "unnest": told(
+        "SELECT route, x FROM rides, UNNEST(SPLIT(note, ',')) AS t(x)",
+        (
+            "JOIN: a tuple gives one row; got UNNEST. In Python, a tg.Process puts out several "
+            "rows for a tuple: see docs/process.md; or write the elements as rows before the "
+            "stream is read."
+        ),
+    ),
+    "cross join lateral": told(
+        "SELECT route, x FROM rides CROSS JOIN LATERAL explode(SPLIT(note, ',')) AS t(x)",
+        (
+            "JOIN: a tuple gives one row; got LATERAL. In Python, a tg.Process puts out several "
+            "rows for a tuple: see docs/process.md; or write the elements as rows before the "
+            "stream is read."
+        ),
+    ),
+    "lag": told(
+        "SELECT route, LAG(fare) OVER (PARTITION BY route ORDER BY ts) AS before FROM rides",
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got LAG(fare) OVER "
+            "(PARTITION BY route ORDER BY ts). Write SELECT route, LAST(fare) AS now, FIRST(fare)"
+            " AS before FROM rides [ROWS 2 SLIDE 1] GROUP BY route"
+        ),
+    ),
+    "lag default": told(
+        (
+            "SELECT route, LAG(fare, 2, 0) OVER (PARTITION BY route ORDER BY ts) AS before FROM "
+            "rides"
+        ),
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got LAG(fare, 2, 0) "
+            "OVER (PARTITION BY route ORDER BY ts). Write SELECT route, LAST(fare) AS now, "
+            "FIRST(fare) AS before FROM rides [ROWS 3 SLIDE 1] GROUP BY route"
+        ),
+    ),
+    "lead": told(
+        "SELECT route, LEAD(fare) OVER (ORDER BY ts) AS after FROM rides",
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got LEAD(fare) OVER "
+            "(ORDER BY ts). Write SELECT FIRST(fare) AS now, LAST(fare) AS after FROM rides [ROWS"
+            " 2 SLIDE 1]"
+        ),
+    ),
+    "lag no over": told(
+        "SELECT route, LAG(fare) AS before FROM rides",
+        (
+            "SELECT: no aggregate has this name; got LAG. Rows next to each other are in a window"
+            " of rows: SELECT LAST(x) AS x, FIRST(x) AS before FROM stream [ROWS 2 SLIDE 1] GROUP"
+            " BY key"
+        ),
+    ),
+    "lag expr": told(
+        ("SELECT route, fare - LAG(fare) OVER (PARTITION BY route ORDER BY ts) AS diff FROM rides"),
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got LAG(fare) OVER "
+            "(PARTITION BY route ORDER BY ts). Write SELECT route, LAST(fare) AS now, FIRST(fare)"
+            " AS before FROM rides [ROWS 2 SLIDE 1] GROUP BY route"
+        ),
+    ),
+    "lag in where": told(
+        "SELECT route FROM rides WHERE fare > LAG(fare) OVER (ORDER BY ts)",
+        (
+            "WHERE: OVER is not available: a window belongs to its stream; got LAG(fare) OVER "
+            "(ORDER BY ts). Write SELECT LAST(fare) AS now, FIRST(fare) AS before FROM rides "
+            "[ROWS 2 SLIDE 1]"
+        ),
+    ),
+    "row_number": told(
+        "SELECT route, ROW_NUMBER() OVER (PARTITION BY route ORDER BY ts) AS i FROM rides",
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got ROW_NUMBER() OVER"
+            " (PARTITION BY route ORDER BY ts). The first groups of a window are taken by ORDER "
+            "BY x DESC LIMIT 3 after GROUP BY, the best row of a group by SELECT route, MAX_BY(y,"
+            " x) AS y FROM rides [RANGE 1 HOUR] GROUP BY route"
+        ),
+    ),
+    "rank": told(
+        "SELECT route, RANK() OVER (ORDER BY fare DESC) AS i FROM rides",
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got RANK() OVER "
+            "(ORDER BY fare DESC). The first groups of a window are taken by ORDER BY x DESC "
+            "LIMIT 3 after GROUP BY, the best row of a group by SELECT MAX_BY(y, x) AS y FROM "
+            "rides [RANGE 1 HOUR]"
+        ),
+    ),
+    "sum over": told(
+        "SELECT route, SUM(fare) OVER (PARTITION BY route ORDER BY ts) AS total FROM rides",
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got SUM(fare) OVER "
+            "(PARTITION BY route ORDER BY ts). Write SELECT route, SUM(fare) FROM rides [RANGE 1 "
+            "HOUR] GROUP BY route"
+        ),
+    ),
+    "sum over rows": told(
+        (
+            "SELECT route, SUM(fare) OVER (PARTITION BY route ORDER BY ts ROWS BETWEEN 4 "
+            "PRECEDING AND CURRENT ROW) AS total FROM rides"
+        ),
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got SUM(fare) OVER "
+            "(PARTITION BY route ORDER BY ts ROWS BETWEEN 4 PRECEDING AND CURRENT ROW). Write "
+            "SELECT route, SUM(fare) FROM rides [ROWS 5 SLIDE 1] GROUP BY route"
+        ),
+    ),
+    "avg over range": told(
+        (
+            "SELECT route, AVG(fare) OVER (PARTITION BY route ORDER BY ts RANGE BETWEEN INTERVAL "
+            "5 MINUTES PRECEDING AND CURRENT ROW) AS total FROM rides"
+        ),
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got AVG(fare) OVER "
+            "(PARTITION BY route ORDER BY ts RANGE BETWEEN INTERVAL '5' MINUTES PRECEDING AND "
+            "CURRENT ROW). Write SELECT route, AVG(fare) FROM rides [RANGE 5 MINUTES SLIDE 1 "
+            "MINUTE] GROUP BY route"
+        ),
+    ),
+    "named window": told(
+        (
+            "SELECT route, SUM(fare) OVER w AS s FROM rides WINDOW w AS (PARTITION BY route ORDER"
+            " BY ts)"
+        ),
+        (
+            "SELECT: a window belongs to its stream; got WINDOW. Write FROM name [RANGE 15 "
+            "MINUTES SLIDE 5 MINUTES], and GROUP BY."
+        ),
+    ),
+    "first_value over": told(
+        ("SELECT route, FIRST_VALUE(fare) OVER (PARTITION BY route ORDER BY ts) AS f FROM rides"),
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got FIRST_VALUE(fare)"
+            " OVER (PARTITION BY route ORDER BY ts). Write SELECT route, FIRST_VALUE(fare) FROM "
+            "rides [RANGE 1 HOUR] GROUP BY route"
+        ),
+    ),
+    "ntile": told(
+        "SELECT NTILE(4) OVER (ORDER BY fare) AS f FROM rides",
+        (
+            "SELECT: OVER is not available: a window belongs to its stream; got NTILE(4) OVER "
+            "(ORDER BY fare). The first groups of a window are taken by ORDER BY x DESC LIMIT 3 "
+            "after GROUP BY, the best row of a group by SELECT MAX_BY(y, x) AS y FROM rides "
+            "[RANGE 1 HOUR]"
+        ),
+    ),
+    "left join": told(
+        (
+            "SELECT rides.route, stops.name FROM rides [RANGE 10 SECONDS] LEFT JOIN stops [RANGE "
+            "10 SECONDS] ON rides.route = stops.route"
+        ),
+        (
+            "JOIN: only inner joins are available; got LEFT JOIN. With partners of the 5 minutes "
+            "before a row, or NULL, write: SELECT route, at, MAX(name) AS name FROM (SELECT "
+            "route, ts AS at, CAST(NULL AS STRING) AS name FROM rides UNION ALL SELECT "
+            "rides.route, rides.ts AS at, stops.name FROM rides [RANGE 0 SECONDS] JOIN stops "
+            "[RANGE 5 MINUTES] ON rides.route = stops.route) [RANGE 1 SECOND] GROUP BY route, at"
+        ),
+    ),
+    "right join": told(
+        (
+            "SELECT rides.route, stops.name FROM rides [RANGE 10 SECONDS] RIGHT JOIN stops [RANGE"
+            " 10 SECONDS] ON rides.route = stops.route"
+        ),
+        (
+            "JOIN: only inner joins are available; got RIGHT JOIN. With partners of the 5 minutes"
+            " before a row, or NULL, write: SELECT route, at, MAX(route) AS route FROM (SELECT "
+            "route, ts AS at, CAST(NULL AS STRING) AS route FROM stops UNION ALL SELECT "
+            "stops.route, stops.ts AS at, rides.route FROM stops [RANGE 0 SECONDS] JOIN rides "
+            "[RANGE 5 MINUTES] ON stops.route = rides.route) [RANGE 1 SECOND] GROUP BY route, at"
+        ),
+    ),
+    "full join": told(
+        (
+            "SELECT rides.route, stops.name FROM rides [RANGE 10 SECONDS] FULL OUTER JOIN stops "
+            "[RANGE 10 SECONDS] ON rides.route = stops.route"
+        ),
+        (
+            "JOIN: only inner joins are available; got FULL OUTER JOIN. With partners of the 5 "
+            "minutes before a row, or NULL, write: SELECT route, at, MAX(name) AS name FROM "
+            "(SELECT route, ts AS at, CAST(NULL AS STRING) AS name FROM rides UNION ALL SELECT "
+            "rides.route, rides.ts AS at, stops.name FROM rides [RANGE 0 SECONDS] JOIN stops "
+            "[RANGE 5 MINUTES] ON rides.route = stops.route) [RANGE 1 SECOND] GROUP BY route, at;"
+            " and the same with the sides exchanged, put to it with UNION ALL"
+        ),
+    ),
+    "semi join": told(
+        (
+            "SELECT rides.route FROM rides [RANGE 10 SECONDS] LEFT SEMI JOIN stops [RANGE 10 "
+            "SECONDS] ON rides.route = stops.route"
+        ),
+        (
+            "JOIN: only inner joins are available; got LEFT SEMI JOIN. Write rides [RANGE 5 "
+            "MINUTES] JOIN stops [RANGE 5 MINUTES] ON ..."
+        ),
+    ),
+    "anti join": told(
+        (
+            "SELECT rides.route FROM rides [RANGE 10 SECONDS] LEFT ANTI JOIN stops [RANGE 10 "
+            "SECONDS] ON rides.route = stops.route"
+        ),
+        (
+            "JOIN: only inner joins are available; got LEFT ANTI JOIN. For rows without a partner"
+            " in the 5 minutes before, write: SELECT route, at FROM (SELECT route, ts AS at, 0 AS"
+            " met FROM rides UNION ALL SELECT rides.route, rides.ts AS at, 1 AS met FROM rides "
+            "[RANGE 0 SECONDS] JOIN stops [RANGE 5 MINUTES] ON rides.route = stops.route) [RANGE "
+            "1 SECOND] GROUP BY route, at HAVING SUM(met) = 0"
+        ),
+    ),
+    "cte recursive": told(
+        "WITH RECURSIVE x AS (SELECT route FROM rides) SELECT route FROM x",
+        "WITH: a query cannot read itself; got RECURSIVE. Leave RECURSIVE out.",
+    ),
+    "distinct": told(
+        "SELECT DISTINCT route FROM rides",
+        (
+            "SELECT: rows can be distinct in a window only; got DISTINCT. Write SELECT DISTINCT "
+            "route FROM rides [RANGE 1 HOUR]"
+        ),
+    ),
+    "union": told(
+        "SELECT route FROM rides UNION SELECT route FROM stops",
+        (
+            "UNION: only UNION ALL is possible on an unbounded stream; got UNION. Write UNION "
+            "ALL; SELECT DISTINCT k FROM (... UNION ALL ...) [RANGE 1 HOUR] makes the rows of a "
+            "window distinct."
+        ),
+    ),
+    "intersect": told(
+        "SELECT route FROM rides INTERSECT SELECT route FROM stops",
+        (
+            "INTERSECT: streams are put together by UNION ALL, and compared by JOIN; got "
+            "INTERSECT. For what is in both, write: FROM a [RANGE 5 MINUTES] JOIN b [RANGE 5 "
+            "MINUTES] ON a.k = b.k"
+        ),
+    ),
+    "except": told(
+        "SELECT route FROM rides EXCEPT SELECT route FROM stops",
+        (
+            "EXCEPT (or MINUS): streams are put together by UNION ALL, and compared by JOIN; got "
+            "EXCEPT. For rows without a partner in the 5 minutes before, write: SELECT k, at FROM"
+            " (SELECT k, ts AS at, 0 AS met FROM a UNION ALL SELECT a.k, a.ts AS at, 1 AS met "
+            "FROM a [RANGE 0 SECONDS] JOIN b [RANGE 5 MINUTES] ON a.k = b.k) [RANGE 1 SECOND] "
+            "GROUP BY k, at HAVING SUM(met) = 0"
+        ),
+    ),
+    "minus": told(
+        "SELECT route FROM rides MINUS SELECT route FROM stops",
+        (
+            "EXCEPT (or MINUS): streams are put together by UNION ALL, and compared by JOIN; got "
+            "EXCEPT. For rows without a partner in the 5 minutes before, write: SELECT k, at FROM"
+            " (SELECT k, ts AS at, 0 AS met FROM a UNION ALL SELECT a.k, a.ts AS at, 1 AS met "
+            "FROM a [RANGE 0 SECONDS] JOIN b [RANGE 5 MINUTES] ON a.k = b.k) [RANGE 1 SECOND] "
+            "GROUP BY k, at HAVING SUM(met) = 0"
+        ),
+    ),
+    "union by name": told(
+        "SELECT route FROM rides UNION ALL BY NAME SELECT route FROM stops",
+        (
+            "UNION ALL: columns are matched by position; got BY NAME. List the columns of both "
+            "sides in one order, and leave BY NAME out."
+        ),
+    ),
+    "in subquery": told(
+        "SELECT route FROM rides WHERE route IN (SELECT route FROM stops)",
+        (
+            "WHERE: a subquery can stand in FROM only; got IN (SELECT ...). Write FROM rides "
+            "[RANGE 5 MINUTES] JOIN stops [RANGE 5 MINUTES] ON ..."
+        ),
+    ),
+    "not in subquery": told(
+        "SELECT route FROM rides WHERE route NOT IN (SELECT route FROM stops)",
+        (
+            "WHERE: a subquery can stand in FROM only; got NOT IN (SELECT ...). For rows without "
+            "a partner in the 5 minutes before, write: SELECT k, at FROM (SELECT k, ts AS at, 0 "
+            "AS met FROM rides UNION ALL SELECT rides.k, rides.ts AS at, 1 AS met FROM rides "
+            "[RANGE 0 SECONDS] JOIN stops [RANGE 5 MINUTES] ON rides.k = stops.k) [RANGE 1 "
+            "SECOND] GROUP BY k, at HAVING SUM(met) = 0"
+        ),
+    ),
+    "exists": told(
+        (
+            "SELECT route FROM rides WHERE EXISTS (SELECT 1 FROM stops WHERE stops.route = "
+            "rides.route)"
+        ),
+        (
+            "WHERE: a subquery can stand in FROM only; got EXISTS (SELECT ...). Write FROM rides "
+            "[RANGE 5 MINUTES] JOIN stops [RANGE 5 MINUTES] ON ..."
+        ),
+    ),
+    "not exists": told(
+        (
+            "SELECT route FROM rides WHERE NOT EXISTS (SELECT 1 FROM stops WHERE stops.route = "
+            "rides.route)"
+        ),
+        (
+            "WHERE: a subquery can stand in FROM only; got NOT EXISTS (SELECT ...). For rows "
+            "without a partner in the 5 minutes before, write: SELECT k, at FROM (SELECT k, ts AS"
+            " at, 0 AS met FROM rides UNION ALL SELECT rides.k, rides.ts AS at, 1 AS met FROM "
+            "rides [RANGE 0 SECONDS] JOIN stops [RANGE 5 MINUTES] ON rides.k = stops.k) [RANGE 1 "
+            "SECOND] GROUP BY k, at HAVING SUM(met) = 0"
+        ),
+    ),
+    "scalar subquery": told(
+        ("SELECT route FROM rides WHERE fare > (SELECT AVG(fare) FROM rides [RANGE 10 SECONDS])"),
+        (
+            "WHERE: a subquery can stand in FROM only; got (SELECT ...). Make it a stream and "
+            "join it: CREATE STREAM means AS SELECT AVG(x) AS x FROM rides [RANGE 1 HOUR]; SELECT"
+            " ... FROM rides [RANGE 1 HOUR] JOIN means [RANGE 1 HOUR] ON ..."
+        ),
+    ),
+    "scalar subquery select": told(
+        "SELECT route, (SELECT MAX(fare) FROM rides [RANGE 10 SECONDS]) AS m FROM rides",
+        (
+            "SELECT: a subquery can stand in FROM only; got (SELECT ...). Make it a stream and "
+            "join it: CREATE STREAM means AS SELECT AVG(x) AS x FROM rides [RANGE 1 HOUR]; SELECT"
+            " ... FROM rides [RANGE 1 HOUR] JOIN means [RANGE 1 HOUR] ON ..."
+        ),
+    ),
+    "pivot": told(
+        "SELECT * FROM rides PIVOT (SUM(fare) FOR route IN ('a', 'b'))",
+        (
+            "FROM: columns are made by hand; got PIVOT. Write an aggregate for each: SUM(fare) "
+            "FILTER (WHERE route = 'a') AS a."
+        ),
+    ),
+    "unpivot": told(
+        "SELECT * FROM rides UNPIVOT (v FOR k IN (fare))",
+        (
+            "FROM: columns are made by hand; got UNPIVOT. Write UNION ALL of a SELECT for each "
+            "column."
+        ),
+    ),
+    "qualify": told(
+        (
+            "SELECT route, fare FROM rides QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY"
+            " fare DESC) = 1"
+        ),
+        (
+            "SELECT: rows are not numbered across a stream; got QUALIFY. The best row of each "
+            "group in a window: SELECT k, MAX_BY(y, x) AS y FROM name [RANGE 1 HOUR] GROUP BY k"
+        ),
+    ),
+    "grouping sets": told(
+        (
+            "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY GROUPING SETS "
+            "((route), ())"
+        ),
+        (
+            "GROUP BY: a query has one grouping; got GROUPING SETS. Write a query for each: "
+            "INSERT INTO by_route SELECT route, COUNT(*) AS n ... GROUP BY route; INSERT INTO "
+            "total SELECT COUNT(*) AS n ..."
+        ),
+    ),
+    "rollup": told(
+        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY ROLLUP (route)",
+        (
+            "GROUP BY: a query has one grouping; got ROLLUP. Write a query for each: INSERT INTO "
+            "by_route SELECT route, COUNT(*) AS n ... GROUP BY route; INSERT INTO total SELECT "
+            "COUNT(*) AS n ..."
+        ),
+    ),
+    "cube": told(
+        ("SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY CUBE (route, note)"),
+        (
+            "GROUP BY: a query has one grouping; got CUBE. Write a query for each: INSERT INTO "
+            "by_route SELECT route, COUNT(*) AS n ... GROUP BY route; INSERT INTO total SELECT "
+            "COUNT(*) AS n ..."
+        ),
+    ),
+    "with rollup": told(
+        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route WITH ROLLUP",
+        (
+            "GROUP BY: a query has one grouping; got ROLLUP. Write a query for each: INSERT INTO "
+            "by_route SELECT route, COUNT(*) AS n ... GROUP BY route; INSERT INTO total SELECT "
+            "COUNT(*) AS n ..."
+        ),
+    ),
+    "session window": told(
+        ("SELECT route, COUNT(*) AS n FROM rides GROUP BY route, session_window(ts, '5 minutes')"),
+        (
+            "SQL line 1, column 56: session windows are not available yet; got "
+            "SESSION_WINDOW(...). Windows are [RANGE 5 MINUTES SLIDE 1 MINUTE] and [ROWS 100 "
+            "SLIDE 10]; sessions can be made by hand. In Python, a tg.Process keeps what it "
+            "needs: see docs/process.md."
+        ),
+    ),
+    "session flink": told(
+        ("SELECT route, COUNT(*) AS n FROM rides GROUP BY route, SESSION(ts, INTERVAL '5' MINUTE)"),
+        (
+            "SQL line 1, column 56: session windows are not available yet; got SESSION(...). "
+            "Windows are [RANGE 5 MINUTES SLIDE 1 MINUTE] and [ROWS 100 SLIDE 10]; sessions can "
+            "be made by hand. In Python, a tg.Process keeps what it needs: see docs/process.md."
+        ),
+    ),
+    "session bracket": told(
+        "SELECT route, COUNT(*) AS n FROM rides [SESSION 5 MINUTES] GROUP BY route",
+        (
+            "SQL line 1, column 41: session windows are not available yet; got [SESSION ...]. "
+            "Windows are [RANGE 5 MINUTES SLIDE 1 MINUTE] and [ROWS 100 SLIDE 10]; sessions can "
+            "be made by hand. In Python, a tg.Process keeps what it needs: see docs/process.md."
+        ),
+    ),
+    "session tvf": told(
+        (
+            "SELECT route, COUNT(*) AS n FROM TABLE(SESSION(TABLE rides, DESCRIPTOR(ts), INTERVAL"
+            " '5' MINUTES)) GROUP BY route"
+        ),
+        (
+            "SQL line 1, column 40: session windows are not available yet; got SESSION(...). "
+            "Windows are [RANGE 5 MINUTES SLIDE 1 MINUTE] and [ROWS 100 SLIDE 10]; sessions can "
+            "be made by hand. In Python, a tg.Process keeps what it needs: see docs/process.md."
+        ),
+    ),
+    "tumble flink": told(
+        ("SELECT route, COUNT(*) AS n FROM rides GROUP BY TUMBLE(ts, INTERVAL '5' MINUTE), route"),
+        (
+            "SQL line 1, column 49: a window is written after its stream; got TUMBLE(...). Write "
+            "FROM rides [RANGE 5 MINUTES], and leave TUMBLE out; window_start and window_end are "
+            "columns of the result."
+        ),
+    ),
+    "tumble tvf": told(
+        (
+            "SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE rides, DESCRIPTOR(ts), "
+            "INTERVAL '5' MINUTES)) GROUP BY window_start, window_end"
+        ),
+        (
+            "SQL line 1, column 47: a window is written after its stream; got TUMBLE(...). Write "
+            "FROM rides [RANGE 5 MINUTES], and leave TUMBLE out; window_start and window_end are "
+            "columns of the result."
+        ),
+    ),
+    "tumble rw": told(
+        (
+            "SELECT window_start, COUNT(*) AS n FROM TUMBLE(rides, ts, INTERVAL '5 MINUTES') "
+            "GROUP BY window_start"
+        ),
+        (
+            "SQL line 1, column 41: a window is written after its stream; got TUMBLE(...). Write "
+            "FROM rides [RANGE 5 MINUTES], and leave TUMBLE out; window_start and window_end are "
+            "columns of the result."
+        ),
+    ),
+    "hop flink": told(
+        (
+            "SELECT route, COUNT(*) AS n FROM rides GROUP BY HOP(ts, INTERVAL '5' MINUTE, "
+            "INTERVAL '10' MINUTE), route"
+        ),
+        (
+            "SQL line 1, column 49: a window is written after its stream; got HOP(...). Write "
+            "FROM rides [RANGE 10 MINUTES SLIDE 5 MINUTES], and leave HOP out; window_start and "
+            "window_end are columns of the result."
+        ),
+    ),
+    "tumble_start": told(
+        (
+            "SELECT TUMBLE_START(ts, INTERVAL '5' MINUTE) AS s, COUNT(*) AS n FROM rides [RANGE "
+            "10 SECONDS]"
+        ),
+        (
+            "SQL line 1, column 8: is a column of the result; got TUMBLE_START(...). Write "
+            "window_start."
+        ),
+    ),
+    "spark window": told(
+        "SELECT window, COUNT(*) AS n FROM rides GROUP BY window(ts, '5 minutes')",
+        (
+            "SQL line 1, column 50: a window is written after its stream; got WINDOW(...). Write "
+            "FROM rides [RANGE 5 MINUTES], and leave WINDOW out; window_start and window_end are "
+            "columns of the result."
+        ),
+    ),
+    "spark window slide": told(
+        (
+            "SELECT window.start, route, COUNT(*) AS n FROM rides GROUP BY window(ts, '10 "
+            "minutes', '5 minutes'), route"
+        ),
+        ("SQL line 1, column 8: is a column of the result; got window.start. Write window_start."),
+    ),
+    "spark window col": told(
+        "SELECT window, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY window",
+        (
+            "SQL line 1, column 69: every row is of one window already; got GROUP BY window. "
+            "Leave it out; window_start and window_end are columns of the result."
+        ),
+    ),
+    "spark window w": told(
+        "SELECT window(ts, '5 minutes') AS w, COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
+        (
+            "SQL line 1, column 8: a window is written after its stream; got WINDOW(...). Write "
+            "FROM rides [RANGE 5 MINUTES], and leave WINDOW out; window_start and window_end are "
+            "columns of the result."
+        ),
+    ),
+    "ksql": told(
+        (
+            "SELECT route, COUNT(*) AS n FROM rides WINDOW TUMBLING (SIZE 5 MINUTES) GROUP BY "
+            "route EMIT CHANGES"
+        ),
+        (
+            "SQL line 1, column 40: a window is written after its stream; got WINDOW TUMBLING "
+            "(...). Write FROM rides [RANGE 5 MINUTES]."
+        ),
+    ),
+    "emit": told(
+        ("SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route EMIT CHANGES"),
+        (
+            "SQL line 1, column 74: every window is put out once, when it is final, so there is "
+            "nothing to choose; got EMIT CHANGES. Leave EMIT CHANGES out."
+        ),
+    ),
+    "emit on close": told(
+        (
+            "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route EMIT ON "
+            "WINDOW CLOSE"
+        ),
+        (
+            "SQL line 1, column 74: every window is put out once, when it is final, so there is "
+            "nothing to choose; got EMIT ON WINDOW CLOSE. Leave EMIT ON WINDOW CLOSE out."
+        ),
+    ),
+    "create table": told(
+        "CREATE TABLE x (a INT)",
+        (
+            "SQL line 1, column 1: what a script makes is a stream; got CREATE TABLE. Write "
+            "CREATE STREAM x FROM 'uri' TIME ts"
+        ),
+    ),
+    "create table as": told(
+        "CREATE TABLE x AS SELECT route FROM rides",
+        (
+            "SQL line 1, column 1: what a script makes is a stream; got CREATE TABLE. Write "
+            "CREATE STREAM x AS SELECT ..."
+        ),
+    ),
+    "create view": told(
+        "CREATE VIEW x AS SELECT route FROM rides; SELECT route FROM x",
+        (
+            "SQL line 1, column 1: what a script makes is a stream; got CREATE VIEW. Write CREATE"
+            " STREAM x AS SELECT ..."
+        ),
+    ),
+    "create if not exists": told(
+        "CREATE STREAM IF NOT EXISTS x AS SELECT route FROM rides; SELECT route FROM x",
+        (
+            "SQL line 1, column 1: a stream lasts as long as the script; got IF NOT EXISTS. Leave"
+            " IF NOT EXISTS out."
+        ),
+    ),
+    "create materialized": told(
+        "CREATE MATERIALIZED VIEW x AS SELECT route FROM rides",
+        (
+            "SQL line 1, column 1: what a script makes is a stream; got CREATE MATERIALIZED VIEW."
+            " Write CREATE STREAM x AS SELECT ..."
+        ),
+    ),
+    "create function": told(
+        "CREATE FUNCTION f AS 'x'",
+        (
+            "SQL line 1, column 1: functions are not made in SQL; got CREATE FUNCTION. Register "
+            "one in a program, or write it out."
+        ),
+    ),
+    "insert values": told(
+        "INSERT INTO x VALUES (1, 2)",
+        (
+            "SQL line 1, column 1: INSERT INTO names the output of a query, and takes no rows; "
+            "got VALUES. Write INSERT INTO x SELECT ...; rows come from files: CREATE STREAM r "
+            "FROM 'rows.csv'."
+        ),
+    ),
+    "insert overwrite": told(
+        "INSERT OVERWRITE x SELECT route FROM rides",
+        (
+            "SQL line 1, column 1: an output is added to, batch by batch, and never written over;"
+            " got INSERT OVERWRITE. Write INSERT INTO name SELECT ...; --out says where it goes."
+        ),
+    ),
+    "insert cols": told(
+        "INSERT INTO x (route) SELECT route FROM rides",
+        (
+            "SQL line 1, column 1: an output has the columns of its query; got a list of columns "
+            "after x. Write INSERT INTO x SELECT x AS name, ..."
+        ),
+    ),
+    "no from": told(
+        "SELECT 1 + 1",
+        (
+            "SELECT: needs FROM and a stream; got SELECT 1 + 1. Write for example SELECT route "
+            "FROM rides"
+        ),
+    ),
+    "no window": told(
+        "SELECT route, COUNT(*) AS n FROM rides GROUP BY route",
+        (
+            "SELECT: an aggregate needs a window; got FROM rides without one. Write FROM rides "
+            "[RANGE 15 MINUTES SLIDE 5 MINUTES], or [ROWS 100]."
+        ),
+    ),
+    "no window alias": told(
+        "SELECT COUNT(*) AS n FROM rides r",
+        (
+            "SELECT: an aggregate needs a window; got FROM rides AS r without one. Write FROM "
+            "rides AS r [RANGE 15 MINUTES SLIDE 5 MINUTES], or [ROWS 100]."
+        ),
+    ),
+    "join no window": told(
+        "SELECT rides.route, stops.name FROM rides JOIN stops ON rides.route = stops.route",
+        (
+            "JOIN: both sides need a window; got rides. Write rides [RANGE 5 MINUTES]: how much "
+            "earlier it may be than its partner."
+        ),
+    ),
+    "join half window": told(
+        (
+            "SELECT r.route, s.name FROM rides r [RANGE 10 SECONDS] JOIN stops s ON r.route = "
+            "s.route"
+        ),
+        (
+            "JOIN: both sides need a window; got stops AS s. Write stops AS s [RANGE 5 MINUTES]: "
+            "how much earlier it may be than its partner."
+        ),
+    ),
+    "top n": told(
+        "SELECT TOP 10 route FROM rides",
+        "SQL line 1, column 8: is written at the end; got TOP 10. Write LIMIT 10.",
+    ),
+    "offset": told(
+        (
+            "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route ORDER BY n "
+            "LIMIT 5 OFFSET 5"
+        ),
+        (
+            "SELECT: the first rows of a window can be taken, not later ones; got OFFSET. Leave "
+            "it out."
+        ),
+    ),
+    "tablesample": told(
+        "SELECT * FROM rides TABLESAMPLE (10 PERCENT)",
+        "FROM: streams are not sampled yet; got TABLESAMPLE. Filter by a column with WHERE.",
+    ),
+    "cluster by": told(
+        "SELECT * FROM rides CLUSTER BY route",
+        (
+            "SELECT: rows are in the order of event time; got CLUSTER BY. Rows are put in order "
+            "within a window: write GROUP BY ... ORDER BY x DESC LIMIT 10 over FROM name [RANGE 1"
+            " HOUR]."
+        ),
+    ),
+    "distribute by": told(
+        "SELECT * FROM rides DISTRIBUTE BY route",
+        (
+            "SELECT: how work is spread is no part of a query; got DISTRIBUTE BY. Leave it out; "
+            "see --instances and --partitioner."
+        ),
+    ),
+    "sort by": told(
+        "SELECT * FROM rides SORT BY route",
+        (
+            "SELECT: rows are in the order of event time; got SORT BY. Rows are put in order "
+            "within a window: write GROUP BY ... ORDER BY x DESC LIMIT 10 over FROM name [RANGE 1"
+            " HOUR]."
+        ),
+    ),
+    "values": told(
+        "SELECT * FROM VALUES (1, 2) AS t(a, b)",
+        (
+            "FROM: must name a stream or hold a subquery; got VALUES. Write CREATE STREAM name "
+            "FROM 'rides.csv' TIME ts; and FROM name."
+        ),
+    ),
+    "from read_csv": told(
+        "SELECT * FROM read_csv('rides.csv')",
+        (
+            "FROM: must name a stream or hold a subquery; got READ_CSV('rides.csv'). Write CREATE"
+            " STREAM name FROM 'rides.csv' TIME ts; and FROM name."
+        ),
+    ),
+    "from range": told(
+        "SELECT * FROM range(10)",
+        (
+            "FROM: must name a stream or hold a subquery; got RANGE(10). Write CREATE STREAM name"
+            " FROM 'rides.csv' TIME ts; and FROM name."
+        ),
+    ),
+    "match_recognize": told(
+        (
+            "SELECT * FROM rides MATCH_RECOGNIZE (PARTITION BY route ORDER BY ts MEASURES A.fare "
+            "AS f PATTERN (A B) DEFINE A AS fare > 1)"
+        ),
+        (
+            "SQL line 1, column 21: patterns of rows are not available yet; got MATCH_RECOGNIZE. "
+            "In Python, a tg.Process keeps what it needs: see docs/process.md."
+        ),
+    ),
+    "describe": told(
+        "DESCRIBE rides",
+        (
+            "SQL line 1, column 1: a script holds CREATE STREAM, INSERT INTO and SELECT; got "
+            "DESCRIBE. Run `tidegate explain QUERY.sql` to see the plan, the streams and their "
+            "columns."
+        ),
+    ),
+    "show": told(
+        "SHOW TABLES",
+        (
+            "SQL line 1, column 1: a script holds CREATE STREAM, INSERT INTO and SELECT; got "
+            "SHOW. Run `tidegate explain QUERY.sql` to see the plan, the streams and their "
+            "columns."
+        ),
+    ),
+    "explain": told(
+        "EXPLAIN SELECT route FROM rides",
+        (
+            "SQL line 1, column 1: a script holds CREATE STREAM, INSERT INTO and SELECT; got "
+            "EXPLAIN. Run `tidegate explain QUERY.sql` to see the plan, the streams and their "
+            "columns."
+        ),
+    ),
+    "watermark": told(
+        (
+            "CREATE STREAM x FROM 'rides.csv' WATERMARK FOR ts AS ts - INTERVAL '5' SECOND; "
+            "SELECT * FROM x"
+        ),
+        (
+            "SQL line 1, column 34: how far tuples may be out of order is said by DISORDER; got "
+            "WATERMARK FOR. Write TIME ts DISORDER 5 SECONDS."
+        ),
+    ),
+    "where alias": told(
+        "SELECT route, fare * 2 AS f FROM rides WHERE f > 1",
+        ("WHERE: does not see the names of the select list; got f. Write fare * 2 in its place."),
+    ),
+    "cql now": told(
+        "SELECT COUNT(*) AS n FROM rides [NOW]",
+        (
+            "SQL line 1, column 33: a tuple by itself needs no window; got [NOW]. Leave the "
+            "window out, or write [ROWS 1]."
+        ),
+    ),
+    "cql unbounded": told(
+        "SELECT COUNT(*) AS n FROM rides [RANGE UNBOUNDED]",
+        (
+            "SQL line 1, column 33: a window must have a size, else its state grows for ever; got"
+            " [RANGE UNBOUNDED]. Write a long one, as [RANGE 365 DAYS SLIDE 1 DAY]."
+        ),
+    ),
+    "cql partition": told(
+        "SELECT COUNT(*) AS n FROM rides [PARTITION BY route ROWS 5]",
+        (
+            "SQL line 1, column 33: windows of rows are of the groups of GROUP BY; got [PARTITION"
+            " BY ...]. Write [ROWS 5] after the stream, and GROUP BY with the column."
+        ),
+    ),
+    "istream": told(
+        "SELECT ISTREAM(COUNT(*)) AS n FROM rides [RANGE 10 SECONDS]",
+        (
+            "SQL line 1, column 8: every result is a stream of new rows already; got "
+            "ISTREAM(...). Leave ISTREAM out."
+        ),
+    ),
+}

@@ -1,0 +1,168 @@
+"""A real cluster of two workers, whose temporary folders are not those of the driver."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.standalone import CONF, REPOSITORY, SPARK, Standalone, environment
+from tests.docs.block import blocks
+
+HERE = Path(__file__).parent
+COMMAND = (sys.executable, "-c", "from tidegate.cli.main import main; main()")
+OURS = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+QUERY = "SELECT route, COUNT(*) AS n FROM rides [RANGE 1 MINUTE] GROUP BY route"
+LEAN = tuple(word for item in CONF.items() for word in ("--conf", "=".join(item)))
+
+
+def ran(
+    *words: str | Path, cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*map(str, words)],
+        cwd=cwd,
+        env=environment() | (env or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+@pytest.fixture(scope="module")
+def told(
+    cluster: Standalone, rides: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """What one program on the cluster said, after its last queries have written their output."""
+    alone, cwd = tmp_path_factory.mktemp("alone"), tmp_path_factory.mktemp("cwd")
+    submit = (SPARK / "bin/spark-submit", "--master", cluster.url, *LEAN)
+    words = (HERE / "driver.py", cluster.shared, rides, alone)
+    done = ran(*submit, *words, cwd=cwd, env=OURS)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("query", ["counts", "pairs"])
+def test_the_output_has_the_bytes_of_a_run_on_one_host(
+    query: str, cluster: Standalone, told: dict[str, Any]
+) -> None:
+    assert told
+    files = {
+        place: {
+            str(p.relative_to(cluster.shared / place)): p.read_bytes()
+            for p in sorted((cluster.shared / place / query).rglob("*.parquet"))
+        }
+        for place in ("cluster", "here")
+    }
+    assert len(files["here"]) > 1
+    assert files["cluster"] == files["here"]
+
+
+@pytest.mark.parametrize(
+    ("what", "parts"),
+    [
+        (
+            "checkpoint",
+            [
+                "OptionError: checkpoint /proc/self/cwd/state: every executor must be able to read "
+                "and write it; got no such file or directory on ",
+                "Give a --checkpoint that all hosts share",
+            ],
+        ),
+        (
+            "output",
+            [
+                "OptionError: output /proc/self/cwd/results: every executor must be able to read "
+                "and write it; got no such file or directory on ",
+                "Give an --out that all hosts share.",
+            ],
+        ),
+        (
+            "source",
+            [
+                "OptionError: source /proc/self/cwd/rides.csv: every executor must be able to read "
+                "it; got no such file or directory on ",
+                "Put the input where all hosts have it under this name.",
+            ],
+        ),
+        (
+            "code",
+            [
+                "OptionError: executors: must be able to load the classes and functions of the "
+                "query; got ModuleNotFoundError: No module named 'only_here' on ",
+                "Send the module with --conf spark.submit.pyFiles=MODULE.py",
+            ],
+        ),
+    ],
+)
+def test_what_executors_cannot_reach_is_told_before_the_first_batch(
+    what: str, parts: list[str], told: dict[str, Any]
+) -> None:
+    for part in parts:
+        assert part in told[what]
+
+
+def run(cluster: Standalone, rides: Path, cwd: Path, *options: str) -> tuple[int, str]:
+    """The exit code of a command on the cluster, and the one line that it says."""
+    (cwd / "q.sql").write_text(QUERY)
+    inputs = ("--stream", f"rides={rides}", "--master", cluster.url, *options)
+    done = ran(*COMMAND, "run", "q.sql", *inputs, cwd=cwd)
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.returncode, done.stderr
+
+
+def test_executors_without_tidegate_are_told_with_host_and_remedy(
+    cluster: Standalone, rides: Path, tmp_path: Path
+) -> None:
+    bare = cluster.shared / "bare"
+    venv.create(bare, symlinks=True)
+    options = ["--conf", f"spark.pyspark.python={bare}/bin/python"]
+    options += ["--conf", "spark.executorEnv.PYTHONPATH=", *LEAN]
+    state = ("--checkpoint", str(cluster.shared / "bare-state"))
+    code, said = run(cluster, rides, tmp_path, *options, *state)
+    assert "got ModuleNotFoundError: No module named 'tidegate' on " in said
+    assert f"with {bare}/bin/python. Install it there" in said
+    assert code == 2
+
+
+def test_a_cluster_without_room_for_an_executor_is_told(
+    cluster: Standalone, rides: Path, tmp_path: Path
+) -> None:
+    """As one without workers: none will ever come up, and Spark would wait for ever.
+
+    The command line is submitted as the page says, and takes the master from there.
+    """
+    (program,) = blocks("docs/cluster.md", "python")
+    (tmp_path / "tide.py").write_text(program)
+    (tmp_path / "q.sql").write_text(QUERY)
+    large = ("--conf", "spark.executor.memory=900g")
+    wait = ("--conf", "spark.scheduler.maxRegisteredResourcesWaitingTime=1s")
+    submit = (SPARK / "bin/spark-submit", "--master", cluster.url, *LEAN, *large)
+    words = ("tide.py", "run", "q.sql", "--stream", f"rides={rides}", *wait)
+    done = ran(*submit, *words, cwd=tmp_path, env=OURS)
+    assert (
+        f"tidegate: {cluster.url}: an executor must come up within 1 s; got none. See that it has "
+        "workers with 900g of memory free, and that they can reach the driver at "
+    ) in done.stdout  # where spark-submit puts what Python says
+    assert done.returncode == 1
+
+
+def test_a_submitted_program_runs_where_and_as_it_was_submitted(
+    cluster: Standalone, told: dict[str, Any]
+) -> None:
+    assert (told["master"], told["memory"], told["ui"]) == (cluster.url, "512m", True)
+    assert (told["instances cluster"], told["instances here"]) == (2, 1)
+
+
+def test_the_repository_is_the_one_under_test() -> None:
+    """Else the cluster would run another Tidegate than the tests do."""
+    found = ran(sys.executable, "-c", "import tidegate; print(tidegate.__file__)", cwd=REPOSITORY)
+    assert Path(found.stdout.strip()).is_relative_to(REPOSITORY)

@@ -1,0 +1,59 @@
+"""The wheel that pip installs: everything in it, nothing else, and what it says of itself."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+import tidegate
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    (made,) = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    return zipfile.ZipFile(made)
+
+
+def test_all_files_of_the_package_are_in_it(wheel: zipfile.ZipFile) -> None:
+    source = ROOT / "src"
+    files = [p for p in source.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    expected = {str(p.relative_to(source)) for p in files}
+    assert len(expected) > 400
+    inside = {n for n in wheel.namelist() if ".dist-info/" not in n}
+    assert inside == expected
+    assert "tidegate/py.typed" in inside
+
+
+def test_it_says_what_it_is(wheel: zipfile.ZipFile) -> None:
+    (name,) = [n for n in wheel.namelist() if n.endswith(".dist-info/METADATA")]
+    said = Parser().parsestr(wheel.read(name).decode())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert said["Name"] == "tidegate"
+    assert said["Version"] == tidegate.__version__
+    assert said["Summary"] == project["description"]
+    assert said["Requires-Python"] == ">=3.11"
+    assert said["License-Expression"] == "Apache-2.0"
+    assert said["Description-Content-Type"] == "text/markdown"
+    assert "pip install" in said.get_payload()
+    assert {"Programming Language :: Python :: 3.11", "Typing :: Typed"} <= set(
+        said.get_all("Classifier", [])
+    )
+    required = [r for r in said.get_all("Requires-Dist", []) if "extra ==" not in r]
+    names = {re.split(r"[<>=!\[ ]", r)[0] for r in required}
+    assert {"pyspark", "pyarrow", "sqlglot", "click", "rich"} <= names
+    assert len(names) == len(project["dependencies"])
+
+
+def test_it_brings_the_command_and_the_licence(wheel: zipfile.ZipFile) -> None:
+    names = {n.partition(".dist-info/")[2]: n for n in wheel.namelist() if ".dist-info/" in n}
+    assert "tidegate = tidegate.cli.main:main" in wheel.read(names["entry_points.txt"]).decode()
+    assert wheel.read(names["licenses/LICENSE"]) == (ROOT / "LICENSE").read_bytes()
