@@ -87,6 +87,9 @@ class Disk(Readable, Protocol):
     def sync(self, file: IO[bytes]) -> None:
         """Make what was written to a file of `create` outlive a loss of power; not its name."""
 
+    def sync_file(self, path: Path) -> None:
+        """Make what was written to a file outlive a loss of power, by whoever; not its name."""
+
     def sync_folder(self, path: Path) -> None:
         """Make the names in a folder outlive a loss of power."""
 
@@ -156,6 +159,9 @@ class SystemDisk:
     def sync(self, file: IO[bytes]) -> None:
         file.flush()
         os.fsync(file.fileno())
+
+    def sync_file(self, path: Path) -> None:
+        self.sync_folder(path)  # any descriptor will do
 
     def sync_folder(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY)

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any, Literal
 
 from tidegate import disk, schedule
+from tidegate.durable import Due, gathered
 
 
 @contextmanager
@@ -28,54 +29,76 @@ def whole_file(
     leaves the temporary file. An OSError comes out as it is, for the caller to put into words.
 
     `sync` is what must outlive a loss of power when this returns: the bytes, which costs an fsync,
-    or with `folder` also the name, which costs a second one. `parents` makes missing folders, with
-    `folder_mode`.
+    or with `folder` also the name, which costs a second one; where somebody gathers (`durable`),
+    when that is synced. `parents` makes missing folders, with `folder_mode`.
     """
     path = os.fspath(path)
     aside = temporary(path)
+    due = gathered()
     try:
         with _created(aside, parents, folder_mode) as file:
             yield file
-            if sync != "nothing":
+            if sync != "nothing" and due is None:
                 disk.current().sync(file)
         disk.current().replace(aside, path)
     except (Exception, KeyboardInterrupt):
         with suppress(OSError):  # the first error is the one to tell
             disk.current().unlink(aside)
         raise
+    if due is not None and sync != "nothing":
+        due.add_file(path)
     if sync == "folder":
-        disk.current().sync_folder(os.path.dirname(path) or ".")
+        sync_names(os.path.dirname(path) or ".")
+
+
+def sync_names(folder: str | os.PathLike[str]) -> None:
+    """Make the names in a folder outlive a loss of power, now or when what is gathered is."""
+    due = gathered()
+    if due is None:
+        disk.current().sync_folder(folder)
+    else:
+        due.add_folder(folder)
 
 
 @contextmanager
 def new_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write under a name that no other writer uses; its bytes are on the disk then.
 
-    An error or an interrupt removes it; a process that dies leaves it. Costs an fsync.
+    Or will be when what is gathered is. An error or an interrupt removes it; a process that dies
+    leaves it. Costs an fsync.
     """
+    due = gathered()
     try:
         with disk.current().create(path) as file:
             yield file
-            disk.current().sync(file)
+            if due is None:
+                disk.current().sync(file)
     except (Exception, KeyboardInterrupt):
         with suppress(OSError):  # the first error is the one to tell
             disk.current().unlink(path)
         raise
+    if due is not None:
+        due.add_file(path)
 
 
-def sole_file(path: str | os.PathLike[str], data: bytes, folder_mode: int = 0o777) -> bool:
+def sole_file(
+    path: str | os.PathLike[str], data: bytes, folder_mode: int = 0o777, due: Due | None = None
+) -> bool:
     """Write a file whole, name and all, unless the name is taken; False then, and nothing changes.
 
     Of several that try at the same time one succeeds, on this host or, over NFS, on another. Where
     a file system has no second names for a file (FAT, some that are mounted from elsewhere) that
-    holds only for one after the other. Costs two syncs, and makes missing folders.
+    holds only for one after the other. Costs two syncs, and makes missing folders. What is `due` is
+    on the disk before the file has its name.
     """
     path = os.fspath(path)
     aside = temporary(path)
+    due = due or Due()
     try:
         with _created(aside, parents=True, mode=folder_mode) as file:
             file.write(data)
-            disk.current().sync(file)
+        due.add_file(aside)
+        due.sync()
         named = _named(aside, path)
         disk.unlink_if_there(aside)
     except (Exception, KeyboardInterrupt):

@@ -9,6 +9,7 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.recovery import enter
 from tidegate.driver.replay import Replay
 from tidegate.driver.retirement import Retirement
+from tidegate.durable import Due
 from tidegate.errors import StateError
 from tidegate.plan.physical import Plan
 from tidegate.state.epoch_log import shortened
@@ -52,9 +53,9 @@ class Checkpoint:
         assert self.query is not None, "only who has entered commits"
         return shortened(self._store, self.query.signed(previous, current))
 
-    def commit(self, manifest: Manifest) -> None:
-        """Make a batch count; one that ran again counts as it is now."""
-        self._store.publish(manifest)
+    def commit(self, manifest: Manifest, due: Due) -> None:
+        """Make a batch count, after what is due; one that ran again counts as it is now."""
+        self._store.publish(manifest, due)
 
     def retire(self, previous: Manifest, current: Manifest, replay: Replay | None = None) -> None:
         """After a commit: delete what is superfluous, soon."""

@@ -25,6 +25,7 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.report import START, report_of
 from tidegate.driver.subqueries import Subqueries
+from tidegate.durable import gathering
 from tidegate.errors import (
     GateError,
     MemoryExceededError,
@@ -227,30 +228,28 @@ class Loop:
         batch = self._manifest.batch + 1
         started = self._clock.now()
         spans = Spans(self._clock)
-        while True:
-            try:
-                work = self._tried(batch, started, spans)
-            except (MemoryError, MemoryExceededError) as error:
-                self._cut_smaller(batch, error)
-            else:
-                break
-        if work is None:
-            return None
-        self._limit.fitted()
-        self._started_at = started
-        manifest = self._checkpoint.completed(
-            self._manifest,
-            next_manifest(
+        with gathering() as due:
+            work = self._fitting(batch, started, spans)
+            if work is None:
+                return None
+            for found in work.outcomes:
+                for outcome in found:
+                    due.add_names(outcome.due)
+            self._limit.fitted()
+            self._started_at = started
+            manifest = self._checkpoint.completed(
                 self._manifest,
-                work,
-                self._subqueries,
-                *self._inputs.saved(batch),
-                streams=[stream.name for stream in self.plan.streams],
-            ),
-        )
+                next_manifest(
+                    self._manifest,
+                    work,
+                    self._subqueries,
+                    *self._inputs.saved(batch),
+                    streams=[stream.name for stream in self.plan.streams],
+                ),
+            )
         self._observe("before commit", batch)
         replaced, self._replay = self._replay, None
-        self._checkpoint.commit(manifest)
+        self._checkpoint.commit(manifest, due)
         self._observe("after commit", batch)
         spans.mark("commit")
         self._outlets.publish(manifest)
@@ -274,6 +273,14 @@ class Loop:
             holder,
         )
         return self._told(report)
+
+    def _fitting(self, batch: int, started: float, spans: Spans) -> BatchWork | None:
+        """All of a batch before its commit, cut as small as memory makes it."""
+        while True:
+            try:
+                return self._tried(batch, started, spans)
+            except (MemoryError, MemoryExceededError) as error:
+                self._cut_smaller(batch, error)
 
     def _tried(self, batch: int, started: float, spans: Spans) -> BatchWork | None:
         """All of a batch before its commit; None where there is nothing to do now."""

@@ -187,7 +187,8 @@ class Outcome:
     `pieces` are its rows by port; `side` are the parcels of the side outputs passing through.
     `segments` are those it wrote, by what they hold, `counts` is what it counted. `receipts` says
     that tasks have written all rows of the batch to their sink, and which parts this outcome stands
-    for, in order; its piece has some of the last rows then. `spans_ms` is what it spent its time
+    for, in order; its piece has some of the last rows then. `due` are files that it has written on
+    the driver's host and not synced; the driver does it. `spans_ms` is what it spent its time
     on, and what the map tasks did whose parcels said so.
     """
 
@@ -200,6 +201,7 @@ class Outcome:
     spans_ms: dict[str, float] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     receipts: tuple[Receipt, ...] | None = None
+    due: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:

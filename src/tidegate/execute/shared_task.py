@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from tidegate import schedule
+from tidegate.durable import gathering
 from tidegate.execute.exchange import Shipment, receive, ship, store_rows
 from tidegate.execute.executor import Draft, Outcomes, in_turn
-from tidegate.execute.job import SPANS, Job, Outcome, Piece
+from tidegate.execute.job import SPANS, Job, Outcome, Parcel, Piece
 from tidegate.execute.large_output import write_part
 from tidegate.execute.local import run_here
 from tidegate.execute.task import map_split, run_instance
@@ -43,7 +44,7 @@ def instance_task(left: Work, number: int) -> Outcome:
     work = json.loads(left.open().to_pybytes())
     job = _job(work_of(work["job"]))
     shipments = [Shipment(**fields) for fields in work["shipments"]]
-    return _stored(job, run_instance(job, number, receive(shipments, number)))
+    return _stored(job, _unsynced(job, number, receive(shipments, number)))
 
 
 def merge_work(job: Work, outcomes: Sequence[Outcome], cuts: Sequence[int]) -> bytes:
@@ -64,7 +65,7 @@ def whole_task(left: Work, number: int) -> Outcome:
     job = _job(left)
     parcels = [p for split in job.splits for p in map_split(job, split)]
     parcels = [p for p in parcels if p.instance in (number, EVERY_INSTANCE) or p.kind == SPANS]
-    return _stored(job, run_instance(job, number, parcels))
+    return _stored(job, _unsynced(job, number, parcels))
 
 
 def batch_task(left: Work, number: int) -> tuple[Outcomes, float]:
@@ -75,7 +76,9 @@ def batch_task(left: Work, number: int) -> tuple[Outcomes, float]:
     clock = schedule.current().clock
     started = clock.now()
     drafts: Sequence[Draft] = pickle.loads(left.open())
-    jobs, outcomes = in_turn(drafts, run_here)
+    with gathering() as due:
+        jobs, outcomes = in_turn(drafts, run_here)
+    outcomes[0][0] = replace(outcomes[0][0], due=due.files)
     kept = [[_kept(job, o) for o in found] for job, found in zip(jobs, outcomes, strict=True)]
     return kept, clock.now() - started
 
@@ -83,6 +86,13 @@ def batch_task(left: Work, number: int) -> tuple[Outcomes, float]:
 def _job(left: Work) -> Job:
     job: Job = pickle.loads(left.open())
     return job
+
+
+def _unsynced(job: Job, number: int, parcels: Sequence[Parcel]) -> Outcome:
+    """Run an instance, and leave the syncs of what it writes to the driver, on the same host."""
+    with gathering() as due:
+        outcome = run_instance(job, number, parcels)
+    return replace(outcome, due=due.files)
 
 
 def _kept(job: Job, outcome: Outcome) -> Outcome:

@@ -22,7 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tidegate import disk
+from tidegate.durable import gathered
 from tidegate.sink.receipt import Receipt
+from tidegate.whole_file import sync_names
 
 STAGING = "_staging"
 ATTEMPT, FILE = "attempt", "file"
@@ -66,11 +68,11 @@ class Staging:
     def seal(self, batch: str, attempt: str, receipts: Sequence[Receipt]) -> list[Receipt]:
         """Put the parts of a batch together in a folder that no task knows, and make it durable.
 
-        The bytes of the parts are on the disk already, so their names are what is synced: inwards
-        out, because a name is found by way of those above it. One sync for a folder, however many
-        parts are in it.
+        The bytes of the parts are on the disk already, or gathered, so their names are what is
+        synced: inwards out, because a name is found by way of those above it. One sync for a
+        folder, however many parts are in it.
         """
-        folder = self.attempt(batch, attempt)
+        folder, due = self.attempt(batch, attempt), gathered()
         sealed, folders = [], [folder]
         disk.current().make_folder(folder)
         for receipt in receipts:
@@ -79,10 +81,12 @@ class Staging:
                 disk.current().make_folder(target.parent)
                 folders.append(target.parent)
             disk.current().replace(self.tasks / receipt.more[FILE], target)
+            if due is not None:
+                due.move(self.tasks / receipt.more[FILE], target)
             sealed.append(replace(receipt, more={ATTEMPT: attempt}))
         for inner in reversed(folders):
-            disk.current().sync_folder(inner)
-        disk.current().sync_folder(self.folder)
+            sync_names(inner)
+        sync_names(self.folder)
         if not self._synced:  # a run that was killed may have made the folder, and no more
             disk.current().sync_folder(self._output)
             disk.sync_above(self._output)

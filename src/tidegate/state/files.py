@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, SubTreeFileSystem
 
 from tidegate import disk
+from tidegate.durable import Due
 from tidegate.errors import StateError
 from tidegate.remote.folder import Entry
 from tidegate.whole_file import FileWriter, sole_file, temporary, whole_file
@@ -41,10 +42,11 @@ class Files(Protocol):
         a temporary file (`is_temporary`). A full disk and the like are a StateError.
         """
 
-    def put_new(self, name: str, data: bytes) -> bool:
+    def put_new(self, name: str, data: bytes, due: Due | None = None) -> bool:
         """Write a file whole unless its name is taken; False then, and what is there stays.
 
-        Each kind of store says what it holds against others that try at the same time.
+        What is `due` is on the disk before. Each kind of store says what it holds against others
+        that try at the same time.
         """
 
     def buffer(self, name: str) -> pa.Buffer:
@@ -112,11 +114,11 @@ class LocalFiles:
         except OSError as error:
             raise unwritten(path, error) from error
 
-    def put_new(self, name: str, data: bytes) -> bool:
+    def put_new(self, name: str, data: bytes, due: Due | None = None) -> bool:
         """One of several succeeds, where files can have second names; see `sole_file`."""
         path = self.full(name)
         try:
-            return sole_file(path, data, OWNER_ONLY)
+            return sole_file(path, data, OWNER_ONLY, due)
         except OSError as error:
             raise unwritten(path, error) from error
 
@@ -208,10 +210,12 @@ class RemoteFiles:
         except OSError as error:
             raise unwritten(self.full(name), error) from error
 
-    def put_new(self, name: str, data: bytes) -> bool:
+    def put_new(self, name: str, data: bytes, due: Due | None = None) -> bool:
         """Looks before and after, and so one of several succeeds unless they write at the same
         moment; on HDFS always, because it does not rename onto a file."""
         try:
+            if due is not None:
+                due.sync()
             if self.exists(name):
                 return False
             if self.fs.type_name == "hdfs":

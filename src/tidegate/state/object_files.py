@@ -15,6 +15,7 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
+from tidegate.durable import Due
 from tidegate.remote.object_folder import ObjectFolder, as_os_error
 from tidegate.remote.object_uri import ObjectPlace
 from tidegate.state.files import unwritten
@@ -43,10 +44,12 @@ class ObjectFiles(ObjectFolder):
         except OSError as error:
             raise unwritten(self.full(name), error) from error
 
-    def put_new(self, name: str, data: bytes) -> bool:
+    def put_new(self, name: str, data: bytes, due: Due | None = None) -> bool:
         """One of several succeeds; on a server that does not know how, if they do not write at the
         same moment."""
         try:
+            if due is not None:
+                due.sync()
             with as_os_error():
                 return self._put_new(name, data)
         except OSError as error:

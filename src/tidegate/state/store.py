@@ -23,6 +23,7 @@ import pyarrow as pa
 from pyarrow.fs import FileSystem, LocalFileSystem
 
 from tidegate import schedule
+from tidegate.durable import Due
 from tidegate.errors import CheckpointError, FencedError, OptionError, StateError
 from tidegate.remote.disk import disk_of, remote_path
 from tidegate.remote.folder import Entry
@@ -310,14 +311,15 @@ class Store:
         self.owner = self._number - manifest.batch
         return replace(manifest, owner=self.owner, holder=self._holder)
 
-    def publish(self, manifest: Manifest) -> None:
+    def publish(self, manifest: Manifest, due: Due | None = None) -> None:
         """Make a batch count. Its segments must be written before. The same again is no change.
 
-        Where another run has taken the checkpoint over it is a FencedError, and does not count.
+        What is `due` is synced first, side by side with the manifest itself. Where another run has
+        taken the checkpoint over it is a FencedError, and does not count.
         """
         self._number, self._entry = manifest.number, None
         # The number may have been taken and let go again: then there are greater ones.
-        if not self._put(manifest) or self.numbers()[-1] > manifest.number:
+        if not self._put(manifest, due) or self.numbers()[-1] > manifest.number:
             raise self._fenced()
 
     def check_owner(self) -> None:
@@ -325,10 +327,10 @@ class Store:
         if self.numbers()[-1:] > [self._number]:
             raise self._fenced()
 
-    def _put(self, manifest: Manifest) -> bool:
+    def _put(self, manifest: Manifest, due: Due | None = None) -> bool:
         """Write a manifest under its number; False where another has it."""
         name, text = manifest_name(manifest.number), manifest.to_json().encode()
-        if self.files.put_new(name, text):
+        if self.files.put_new(name, text, due):
             return True
         try:
             # Ours where the answer to the first of two tries was lost.

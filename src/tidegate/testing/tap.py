@@ -95,6 +95,10 @@ class TappedDisk:
         self.before(Change("sync", tapped.path if tapped else ""))
         self.inner.sync(tapped.inner if tapped else file)
 
+    def sync_file(self, path: Path) -> None:
+        self.before(Change("sync", str(path)))
+        self.inner.sync_file(path)
+
     def sync_folder(self, path: Path) -> None:
         self.before(Change("sync folder", str(path)))
         self.inner.sync_folder(path)

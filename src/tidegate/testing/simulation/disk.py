@@ -133,6 +133,11 @@ class SimDisk:
         with self._operation("sync", writing.path):
             writing.file.synced = writing.file.data
 
+    def sync_file(self, path: Path) -> None:
+        with self._operation("sync", path):
+            file = self._file(path)
+            file.synced = file.data
+
     def sync_folder(self, path: Path) -> None:
         with self._operation("sync_folder", path):
             folder = self._folder(path)

@@ -1,0 +1,91 @@
+"""What must be on the disk before a batch counts: gathered while it is written, synced together.
+
+One fsync after the other costs a small batch more than all its work. Side by side they cost little
+more than one of them, because a journal takes many to the disk at once. So whoever is about to
+commit gathers, in its thread, what writers would sync; and syncs it all before the one step that
+makes it count. Where nobody gathers, writers sync at once.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from tidegate import disk, schedule
+
+_AT_ONCE = 4
+"""So many threads sync; the disk has one queue, and more of them gain nothing."""
+
+
+class Due:
+    """Files and folders that are to be synced, each once; of one batch, and let go with it."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, None] = {}
+        self._folders: dict[str, None] = {}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(self._files)
+
+    def add_file(self, path: str | os.PathLike[str]) -> None:
+        """The bytes of a file."""
+        self._files[os.fspath(path)] = None
+
+    def add_folder(self, path: str | os.PathLike[str]) -> None:
+        """The names in a folder."""
+        self._folders[os.fspath(path)] = None
+
+    def add_names(self, paths: Iterable[str]) -> None:
+        """Files that a task has written, bytes and names."""
+        for path in paths:
+            self.add_file(path)
+            self.add_folder(os.path.dirname(path) or ".")
+
+    def move(self, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+        """A file has another name now."""
+        if self._files.pop(os.fspath(source), self) is None:
+            self.add_file(target)
+
+    def sync(self) -> None:
+        """Take all of it to the disk; the first OSError is raised when all were tried."""
+        at = disk.current()
+        steps = [partial(at.sync_file, path) for path in self._files]
+        steps += [partial(at.sync_folder, path) for path in self._folders]
+        self._files, self._folders = {}, {}
+        first, *others = [steps[i::_AT_ONCE] for i in range(min(_AT_ONCE, len(steps)))] or [[]]
+        start = schedule.current().start
+        beside = [start("tidegate-sync", partial(_do, share)) for share in others]
+        try:
+            _do(first)
+        finally:
+            schedule.wait(beside)
+        for done in beside:
+            done.result()
+
+
+def _do(steps: Iterable[Callable[[], None]]) -> None:
+    for step in steps:
+        step()
+
+
+_local = threading.local()
+
+
+@contextmanager
+def gathering() -> Iterator[Due]:
+    """Gather what this thread writes until the block ends; to be synced by who opened it."""
+    before, due = gathered(), Due()
+    _local.due = due
+    try:
+        yield due
+    finally:
+        _local.due = before
+
+
+def gathered() -> Due | None:
+    """What this thread is gathering, if it is."""
+    return getattr(_local, "due", None)
