@@ -42,14 +42,14 @@ def remove(path: Path) -> None:
     path.unlink()
 
 
-def refused(scenery: Scenery, code: int, **changed: object) -> str:
-    """Run, expect one line of error with this code and no change to any file; what it says."""
+def refused(scenery: Scenery, code: int, lines: int = 1, **changed: object) -> str:
+    """Run, expect so many lines of error with this code, no change to any file; what it says."""
     places = (scenery.checkpoint, scenery.out)
     before = [_that_counts(p) for p in places]
     found, message = scenery.run(**changed)
     assert found == code, message
     assert message.startswith("tidegate: ")
-    assert len(message.splitlines()) == 1
+    assert len(message.splitlines()) == lines
     for place, held in zip(places, before, strict=True):
         assert difference(_that_counts(place), held) == []
     return message
@@ -159,9 +159,10 @@ def test_the_checkpoint_of_another_query(halfway: Halfway, golden: Callable[...,
     scenery = halfway()
     text = scenery.query.read_text()
     scenery.query.write_text(text.replace("SLIDE 20 SECONDS", "SLIDE 30 SECONDS"))
-    message = refused(scenery, 2)
+    message = refused(scenery, 2, lines=5)
     assert str(scenery.checkpoint) in message
     assert "must be the checkpoint of this query" in message
+    assert "+ window RANGE 1 minute SLIDE 30 seconds" in message
     assert "Use another --checkpoint" in message
     scenery.query.write_text(text)
     goes_on(scenery, golden)

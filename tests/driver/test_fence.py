@@ -78,8 +78,9 @@ def test_a_driver_that_was_paused_publishes_nothing_that_is_not_committed(
             other.step()
 
     source = memory(*ROWS, end=True)
+    # Large enough that each of its batches has a window to publish.
     zombie = loop_of(
-        plan_of(COUNTS), [source], place, zombie_sink, observer=pause, batch_rows=20, instances=1
+        plan_of(COUNTS), [source], place, zombie_sink, observer=pause, batch_rows=40, instances=1
     )
     with pytest.raises(FencedError) as caught:
         zombie.run()

@@ -59,8 +59,8 @@ def test_a_batch_is_published_before_anything_is_deleted_for_it() -> None:
     sink = Watching()
     loop, source = loop_and_source(sink)
     sink.store = loop.store
-    for second in range(5):
-        step(loop, source, second)
+    for batch in range(5):
+        step(loop, source, 10 * batch)  # closes a window, which is published
         loop._checkpoint.retirement.wait()
     assert sink.seen[4] == [2, 3, 4]
     assert loop.store.numbers() == [3, 4]
@@ -187,9 +187,9 @@ def test_the_first_error_is_the_one_that_is_told(
     loop, source = loop_and_source(Broken(), str(tmp_path))
     held = Held(loop.store, monkeypatch)
     refuse(loop.store, monkeypatch)
-    for second in range(3):
-        step(loop, source, second)
-    source.append(table((3, "a", 1)))
+    for batch in range(3):
+        step(loop, source, 10 * batch)
+    source.append(table((30, "a", 1)))
     with pytest.raises(ConnectionError, match="the database is away"):
         loop.run()
     assert held.names[0] == "manifest/00000000.json"

@@ -36,7 +36,7 @@ class Counting(disk.SystemDisk):
             self.synced.append(f"{what} {'/'.join(re.split('[=-]', p)[0] for p in parts)}")
 
 
-ROWS: list[Row] = [(float(i), "ab"[i % 2], i) for i in range(40)]
+ROWS: list[Row] = [(float(i), "ab"[i % 2], i) for i in range(60)]
 LATE: list[Row] = [(1.0, "late", 1), (None, "timeless", 2)]
 STATE = {"file c/segment": 2, "folder c/segment": 2}
 COMMIT = {"file c/manifest": 1, "folder c/manifest": 1}
@@ -60,19 +60,19 @@ SIDES = {
     [
         (PASSED, ROWS, [COMMIT, OUTPUT]),
         (COUNTS, ROWS, [STATE, COMMIT, OUTPUT]),
-        (PASSED, [*ROWS[:4], *LATE, *ROWS[4:20], *LATE, *ROWS[20:]], [COMMIT, OUTPUT, SIDES]),
+        (PASSED, [*ROWS[:4], *LATE, *ROWS[4:32], *LATE, *ROWS[32:]], [COMMIT, OUTPUT, SIDES]),
     ],
     ids=["stateless", "aggregate", "side outputs"],
 )
 def test_the_syncs_of_a_batch(
     sql: str, rows: list[Row], expected: list[dict[str, int]], tmp_path: Path
 ) -> None:
-    """Of the fourth, when all folders are there."""
+    """Of the fourth, when all folders are there; each closes a window."""
     with disk.using(Counting(tmp_path)) as counting:
         assert isinstance(counting, Counting)
         sink = FileSink(tmp_path / "out", "json")
         source = memory(*rows, end=True)
-        loop = loop_of(plan_of(sql), [source], tmp_path / "c", sink, batch_rows=7)
+        loop = loop_of(plan_of(sql), [source], tmp_path / "c", sink, batch_rows=11)
         for _ in range(4):
             counting.synced.clear()
             loop.step()

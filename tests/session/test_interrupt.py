@@ -21,7 +21,8 @@ class Prompt:
         self._main, side = pty.openpty()
         # The process is a session of its own, and this terminal controls it: keys are signals.
         begin = (
-            "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+            "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+            "signal.signal(signal.SIGINT, signal.SIG_DFL);"  # which may be ignored here
             "os.execv(sys.executable, [sys.executable, '-q'])"
         )
         self._process = subprocess.Popen(
@@ -75,7 +76,9 @@ class Prompt:
 def test_ctrl_c_in_wait_leaves_a_query_that_goes_on(handler: str, tmp_path: Path) -> None:
     """Also where a Spark context has set a handler, which would cancel the jobs of the query."""
     prompt = Prompt(tmp_path)
-    prompt.ask("import signal; from datetime import datetime; import tidegate as tg")
+    prompt.ask(
+        "import signal, threading, time; from datetime import datetime; import tidegate as tg"
+    )
     if handler:
         prompt.ask("cancelled = lambda *_: print('all jobs are cancelled')")
         prompt.ask(f"cancelled.__module__ = {handler!r}")
@@ -85,7 +88,11 @@ def test_ctrl_c_in_wait_leaves_a_query_that_goes_on(handler: str, tmp_path: Path
     prompt.ask("stream = tg.Session(master='none').stream(source, time='ts')")
     prompt.ask("query = stream.window('10 seconds').agg(n=tg.count()).start(sink=found)")
     prompt.ask("while query.status()['rows_in'] < 3: _ = query.wait(0.01)\n")
-    prompt.type("print('waiting'); query.wait()")
+    # Told by another thread once `wait` has put a handler of its own in the place of this one.
+    mine = "signal.getsignal(signal.SIGINT) is cancelled" if handler else "False"
+    looks = f"[time.sleep(0.01) for _ in iter(lambda: {mine}, False)]"
+    prompt.ask(f"tell = lambda: ({looks}, print('waiting', flush=True))")
+    prompt.type("threading.Thread(target=tell).start(); query.wait()")
     prompt._until("waiting\n")
     said = prompt.interrupt()
     assert said.rstrip().endswith("KeyboardInterrupt")

@@ -90,7 +90,7 @@ def believed_to_grow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def any_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SINKS, "s3", SINKS["file"])
+    monkeypatch.setitem(SINKS, "nowhere", SINKS["file"])
 
 
 MUTANTS = (

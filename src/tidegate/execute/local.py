@@ -17,8 +17,7 @@ class LocalExecutor(Executor):
     An output of many rows is merged and written part by part, where the sink takes parts.
     """
 
-    def __init__(self) -> None:
-        self._tasks = Tasks(0, 0)
+    _tasks = Tasks(0, 0)
 
     def tasks(self) -> Tasks:
         return self._tasks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -42,7 +42,7 @@ def read_expression(value: object, names: Sequence[str], where: str) -> exp.Expr
             repr(value),
             f"Write expr({value!r}), with from tidegate import expr.",
         )
-    if isinstance(value, Callable):  # type: ignore[arg-type]
+    if callable(value):
         raise QueryError(
             where,
             "must be an expression, not a function",

@@ -27,6 +27,7 @@ from tidegate.source.encoding import UTF_8, beginning, split_encoded, to_utf8
 from tidegate.source.event_time import mostly_times
 from tidegate.source.protocol import Int64s
 from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.shape import check_distinct
 from tidegate.source.text import Fault, Head, Parsed, with_texts
 from tidegate.source.text_like import code_columns, codes, has_codes, quoted_columns
 
@@ -338,14 +339,7 @@ def _names(header: bytes, dialect: Dialect, where: str) -> tuple[str, ...]:
             f"Say OPTIONS (delimiter {other!r}).",
         )
     names = [name or f"_c{i}" for i, name in enumerate(fields)]
-    twice = sorted({n for n in names if names.count(n) > 1})
-    if twice:
-        raise SourceError(
-            where,
-            "column names must be distinct",
-            f"{', '.join(twice)} more than once",
-            "Rename the columns in the header.",
-        )
+    check_distinct(names, where, "Rename the columns in the header.")
     return tuple(names)
 
 

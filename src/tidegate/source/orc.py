@@ -17,10 +17,10 @@ from tidegate.source.parquet import (
     Group,
     ParquetProbe,
     Version,
-    check_distinct,
     check_version,
     failed,
 )
+from tidegate.source.shape import check_distinct
 
 _FOOTER, _STRIPES, _ROWS = 2, 3, 5
 """Numbers of fields: the footer in a file's tail, stripes in that, rows in a stripe."""

@@ -22,6 +22,7 @@ from tidegate.source.mark import EDGE_BYTES, Mark, changed_since, digest, status
 from tidegate.source.mark import unreadable as out_of_reach
 from tidegate.source.partition import Constants, with_constants, without_constants
 from tidegate.source.protocol import Bools, Int64s, Reader, Rows, check_columns, joined_times
+from tidegate.source.shape import check_distinct
 from tidegate.source.statistics import least_times
 
 Version = tuple[int, int]
@@ -294,18 +295,6 @@ def probe_parquet(path: str, where: str, time: str | None) -> ParquetProbe:
 def parquet_edge(path: str, sample_bytes: int) -> tuple[int, int]:
     """Which bytes of a file are looked at first: an offset and a length, -1 for all behind it."""
     return max(disk.seen(path).bytes - EDGE_BYTES, 0), -1
-
-
-def check_distinct(names: Sequence[str], where: str) -> None:
-    """Refuse a file with a column's name twice."""
-    twice = sorted({n for n in names if names.count(n) > 1})
-    if twice:
-        raise SourceError(
-            where,
-            "column names must be distinct",
-            f"{', '.join(twice)} more than once",
-            "Rename the columns.",
-        )
 
 
 def prober(format_: str) -> Callable[[str, str, str | None], ParquetProbe]:

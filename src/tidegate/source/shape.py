@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -94,4 +95,13 @@ class Shape:
             "all files must have the same columns",
             f"{path} without column {name}, which {other} has",
             f"{path} has: {', '.join(has.names)}.",
+        )
+
+
+def check_distinct(names: Sequence[str], where: str, remedy: str = "Rename the columns.") -> None:
+    """Refuse a file with a column's name twice."""
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise SourceError(
+            where, "column names must be distinct", f"{', '.join(twice)} more than once", remedy
         )
