@@ -48,3 +48,8 @@ class Kept:
     def leave(self, what: str, value: object, nbytes: int) -> None:
         """Leave something for the next batch, which takes up so many bytes; at its end only."""
         _VALUES.put((self.owner, what), _Value(self.now, value, nbytes))
+
+
+def forget() -> None:
+    """Let go of all that is kept in this process, as if its instances ran elsewhere now."""
+    _VALUES.clear()
