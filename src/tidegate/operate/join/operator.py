@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,13 +23,13 @@ from tidegate.operate.join.match import (
     places,
     total_order,
 )
-from tidegate.operate.join.opened import Opened
 from tidegate.operate.join.output import output_rows
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spec import Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
 from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import (
     Arrival,
     BatchFacts,
@@ -46,11 +45,9 @@ from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner, Router
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment, version_of, write_segment
+from tidegate.state.segment import Segment, read_segment, write_segment
 
 _SMALL_ROWS = 1_024
-
-_OPENED = Opened()
 
 
 @dataclass(frozen=True)
@@ -213,7 +210,8 @@ class StreamJoin(Operator):
         live = [s for s in work.state.get(SIDES[side], ()) if not horizon.passed(s)]
         known = [s for s in live if s.tag == way and s.buckets & wanted]
         own = [s for s in known if s.buckets & wanted == s.buckets]
-        mapped = _mapped(work, (work.query, work.instance, side, way), own, keeper.columns)
+        owner = (work.query, work.instance, side, way)
+        mapped = mapped_segments(work.store, owner, own, keeper.columns)
         held = []
         for segment in known:
             mine = segment.buckets & wanted
@@ -263,21 +261,6 @@ def qualified_name(function: Callable[..., object]) -> str:
     """A function by its module and name, for people and fingerprints."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', None)}.{name}"
-
-
-def _mapped(
-    work: InstanceWork, owner: Hashable, segments: Sequence[Segment], columns: Sequence[str]
-) -> dict[str, pa.Table]:
-    """Segments by name, as they were mapped for an earlier batch or now; none where reading copies.
-
-    A file that was changed meanwhile is read, and so checked, again.
-    """
-    if not work.store.files.local:
-        return {}
-    files = {s.name: version_of(work.store, s) for s in segments}
-    loads = {files[s.name]: partial(read_segment, work.store, s, columns=columns) for s in segments}
-    tables = _OPENED.tables(owner, loads)
-    return {name: tables[file] for name, file in files.items()}
 
 
 def _fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
