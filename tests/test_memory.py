@@ -51,6 +51,15 @@ class TestCache:
         cache.clear()
         assert (cache.bytes, len(cache)) == (0, 0)
 
+    def test_what_is_taken_or_replaced_is_not_held_any_more(self) -> None:
+        cache = cache_of(100)
+        cache.put("a", 30)
+        cache.put("a", 40)
+        assert (cache.bytes, len(cache)) == (40, 1)
+        assert cache.take("a") == 40
+        assert cache.take("a") is None
+        assert (cache.bytes, len(cache)) == (0, 0)
+
     def test_two_threads_load_a_value_once(self) -> None:
         cache = cache_of(100)
         started, go = threading.Event(), threading.Event()

@@ -33,11 +33,11 @@ class Due:
 
     def add_file(self, path: str | os.PathLike[str]) -> None:
         """The bytes of a file."""
-        self._files[os.fspath(path)] = None
+        self._files[os.path.abspath(path)] = None
 
     def add_folder(self, path: str | os.PathLike[str]) -> None:
         """The names in a folder."""
-        self._folders[os.fspath(path)] = None
+        self._folders[os.path.abspath(path)] = None
 
     def add_names(self, paths: Iterable[str]) -> None:
         """Files that a task has written, bytes and names."""
@@ -47,7 +47,7 @@ class Due:
 
     def move(self, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
         """A file has another name now."""
-        if self._files.pop(os.fspath(source), self) is None:
+        if self._files.pop(os.path.abspath(source), self) is None:
             self.add_file(target)
 
     def sync(self) -> None:

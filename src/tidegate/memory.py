@@ -115,6 +115,20 @@ class Cache:
                     self._loading.pop(key, None)
         return value
 
+    def put(self, key: Hashable, value: object) -> None:
+        """Keep a value under a key, in place of what is there."""
+        self.take(key)
+        self._keep(key, value)
+
+    def take(self, key: Hashable) -> Any | None:
+        """Let go of the value of a key, and give it; None where it is not held."""
+        with self._memory._lock:
+            if key not in self._values:
+                return None
+            value, size = self._values.pop(key)
+            self.bytes -= size
+            return value
+
     def clear(self) -> None:
         with self._memory._lock:
             self._values.clear()

@@ -262,6 +262,7 @@ class Loop:
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
         self._checkpoint.retire(previous, manifest, replaced)
+        self._subqueries.committed(work.jobs)
         self._subqueries.compact(manifest, self.executor)
         extent, holder = self._inputs.standing()
         report = report_of(

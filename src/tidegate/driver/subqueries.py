@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegate.batch import MIN_US
@@ -13,6 +13,7 @@ from tidegate.driver.replay import Replay
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.errors import OptionError, near
 from tidegate.execute.executor import Draft, Executor
+from tidegate.execute.job import Job
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.intake import Cut
 from tidegate.memory import MEMORY
@@ -91,6 +92,11 @@ class Subqueries:
         if replay is not None:
             epochs += [e for e in replay.after.epochs if e["batch"] == batch]
         return drafts, epochs
+
+    def committed(self, jobs: Sequence[Job]) -> None:
+        """The newest batch that counts had these jobs."""
+        for subquery, job in zip(self._all, jobs, strict=True):
+            subquery.committed(job)
 
     def compact(self, manifest: Manifest, executor: Executor) -> None:
         """After a commit: start what rewriting is worth it."""

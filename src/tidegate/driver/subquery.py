@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.options import RunOptions
@@ -49,6 +50,9 @@ class RunningSubquery:
             for what, keeper in subquery.operator.keepers().items()
         }
         self._state: dict[str, tuple[Segment, ...]] = {}
+        self._run = schedule.current().token()
+        self._last: Job | None = None
+        """That of the newest batch that this run has committed."""
 
     @property
     def name(self) -> str:
@@ -112,10 +116,21 @@ class RunningSubquery:
             outputs=self._outputs,
             memory_bytes=self._memory_bytes,
             owner=self._store.owner,
+            run=self._run,
+            before=self._before(mapping),
         )
         counted = self.subquery.operator.counted
         counts = {name: manifest.counters.get(self.key(name), 0) for name in counted}
         return Draft(job, time_span(self.subquery, cut), counts)
+
+    def _before(self, mapping: route.Mapping) -> str | None:
+        """The job whose state instances may have in memory: the last, where they are the same."""
+        last = self._last
+        return last.name if last is not None and last.mapping.owners == mapping.owners else None
+
+    def committed(self, job: Job) -> None:
+        """The newest batch that counts had this job."""
+        self._last = job
 
     def counted(self, outcomes: Sequence[Outcome]) -> Counter[str]:
         """What the instances counted in a batch, by the names that a manifest has."""

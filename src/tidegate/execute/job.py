@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidegate import disk
 from tidegate.batch import from_bytes
+from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
 from tidegate.plan.physical import Subquery
@@ -65,7 +66,9 @@ class Job:
     which are not ready, or were before. `state` has the segments of the operator, by what they
     hold. `parts` is what tasks may write the output with themselves where it is large. `outputs`
     are the ports that an output of the query takes. `memory_bytes` is what the caches of a process
-    that runs its tasks may hold; None leaves it to the process.
+    that runs its tasks may hold; None leaves it to the process. `run` names the run of the query,
+    and `before` the job whose state this one goes on with, as its instances have it in memory; None
+    where they have not, as at a start and when buckets have moved.
 
     Files that tasks write begin with `name`, which has the `owner` of the checkpoint and stands for
     all that makes their bytes: the tasks of a driver that died, or that another took over from, may
@@ -85,6 +88,8 @@ class Job:
     outputs: tuple[int, ...] = ()
     memory_bytes: int | None = None
     owner: int = 0
+    run: str = ""
+    before: str | None = None
     name: str = field(init=False)
 
     @property
@@ -125,6 +130,7 @@ class Job:
             store=self.store.open(),
             ports=self.subquery.ports,
             spans=spans,
+            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", self.before, self.name),
         )
 
     def __post_init__(self) -> None:

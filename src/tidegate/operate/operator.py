@@ -19,6 +19,7 @@ import pyarrow as pa
 from tidegate.collect.order import OutputOrder
 from tidegate.expression.tree import Expr
 from tidegate.operate.keeper import Keeper
+from tidegate.operate.kept import Kept
 from tidegate.operate.port import Port
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import EVERY_INSTANCE, Partitioner, Router
@@ -102,7 +103,8 @@ class InstanceWork:
 
     `state` has the segments of the operator by what they hold. Segments that it writes have names
     that begin with `name`, which stands for all that makes their bytes. `query` tells the state of
-    one query from that of another that was at the same place before.
+    one query from that of another that was at the same place before. `kept` is what it has in
+    memory of the batch before.
     """
 
     instance: int
@@ -116,6 +118,7 @@ class InstanceWork:
     store: Store
     ports: tuple[Port, ...]
     spans: Spans
+    kept: Kept
 
 
 @dataclass(frozen=True)

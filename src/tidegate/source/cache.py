@@ -18,5 +18,5 @@ def _nbytes(piece: Sized) -> int:
     return int(piece.nbytes)
 
 
-PIECES = MEMORY.cache(1 / 4, _nbytes, most_entries=8)
+PIECES = MEMORY.cache(1 / 8, _nbytes, most_entries=8)
 """The pieces of this process, shared by the readers of all formats; few, as input streams by."""

@@ -42,7 +42,7 @@ _serial = itertools.count()
 class ResidentTasks(TaskRunner):
     """Runs functions on workers that stay, as many as it is given slots of Spark for."""
 
-    kind = "resident"
+    stays = True
 
     def __init__(self, context: SparkContext, size: int, name: str) -> None:
         self._context, self._size, self._name = context, size, name
@@ -57,6 +57,9 @@ class ResidentTasks(TaskRunner):
         self._serving: Future[None] = schedule.current().start(
             "tidegate-resident", self._serve, daemon=True
         )
+
+    def groups(self, instances: int) -> int:
+        return min(instances, self._size)
 
     def leave(self, job: Job, name: str, data: bytes) -> Work:
         """Keep the bytes for the workers that will do the job, until there is another."""

@@ -106,7 +106,7 @@ def _nbytes(searched: Sequence[Searched]) -> int:
     return sum(s.nbytes for s in searched)
 
 
-_INDEXES = MEMORY.cache(1 / 2, _nbytes)
+_INDEXES = MEMORY.cache(3 / 8, _nbytes)
 
 
 def known(

@@ -1,0 +1,55 @@
+"""What an instance has in memory from one batch to the next, between its runs and its state.
+
+The checkpoint stays the truth: whatever is kept here was also written, and whoever does not find it
+reads it. A value is known by the batch that left it, and taken out by the one that follows: where a
+batch fails and runs again, here or elsewhere, nothing of the first try is found. How much is kept
+is bounded by the memory of the process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.memory import MEMORY
+
+
+@dataclass(frozen=True)
+class _Value:
+    left_by: str
+    value: Any
+    nbytes: int
+
+
+def _nbytes(value: _Value) -> int:
+    return value.nbytes
+
+
+_VALUES = MEMORY.cache(1 / 4, _nbytes)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What one instance leaves for its next batch.
+
+    `owner` names the instance, of one run of one query. `before` names the batch whose state this
+    one goes on with, None where that is not known or was divided otherwise; `now` names this one.
+    """
+
+    owner: str
+    before: str | None
+    now: str
+
+    def take(self, what: str) -> Any | None:
+        """What the batch before has left under a name; it is the caller's to change."""
+        held: _Value | None = _VALUES.take((self.owner, what))
+        return held.value if held is not None and held.left_by == self.before else None
+
+    def leave(self, what: str, value: object, nbytes: int) -> None:
+        """Leave something for the next batch, which takes up so many bytes; at its end only."""
+        _VALUES.put((self.owner, what), _Value(self.now, value, nbytes))
+
+
+def forget() -> None:
+    """Let go of all that is kept in this process, as if its instances ran elsewhere now."""
+    _VALUES.clear()

@@ -1,0 +1,23 @@
+"""What instances keep between batches: found by the batch that follows, and by no other."""
+
+from __future__ import annotations
+
+from tidegate.operate.kept import Kept
+
+
+def test_the_next_batch_takes_what_the_one_before_has_left() -> None:
+    Kept("run/a/0", None, "batch 0").leave("panes", [1], 8)
+    following = Kept("run/a/0", "batch 0", "batch 1")
+    assert following.take("panes") == [1]
+    assert following.take("panes") is None  # a second try reads the state
+
+
+def test_nothing_is_taken_of_another_batch_instance_or_kind() -> None:
+    for before in (None, "batch 7"):
+        Kept("run/a/0", None, "batch 0").leave("panes", [1], 8)
+        assert Kept("run/a/0", before, "batch 1").take("panes") is None
+        assert Kept("run/a/0", "batch 0", "batch 1").take("panes") is None  # it was let go
+    Kept("run/a/0", None, "batch 0").leave("panes", [1], 8)
+    assert Kept("run/a/1", "batch 0", "batch 1").take("panes") is None
+    assert Kept("run/a/0", "batch 0", "batch 1").take("tuples") is None
+    assert Kept("run/a/0", "batch 0", "batch 1").take("panes") == [1]
