@@ -34,7 +34,7 @@ from measure import (
 import tidegate as tg
 
 WARM = 20
-RUNS = {"resident": 50, "jobs": 40, "local": 40}
+RUNS = {"resident": 320, "jobs": 70, "local": 220}
 """Batches of each way to run; a jobs batch takes several times as long as the others."""
 MOST_ROWS = 400_000
 """Rows of a run with large batches."""
