@@ -189,6 +189,16 @@ def medians(batches: Sequence[Batch], name: str) -> dict[str, float]:
     return {k: round(statistics.median(b[name].get(k, 0.0) for b in batches), 2) for k in keys}
 
 
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """The median, the 95th and the 99th percentile, and the largest."""
+    import numpy as np
+
+    if not values:
+        raise SystemExit("nothing is left to measure: a longer run is needed.")
+    found = dict(zip(("p50", "p95", "p99"), np.percentile(values, (50, 95, 99)), strict=True))
+    return {**{name: round(float(v), 3) for name, v in found.items()}, "max": max(values)}
+
+
 def middle(values: Sequence[float]) -> dict[str, float]:
     """The median of several runs and how far they lie apart."""
     return {"median": statistics.median(values), "low": min(values), "high": max(values)}
