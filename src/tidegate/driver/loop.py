@@ -93,10 +93,12 @@ class Loop:
         self._started_at = -math.inf
         """When the newest batch was started, on the clock."""
         self._stop = threading.Event()
+        self._news = threading.Event()
+        """Given when there may be something to do before the next look for input."""
         self._closing: list[Callable[[], None]] = []
         self._checkpoint = Checkpoint(store)
         self._outlets = Outlets(plan, sinks, store)
-        self._inputs = Inputs(plan, store, self._clock, options)
+        self._inputs = Inputs(plan, store, self._clock, options, self._news.set)
         self._subqueries = Subqueries(plan, store, options)
         try:
             self._subqueries.check_options()
@@ -124,7 +126,7 @@ class Loop:
                 if self.options.available_now and not self._inputs.arriving():
                     self.summary.up_to_date = True
                     break
-                self._clock.wait(self._stop, self.options.poll_s)
+                self._clock.wait(self._news, self._inputs.expected_s())
         except BaseException:
             with suppress(StateError):  # the first error is the one to tell
                 self.close()
@@ -135,12 +137,11 @@ class Loop:
 
     def _next_start(self) -> bool:
         """Wait until the next batch may start; false where it is not to."""
-        every_s = self.options.trigger_s
-        if every_s is None:
-            every_s = self._inputs.batch_every_s()
-        wait_s = self._started_at + every_s - self._clock.now()
-        if wait_s > 0:
-            self._clock.wait(self._stop, wait_s)
+        self._news.clear()  # before the look: what comes after it is not slept through
+        if self.options.trigger_s is not None:
+            wait_s = self._started_at + self.options.trigger_s - self._clock.now()
+            if wait_s > 0:
+                self._clock.wait(self._stop, wait_s)
         return not self._stop.is_set()
 
     def _enough(self) -> bool:
@@ -177,13 +178,14 @@ class Loop:
     def stop(self) -> None:
         """End after the batch that is running."""
         self._stop.set()
+        self._news.set()
 
     def abort(self) -> bool:
         """Break off the batch that is running; false where its executor cannot.
 
         Nothing of it counts. `run` then raises what the batch has failed with.
         """
-        self._stop.set()
+        self.stop()
         return self.executor.abort()
 
     def abandon(self) -> None:

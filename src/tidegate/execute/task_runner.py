@@ -21,8 +21,11 @@ Task = Callable[[Any, int], Any]
 class TaskRunner(Protocol):
     """Runs functions as tasks on one host, and brings them what they need."""
 
-    kind: str
-    """What its spans are called."""
+    stays: bool
+    """Whether its tasks stay from batch to batch, so that one more round of them costs little."""
+
+    def groups(self, instances: int) -> int:
+        """How many tasks the instances of a small batch are divided among."""
 
     def leave(self, job: Job, name: str, data: bytes) -> Work:
         """Leave bytes for the tasks of a job."""

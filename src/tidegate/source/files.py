@@ -55,6 +55,9 @@ FINISHED_FILES = 64
 _AHEAD_FILES = 32
 """How many files of another file system are looked at together."""
 
+_LOOK_S = 0.01
+"""How often a run that waits looks whether local files have grown, or new ones have come."""
+
 _log = logging.getLogger(__name__)
 
 Facts = ParquetFacts | TextFacts
@@ -150,6 +153,13 @@ class FilesConnector:
 
     def live(self) -> bool:
         return self._follow
+
+    def expected_s(self) -> float | None:
+        """How long to wait before another look; elsewhere than here, looks are rare by themselves.
+
+        A look at a local file or folder in which nothing happens costs a system call or two.
+        """
+        return _LOOK_S if self._follow and self._looks and self._remote is None else None
 
     @property
     def types_from(self) -> str:

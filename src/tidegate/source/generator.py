@@ -99,10 +99,6 @@ class GeneratorReader:
         return Rows(table, np.arange(self.start, self.stop, dtype=np.int64))
 
 
-_LIVE_BATCH_S = 0.2
-"""A live stream has a row more at every look: without this its batches would be of a few rows."""
-
-
 class GeneratorSource:
     """A generator's rows: source and connector in one.
 
@@ -125,7 +121,6 @@ class GeneratorSource:
         self._time = generator.time if time is None else time
         self._pace = pace
         self._clock = clock or schedule.current().clock
-        self.batch_every_s = _LIVE_BATCH_S if pace else 0.0
         self._begun_at: float | None = None
         self._first = 0
         self._known = 0 if pace else generator.rows
@@ -136,6 +131,13 @@ class GeneratorSource:
 
     def live(self) -> bool:
         return not self.ended()
+
+    def expected_s(self) -> float | None:
+        """When the next row is due; None where rows do not come by the clock, or none will."""
+        if self._begun_at is None or self.ended():
+            return None
+        due_at = self._begun_at + (self._known - self._first + 1) / self._pace
+        return due_at - self._clock.now()
 
     def extent(self, position: int) -> tuple[int, int, str]:
         """How much lies before a position, and how much there will be."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,11 @@ class MemoryReader:
         return _restored, (self.id, self.start, self.stop, stream.getvalue().to_pybytes())
 
 
+def _call(listeners: Sequence[Callable[[], None]]) -> None:
+    for listener in listeners:
+        listener()
+
+
 def _restored(id: str, start: int, stop: int, data: bytes) -> MemoryReader:
     return MemoryReader(id, start, stop, pa.ipc.open_stream(data).read_all())
 
@@ -65,6 +70,7 @@ class MemorySource:
         self._rows = 0
         self._known = 0
         self._closed = False
+        self._listeners: list[Callable[[], None]] = []
         if rows is not None:
             self.append(rows)
 
@@ -99,11 +105,24 @@ class MemorySource:
                 self._tables.append(table)
                 self._firsts.append(self._rows)
                 self._rows += table.num_rows
+            listeners = list(self._listeners)
+        _call(listeners)
 
     def end(self) -> None:
         """Say that no more rows will come; may be called again."""
         with self._lock:
             self._closed = True
+            listeners = list(self._listeners)
+        _call(listeners)
+
+    def tell(self, listener: Callable[[], None]) -> None:
+        """Call this after every `append` and `end`, in the thread of whoever does it."""
+        with self._lock:
+            self._listeners.append(listener)
+
+    def tell_no_more(self, listener: Callable[[], None]) -> None:
+        with self._lock:
+            self._listeners.remove(listener)
 
     def discover(self) -> Sequence[MemorySource]:
         return [self]

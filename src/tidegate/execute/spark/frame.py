@@ -10,6 +10,7 @@ count; before a marker it looks whether it is the owner still.
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import zlib
@@ -25,6 +26,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate import schedule
 from tidegate.errors import RunError, SourceError
 from tidegate.execute.spark.failure import LOST, answering, first_line, without_stacks
 from tidegate.execute.spark.thread import take_charge
@@ -34,6 +36,10 @@ from tidegate.state.name import owned
 from tidegate.state.store import Store, StoreHandle
 
 SPOOL = "spool"
+
+_ASK_S = 0.1
+"""How often Spark is asked whether its query still runs: each time it costs two calls to the JVM,
+and micro-batches tell of themselves."""
 
 
 class FrameConnector:
@@ -60,6 +66,9 @@ class FrameConnector:
         self._lock = threading.Lock()
         self._runs: dict[int, list[SpoolSource]] = {}
         self._newest = -1
+        self._listeners: list[Callable[[], None]] = []
+        self._clock = schedule.current().clock
+        self._asked_at = -math.inf
 
     def for_run(self, use: int) -> FrameConnector:
         """The same input for one run of a query; at each of its places it has its own spool."""
@@ -86,7 +95,8 @@ class FrameConnector:
         self._query = (writer if follow else writer.trigger(availableNow=True)).start()
 
     def discover(self) -> Sequence[SpoolSource]:
-        if self._query is not None:
+        if self._query is not None and self._clock.now() - self._asked_at >= _ASK_S:
+            self._asked_at = self._clock.now()
             with answering(partial(self._failed, "Spark must be there while it is read")):
                 # In this order: one that fails in between has not ended, it has failed.
                 self._live = bool(self._query.isActive)
@@ -95,6 +105,13 @@ class FrameConnector:
                 raise self._failed("its Spark query must run", failure)
         with self._lock:
             return [run for batch in sorted(self._runs) for run in self._runs[batch]]
+
+    def tell(self, listener: Callable[[], None]) -> None:
+        """Call this after every micro-batch, in the thread that spools it."""
+        self._listeners.append(listener)
+
+    def tell_no_more(self, listener: Callable[[], None]) -> None:
+        self._listeners.remove(listener)
 
     def live(self) -> bool:
         """As of the last `discover`, so that runs spooled since then are not missed at the end."""
@@ -161,6 +178,8 @@ class FrameConnector:
             self._store.check_owner()  # else a run that was paused spools it for the one after
             self._store.write(self._marker(f"{batch:08d}"), json.dumps(runs).encode())
             self._register(batch)
+        for listener in list(self._listeners):
+            listener()
 
     def _register(self, batch: int) -> None:
         assert self._store is not None
