@@ -95,22 +95,30 @@ MUTANTS = (
     Mutant(
         "files are not synced",
         "whole_file.py",
-        'if sync != "nothing":',
+        'if due is not None and sync != "nothing":',
         "if False:",
         DURABLE,
     ),
     Mutant(
-        "a file takes its name before it is synced",
+        "what is gathered is not synced",
         "whole_file.py",
-        """            if sync != "nothing":
-                disk.current().sync(file)
-        disk.current().replace(aside, path)
-""",
-        """            disk.current().replace(aside, path)
-            if sync != "nothing":
-                disk.current().sync(file)
-""",
+        "        due.sync()\n",
+        "",
         DURABLE,
+    ),
+    Mutant(
+        "half of what is gathered is synced",
+        "durable.py",
+        "        for done in beside:\n            done.result()\n",
+        "",
+        "tests/test_durable.py",
+    ),
+    Mutant(
+        "a batch is committed before what its tasks wrote is synced",
+        "driver/loop.py",
+        "                    due.add_names(outcome.due)\n",
+        "                    pass\n",
+        "tests/execute/test_unsynced.py",
     ),
     Mutant(
         "names in the checkpoint are not synced",
@@ -122,21 +130,21 @@ MUTANTS = (
     Mutant(
         "parts of results are not synced",
         "whole_file.py",
-        "            yield file\n            disk.current().sync(file)\n",
-        "            yield file\n",
+        "    if due is not None:\n        due.add_file(path)\n",
+        "",
         DURABLE,
     ),
     Mutant(
         "names of parts are not synced",
         "sink/staging.py",
-        "            disk.current().sync_folder(inner)\n",
+        "            sync_names(inner)\n",
         "            pass\n",
         DURABLE,
     ),
     Mutant(
         "the name of a staged batch is not synced",
         "sink/staging.py",
-        "        disk.current().sync_folder(self.folder)\n",
+        "        sync_names(self.folder)\n",
         "",
         DURABLE,
     ),
@@ -414,14 +422,14 @@ MUTANTS = (
     ),
     Mutant(
         "stored tuples of another arrangement are searched as they are",
-        "operate/join/operator.py",
-        "known = [s for s in live if s.tag == way and s.buckets & wanted]",
-        "known = [s for s in live if s.buckets & wanted]",
+        "operate/join/stored.py",
+        "known = [s for s in segments if s.tag == way]",
+        "known = list(segments)",
         JOIN_STATE,
     ),
     Mutant(
         "stored tuples of another arrangement are forgotten",
-        "operate/join/operator.py",
+        "operate/join/stored.py",
         "            if segment.tag != way:\n",
         "            if False:\n",
         JOIN_STATE,
@@ -557,11 +565,8 @@ MUTANTS = (
     Mutant(
         "an owner's manifest has its name before it is synced",
         "whole_file.py",
-        """            file.write(data)
-            disk.current().sync(file)
-""",
-        """            file.write(data)
-""",
+        "        due.add_file(aside)\n",
+        "",
         DURABLE,
     ),
     Mutant(
@@ -574,8 +579,8 @@ MUTANTS = (
     Mutant(
         "an owner takes a number that is free again",
         "state/store.py",
-        "if not self._put(manifest) or self.numbers()[-1] > manifest.number:",
-        "if not self._put(manifest):",
+        "if not self._put(manifest, due) or self.numbers()[-1] > manifest.number:",
+        "if not self._put(manifest, due):",
         OWNER,
     ),
     Mutant(
@@ -624,8 +629,8 @@ MUTANTS = (
     Mutant(
         "a batch is shown before it is committed",
         "driver/loop.py",
-        "        self._checkpoint.commit(manifest)\n",
-        "        self._outlets.publish(manifest)\n        self._checkpoint.commit(manifest)\n",
+        "        self._checkpoint.commit(manifest, due)\n",
+        "        self._outlets.publish(manifest)\n        self._checkpoint.commit(manifest, due)\n",
         DURABLE,
     ),
     Mutant(

@@ -161,14 +161,10 @@ class SystemDisk:
         os.fsync(file.fileno())
 
     def sync_file(self, path: Path) -> None:
-        self.sync_folder(path)  # any descriptor will do
+        _sync(path)
 
     def sync_folder(self, path: Path) -> None:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _sync(path)
 
     def replace(self, source: Path, target: Path) -> None:
         os.replace(source, target)
@@ -197,6 +193,15 @@ class SystemDisk:
             os.truncate(file, 0)
             os.pwrite(file, holder, 0)
         return _Flock(file)
+
+
+def _sync(path: Path) -> None:
+    """Sync a file or a folder by a descriptor of its own; any will do."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _raise_unless_gone(error: OSError) -> None:

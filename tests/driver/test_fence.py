@@ -12,6 +12,7 @@ from pyarrow.fs import _MockFileSystem
 from tests.driver.scene import COUNTS, drain, loop_of, memory, plan_of, rows_of
 from tidegate.batch import BatchId
 from tidegate.driver.loop import Loop
+from tidegate.durable import Due
 from tidegate.errors import CheckpointError, FencedError
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Receipt
@@ -210,11 +211,11 @@ def test_two_runs_of_one_process_that_enter_in_the_same_second_are_two_owners() 
     first, stores = Manifest(-1, {}, 0), [Store.open(place), Store.open(place)]
     put = stores[1].files.put_new
 
-    def overtaken(name: str, data: bytes) -> bool:
+    def overtaken(name: str, data: bytes, due: Due | None = None) -> bool:
         """Between the look of the second and its put comes the first."""
         stores[1].files.put_new = put
         assert stores[0].enter(first, {}).owner == 1
-        return put(name, data)
+        return put(name, data, due)
 
     stores[1].files.put_new = overtaken
     assert stores[1].enter(first, {}).owner == 2

@@ -25,9 +25,17 @@ class Counting(disk.SystemDisk):
         self._note("file", Path(file.name).parent)
         super().sync(file)
 
+    def sync_file(self, path: disk.Path) -> None:
+        self._note("file", Path(path).parent)
+        super().sync_file(path)
+
     def sync_folder(self, path: disk.Path) -> None:
         self._note("folder", Path(path))
         super().sync_folder(path)
+
+    def link(self, source: disk.Path, target: disk.Path) -> None:
+        self._note("name in", Path(target).parent)
+        super().link(source, target)
 
     def _note(self, what: str, path: Path) -> None:
         """Keep a path, with what differs from batch to batch left out; not those above the test."""
@@ -38,16 +46,17 @@ class Counting(disk.SystemDisk):
 
 ROWS: list[Row] = [(float(i), "ab"[i % 2], i) for i in range(60)]
 LATE: list[Row] = [(1.0, "late", 1), (None, "timeless", 2)]
-STATE = {"file c/segment": 2, "folder c/segment": 2}
-COMMIT = {"file c/manifest": 1, "folder c/manifest": 1}
+STATE = {"file c/segment": 2, "folder c/segment": 1}
+COMMIT = {"file c/manifest": 1, "name in c/manifest": 1, "folder c/manifest": 1}
 OUTPUT = {
-    "file out/_staging/tasks": 1,
+    "file out/_staging/batch": 1,
     "folder out/_staging/batch": 1,
     "folder out/_staging": 1,
     "folder out": 1,
 }
 SIDES = {
-    "file out/_staging/tasks": 2,
+    "file out/_staging/batch/_late": 1,
+    "file out/_staging/batch/_rejected": 1,
     "folder out/_staging/batch/_late": 1,
     "folder out/_staging/batch/_rejected": 1,
     "folder out/_late": 1,
@@ -82,7 +91,7 @@ def test_the_syncs_of_a_batch(
 
 
 def test_the_order_of_the_syncs_of_a_batch(tmp_path: Path) -> None:
-    """A name lasts when the folder it is in does: from the parts up, then the commit."""
+    """All that the manifest counts on, in any order; then its name; then what is published."""
     with disk.using(Counting(tmp_path)) as counting:
         assert isinstance(counting, Counting)
         sink = FileSink(tmp_path / "deep" / "out", "json")
@@ -90,17 +99,14 @@ def test_the_order_of_the_syncs_of_a_batch(tmp_path: Path) -> None:
         counting.synced.clear()
         loop.step()
         loop.close()
-    assert counting.synced == [
-        "folder ",
-        "folder deep",
-        "folder deep/out",
-        "file deep/out/_staging/tasks",
-        "folder deep/out/_staging/batch",
-        "folder deep/out/_staging",
-        "folder deep/out",
-        "folder deep",
-        "folder ",
+    named = counting.synced.index("name in c/manifest")
+    assert sorted(set(counting.synced[:named])) == [
         "file c/manifest",
-        "folder c/manifest",
+        "file deep/out/_staging/batch",
+        "folder ",
+        "folder deep",
         "folder deep/out",
+        "folder deep/out/_staging",
+        "folder deep/out/_staging/batch",
     ]
+    assert counting.synced[named + 1 :] == ["folder c/manifest", "folder deep/out"]

@@ -20,6 +20,7 @@ from tidegate.execute.shared_task import (
     instance_work,
     map_task,
     whole_task,
+    whole_work,
 )
 from tidegate.sink.memory import MemorySink
 
@@ -34,19 +35,19 @@ INSTANCES = 3
 class SharedTasks(Executor):
     """Runs the tasks of a job as the executor on Spark does, one after the other."""
 
-    def __init__(self, small: bool) -> None:
-        self._small = small
+    def __init__(self, groups: int | None = None) -> None:
+        self._groups = groups
 
     def run(self, job: Job) -> list[Outcome]:
         begin(job)
         left = leave(job, "job", pickle.dumps(job))
-        numbers = range(job.mapping.instances)
-        if self._small:
-            return [whole_task(left, i) for i in numbers]
+        if self._groups is not None:
+            work = leave(job, "groups", whole_work(left, self._groups))
+            return [o for i in range(self._groups) for o in whole_task(work, i)]
         shipments = [map_task(left, n) for n in range(len(job.splits))]
         assert all(set(s.spans_ms) == {"map ship"} for s in shipments)
         work = leave(job, "shipments", instance_work(left, shipments))
-        return [instance_task(work, i) for i in numbers]
+        return [instance_task(work, i) for i in range(job.mapping.instances)]
 
     def release(self, jobs: Sequence[Job]) -> None:
         clear(jobs[0])
@@ -81,8 +82,8 @@ def run(folder: Path, executor: SharedTasks | None) -> tuple[list[tuple], BatchR
 
 @pytest.mark.parametrize(
     "executor",
-    [SharedTasks(small=True), SharedTasks(small=False), OneTask(small=True)],
-    ids=["whole", "map and instance", "one task"],
+    [SharedTasks(3), SharedTasks(2), SharedTasks(1), SharedTasks(), OneTask()],
+    ids=["whole", "two groups", "one group", "map and instance", "one task"],
 )
 def test_rows_and_counts(tmp_path: Path, executor: SharedTasks) -> None:
     """Every tuple is counted as taken once, also where every instance reads all of them."""
@@ -107,14 +108,14 @@ class Failing(SharedTasks):
 
 def test_a_batch_that_fails_leaves_nothing_for_tasks(tmp_path: Path) -> None:
     with pytest.raises(TaskError):
-        run(tmp_path, Failing(small=False))
+        run(tmp_path, Failing())
     assert not (tmp_path / FOLDER).exists()
 
 
 def test_what_a_run_left_that_never_counted_goes_at_the_next_start(tmp_path: Path) -> None:
     """Whatever number it had: the lock says that it is over."""
     left = tmp_path / FOLDER / "7" / "00000000-aggregate"
-    run(tmp_path, SharedTasks(small=True))
+    run(tmp_path, SharedTasks(3))
     left.mkdir(parents=True)
     (left / "job").write_bytes(b"code")
     loop_of(plan_of(QUERY), [memory(*ROWS, end=True)], tmp_path, instances=INSTANCES).run()
@@ -122,14 +123,14 @@ def test_what_a_run_left_that_never_counted_goes_at_the_next_start(tmp_path: Pat
 
 
 def test_what_tasks_spend_their_time_on(tmp_path: Path) -> None:
-    _, report = run(tmp_path, SharedTasks(small=False))
+    _, report = run(tmp_path, SharedTasks())
     spent = {"map read", "map take", "map evaluate", "map fold", "map route", "instance ship"}
     assert spent <= set(report.tasks_ms)
 
 
 def test_instances_that_read_a_small_batch_each_say_what_that_took(tmp_path: Path) -> None:
-    _, small = run(tmp_path / "small", SharedTasks(small=True))
-    _, large = run(tmp_path / "large", SharedTasks(small=False))
+    _, small = run(tmp_path / "small", SharedTasks(3))
+    _, large = run(tmp_path / "large", SharedTasks())
     assert all("map_cpu_us" in c for c in small.instance_counts)
     assert all(c["map_cpu_us"] > 0 for c in small.instance_counts[:INSTANCES])
     assert [c["map_cpu_us"] for c in large.instance_counts[1:INSTANCES]] == [0, 0]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.state.mapping import mappings
 from tidegate import disk
+from tidegate.durable import Due
 from tidegate.errors import FencedError, StateError
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Cleaned, Store
@@ -291,13 +292,13 @@ def test_one_that_stood_still_while_another_went_on_enters_after_it(
     other, late = again(store), again(store)
     put, gone_on = late._put, []
 
-    def after_the_other(manifest: Manifest) -> bool:
+    def after_the_other(manifest: Manifest, due: Due | None = None) -> bool:
         if not gone_on:
             newest = other.enter(FIRST, HOLDER)
             for number in range(4):
                 newest = commit(other, newest, f"gate/b{number}.arrow")
             gone_on.append(newest)
-        return put(manifest)
+        return put(manifest, due)
 
     monkeypatch.setattr(late, "_put", after_the_other)
     entry = late.enter(FIRST, HOLDER)

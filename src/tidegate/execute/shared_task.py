@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 from tidegate import schedule
@@ -60,12 +60,28 @@ def merge_task(left: Work, number: int) -> Outcome:
     return write_part(_job(work_of(work["job"])), outcomes, work["cuts"], number)
 
 
-def whole_task(left: Work, number: int) -> Outcome:
-    """Read all splits of a small batch and run one instance over its part of them."""
-    job = _job(left)
+def whole_work(job: Work, groups: int) -> bytes:
+    """What to leave for tasks that run the instances of a small batch in so many groups."""
+    return json.dumps({"job": str(job), "groups": groups}).encode()
+
+
+def by_instance(groups: Iterable[Sequence[Outcome]]) -> list[Outcome]:
+    """What the groups of a small batch answered, in the order of the instances."""
+    return sorted((o for found in groups for o in found), key=lambda o: o.instance)
+
+
+def whole_task(left: Work, number: int) -> list[Outcome]:
+    """Read all splits of a small batch and run every so many-th instance over its part of them."""
+    work = json.loads(left.open().to_pybytes())
+    job = _job(work_of(work["job"]))
     parcels = [p for split in job.splits for p in map_split(job, split)]
-    parcels = [p for p in parcels if p.instance in (number, EVERY_INSTANCE) or p.kind == SPANS]
-    return _stored(job, _unsynced(job, number, parcels))
+    outcomes = []
+    for instance in range(number, job.mapping.instances, work["groups"]):
+        takes = {instance, EVERY_INSTANCE}
+        told = instance == number  # what the reading took is told once
+        mine = [p for p in parcels if (told if p.kind == SPANS else p.instance in takes)]
+        outcomes.append(_stored(job, _unsynced(job, instance, mine)))
+    return outcomes
 
 
 def batch_task(left: Work, number: int) -> tuple[Outcomes, float]:

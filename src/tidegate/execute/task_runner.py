@@ -21,14 +21,21 @@ Task = Callable[[Any, int], Any]
 class TaskRunner(Protocol):
     """Runs functions as tasks on one host, and brings them what they need."""
 
-    kind: str
-    """What its spans are called."""
+    stays: bool
+    """Whether its tasks stay from batch to batch, so that one more round of them costs little."""
+
+    def groups(self, instances: int) -> int:
+        """How many tasks the instances of a small batch are divided among."""
 
     def leave(self, job: Job, name: str, data: bytes) -> Work:
         """Leave bytes for the tasks of a job."""
 
     def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
         """Run one task per number below `count`, and give their answers in that order."""
+
+    def until_at_work(self) -> None:
+        """Block for a moment, until some task is at work."""
+        return None
 
     def abort(self) -> None:
         """Give up the tasks that run; whoever waits for them gets an error."""

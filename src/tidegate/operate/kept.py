@@ -53,3 +53,8 @@ class Kept:
         """
         if nbytes <= _SHARE * MEMORY.limit_bytes:
             _VALUES.put((self.owner, what), _Value(self.now, value, nbytes))
+
+
+def forget() -> None:
+    """Let go of all that is kept in this process, as if its instances ran elsewhere now."""
+    _VALUES.clear()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from urllib.parse import quote
 
-from tidegate import disk, schedule
+from tidegate import disk
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError, near
 from tidegate.sink.address import Address
@@ -48,7 +47,6 @@ class FileSink:
         """Whether something was written or published since it was opened."""
         self._attempt = ""
         self._begun: BatchId | None = None
-        self._syncing: Future[None] | None = None
         """The batch that this run is writing, or has written last."""
         self._waiting: BatchId | None = None
         """The batch that is committed, or about to be, and not published."""
@@ -91,7 +89,7 @@ class FileSink:
         )
 
     def open(self, opening: Opening) -> None:
-        self._used, self._begun, self._syncing = False, None, None
+        self._used, self._begun = False, None
         self._waiting = opening.newest if opening.newest in opening.results else None
         self._staging = Staging(self.path, opening.owner)
         try:
@@ -107,7 +105,6 @@ class FileSink:
     def begin(self, batch: BatchId) -> FilePartWriter:
         self._used = True
         place = self.path / _folder(batch)
-        self._settle()
         try:
             self._attempt = self._staging.begin(_folder(batch), keep=self._waiting)
         except OSError as error:
@@ -144,11 +141,7 @@ class FileSink:
                     if is_there(aside / side):
                         self._move_side(batch, receipts, side)
                 disk.current().replace(aside, place)
-                # Beside what follows. Until it is done the batch can be published again: nothing
-                # of the next one is put aside or committed before.
-                self._syncing = schedule.current().start(
-                    "tidegate-publish", lambda: disk.current().sync_folder(self.path)
-                )
+                disk.current().sync_folder(self.path)
         except OSError as error:
             raise SinkError(
                 str(place),
@@ -161,26 +154,8 @@ class FileSink:
             self._staging.sweep(None, ended=False)
 
     def close(self) -> None:
-        try:
-            self._settle()
-        finally:
-            if self._used:  # else the run was refused, and nothing here is its own
-                self._staging.sweep(self._waiting, ended=True)
-
-    def _settle(self) -> None:
-        """Wait until the newest batch that was published would outlive a loss of power."""
-        syncing, self._syncing = self._syncing, None
-        if syncing is None:
-            return
-        try:
-            syncing.result()
-        except OSError as error:
-            raise SinkError(
-                str(self.path),
-                "the name of a committed batch must be written to the disk",
-                error.strerror or str(error),
-                "Fix the folder, then run again: the batch is published once more.",
-            ) from error
+        if self._used:  # else the run was refused, and nothing here is its own
+            self._staging.sweep(self._waiting, ended=True)
 
     def _check_place(self, opening: Opening) -> None:
         """Refuse a folder that this run cannot begin, or go on, to write in."""

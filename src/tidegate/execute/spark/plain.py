@@ -26,11 +26,14 @@ _WORK = "tidegate.work"
 class PlainJobs(TaskRunner):
     """Runs functions of (what was left for them, number) as tasks, one job at a time."""
 
-    kind = "spark"
+    stays = False
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self._jobs: dict[tuple[Task, int], RDD[Any]] = {}
+
+    def groups(self, instances: int) -> int:
+        return instances
 
     def leave(self, job: Job, name: str, data: bytes) -> Work:
         make(job)

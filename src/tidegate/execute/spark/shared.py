@@ -18,27 +18,30 @@ from tidegate.execute.job import Job, Outcome
 from tidegate.execute.pace import Pace
 from tidegate.execute.shared_task import (
     batch_task,
+    by_instance,
     instance_task,
     instance_work,
     map_task,
     whole_task,
+    whole_work,
 )
 from tidegate.execute.task_runner import TaskRunner, is_large
 from tidegate.spans import Spans, added
 
 SMALL_ROWS = 131_072
-"""Up to so many rows, counted once per instance, every instance reads the whole batch by itself:
-that costs less than a job of map tasks before it."""
+"""Up to so many rows, counted once per task, every task reads the whole batch by itself and runs
+its instances: that costs less than a round of map tasks before it."""
 
 TINY_ROWS = 16_384
 """Up to so many rows, if the work is short, one task runs all instances of all subqueries in turn:
-that costs less than a second task, and much less than a second job."""
+that costs less than a second task, and much less than a second job. Among tasks that stay only
+where there is one for all instances anyway."""
 
 
 class SharedExecutor:
     """Runs each job as map tasks and then instances, over files between them.
 
-    A small batch is one job of instances for each subquery, a tiny one is one task.
+    A small batch is one round of tasks for each subquery, a tiny one may be one task.
     """
 
     def __init__(self, runner: TaskRunner) -> None:
@@ -48,7 +51,7 @@ class SharedExecutor:
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         first = drafts[0].job
         rows, pace = sum(d.job.rows for d in drafts), self._paces[first.subquery.fingerprint]
-        if rows > min(TINY_ROWS, SMALL_ROWS) or not pace.short(rows):
+        if rows > min(TINY_ROWS, SMALL_ROWS) or not self._is_one(drafts, rows, pace):
             return in_turn(drafts, self.run)
         spans = Spans(SystemClock())
         left = self._runner.leave(first, "batch", cloudpickle.dumps(tuple(drafts)))
@@ -63,6 +66,12 @@ class SharedExecutor:
         spent = added([told.spans_ms, spans.spans_ms])
         return jobs, [[told.with_spans(spent), *others], *rest]
 
+    def _is_one(self, drafts: Sequence[Draft], rows: int, pace: Pace) -> bool:
+        """Whether one task is to run all of a batch."""
+        if self._runner.stays:
+            return all(self._runner.groups(d.job.mapping.instances) == 1 for d in drafts)
+        return pace.short(rows)
+
     def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
         """The outcomes of a tiny batch; tasks have written what has become large in it."""
         if not is_large(job, outcomes):
@@ -73,15 +82,16 @@ class SharedExecutor:
     def run(self, job: Job) -> list[Outcome]:
         spans = Spans(SystemClock())
         shipments: list[Shipment] = []
-        small = job.rows * job.mapping.instances <= SMALL_ROWS
+        groups = self._runner.groups(job.mapping.instances)
+        small = job.rows * groups <= SMALL_ROWS
         if not small:
             begin(job)
-        left = self._runner.leave(
-            job, "job", cloudpickle.dumps(job)
-        )  # may hold classes of a script
+        # It may hold classes of a script, which only this pickle takes along.
+        left = self._runner.leave(job, "job", cloudpickle.dumps(job))
         spans.mark("spark prepare")
         if small:
-            answers = self._runner.each(job, job.mapping.instances, whole_task, left)
+            work = self._runner.leave(job, "groups", whole_work(left, groups))
+            answers = by_instance(self._runner.each(job, groups, whole_task, work))
         else:
             shipments = self._runner.each(job, len(job.splits), map_task, left)
             spans.mark("spark map job")

@@ -24,13 +24,16 @@ from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import cuts_of, written
 from tidegate.execute.local import run_here
 from tidegate.execute.shared_task import (
+    by_instance,
     instance_task,
     instance_work,
     map_task,
     merge_task,
     merge_work,
     whole_task,
+    whole_work,
 )
+from tidegate.operate.kept import forget
 from tidegate.testing.simulation.process import Killed, Process
 from tidegate.testing.simulation.world import World
 
@@ -41,6 +44,10 @@ Task = Callable[[Left, int], Any]
 CRASH, TWICE, LATE = KINDS = "crash", "twice", "late"
 """How an attempt misbehaves: it dies on its way and is made again; it is made twice at the same
 time; it stops, is made again, and goes on much later, perhaps when its driver is dead."""
+
+
+_ELSEWHERE = 0.3
+"""How likely a job's tasks run where nothing is kept of the batch before."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,8 @@ class SimExecutor(Executor):
             self.ran = True
             self.on_first_run()
         way = self._chance.randrange(3)
+        if self._chance.random() < _ELSEWHERE:
+            forget()
         if way == 0 and not self._attempts:
             return run_here(job)
         try:
@@ -102,7 +111,9 @@ class SimExecutor(Executor):
         begin(job)
         left = leave(job, "job", pickled)
         if way == 1:
-            answers = self._each(job.mapping.instances, whole_task, left)
+            groups = self._chance.randint(1, job.mapping.instances)
+            work = leave(job, "groups", whole_work(left, groups))
+            answers = by_instance(self._each(groups, whole_task, work))
         else:
             shipments: list[Shipment] = self._each(len(job.splits), map_task, left)
             work = leave(job, "shipments", instance_work(left, shipments))
