@@ -48,7 +48,7 @@ WANTED = {
 """Of resident batches of 100 rows, and how many times as long as those of jobs take; the last is
 for larger batches."""
 _RIDES = """
-CREATE STREAM rides FROM 'generator:taxi?rows={rows}&rate=10&seed=7' TIME dropoff_time;
+CREATE STREAM rides FROM 'generator:taxi?rows={rows}&rate=10&seed=7{more}' TIME dropoff_time;
 CREATE STREAM near AS SELECT l.route, l.fare, r.fare AS other
 FROM rides [RANGE 5 SECONDS] AS l JOIN rides [RANGE 5 SECONDS] AS r ON l.route = r.route;
 CREATE STREAM busy AS SELECT route, COUNT(*) AS rides, AVG(fare) AS fare
@@ -81,18 +81,26 @@ class Fares(tg.Process):
             self.rides[route], self.total[route] = rides + 1, total + ride.fare
 
 
-def of_sql(name: str) -> Callable[[tg.Session, int], Any]:
-    """One of the queries in SQL over so many rides."""
-    return lambda session, rows: session.sql(_RIDES.format(rows=rows) + QUERIES[name])
+Make = Callable[..., Any]
+"""A query of a session over so many rides, with more parameters of their generator."""
 
 
-def process(session: tg.Session, rows: int) -> Any:
+def of_sql(name: str) -> Make:
+    """One of the queries in SQL."""
+
+    def make(session: tg.Session, rows: int, more: str = "") -> Any:
+        return session.sql(_RIDES.format(rows=rows, more=more) + QUERIES[name])
+
+    return make
+
+
+def process(session: tg.Session, rows: int, more: str = "") -> Any:
     """Every ride looks up and changes what is known of its route."""
-    uri = f"generator:taxi?rows={rows}&rate=10&seed=7"
+    uri = f"generator:taxi?rows={rows}&rate=10&seed=7{more}"
     return session.stream(uri, time="dropoff_time").process(Fares, keys="route")
 
 
-CASES = {name: of_sql(name) for name in QUERIES} | {"process": process}
+CASES: dict[str, Make] = {name: of_sql(name) for name in QUERIES} | {"process": process}
 
 
 def child(case: str, how: str, batch_rows: int, work: Path) -> None:

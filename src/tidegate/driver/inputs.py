@@ -14,6 +14,7 @@ from tidegate.driver.beside import beside
 from tidegate.driver.connection import Arriving, Connection, Expected, Spooling, Telling, opened
 from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
+from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut, Intake
 from tidegate.gate.standing import Extent, Holder
 from tidegate.plan.physical import Plan
@@ -44,7 +45,7 @@ class Inputs:
         self._clock = clock
         self._options = options
         self._wake = wake
-        self._intake = Intake(plan.hold)
+        self._intake = Intake(plan.hold, measured=not options.available_now)
         self._lock = threading.Lock()
         self._closing: list[Callable[[], None]] = []
         self._goal: Goal | None = None
@@ -145,13 +146,14 @@ class Inputs:
             self._intake.undo()
 
     @contextmanager
-    def read_ahead(self, limit_rows: int) -> Iterator[None]:
+    def read_ahead(self, limit_rows: int, until_at_work: Callable[[], None]) -> Iterator[None]:
         """Read the next batch's event times while the tasks of this one run.
 
         What fails here fails again, and is told, when the next batch is cut.
         """
 
         def look() -> None:
+            until_at_work()  # they come first: Python runs one thread at a time
             with self._alone(), suppress(Exception):
                 self._intake.look_ahead(limit_rows)
 
@@ -167,6 +169,11 @@ class Inputs:
         with self._alone():
             return self._intake.standing()
 
+    def backlog(self) -> Backlog | None:
+        """What has arrived and was not taken; None where no source is live."""
+        with self._alone():
+            return self._intake.backlog()
+
     def saved(self, batch: int) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
         """What the manifest of a batch keeps of all sources, and the files that it needs for it."""
         with self._alone():
@@ -180,6 +187,7 @@ class Inputs:
         """Let go of what is consumed; after a commit."""
         with self._alone():
             self._goal = None
+            self._intake.drop_arrivals()
             self._intake.forget()
 
     def close(self) -> None:

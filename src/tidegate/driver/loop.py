@@ -19,11 +19,12 @@ from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
 from tidegate.driver.finished import check_finished
 from tidegate.driver.inputs import Inputs
+from tidegate.driver.latency import Latency
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
-from tidegate.driver.report import START, report_of
+from tidegate.driver.report import START, report_of, with_latency
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import gathering
 from tidegate.errors import (
@@ -100,6 +101,7 @@ class Loop:
         self._outlets = Outlets(plan, sinks, store)
         self._inputs = Inputs(plan, store, self._clock, options, self._news.set)
         self._subqueries = Subqueries(plan, store, options)
+        self._latency = Latency(self._clock.now())
         try:
             self._subqueries.check_options()
             self._replay: Replay | None = None
@@ -252,12 +254,14 @@ class Loop:
         self._observe("before commit", batch)
         replaced, self._replay = self._replay, None
         self._checkpoint.commit(manifest, due)
+        committed_at = self._clock.now()
         self._observe("after commit", batch)
         spans.mark("commit")
         self._outlets.publish(manifest)
         for target, output in zip(self.plan.targets, work.staged.outputs, strict=True):
             self._on_rows(target.name, output.rows)
         spans.mark("publish")
+        latency = self._latency.committed(work.cut.completed, committed_at)
         self._inputs.forget()
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
@@ -275,7 +279,8 @@ class Loop:
             extent,
             holder,
         )
-        return self._told(report)
+        measured = (latency, self._latency.over_run(), self._inputs.backlog())
+        return self._told(with_latency(report, *measured))
 
     def _fitting(self, batch: int, started: float, spans: Spans) -> BatchWork | None:
         """All of a batch before its commit, cut as small as memory makes it."""
@@ -302,7 +307,7 @@ class Loop:
             self._manifest, cut, self._outlets, self._clock, self._replay
         )
         self._start_executor(spans)
-        with self._inputs.read_ahead(self._limit.rows):
+        with self._inputs.read_ahead(self._limit.rows, self.executor.until_at_work):
             jobs, outcomes = self.executor.run_batch(drafts)
         self._observe("after operate", batch)
         spans.mark("operate")
@@ -316,6 +321,7 @@ class Loop:
         if not self._started and self.executor.tasks() is None:
             self.executor.start()
             spans.mark(START)
+            self._latency.ready(self._clock.now())
         self._started = True
 
     def _cut_smaller(self, batch: int, error: MemoryError | MemoryExceededError) -> None:

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidegate import schedule
+from tidegate.arrival import Floats
+from tidegate.clock import Clock
 from tidegate.errors import SourceError
 from tidegate.schema import check_time, event_times, fit_rows, normal_schema
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
@@ -60,6 +63,7 @@ class MemorySource:
         time: str,
         schema: pa.Schema | None = None,
         id: str = "memory",
+        clock: Clock | None = None,
     ) -> None:
         self.id = id
         self.time = time
@@ -67,6 +71,8 @@ class MemorySource:
         self._lock = threading.Lock()
         self._tables: list[pa.Table] = []
         self._firsts: list[int] = []
+        self._came_at: list[float] = []
+        self._clock = clock or schedule.current().clock
         self._rows = 0
         self._known = 0
         self._closed = False
@@ -104,6 +110,7 @@ class MemorySource:
             if table.num_rows:
                 self._tables.append(table)
                 self._firsts.append(self._rows)
+                self._came_at.append(self._clock.now())
                 self._rows += table.num_rows
             listeners = list(self._listeners)
         _call(listeners)
@@ -114,6 +121,32 @@ class MemorySource:
             self._closed = True
             listeners = list(self._listeners)
         _call(listeners)
+
+    @property
+    def arrives(self) -> bool:
+        """Whether more may come; one that has ended is a table like any other."""
+        with self._lock:
+            return not self._closed
+
+    @property
+    def arrivals(self) -> MemorySource:
+        """When rows were appended."""
+        return self
+
+    def at(self, positions: Int64s) -> Floats:
+        """When rows were appended."""
+        with self._lock:
+            firsts, came_at = np.array(self._firsts), np.array(self._came_at)
+        times: Floats = came_at[np.searchsorted(firsts, positions, "right") - 1]
+        return times
+
+    def drop(self, position: int) -> None:
+        """Nothing to do: there is a number for each table, and the tables are kept too."""
+
+    def untaken(self, position: int) -> tuple[int, str]:
+        """How many rows there are from a position on."""
+        with self._lock:
+            return self._rows - position, "rows"
 
     def tell(self, listener: Callable[[], None]) -> None:
         """Call this after every `append` and `end`, in the thread of whoever does it."""

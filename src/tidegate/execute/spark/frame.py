@@ -27,6 +27,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate import schedule
+from tidegate.arrival import BEFORE, Together
 from tidegate.errors import RunError, SourceError
 from tidegate.execute.spark.failure import LOST, answering, first_line, without_stacks
 from tidegate.execute.spark.thread import take_charge
@@ -60,6 +61,9 @@ class FrameConnector:
         self._store: Store | None = None
         self._query: StreamingQuery | None = None
         self._live = bool(frame.isStreaming)
+        self.arrives = False
+        """Whether it is followed, so that tuples arrive while they are read."""
+        self._shown = -1
         self._lasts = False
         self._spooling = threading.Lock()
         """Held while a micro-batch is spooled, in a thread of Py4J."""
@@ -82,6 +86,7 @@ class FrameConnector:
         """
         self._lasts = available_now and bool(self._frame.isStreaming)
         take_charge(self._frame.sparkSession.sparkContext)
+        self.arrives = follow and bool(self._frame.isStreaming)
         self._store = store
         self._find()
         if not self._frame.isStreaming:
@@ -104,6 +109,7 @@ class FrameConnector:
             if failure is not None:
                 raise self._failed("its Spark query must run", failure)
         with self._lock:
+            self._shown = self._newest
             return [run for batch in sorted(self._runs) for run in self._runs[batch]]
 
     def tell(self, listener: Callable[[], None]) -> None:
@@ -112,6 +118,12 @@ class FrameConnector:
 
     def tell_no_more(self, listener: Callable[[], None]) -> None:
         self._listeners.remove(listener)
+
+    def unseen_rows(self) -> int:
+        """How many rows have come since the last `discover`."""
+        with self._lock:
+            fresh = [runs for batch, runs in self._runs.items() if batch > self._shown]
+            return sum(run.untaken(0)[0] for runs in fresh for run in runs)
 
     def live(self) -> bool:
         """As of the last `discover`, so that runs spooled since then are not missed at the end."""
@@ -168,6 +180,7 @@ class FrameConnector:
     def _absorb(self, frame: DataFrame, batch: int) -> None:
         """Spool one micro-batch; a replay of one that is complete changes nothing."""
         assert self._store is not None
+        came_at = self._clock.now()
         with self._spooling:
             if batch <= self._newest:
                 return
@@ -177,15 +190,16 @@ class FrameConnector:
             runs = sorted(tuple(row) for row in written)
             self._store.check_owner()  # else a run that was paused spools it for the one after
             self._store.write(self._marker(f"{batch:08d}"), json.dumps(runs).encode())
-            self._register(batch)
+            self._register(batch, came_at)
         for listener in list(self._listeners):
             listener()
 
-    def _register(self, batch: int) -> None:
+    def _register(self, batch: int, came_at: float = BEFORE) -> None:
         assert self._store is not None
+        arrivals = Together(came_at) if self.arrives else None
         listed = json.loads(self._store.read(self._marker(f"{batch:08d}")))
         present = [
-            SpoolSource(self._store, SpooledFile(*entry), self.schema, self._time)
+            SpoolSource(self._store, SpooledFile(*entry), self.schema, self._time, arrivals)
             for entry in listed
             if self._store.files.exists(entry[0])
         ]

@@ -6,7 +6,6 @@ starts them, and starts them again when they die; they connect back to the drive
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import logging
 import os
@@ -30,6 +29,7 @@ from tidegate.execute.job import Job
 from tidegate.execute.resident.channel import door_at
 from tidegate.execute.resident.crew import TRIES, Crew, DiedError
 from tidegate.execute.resident.message import Hello, RaisedError
+from tidegate.execute.resident.tasks import AbortedError, CrewTasks
 from tidegate.execute.resident.worker import serve
 from tidegate.execute.spark.failure import (
     LOST,
@@ -40,8 +40,8 @@ from tidegate.execute.spark.failure import (
     worker_died,
 )
 from tidegate.execute.spark.loss import AGAIN
-from tidegate.execute.task_runner import Task, TaskRunner
-from tidegate.execute.work import Sent, Work
+from tidegate.execute.task_runner import Task
+from tidegate.execute.work import Work
 
 _log = logging.getLogger(__name__)
 
@@ -54,20 +54,16 @@ _STORY_S = 1.0
 """How long Spark may take to tell of a worker what we know already: that it died."""
 
 
-class ResidentTasks(TaskRunner):
+class ResidentTasks(CrewTasks):
     """Runs functions on workers that stay, as many as it is given slots of Spark for."""
 
-    stays = True
-
     def __init__(self, context: SparkContext, size: int, name: str) -> None:
-        self._context, self._size, self._name = context, size, name
+        self._context, self._name = context, name
         self._group = f"tidegate-resident-{os.getpid()}-{next(_serial)}"
         self._folder = tempfile.mkdtemp(prefix="tg-")  # of this user only, with a short name
         self._address = f"{self._folder}/crew"
         self._secret = secrets.token_bytes(32)
-        self._crew = Crew(door_at(self._address), self._secret, size, self._kill)
-        self._job = ""
-        self._data: dict[str, bytes] = {}
+        super().__init__(Crew(door_at(self._address), self._secret, size, self._kill))
         self._closing = Event()
         self._given_up = Event()
         self._failure: BaseException | None = None
@@ -76,44 +72,32 @@ class ResidentTasks(TaskRunner):
             "tidegate-resident", self._serve, daemon=True
         )
 
-    def groups(self, instances: int) -> int:
-        return min(instances, self._size)
-
-    def leave(self, job: Job, name: str, data: bytes) -> Work:
-        """Keep the bytes for the workers that will do the job, until there is another."""
-        if self._job != job.name:
-            self._job, self._data = job.name, {}
-        key = hashlib.sha256(data).hexdigest()
-        self._data[key] = data
-        return Sent(key)
-
     def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
         self._given_up.clear()
         try:
-            return self._crew.run([(task, work, number, self._data) for number in range(count)])
+            return super().each(job, count, task, work)
         except RaisedError as error:
             raise task_raised(job, error.said, error.memory) from error
         except DiedError as error:
             if self._given_up.wait(_STORY_S) and self._failure is not None:
                 raise tasks_failed(job, self._failure) from error
             raise worker_died(job) from error
-        except _AbortedError as error:
-            raise RunError(
-                f"batch {job.batch}", "must not be cancelled", "an abort", AGAIN
-            ) from error
+        except AbortedError as error:
+            where = f"batch {job.batch}"
+            raise RunError(where, "must not be cancelled", "an abort", AGAIN) from error
         except (PySparkException, Py4JJavaError) as error:
             raise tasks_failed(job, error) from error
 
     def abort(self) -> None:
         self._closing.set()
-        self._crew.abort(_AbortedError())
+        super().abort()
         self._cancel()
 
     def close(self) -> None:
         """Let the workers go, and the job with them."""
         self._closing.set()
-        all_there = self._crew.present == self._size
-        self._crew.close()
+        all_there = self.crew.present == self.crew.size
+        super().close()
         if not all_there:  # the job waits for slots, or to start a task again
             self._cancel()
         try:
@@ -136,7 +120,7 @@ class ResidentTasks(TaskRunner):
         """
         in_vain = 0
         while not self._closing.is_set():
-            came, answered = self._crew.came, self._crew.answered
+            came, answered = self.crew.came, self.crew.answered
             failure: BaseException = RunError("tasks", "must stay until they are let go", "none")
             try:
                 with without_stacks(get_ident()):
@@ -147,11 +131,11 @@ class ResidentTasks(TaskRunner):
                 return
             self._failure = failure
             self._given_up.set()
-            in_vain = in_vain + 1 if self._crew.answered == answered else 0
-            if self._crew.came == came or in_vain > TRIES:
-                self._crew.fail(failure)
+            in_vain = in_vain + 1 if self.crew.answered == answered else 0
+            if self.crew.came == came or in_vain > TRIES:
+                self.crew.fail(failure)
                 return
-            _log.warning("tasks that stay are started anew: %s", first_line(failure))
+            _log.info("tasks that stay are started anew: %s", first_line(failure))
 
     def _run_job(self) -> None:
         """Start the tasks, and wait until all have ended."""
@@ -164,14 +148,10 @@ class ResidentTasks(TaskRunner):
             return iter(())
 
         self._context.setJobGroup(self._group, self._name, interruptOnCancel=True)
-        numbers = self._context.parallelize(range(self._size), self._size)
+        numbers = self._context.parallelize(range(self.crew.size), self.crew.size)
         numbers.mapPartitionsWithIndex(stay).collect()
 
     def _kill(self, worker: Hello) -> None:
         """Have Spark start a worker that hangs again."""
         with suppress(ProcessLookupError):  # has ended meanwhile
             os.kill(worker.process, signal.SIGKILL)
-
-
-class _AbortedError(Exception):
-    """The run was aborted."""
