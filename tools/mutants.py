@@ -422,14 +422,14 @@ MUTANTS = (
     ),
     Mutant(
         "stored tuples of another arrangement are searched as they are",
-        "operate/join/operator.py",
-        "known = [s for s in live if s.tag == way and s.buckets & wanted]",
-        "known = [s for s in live if s.buckets & wanted]",
+        "operate/join/stored.py",
+        "known = [s for s in segments if s.tag == way]",
+        "known = list(segments)",
         JOIN_STATE,
     ),
     Mutant(
         "stored tuples of another arrangement are forgotten",
-        "operate/join/operator.py",
+        "operate/join/stored.py",
         "            if segment.tag != way:\n",
         "            if False:\n",
         JOIN_STATE,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.kernels.family import SlidingFamily, States
+from tidegate.operate.kernels.family import SlidingFamily, States, slides
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, inverse
 from tidegate.operate.kernels.tree import Ranges, Shape, Tree
@@ -35,8 +35,8 @@ def overlaps(windows: int, functions: Sequence[Function]) -> bool:
     It is asked of the query, not of what a batch closes: then a function gets the same merges for
     any cut.
     """
-    slides = any(isinstance(function.family, SlidingFamily) for function in functions)
-    return windows >= (SOME if slides else MANY)
+    sliding = any(slides(function.family) for function in functions)
+    return windows >= (SOME if sliding else MANY)
 
 
 class Overlap:
@@ -78,7 +78,7 @@ class Overlap:
 
     def _result(self, number: int, ranges: Ranges) -> pa.ChunkedArray:
         family = self._families[number]
-        if isinstance(family, SlidingFamily):
+        if slides(family):
             return pa.chunked_array([_slid(family, self._states[number], ranges)])
         made = [family.finish(states) for states in self._steps(number, ranges)]
         return pa.chunked_array(made, family.result)

@@ -7,6 +7,7 @@ instance's buckets see their tuples and timers up to the frontier.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,9 @@ from tidegate.operate.process.definition import (
     is_list,
 )
 from tidegate.operate.process.entry import StateRow, table_of
-from tidegate.operate.process.stored import StoredState
+from tidegate.operate.process.feed import Feed, Share
+from tidegate.operate.process.made_rows import Mistake, OutputRows
+from tidegate.operate.process.stored import BucketStates
 from tidegate.route.partitioner import EVERY_BUCKET, Router
 
 __all__ = ["Process", "ProcessSpec", "advance", "assign"]
@@ -105,7 +108,7 @@ def _called(
 def advance(
     spec: ProcessSpec,
     buckets: Sequence[int],
-    state: StoredState,
+    state: BucketStates,
     news: pa.Table | None,
     previous_us: int,
     frontier_us: int,
@@ -120,26 +123,34 @@ def advance(
     `spec.result` in their order, and the rows of the state that changed. Objects live for this call
     only: one that is touched costs reading its head, and the entries of mappings that it uses.
     """
-    shares = _shares(buckets, news, previous_us, frontier_us)
+    shares = _shares(spec, buckets, news, previous_us, frontier_us)
     due = set(state.due(frontier_us))
-    outputs: list[pa.Table] = []
+    output = OutputRows(spec)
     changes: list[tuple[int, list[StateRow]]] = []
     for bucket in sorted(due.union(shares)):
-        calls = ObjectCalls(spec, bucket, total, where)
+        calls = ObjectCalls(spec, bucket, total, output, where)
         rows = calls.chosen(shares[bucket]) if bucket in shares else None
         if rows is None and bucket not in due:
             continue
-        stored = state.bucket(bucket, 0 if rows is None else rows.num_rows)
-        outputs.append(calls.run(stored, rows, frontier_us))
-        changes.append((bucket, calls.changes()))
-    made = pa.concat_tables(outputs) if outputs else spec.result.empty_table()
+        calls.run(state.bucket(bucket, 0 if rows is None else rows.rows), rows, frontier_us)
+        changed = calls.changes()
+        state.changed(bucket, changed)
+        changes.append((bucket, changed))
+    try:
+        made = output.table()
+    except Mistake as mistake:
+        raise ObjectCalls(spec, 0, total, output, where).told(mistake) from mistake
     keys = [made.column(name).to_numpy() for name in reversed(TRIGGER)]
     return made.take(pa.array(np.lexsort(keys))), table_of(changes)
 
 
 def _shares(
-    buckets: Sequence[int], news: pa.Table | None, previous_us: int, frontier_us: int
-) -> dict[int, pa.Table]:
+    spec: ProcessSpec,
+    buckets: Sequence[int],
+    news: pa.Table | None,
+    previous_us: int,
+    frontier_us: int,
+) -> dict[int, Share]:
     """The rows of each bucket that has any, in the total order and the order of a tuple's keys."""
     if news is None or not news.num_rows:
         return {}
@@ -150,15 +161,15 @@ def _shares(
     if KEY_POSITION in news.column_names:
         keys.insert(0, news.column(KEY_POSITION).to_numpy())
     order = np.lexsort(keys)
-    news = news.take(pa.array(order)).combine_chunks()
+    feed = Feed(spec, news.take(pa.array(order)).combine_chunks())
     number = number[order]
     if number[0] == EVERY_BUCKET:
         if number[-1] != EVERY_BUCKET:
             raise ValueError("tuples for every bucket beside tuples for one")
-        return dict.fromkeys(buckets, news)
+        return dict.fromkeys(buckets, feed.all())
     starts = np.flatnonzero(np.diff(number, prepend=number[0] - 1))
-    ends = np.append(starts[1:], len(number))
-    shares = {int(number[a]): news.slice(a, b - a) for a, b in zip(starts, ends)}
+    bounds = pairwise([*starts.tolist(), len(number)])
+    shares = {b: feed.share(*ab) for b, ab in zip(number[starts].tolist(), bounds)}
     foreign = set(shares) - set(buckets)
     if foreign:
         raise ValueError(f"tuples of the buckets {sorted(foreign)}, which are not owned here")

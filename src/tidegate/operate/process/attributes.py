@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tidegate.operate.process.entry import EntryNames, StateRow
 from tidegate.operate.process.entry_changes import EntryChanges
 from tidegate.operate.process.plain import FACTORIES, Encoder
-from tidegate.operate.process.stored import StoredBucket
+from tidegate.operate.process.stored import BucketRows
 from tidegate.operate.process.stored_entries import NOTHING, Loaded, StoredEntries
 from tidegate.operate.process.stored_mapping import StoredMapping
 
@@ -59,7 +59,7 @@ class MappingHead(NamedTuple):
 class Attributes:
     """The attributes of one bucket's object in one batch."""
 
-    def __init__(self, bucket: StoredBucket | None) -> None:
+    def __init__(self, bucket: BucketRows | None) -> None:
         self._bucket = bucket
         self._stored: dict[str, _Stored] = {}
 
@@ -131,7 +131,7 @@ class Attributes:
 class _Stored:
     """A mapping as it is stored, and the one that reads it where it does so bit by bit."""
 
-    def __init__(self, head: MappingHead, bucket: StoredBucket, name: str) -> None:
+    def __init__(self, head: MappingHead, bucket: BucketRows, name: str) -> None:
         self.head = head
         self.names = EntryNames(name)
         self.mapping: StoredMapping | None = None

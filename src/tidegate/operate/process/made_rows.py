@@ -1,7 +1,7 @@
 """The rows that the user's own operator gives, between its calls and a table in the output order.
 
-Rows are checked when they are given and become columns at the end of a bucket's calls, with the
-tuple or timer that made each beside them.
+Rows are checked when they are given and become columns later, those of many buckets together, with
+the tuple or timer that made each beside them.
 """
 
 from __future__ import annotations
@@ -11,57 +11,68 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.process.definition import ROW, ProcessSpec
+from tidegate.operate.process.feed import Ints, Trigger
 from tidegate.schema import type_name
 
-Ints = npt.NDArray[np.int64]
-Trigger = tuple[int, int, int]
+_AT_ONCE = 65_536
+"""How many rows wait at most to become columns."""
 
 
 class Mistake(Exception):
-    """Rows that are not what the class promised; `trigger` is what made them, if it is known."""
+    """Rows that are not what the class promised.
 
-    def __init__(self, requirement: str, got: str, trigger: Trigger | None = None) -> None:
+    `made_by` is the bucket and the tuple or timer of the first of them; None for those at work.
+    """
+
+    def __init__(
+        self, requirement: str, got: str, made_by: tuple[int, Trigger] | None = None
+    ) -> None:
         self.requirement = requirement
         self.got = got
-        self.trigger = trigger
-        super().__init__(requirement, got, trigger)
+        self.made_by = made_by
+        super().__init__(requirement, got, made_by)
 
 
 class OutputRows:
-    """Collects what the calls of one bucket's object give in a batch."""
+    """Collects what the calls of the objects of one instance give in a batch."""
 
-    def __init__(self, spec: ProcessSpec, bucket: int) -> None:
+    def __init__(self, spec: ProcessSpec) -> None:
         self._spec = spec
-        self._bucket = bucket
         self._names = [name for name, _ in spec.output]
+        self._output, self._result = pa.schema(spec.output), spec.result
         self._nested = [i for i, (_, t) in enumerate(spec.output) if _can_change(t)]
         self._rows: list[tuple[Any, ...]] = []
-        self._triggers: list[tuple[int, int, int, int]] = []
+        self._triggers: list[tuple[int, int, int, int, int]] = []
         self._methods: list[str] = []
         self._tables: list[pa.Table] = []
 
-    def add(self, method: str, trigger: Trigger, made: Any) -> None:
-        """Rows for one tuple or timer: None, one dict or tuple, or a list of them."""
-        if made is None:
+    def add(self, bucket: int, method: str, trigger: Trigger, made: Any) -> None:
+        """Rows for one tuple or timer: one dict or tuple, or a list of them."""
+        kind = type(made)
+        if kind is list:
+            rows = made
+        elif kind is dict or isinstance(made, Mapping | tuple):
+            rows = (made,)
+        elif isinstance(made, pa.Table | pa.RecordBatch):
+            self._add_table(bucket, method, trigger, made)
             return
-        if isinstance(made, pa.Table | pa.RecordBatch):
-            self._add_table(method, trigger, made)
-            return
-        rows = [made] if isinstance(made, Mapping | tuple) else made
-        if not isinstance(rows, list):
-            got = type(made).__name__
+        elif isinstance(made, list):
+            rows = made
+        else:
+            got = kind.__name__
             raise Mistake(self._must(method, "return rows: dicts, tuples, or a list of them"), got)
         for number, row in enumerate(rows):
             self._rows.append(self._cells(method, row))
-            self._triggers.append((*trigger, number))
+            self._triggers.append((*trigger, bucket, number))
             self._methods.append(method)
+        if len(self._rows) >= _AT_ONCE:
+            self._settle()
 
-    def add_batch(self, made: Any, order: Sequence[Ints]) -> None:
+    def add_batch(self, bucket: int, made: Any, order: Sequence[Ints]) -> None:
         """What `process` gave for a batch of rows whose places in the total order these are."""
         if made is None:
             return
@@ -79,31 +90,31 @@ class OutputRows:
         # Taking copies: memory that the object lent may change in its next call.
         kept = table.select(self._names).take(pa.array(places))
         triggers = [column[numbers[places]] for column in order]
-        self._tables.append(self._with(self._cast("process", kept), triggers, _counts(triggers)))
+        beside = [*triggers, np.full(len(places), bucket, np.int64), _counts(triggers)]
+        self._tables.append(self._with(self._cast("process", kept), beside))
 
     def table(self) -> pa.Table:
-        """All rows, in the order in which they came."""
-        tables = list(self._tables)
+        """All rows; those of a bucket are in the order in which they came."""
         if self._rows:
-            columns = [
-                self._column(place, [row[place] for row in self._rows])
-                for place in range(len(self._names))
-            ]
-            *triggers, numbers = np.array(self._triggers, np.int64).T
-            rows = pa.table(columns, schema=pa.schema(self._spec.output))
-            tables.append(self._with(rows, triggers, numbers))
-        return pa.concat_tables(tables) if tables else self._spec.result.empty_table()
+            self._settle()
+        return pa.concat_tables(self._tables) if self._tables else self._result.empty_table()
 
-    def _add_table(self, method: str, trigger: Trigger, made: Any) -> None:
+    def _settle(self) -> None:
+        """Make columns of the rows that wait."""
+        columns = [self._column(place, values) for place, values in enumerate(zip(*self._rows))]
+        rows = pa.table(columns, schema=self._output)
+        self._tables.append(self._with(rows, list(np.array(self._triggers, np.int64).T)))
+        self._rows, self._triggers, self._methods = [], [], []
+
+    def _add_table(self, bucket: int, method: str, trigger: Trigger, made: Any) -> None:
         table = self._table(method, made, self._names)
         numbers = np.arange(table.num_rows)
         kept = self._cast(method, table.select(self._names).take(pa.array(numbers)))
-        self._tables.append(
-            self._with(kept, [np.full(len(numbers), t, np.int64) for t in trigger], numbers)
-        )
+        beside = [np.full(len(numbers), t, np.int64) for t in (*trigger, bucket)]
+        self._tables.append(self._with(kept, [*beside, numbers]))
 
     def _cells(self, method: str, row: Any) -> tuple[Any, ...]:
-        if isinstance(row, Mapping):
+        if type(row) is dict or isinstance(row, Mapping):
             if len(row) != len(self._names) or any(name not in row for name in self._names):
                 requirement = self._must(method, f"give rows of {', '.join(self._names)}")
                 raise Mistake(requirement, ", ".join(map(str, row)) or "no columns")
@@ -121,7 +132,7 @@ class OutputRows:
             cells = tuple(copy.deepcopy(c) if i in self._nested else c for i, c in enumerate(cells))
         return cells
 
-    def _column(self, place: int, values: list[Any]) -> pa.Array:
+    def _column(self, place: int, values: Sequence[Any]) -> pa.Array:
         name, type_ = self._spec.output[place]
         try:
             return _array(values, type_)
@@ -133,8 +144,9 @@ class OutputRows:
                     requirement = self._must(
                         self._methods[row], f"give {type_name(type_)} as {name}"
                     )
-                    trigger = self._triggers[row][:3]
-                    raise Mistake(requirement, f"{value!r}", trigger) from error
+                    ts, src, seq, bucket, _ = self._triggers[row]
+                    made_by = bucket, (ts, src, seq)
+                    raise Mistake(requirement, f"{value!r}", made_by) from error
             raise
 
     def _table(self, method: str, made: Any, names: Sequence[str]) -> pa.Table:
@@ -155,20 +167,24 @@ class OutputRows:
             except pa.ArrowException as error:
                 requirement = self._must(method, f"give {type_name(type_)} as {name}")
                 raise Mistake(requirement, str(error)) from error
-        return pa.table(columns, schema=pa.schema(self._spec.output))
+        return pa.table(columns, schema=self._output)
 
-    def _with(self, rows: pa.Table, triggers: Sequence[Ints], numbers: Ints) -> pa.Table:
-        bucket = np.full(rows.num_rows, self._bucket, np.int64)
-        beside = [pa.array(column) for column in (*triggers, self._order(rows), bucket, numbers)]
-        return pa.table([*rows.columns, *beside], schema=self._spec.result)
+    def _with(self, rows: pa.Table, beside: Sequence[Ints]) -> pa.Table:
+        """Rows with what they are in the order of; `beside` is that without the user's order."""
+        *triggers, bucket, numbers = beside
+        order = [*triggers, self._order(rows, beside), bucket, numbers]
+        return pa.table([*rows.columns, *map(pa.array, order)], schema=self._result)
 
-    def _order(self, rows: pa.Table) -> Ints:
+    def _order(self, rows: pa.Table, beside: Sequence[Ints]) -> Ints:
         name = self._spec.order
         if name is None:
             return np.zeros(rows.num_rows, np.int64)
         column = rows.column(name)
         if column.null_count:
-            raise Mistake(f"{self._spec.name} must give a number as {name}, its order", "NULL")
+            row = column.is_null().index(True).as_py()
+            ts, src, seq, bucket, _ = (int(values[row]) for values in beside)
+            requirement = f"{self._spec.name} must give a number as {name}, its order"
+            raise Mistake(requirement, "NULL", (bucket, (ts, src, seq)))
         values: Ints = column.to_numpy().astype(np.int64)
         return values
 
@@ -176,7 +192,7 @@ class OutputRows:
         return f"{self._spec.name}.{method} must {what}"
 
 
-def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
+def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     """Values as a column; Arrow by itself would cut fractions off where integers are wanted."""
     if pa.types.is_integer(type_) and any(issubclass(t, _REAL) for t in set(map(type, values))):
         return pa.array(values, pa.float64()).cast(type_)

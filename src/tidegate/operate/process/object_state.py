@@ -9,13 +9,13 @@ from tidegate.operate.process.attributes import Attributes
 from tidegate.operate.process.definition import Process
 from tidegate.operate.process.entry import StateRow
 from tidegate.operate.process.snapshot import Kept, pending, read, write, write_attributes
-from tidegate.operate.process.stored import StoredBucket
+from tidegate.operate.process.stored import BucketRows
 
 
 class ObjectState:
     """What is stored of an object, None for a new one, and what becomes of it in a batch."""
 
-    def __init__(self, stored: StoredBucket | None) -> None:
+    def __init__(self, stored: BucketRows | None) -> None:
         self._stored = stored
         self._attributes = Attributes(stored)
 

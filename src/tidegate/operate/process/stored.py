@@ -9,16 +9,46 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US
 from tidegate.operate.layered_state import HIDES
+from tidegate.operate.process.entry import StateRow
 from tidegate.operate.process.layer import EntryColumns, Layer, LayerPart, StoredEntry
 
 _FEW_ROWS = 16
 """So many rows of a bucket are looked through rather than searched, whatever comes."""
+
+
+class BucketRows(Protocol):
+    """What is stored of one bucket, for the object that is at work."""
+
+    head: bytes
+
+    def find(self, entry: int, name: bytes) -> list[StoredEntry]:
+        """The row of a name; where there is none, all rows of its number that count.
+
+        An equal key of another type has another name and the same number.
+        """
+
+    def load(self, prefix: bytes) -> EntryColumns:
+        """All entries whose names begin so, in the order of their numbers; costs O(bucket)."""
+
+
+class BucketStates(Protocol):
+    """What is stored of the buckets of one instance, as one batch goes on with it."""
+
+    def due(self, frontier_us: int) -> list[int]:
+        """The buckets that have a timer before a frontier."""
+
+    def bucket(self, bucket: int, expected: int) -> BucketRows | None:
+        """What is stored of a bucket that so many entries may be asked for; None if nothing."""
+
+    def changed(self, bucket: int, rows: Sequence[StateRow]) -> None:
+        """What the batch will write of a bucket; called once it has been read."""
 
 
 class StoredState:
@@ -39,13 +69,11 @@ class StoredState:
             self._pending[fresh] = layer.pending_us(fresh)
 
     def due(self, frontier_us: int) -> list[int]:
-        """The buckets that have a timer before a frontier."""
         due = np.flatnonzero(self._pending < frontier_us).tolist()
         buckets = list(self._places)
         return [buckets[place] for place in due]
 
     def bucket(self, bucket: int, expected: int) -> StoredBucket | None:
-        """What is stored of a bucket that so many entries may be asked for; None if nothing."""
         place = self._places[bucket]
         head_in = int(self._head_in[place])
         if head_in < 0:
@@ -55,9 +83,12 @@ class StoredState:
         parts = [LayerPart(layer, low, high) for layer, low, high in spans if low < high]
         return StoredBucket(head.values[head.spans[place][0]], parts, expected)
 
+    def changed(self, bucket: int, rows: Sequence[StateRow]) -> None:
+        """Nothing is kept for the next batch."""
+
 
 class StoredBucket:
-    """One bucket's rows, for the object that is at work."""
+    """One bucket's rows in its layers, the newest first."""
 
     def __init__(self, head: bytes, parts: Sequence[LayerPart], expected: int) -> None:
         self.head = head
@@ -68,10 +99,6 @@ class StoredBucket:
         self._few, self._many = parts[:few], parts[few:]
 
     def find(self, entry: int, name: bytes) -> list[StoredEntry]:
-        """The row of a name; where there is none, all rows of its number that count, newest first.
-
-        An equal key of another type has another name and the same number.
-        """
         recent = self._recent.get(entry)
         if recent is not None:
             part, place = recent
@@ -86,7 +113,6 @@ class StoredBucket:
         return []
 
     def load(self, prefix: bytes) -> EntryColumns:
-        """All entries whose names begin so, in the order of their numbers; costs O(bucket)."""
         found, newer = EntryColumns([], [], [], []), set[bytes]()
         for part in self._parts:
             columns = part.columns()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tidegate.operate.process.entry import EntryNames
 from tidegate.operate.process.layer import EntryColumns, StoredEntry
 from tidegate.operate.process.plain import NotPlain, pack_one, unpack_each, unpack_one
-from tidegate.operate.process.stored import StoredBucket
+from tidegate.operate.process.stored import BucketRows
 
 
 class Known(NamedTuple):
@@ -44,7 +44,7 @@ NOTHING = Loaded([], [], EntryColumns([], [], [], []))
 class StoredEntries:
     """The entries of one mapping of a bucket, by key."""
 
-    def __init__(self, bucket: StoredBucket, names: EntryNames) -> None:
+    def __init__(self, bucket: BucketRows, names: EntryNames) -> None:
         self._bucket = bucket
         self._names = names
 

@@ -1,0 +1,65 @@
+"""Segments that stay mapped from one batch to the next, between the state of operators and them.
+
+Opening a segment takes half a millisecond, whatever it holds, and some operators read all of their
+segments in every batch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from tidegate.state.segment import Segment, read_segment, version_of
+from tidegate.state.store import Store
+
+
+class Opened:
+    """The tables that each owner had in its last batch; grows with owners, of which `most` count.
+
+    What an owner no longer asks for is let go, so that a file that was deleted does not keep its
+    place on the disk. Only for tables that take no memory of their own.
+    """
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        self._kept: OrderedDict[Hashable, dict[Hashable, pa.Table]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def tables(
+        self, owner: Hashable, wanted: Mapping[Hashable, Callable[[], pa.Table]]
+    ) -> dict[Hashable, pa.Table]:
+        """What is wanted by name; what the owner had in its last call is not loaded again."""
+        with self._lock:
+            had = self._kept.pop(owner, {})
+        now = {name: had[name] if name in had else load() for name, load in wanted.items()}
+        with self._lock:
+            self._kept[owner] = now
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return now
+
+
+_OPENED = Opened(most=256)
+
+
+def mapped_segments(
+    store: Store,
+    owner: Hashable,
+    segments: Sequence[Segment],
+    columns: Sequence[str] | None = None,
+) -> dict[str, pa.Table]:
+    """Whole segments by name, mapped for an earlier batch of `owner` or now.
+
+    An owner is an instance of a query and what it reads. None is given where the store is remote:
+    reading copies there. A file that was changed meanwhile is read, and so checked, again.
+    """
+    if not store.files.local:
+        return {}
+    files = {s.name: version_of(store, s) for s in segments}
+    loads = {files[s.name]: partial(read_segment, store, s, columns=columns) for s in segments}
+    tables = _OPENED.tables(owner, loads)
+    return {name: tables[file] for name, file in files.items()}

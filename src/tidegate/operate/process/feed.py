@@ -1,0 +1,201 @@
+"""The rows of a batch as objects see them, between what was routed and calls of the user's code.
+
+Turning columns into Python values, and putting the user's names on them, costs by the column and
+not by the row, so it is done for all buckets together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import ORDER, TS
+from tidegate.operate.process.definition import BUCKET, KEY_COLUMN, ProcessSpec
+from tidegate.operate.process.tuple import Tuple, python_values
+
+Ints = npt.NDArray[np.int64]
+Trigger = tuple[int, int, int]
+Call = tuple[Trigger, Tuple, list[Any]]
+"""A tuple with its place in the total order, and its keys that live in the bucket."""
+
+_AT_ONCE = 8192
+"""How many tuples are Python objects at a time."""
+
+
+class FarTime(Exception):
+    """A time of a year that Python lacks, and the column that it is in."""
+
+    def __init__(self, column: str, time: str) -> None:
+        self.column = column
+        self.time = time
+        super().__init__(column, time)
+
+
+class Feed:
+    """Rows of `spec.routed`, one bucket after the other, each in the total order."""
+
+    def __init__(self, spec: ProcessSpec, rows: pa.Table) -> None:
+        self.order: list[Ints] = [rows.column(name).to_numpy() for name in ORDER]
+        self._spec = spec
+        self._rows = rows
+        self._names = {name: place for place, (name, _) in enumerate(spec.columns)}
+        self._calls: list[Call] = []
+        self._first = 0
+
+    def share(self, low: int, high: int) -> Share:
+        """The rows of one bucket."""
+        return Share(self, low, high)
+
+    def all(self) -> Share:
+        return Share(self, 0, self._rows.num_rows)
+
+    def seen(self, low: int, high: int) -> pa.Table:
+        """Rows under the user's names: ts, the input columns and, where there are several, key."""
+        return self._seen.slice(low, high - low)
+
+    def where(self, low: int, booleans: pa.Array) -> Feed:
+        """A feed of the rows from `low` on whose boolean is true."""
+        return Feed(self._spec, self._rows.slice(low, len(booleans)).filter(booleans))
+
+    def calls(self, low: int, high: int) -> Iterator[Call]:
+        """The tuples of these rows, all of one bucket; FarTime where Python cannot have one."""
+        at, end = np.searchsorted(self._starts, (low, high)).tolist()
+        while at < end:
+            calls = self._at(at, end)
+            yield from calls
+            at += len(calls)
+
+    def _at(self, at: int, end: int) -> Sequence[Call]:
+        """Tuples from a place on, up to another at most; each has a list of keys of its own."""
+        if self._spec.keys is None:
+            if self._can_change or not self._has(at):
+                self._load(at, self._count)
+            shared = islice(self._calls, at - self._first, end - self._first)
+            return [(trigger, tuple_, []) for trigger, tuple_, _ in shared]
+        if not self._has(at):
+            try:
+                self._load(at, self._count)
+            except FarTime:  # of another bucket, or else it comes again
+                self._load(at, end)
+        return self._calls[at - self._first : end - self._first]
+
+    def _has(self, at: int) -> bool:
+        return self._first <= at < self._first + len(self._calls)
+
+    def _load(self, at: int, end: int) -> None:
+        end = min(end, at + _AT_ONCE)
+        part = self._firsts.slice(at, end - at)
+        starts = self._starts[at:end]
+        triggers = zip(*(column[starts].tolist() for column in self.order))
+        columns = [_values(name, part.column(4 + i)) for name, i in self._names.items()]
+        cells = zip(*columns) if columns else iter([()] * len(starts))
+        keys = self._keys(columns, starts, self._ends[at:end])
+        places = self._names
+        self._calls = [
+            (trigger, Tuple(places, trigger[0], values), mine)
+            for trigger, values, mine in zip(triggers, cells, keys)
+        ]
+        self._first = at
+
+    def _keys(self, columns: Sequence[list[Any]], starts: Ints, ends: Ints) -> Iterator[list[Any]]:
+        spec = self._spec
+        if spec.keys is None:
+            return ([] for _ in starts)
+        if spec.key is not None:
+            low, high = int(starts[0]), int(ends[-1])
+            listed = _values("keys", self._rows.column(KEY_COLUMN).slice(low, high - low))
+            bounds = zip((starts - low).tolist(), (ends - low).tolist())
+            return (listed[a:b] for a, b in bounds)
+        assert not callable(spec.keys)
+        chosen = [columns[self._names[name]] for name in spec.keys]
+        if len(chosen) == 1:
+            return ([key] for key in chosen[0])
+        return ([key] for key in zip(*chosen))
+
+    @cached_property
+    def _starts(self) -> Ints:
+        """The first row of every tuple; it has one for each of its keys in the bucket."""
+        if self._spec.key is None:
+            return np.arange(self._rows.num_rows)
+        first = np.ones(self._rows.num_rows, np.bool_)
+        columns = [self._rows.column(BUCKET).to_numpy(), *self.order]
+        first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+        return np.flatnonzero(first)
+
+    @cached_property
+    def _ends(self) -> Ints:
+        return np.append(self._starts[1:], self._rows.num_rows)
+
+    @cached_property
+    def _count(self) -> int:
+        return len(self._starts)
+
+    @cached_property
+    def _firsts(self) -> pa.Table:
+        """One row of every tuple."""
+        whole = self._count == self._rows.num_rows
+        return self._rows if whole else self._rows.take(pa.array(self._starts))
+
+    @cached_property
+    def _seen(self) -> pa.Table:
+        rows, count = self._rows, len(self._spec.columns)
+        seen = self._spec.seen(rows.column(TS), rows.columns[4 : 4 + count])
+        if self._spec.key is None:
+            return seen
+        return seen.append_column("key", rows.column(KEY_COLUMN))
+
+    @cached_property
+    def _can_change(self) -> bool:
+        """Whether a tuple has values that buckets must not share, should one of them change one."""
+        return any(pa.types.is_nested(type_) for _, type_ in self._spec.columns)
+
+
+@dataclass(frozen=True)
+class Share:
+    """The rows of one bucket, from `low` up to before `high` of a feed."""
+
+    feed: Feed
+    low: int
+    high: int
+
+    @property
+    def rows(self) -> int:
+        return self.high - self.low
+
+    @property
+    def ts(self) -> Ints:
+        return self.feed.order[0][self.low : self.high]
+
+    def order(self) -> list[Ints]:
+        """The places of the rows in the total order, column by column."""
+        return [column[self.low : self.high] for column in self.feed.order]
+
+    def part(self, start: int, end: int) -> Share:
+        """Those of the rows between two places."""
+        return Share(self.feed, self.low + start, self.low + end)
+
+    def seen(self) -> pa.Table:
+        """As `process` and `filter` are given them."""
+        return self.feed.seen(self.low, self.high)
+
+    def calls(self) -> Iterator[Call]:
+        """As `on_tuple` is given them; FarTime where Python cannot have a time."""
+        return self.feed.calls(self.low, self.high)
+
+    def where(self, booleans: pa.Array) -> Share:
+        """Those of the rows whose boolean is true."""
+        return self.feed.where(self.low, booleans).all()
+
+
+def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return python_values(column)
+    except OverflowError as error:
+        raise FarTime(name, str(error)) from error
