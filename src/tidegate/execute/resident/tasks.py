@@ -11,6 +11,9 @@ from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import Sent, Work
 
 
+_MOMENT_S = 0.05
+
+
 class CrewTasks(TaskRunner):
     """Runs functions on the workers of a crew; who starts those is another's business.
 
@@ -37,6 +40,9 @@ class CrewTasks(TaskRunner):
 
     def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
         return self.crew.run([(task, work, number, self._data) for number in range(count)])
+
+    def until_at_work(self) -> None:
+        self.crew.at_work.wait(_MOMENT_S)
 
     def abort(self) -> None:
         self.crew.abort(AbortedError())
