@@ -146,13 +146,14 @@ class Inputs:
             self._intake.undo()
 
     @contextmanager
-    def read_ahead(self, limit_rows: int) -> Iterator[None]:
+    def read_ahead(self, limit_rows: int, until_at_work: Callable[[], None]) -> Iterator[None]:
         """Read the next batch's event times while the tasks of this one run.
 
         What fails here fails again, and is told, when the next batch is cut.
         """
 
         def look() -> None:
+            until_at_work()  # they come first: Python runs one thread at a time
             with self._alone(), suppress(Exception):
                 self._intake.look_ahead(limit_rows)
 

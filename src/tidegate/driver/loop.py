@@ -307,7 +307,7 @@ class Loop:
             self._manifest, cut, self._outlets, self._clock, self._replay
         )
         self._start_executor(spans)
-        with self._inputs.read_ahead(self._limit.rows):
+        with self._inputs.read_ahead(self._limit.rows, self.executor.until_at_work):
             jobs, outcomes = self.executor.run_batch(drafts)
         self._observe("after operate", batch)
         spans.mark("operate")

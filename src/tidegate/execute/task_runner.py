@@ -38,6 +38,10 @@ class TaskRunner(Protocol):
         """How far the round is that runs; None where Spark knows."""
         return None
 
+    def until_at_work(self) -> None:
+        """Block for a moment, until some task is at work."""
+        return None
+
     def abort(self) -> None:
         """Give up the tasks that run; whoever waits for them gets an error."""
 

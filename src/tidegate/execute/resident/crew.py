@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import wait
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from tidegate import schedule
@@ -122,6 +122,8 @@ class Crew:
         self._clock = schedule.current().clock
         self._looked = self._clock.now()
         self._alone_s = 0.0
+        self.at_work = Event()
+        """Set while somebody waits for work of which some was given out."""
         self._ids = itertools.count()
         self._lock = Lock()
         """For what other threads leave: these, and whether the pipe is there to wake us by."""
@@ -160,6 +162,7 @@ class Crew:
             self._asked += units
             self._rouse()
         schedule.wait(u.future for u in units)
+        self.at_work.clear()
         return [u.future.result() for u in units]
 
     def fail(self, failure: BaseException) -> None:
@@ -379,6 +382,7 @@ class Crew:
         worker.unit = unit
         try:
             worker.channel.send_bytes(packed(request))
+            self.at_work.set()
         except BlockingIOError:  # it takes nothing any more
             self._be_rid_of(worker)
         except OSError:

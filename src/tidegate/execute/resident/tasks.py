@@ -11,6 +11,8 @@ from tidegate.execute.resident.crew import Crew
 from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import Sent, Work
 
+_MOMENT_S = 0.05
+
 
 class CrewTasks(TaskRunner):
     """Runs functions on the workers of a crew; who starts those is another's business.
@@ -45,6 +47,9 @@ class CrewTasks(TaskRunner):
     def tasks(self) -> Tasks:
         before, count = self._round
         return Tasks(min(self.crew.answered - before, count), count)
+
+    def until_at_work(self) -> None:
+        self.crew.at_work.wait(_MOMENT_S)
 
     def abort(self) -> None:
         self.crew.abort(AbortedError())
