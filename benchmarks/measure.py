@@ -189,6 +189,19 @@ def medians(batches: Sequence[Batch], name: str) -> dict[str, float]:
     return {k: round(statistics.median(b[name].get(k, 0.0) for b in batches), 2) for k in keys}
 
 
+def percentiles(values: Any) -> dict[str, float]:
+    """The median, the 95th and the 99th percentile, and the largest, of a list or an array."""
+    import numpy as np
+
+    if not len(values):
+        raise SystemExit("nothing is left to measure: a longer run is needed.")
+    found = dict(zip(("p50", "p95", "p99"), np.percentile(values, (50, 95, 99)), strict=True))
+    return {
+        **{name: round(float(v), 3) for name, v in found.items()},
+        "max": round(float(max(values)), 3),
+    }
+
+
 def middle(values: Sequence[float]) -> dict[str, float]:
     """The median of several runs and how far they lie apart."""
     return {"median": statistics.median(values), "low": min(values), "high": max(values)}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate import disk
+from tidegate import disk, durable
 from tidegate.durable import Due, gathered, gathering
 from tidegate.whole_file import whole_file
 
@@ -64,16 +64,22 @@ def test_a_file_is_synced_under_its_last_name(
     due.sync()
 
 
+@pytest.mark.parametrize("slow", [False, True], ids=["one by one", "side by side"])
 @pytest.mark.parametrize("failing", range(6))
-def test_one_that_fails_is_told_when_all_were_tried(failing: int, tmp_path: Path) -> None:
+def test_one_that_fails_is_told(
+    failing: int, slow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable, "SLOW_S", 0.0 if slow else 60.0)
     due = Due()
     for number in range(6):
         path = tmp_path / f"file{number}"
         path.write_bytes(b"bytes")
         due.add_file(path)
-    with disk.using(Noting(f"file{failing}")) as noting:
+    with disk.using(Noting(f"file{failing}")), pytest.raises(OSError, match=f"file{failing}"):
+        due.sync()
+    with disk.using(Noting()) as noting:
         assert isinstance(noting, Noting)
-        with pytest.raises(OSError, match=f"file{failing}"):
-            due.sync()
-        others = {f"file{number}" for number in range(6) if number % 4 != failing % 4}
-        assert others <= set(noting.synced)
+        for number in range(6):
+            due.add_file(tmp_path / f"file{number}")
+        due.sync()
+        assert noting.synced == {f"file{number}": 1 for number in range(6)}

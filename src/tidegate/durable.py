@@ -1,9 +1,9 @@
 """What must be on the disk before a batch counts: gathered while it is written, synced together.
 
-One fsync after the other costs a small batch more than all its work. Side by side they cost little
-more than one of them, because a journal takes many to the disk at once. So whoever is about to
-commit gathers, in its thread, what writers would sync; and syncs it all before the one step that
-makes it count. Where nobody gathers, writers sync at once.
+Whoever is about to commit gathers, in its thread, what writers would sync; each file and folder is
+then synced once, before the one step that makes it all count. On a disk where a sync takes some
+milliseconds one after the other would cost a small batch more than all its work; side by side they
+cost little more than one of them. Where nobody gathers, writers sync at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from contextlib import contextmanager
 from functools import partial
 
 from tidegate import disk, schedule
+
+SLOW_S = 0.002
+"""A sync that takes so long is worth threads for the others."""
 
 _AT_ONCE = 4
 """So many threads sync; the disk has one queue, and more of them gain nothing."""
@@ -51,12 +54,22 @@ class Due:
             self.add_file(target)
 
     def sync(self) -> None:
-        """Take all of it to the disk; the first OSError is raised when all were tried."""
-        at = disk.current()
+        """Take all of it to the disk; an OSError of any of it is raised.
+
+        Where the first takes long, the rest go side by side: a disk that is slow to sync takes many
+        at once, and one that is not is done before threads are started.
+        """
+        at, clock = disk.current(), schedule.current().clock
         steps = [partial(at.sync_file, path) for path in self._files]
         steps += [partial(at.sync_folder, path) for path in self._folders]
         self._files, self._folders = {}, {}
-        first, *others = [steps[i::_AT_ONCE] for i in range(min(_AT_ONCE, len(steps)))] or [[]]
+        began = clock.now()
+        _do(steps[:1])
+        rest = steps[1:]
+        if clock.now() - began < SLOW_S or len(rest) < 2:
+            _do(rest)
+            return
+        first, *others = [rest[i::_AT_ONCE] for i in range(min(_AT_ONCE, len(rest)))]
         start = schedule.current().start
         beside = [start("tidegate-sync", partial(_do, share)) for share in others]
         try:

@@ -11,6 +11,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from tidegate import schedule
@@ -155,6 +156,7 @@ class Cache:
         self.bytes -= size
 
 
+@cache
 def default_bytes() -> int:
     """The budget where none is given: a quarter of the machine for its workers, one to a core.
 

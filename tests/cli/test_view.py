@@ -12,8 +12,10 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.panel import bytes_text, clock_text, duration_text
 from tidegate.cli.status import Status
 from tidegate.cli.view import LiveView
+from tidegate.driver.latency import Quantiles
 from tidegate.driver.metrics import Held
 from tidegate.execute.executor import Tasks
+from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
 from tidegate.testing import ManualClock
 
@@ -97,6 +99,37 @@ def test_the_whole_picture(run: Run) -> None:
     ]
 
 
+LIVE = {
+    "latency": Quantiles(100, 12.3, 19.6, 31.0, 44.4),
+    "run_latency": Quantiles(5_000, 11.1, 18.0, 1204.0, 62_000.0),
+    "backlog": Backlog({"rows": 1_204, "bytes": 0, "files": 0}),
+}
+
+
+def test_live_sources_have_a_latency_and_a_backlog(run: Run) -> None:
+    run.batch(0, **LIVE)
+    run.batch(1, **{**LIVE, "latency": None, "backlog": Backlog({**FILES})})
+    assert run.lines() == [
+        "taxi" + " " * 54 + "running  0:00  batch 1",
+        "─" * 80,
+        "input       13,333 rows/s          newest event          2024-01-01 00:00:20",
+        "rows in     2,000                  watermark (frontier)  2024-01-01 00:00:17.500",
+        "rows out    6                      event-time lag        2.5 s",
+        "batch time  50 ms  median 50 ms    instances             2 ■■  epoch 0",
+        "backlog     3 files, 80.1 kB",
+        "state       12,345 rows  679 kB",
+        "latency     p50 12 ms   p95 20 ms   p99 31 ms   max 44 ms   newest batch",
+        "            p50 11 ms   p95 18 ms   p99 1.2 s   max 62 s    this run",
+        "",
+        "no further window is complete yet",
+    ]
+    run.batch(2, **LIVE)
+    assert "backlog     1,204 rows" in [line[:22] for line in run.lines()]
+
+
+FILES = {"rows": 0, "bytes": 80_112, "files": 3}
+
+
 def test_a_narrow_terminal_has_one_column() -> None:
     run = Run(width=60)
     run.batch(0, windows((20, "日本語" * 20, 9.2)), rows_late=4)
@@ -122,7 +155,7 @@ def test_it_fits_the_terminal(width: int, height: int) -> None:
     run = Run(width, height)
     rows = windows(*((10, f"route {i}", float(i)) for i in range(100)))
     run.batch(0, rows)
-    run.batch(1, rows, instances=100, epoch=1, rows_late=1, rows_rejected=1)
+    run.batch(1, rows, instances=100, epoch=1, rows_late=1, rows_rejected=1, **LIVE)
     said = run.lines()
     assert all(cell_len(line) <= width for line in said)
     assert len(said) < height or len([line for line in said if line.startswith("route ")]) == 4

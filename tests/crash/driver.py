@@ -23,6 +23,7 @@ from tests.crash.process import wait_for
 from tests.crash.scene import SCENES
 from tidegate.driver.options import RunOptions
 from tidegate.errors import TidegateError, UserError
+from tidegate.execute.executor import Executor
 from tidegate.operate.kernels.exact_sum import (
     add_sums,
     covariances,
@@ -41,11 +42,18 @@ from tidegate.testing import FailAtChange, FullAtByte, KillAt, KillAtChange, Kil
 BUCKETS = 16
 
 
-def run(request: dict[str, Any]) -> None:
-    """Run a scene to its end, or to the fault's."""
+def run(request: dict[str, Any], executor: Executor | None = None) -> None:
+    """Run a scene to its end, or to the fault's; tasks are those of an executor, if one is given.
+
+    The request may name where else they run, and how.
+    """
     scene = SCENES[request["scene"]]
     observer = observer_of(request.get("fault"))
-    place = Place(request.get("master", "none"), exchange=request.get("exchange", "auto"))
+    place = Place(
+        request.get("master", "none"),
+        exchange=request.get("exchange", "auto"),
+        execution=request.get("execution", "auto"),
+    )
     outputs = scene.outputs(request["inputs"])
     plan = plan_for(outputs, place)
     options = RunOptions(
@@ -60,6 +68,7 @@ def run(request: dict[str, Any]) -> None:
     loop = prepare(
         plan, place.connected(), sinks, options, request["checkpoint"], observer=observer
     )
+    loop.executor = executor or loop.executor
     if request.get("two_jobs"):
         from tidegate.execute.spark import shared as spark_shared
 
@@ -145,7 +154,7 @@ def main(request: dict[str, Any]) -> int:
 
 def serve() -> None:
     """Answer requests until standard input ends."""
-    _load_loops()
+    load_loops()
     for line in sys.stdin:
         request = json.loads(line)
         pid = os.fork()
@@ -156,7 +165,7 @@ def serve() -> None:
         print(json.dumps({"status": status}), flush=True)
 
 
-def _load_loops() -> None:
+def load_loops() -> None:
     """Have machine code in memory before a process is forked; each would load it again."""
     one = Groups(np.zeros(1, np.int64), 1)
     x = sum_values(one, np.ones(1))

@@ -1,14 +1,17 @@
-"""When batches start: not before the trigger allows it, and not of every row of a live stream."""
+"""When batches start: as soon as there is input, and not before the trigger allows it."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
 import tidegate as tg
-from tests.driver.scene import COUNTS, PASSED, loop_of, memory, plan_of, rows_of
+from tests.driver.scene import COUNTS, PASSED, loop_of, memory, plan_of, rows_of, table
+from tidegate import schedule
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.errors import OptionError
@@ -23,15 +26,22 @@ ROWS = [(float(t), "a", t) for t in range(6)]
 
 
 class Watch(ManualClock):
-    """A clock on which batches take no time; it notes when each is begun."""
+    """A clock on which all batches take the same time; it notes when each is begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, takes_s: float = 0.0) -> None:
         super().__init__()
         self.starts: list[float] = []
+        self.waits = 0
+        self._takes_s = takes_s
+
+    def wait(self, word: Event, seconds: float) -> None:
+        self.waits += 1
+        super().wait(word, seconds)
 
     def observe(self, step: str, batch: int) -> None:
         if step == "after gate":
             self.starts.append(self.now())
+            self.advance(self._takes_s)
 
 
 def run(loop: Loop, clock: Watch) -> list[float]:
@@ -59,20 +69,54 @@ def test_batches_start_as_far_apart_as_they_are_asked_to(
     assert len(rows_of(sink)) == 6
 
 
-@pytest.mark.parametrize("trigger_s", [None, 1.0])
-def test_a_live_generator_makes_a_few_batches_a_second(
-    trigger_s: float | None, tmp_path: Path
-) -> None:
-    clock = Watch()
-    source = open_generator("generator:trades?rows=3000&pace=1000", "s", "ts", clock)
+def live_loop(clock: Watch, query: str, folder: Path, **options: Any) -> Loop:
+    source = open_generator(f"generator:trades?{query}", "s", "ts", clock)
     stream = tg.Session(master="none").stream("generator:trades?rows=1", time="ts")
     plan = lower((Output(None, stream.node),))
-    loop = loop_of(plan, [Connection(0, source)], tmp_path, None, clock, trigger_s=trigger_s)
+    return loop_of(plan, [Connection(0, source)], folder, None, clock, **options)
+
+
+@pytest.mark.parametrize(("trigger_s", "apart_s"), [(None, 0.03), (0.02, 0.03), (0.05, 0.05)])
+def test_over_a_live_stream_a_batch_starts_when_the_one_before_is_done(
+    trigger_s: float | None, apart_s: float, tmp_path: Path
+) -> None:
+    clock = Watch(takes_s=0.03)
+    loop = live_loop(clock, "rows=3000&pace=1000", tmp_path, trigger_s=trigger_s)
     starts = run(loop, clock)
     assert loop.manifest.counters["rows_in"] == 3000
-    apart = {round(b - a, 6) for a, b in pairwise(starts)}
-    assert min(apart) >= (trigger_s or 0.2)
-    assert 3 <= len(starts) <= 17
+    apart = [round(b - a, 6) for a, b in pairwise(starts)]
+    assert set(apart[:-1]) == {apart_s}, "each takes what has come during the one before it"
+    assert apart[-1] <= apart_s
+
+
+def test_a_run_without_input_sleeps_until_the_next_row_is_due(tmp_path: Path) -> None:
+    """Rows are 125 ms apart, and batches take no time: each row is noticed when it comes."""
+    clock = Watch()
+    loop = live_loop(clock, "rows=5&pace=8", tmp_path)
+    starts = run(loop, clock)
+    assert starts == [0.0, 0.125, 0.25, 0.375, 0.5]
+    assert clock.waits == 4, "it did not look in between"
+
+
+def test_an_append_wakes_a_run_that_waits(tmp_path: Path) -> None:
+    """The clock of the run stands still, so nothing but the word of the source can wake it."""
+
+    class Standing(ManualClock):
+        def wait(self, word: Event, seconds: float) -> None:
+            waiting.set()
+            assert word.wait(60), "nobody gave the word"
+
+    waiting, source, sink = Event(), memory(ROWS[0]), MemorySink()
+    loop = loop_of(plan_of(PASSED), [source], tmp_path, sink, Standing())
+    running = schedule.current().start("run", loop.run)
+    for row in ROWS[1:]:
+        waiting.wait(60)
+        waiting.clear()
+        source.append(table(row))
+    source.end()
+    assert running.result(60).finished
+    assert len(rows_of(sink)) == 6
+    assert not source._listeners, "a run that is over is not called any more"
 
 
 def test_stop_does_not_wait_for_the_trigger() -> None:

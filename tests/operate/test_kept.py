@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tidegate.memory import MEMORY
 from tidegate.operate.kept import Kept
 
 
@@ -21,3 +24,10 @@ def test_nothing_is_taken_of_another_batch_instance_or_kind() -> None:
     assert Kept("run/a/1", "batch 0", "batch 1").take("panes") is None
     assert Kept("run/a/0", "batch 0", "batch 1").take("tuples") is None
     assert Kept("run/a/0", "batch 0", "batch 1").take("panes") == [1]
+
+
+def test_what_is_too_large_for_the_memory_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MEMORY, "_limit", 4_000)
+    for nbytes, kept in ((1_000, [1]), (1_001, None)):
+        Kept("run/a/0", None, "batch 0").leave("panes", [1], nbytes)
+        assert Kept("run/a/0", "batch 0", "batch 1").take("panes") == kept

@@ -189,18 +189,18 @@ def test_a_source_that_fails_in_a_task(spark: SparkSession, tmp_path: Path, sql:
     """Also before Spark SQL, where a task has no other way to say so than the checkpoint."""
     place = Place(session=spark)
     loop = loop_on(place, sql, memory(*ROWS, end=True), tmp_path, MemorySink())
-    run = loop.executor.run
+    inner = loop.executor
 
     class Rigged(Executor):
         def run(self, job: Any) -> Any:
             splits = tuple(replace(s, reader=Unreadable()) for s in job.splits)
-            return run(replace(job, splits=splits))
+            return inner.run(replace(job, splits=splits))
 
         def release(self, jobs: Any) -> None:
             """Nothing."""
 
         def close(self) -> None:
-            """Nothing."""
+            inner.close()
 
     loop.executor = Rigged()
     error = failure(loop)

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.status import Status, Switch
-from tidegate.driver.metrics import BatchReport
+from tidegate.driver.metrics import BatchReport, ms_text
 from tidegate.execute.executor import Tasks
+from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
 
@@ -72,7 +73,8 @@ def picture(scene: Scene, width: int, height: int) -> RenderableType:
     lines = max(len(side) for side in facts) if double else sum(len(side) for side in facts)
     above: list[RenderableType] = [_head(scene, width), Rule(style="dim")]
     above.append(_grid(facts if double else ((*facts[0], *facts[1]),)))
-    notes = [note for note in (_held(scene), _switches(scene)) if note is not None]
+    every = (*_latency(scene), _held(scene), _switches(scene))
+    notes = [note for note in every if note is not None]
     works = _works(scene, max(height // 4, 2))
     above += notes
     above += [Text(), works] if works is not None else []
@@ -117,6 +119,8 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     ]
     if scene.at_hand is not None:
         left[-1] = (f"batch {scene.at_hand.batch:,}", _at_hand(scene.at_hand))
+    if newest.backlog is not None:
+        left.append(("backlog", _backlog(newest.backlog)))
     if scene.windows or newest.state_rows:
         left.append(("state", _state(newest)))
     right = [
@@ -207,6 +211,32 @@ def _fresh(scene: Scene) -> Switch | None:
     """The last change of instances, while it is news."""
     switches = list(scene.status.switches)
     return switches[-1] if switches and scene.now - switches[-1].at < _FRESH_S else None
+
+
+def _latency(scene: Scene) -> list[Text]:
+    """From arrival to commit, of the newest batch and of the run, where sources are live."""
+    newest = scene.status.newest
+    if newest is None or scene.status.latency is None or newest.run_latency is None:
+        return []
+    lines = []
+    for label, found, of in (
+        ("latency", scene.status.latency, "newest batch"),
+        ("", newest.run_latency, "this run"),
+    ):
+        line = Text(f"{label:<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
+        for name, ms in found.percentiles():
+            line.append(f"{name} ").append(f"{ms_text(ms):<8}", style="default not dim")
+        lines.append(line.append(of))
+    return lines
+
+
+def _backlog(backlog: Backlog) -> Text:
+    """What has arrived and was not taken when the newest batch ended."""
+    rows, size, files = (backlog.total[unit] for unit in ("rows", "bytes", "files"))
+    parts = [f"{files:,} file{'' if files == 1 else 's'}"] if files else []
+    parts += [bytes_text(size)] if size else []
+    parts += [f"{rows:,} row{'' if rows == 1 else 's'}"] if rows else []
+    return Text(", ".join(parts)) if parts else Text("none")
 
 
 def _held(scene: Scene) -> Text | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.driver.latency import Quantiles
 from tidegate.driver.metrics import BatchReport, Held
 
 _RATE_S = 5.0
@@ -64,6 +65,8 @@ class Status:
         self.counters = Counter(counters or {})
         self.newest: BatchReport | None = None
         self.start_s = 0.0
+        self.latency: Quantiles | None = None
+        """Of the newest batch that has answered live tuples."""
         self.switches: deque[Switch] = deque(maxlen=_KEPT_SWITCHES)
         self.works: dict[str, Work] = {}
         """By subquery, where there are several."""
@@ -77,6 +80,7 @@ class Status:
         for name in ("rows_in", "rows_out", "rows_late", "rows_rejected"):
             self.counters[name] += getattr(report, name)
         self.start_s += report.start_s
+        self.latency = report.latency or self.latency
         self.output_rows.update(report.output_rows)
         if self.newest is not None:
             self.switches.extend(_switches(self.newest, report, now))

@@ -46,7 +46,7 @@ def sorted_pairs(rows: pa.Table, later: Ints) -> pa.Table:
     """Rows in the output order; `later` are numbers in the order of their later tuples."""
     rows = rows.combine_chunks()
     earlier = [_ints(rows, c) for c in EARLIER]
-    return rows.take(pa.array(_order(later, earlier)))
+    return rows.take(pa.array(pair_order(later, earlier)))
 
 
 def merged_pairs(outputs: Sequence[pa.Table]) -> pa.Table:
@@ -79,9 +79,10 @@ def _numbers(columns: Sequence[Ints]) -> Ints:
     return np.repeat(number, np.diff(np.append(starts, len(columns[0]))))
 
 
-def _order(later: Ints, earlier: Sequence[Ints]) -> Ints:
-    """The places of rows by later tuple, then by earlier tuple.
+def pair_order(later: Ints, earlier: Sequence[Ints]) -> Ints:
+    """The places of pairs by later tuple, then by earlier tuple.
 
+    `later` are numbers in the order of the later tuples, `earlier` the columns of the total order.
     Both in one word where they fit, and most often the time alone tells earlier ones apart.
     """
     if not len(later):

@@ -26,6 +26,10 @@ TASK_ROWS = 262_144
 TASK_BYTES = 32 * 2**20
 """Groups with as many rows or bytes are rewritten by a task, and take no memory of the driver."""
 
+FEW_SEGMENTS, FEW_ROWS = 12, 4_096
+"""Fewer new segments with fewer rows are left until there are more: to look at them all costs a
+small batch more than it gains."""
+
 Group = tuple[Segment, ...]
 Rewrite = tuple[Group, Segment | None]
 
@@ -93,6 +97,12 @@ class Compactor:
         """The segments that hold a row some window may still need."""
         horizon = self._keeper.horizon(frontier_us, tuples, segments)
         return [s for s in segments if not horizon.passed(s)]
+
+    def is_due(self, segments: Sequence[Segment]) -> bool:
+        """Whether there is enough that was not there when it looked last."""
+        seen = {s.name for s in self._considered}
+        new = [s.rows for s in segments if s.name not in seen]
+        return len(new) >= FEW_SEGMENTS or sum(new) >= FEW_ROWS
 
     def consider(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -58,11 +58,21 @@ class Arriving(Protocol):
 
 
 @runtime_checkable
-class Dripping(Protocol):
-    """A connector that has a little more whenever it is asked."""
+class Telling(Protocol):
+    """A connector that says when something has come, so that nobody has to ask for it."""
 
-    batch_every_s: float
-    """How long to wait between batches, where the user has not said it."""
+    def tell(self, listener: Callable[[], None]) -> None:
+        """Call this, in any thread, after something has come that `discover` and `extend` show."""
+
+    def tell_no_more(self, listener: Callable[[], None]) -> None: ...
+
+
+@runtime_checkable
+class Expected(Protocol):
+    """A connector that knows when it is worth asking again."""
+
+    def expected_s(self) -> float | None:
+        """In how many seconds something more may be there; None where that is not known."""
 
 
 def opened(uri: str, stream: StreamDef, options: RunOptions) -> Connector:

@@ -5,34 +5,47 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.driver.beside import beside
-from tidegate.driver.connection import Arriving, Connection, Dripping, Spooling, opened
+from tidegate.driver.connection import Arriving, Connection, Expected, Spooling, Telling, opened
 from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
+from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut, Intake
 from tidegate.gate.standing import Extent, Holder
 from tidegate.plan.physical import Plan
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
+_LEAST_WAIT_S = 0.001
+"""What comes within a millisecond is taken together, when there was nothing to do before."""
+
 
 class Inputs:
     """The gate of a query with its connections; calls may come from several threads.
 
     The loop calls it between batches, programs when sources join and leave, and a thread of its own
-    reads ahead.
+    reads ahead. `wake` is called, in any thread, when there is something new to look at.
     """
 
-    def __init__(self, plan: Plan, store: Store, clock: Clock, options: RunOptions) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        clock: Clock,
+        options: RunOptions,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
         self._plan = plan
         self._store = store
         self._clock = clock
         self._options = options
-        self._intake = Intake(plan.hold)
+        self._wake = wake
+        self._intake = Intake(plan.hold, measured=not options.available_now)
         self._lock = threading.Lock()
         self._closing: list[Callable[[], None]] = []
         self._goal: Goal | None = None
@@ -62,6 +75,7 @@ class Inputs:
                     self._store, self._options.follow, self._options.available_now
                 )
             stream = self._plan.streams[connection.stream]
+            self._listen(connection.connector)
             self._intake.add(
                 connection.stream,
                 connection.connector,
@@ -82,6 +96,7 @@ class Inputs:
     def join(self, connection: Connection, promised_us: int | None = None) -> None:
         """Let a source join at the next batch."""
         stream = self._plan.streams[connection.stream]
+        self._listen(connection.connector)
         with self._alone():
             self._intake.join(
                 connection.stream,
@@ -92,11 +107,13 @@ class Inputs:
                 self._clock.now(),
                 connection.uri,
             )
+        self._wake()
 
     def remove(self, source_id: str) -> None:
         """Let a source leave at the next batch."""
         with self._alone():
             self._intake.remove(source_id)
+        self._wake()
 
     def cut(self, limit_rows: int, now: float) -> Cut | None:
         """The next batch; None where nothing would change."""
@@ -106,10 +123,12 @@ class Inputs:
                 return self._intake.cut_again(self._goal, not self._options.available_now)
             return self._intake.next_cut(limit_rows, now)
 
-    def batch_every_s(self) -> float:
-        """The least time between the starts of two batches that the sources ask for."""
+    def expected_s(self) -> float:
+        """How long to wait, at most, until it is worth looking for input again."""
         connectors = [inlet.connector for inlet in self._intake.inlets]
-        return max((c.batch_every_s for c in connectors if isinstance(c, Dripping)), default=0.0)
+        asked = [c.expected_s() for c in connectors if isinstance(c, Expected)]
+        known = [seconds for seconds in asked if seconds is not None]
+        return max(min([self._options.poll_s, *known]), _LEAST_WAIT_S)
 
     def arriving(self) -> bool:
         """Whether input that was there when the run started has not come yet."""
@@ -127,13 +146,14 @@ class Inputs:
             self._intake.undo()
 
     @contextmanager
-    def read_ahead(self, limit_rows: int) -> Iterator[None]:
+    def read_ahead(self, limit_rows: int, until_at_work: Callable[[], None]) -> Iterator[None]:
         """Read the next batch's event times while the tasks of this one run.
 
         What fails here fails again, and is told, when the next batch is cut.
         """
 
         def look() -> None:
+            until_at_work()  # they come first: Python runs one thread at a time
             with self._alone(), suppress(Exception):
                 self._intake.look_ahead(limit_rows)
 
@@ -149,6 +169,11 @@ class Inputs:
         with self._alone():
             return self._intake.standing()
 
+    def backlog(self) -> Backlog | None:
+        """What has arrived and was not taken; None where no source is live."""
+        with self._alone():
+            return self._intake.backlog()
+
     def saved(self, batch: int) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
         """What the manifest of a batch keeps of all sources, and the files that it needs for it."""
         with self._alone():
@@ -162,11 +187,17 @@ class Inputs:
         """Let go of what is consumed; after a commit."""
         with self._alone():
             self._goal = None
+            self._intake.drop_arrivals()
             self._intake.forget()
 
     def close(self) -> None:
         for action in self._closing:
             action()
+
+    def _listen(self, connector: object) -> None:
+        if isinstance(connector, Telling):
+            connector.tell(self._wake)
+            self._closing.append(partial(connector.tell_no_more, self._wake))
 
     def _alone(self) -> AbstractContextManager[Any]:
         return schedule.current().hold(self._lock)

@@ -19,11 +19,12 @@ from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
 from tidegate.driver.finished import check_finished
 from tidegate.driver.inputs import Inputs
+from tidegate.driver.latency import Latency
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
-from tidegate.driver.report import START, report_of
+from tidegate.driver.report import START, report_of, with_latency
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import gathering
 from tidegate.errors import (
@@ -93,11 +94,14 @@ class Loop:
         self._started_at = -math.inf
         """When the newest batch was started, on the clock."""
         self._stop = threading.Event()
+        self._news = threading.Event()
+        """Given when there may be something to do before the next look for input."""
         self._closing: list[Callable[[], None]] = []
         self._checkpoint = Checkpoint(store)
         self._outlets = Outlets(plan, sinks, store)
-        self._inputs = Inputs(plan, store, self._clock, options)
+        self._inputs = Inputs(plan, store, self._clock, options, self._news.set)
         self._subqueries = Subqueries(plan, store, options)
+        self._latency = Latency(self._clock.now())
         try:
             self._subqueries.check_options()
             self._replay: Replay | None = None
@@ -124,7 +128,7 @@ class Loop:
                 if self.options.available_now and not self._inputs.arriving():
                     self.summary.up_to_date = True
                     break
-                self._clock.wait(self._stop, self.options.poll_s)
+                self._clock.wait(self._news, self._inputs.expected_s())
         except BaseException:
             with suppress(StateError):  # the first error is the one to tell
                 self.close()
@@ -135,12 +139,11 @@ class Loop:
 
     def _next_start(self) -> bool:
         """Wait until the next batch may start; false where it is not to."""
-        every_s = self.options.trigger_s
-        if every_s is None:
-            every_s = self._inputs.batch_every_s()
-        wait_s = self._started_at + every_s - self._clock.now()
-        if wait_s > 0:
-            self._clock.wait(self._stop, wait_s)
+        self._news.clear()  # before the look: what comes after it is not slept through
+        if self.options.trigger_s is not None:
+            wait_s = self._started_at + self.options.trigger_s - self._clock.now()
+            if wait_s > 0:
+                self._clock.wait(self._stop, wait_s)
         return not self._stop.is_set()
 
     def _enough(self) -> bool:
@@ -177,13 +180,14 @@ class Loop:
     def stop(self) -> None:
         """End after the batch that is running."""
         self._stop.set()
+        self._news.set()
 
     def abort(self) -> bool:
         """Break off the batch that is running; false where its executor cannot.
 
         Nothing of it counts. `run` then raises what the batch has failed with.
         """
-        self._stop.set()
+        self.stop()
         return self.executor.abort()
 
     def abandon(self) -> None:
@@ -250,12 +254,14 @@ class Loop:
         self._observe("before commit", batch)
         replaced, self._replay = self._replay, None
         self._checkpoint.commit(manifest, due)
+        committed_at = self._clock.now()
         self._observe("after commit", batch)
         spans.mark("commit")
         self._outlets.publish(manifest)
         for target, output in zip(self.plan.targets, work.staged.outputs, strict=True):
             self._on_rows(target.name, output.rows)
         spans.mark("publish")
+        latency = self._latency.committed(work.cut.completed, committed_at)
         self._inputs.forget()
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
@@ -273,7 +279,8 @@ class Loop:
             extent,
             holder,
         )
-        return self._told(report)
+        measured = (latency, self._latency.over_run(), self._inputs.backlog())
+        return self._told(with_latency(report, *measured))
 
     def _fitting(self, batch: int, started: float, spans: Spans) -> BatchWork | None:
         """All of a batch before its commit, cut as small as memory makes it."""
@@ -300,7 +307,7 @@ class Loop:
             self._manifest, cut, self._outlets, self._clock, self._replay
         )
         self._start_executor(spans)
-        with self._inputs.read_ahead(self._limit.rows):
+        with self._inputs.read_ahead(self._limit.rows, self.executor.until_at_work):
             jobs, outcomes = self.executor.run_batch(drafts)
         self._observe("after operate", batch)
         spans.mark("operate")
@@ -314,6 +321,7 @@ class Loop:
         if not self._started and self.executor.tasks() is None:
             self.executor.start()
             spans.mark(START)
+            self._latency.ready(self._clock.now())
         self._started = True
 
     def _cut_smaller(self, batch: int, error: MemoryError | MemoryExceededError) -> None:

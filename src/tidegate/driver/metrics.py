@@ -10,7 +10,9 @@ from typing import Any, overload
 import numpy as np
 
 from tidegate.batch import MIN_US
+from tidegate.driver.latency import Quantiles
 from tidegate.driver.side import side_lines
+from tidegate.gate.backlog import UNITS, Backlog
 from tidegate.gate.standing import Extent
 from tidegate.state.manifest import Manifest
 
@@ -71,6 +73,12 @@ class BatchReport:
     """How much of the input is read, where it has an end that is known."""
     held: Held | None = None
     """Who holds the frontier back; None when all sources have ended."""
+    latency: Quantiles | None = None
+    """From arrival to commit, of the tuples that it is the first to answer, where they are live."""
+    run_latency: Quantiles | None = None
+    """The same over this run, up to and with this batch."""
+    backlog: Backlog | None = None
+    """What had arrived and was not taken when it ended; None where no source is live."""
 
     @property
     def comparisons(self) -> tuple[int, ...]:
@@ -122,6 +130,7 @@ def size_bytes(report: BatchReport) -> int:
         report.output_rows,
         report.state_by,
         *report.instance_counts,
+        *(() if report.backlog is None else report.backlog.sources.values()),
     )
     return _REPORT_BYTES + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
 
@@ -154,6 +163,12 @@ class Summary:
     rows: int = 0
     seconds: float = 0.0
     start_seconds: float = 0.0
+    latency: Quantiles | None = None
+    """From arrival to commit, of the tuples that this run has answered, where they are live."""
+    backlog: Backlog | None = None
+    """What had arrived and was not taken after the newest batch; None where no source is live."""
+    backlog_max: dict[str, int] = field(default_factory=dict)
+    """By unit, the most that there was of it after any batch of this run."""
 
     def __repr__(self) -> str:
         counts = self.counters
@@ -199,11 +214,15 @@ class Summary:
         self.rows += report.rows_in
         self.seconds += report.seconds
         self.start_seconds += report.start_s
+        self.latency, self.backlog = report.run_latency, report.backlog
+        if report.backlog is not None:
+            for unit, count in report.backlog.total.items():
+                self.backlog_max[unit] = max(self.backlog_max.get(unit, 0), count)
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready data; the shape of `--summary FILE`."""
         reports = list(self.reports)
-        latency = [r.seconds * 1e3 for r in reports]
+        batch_ms = [r.seconds * 1e3 for r in reports]
         return {
             "rows_in": self.counters.get("rows_in", 0),
             "rows_out": self.counters.get("rows_out", 0),
@@ -219,7 +238,15 @@ class Summary:
             "start_seconds": round(self.start_seconds, 6),
             "seconds": round(self.seconds, 6),
             "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
-            "latency_ms": {p: _percentile(latency, int(p[1:])) for p in ("p50", "p95", "p99")},
+            "batch_ms": {
+                **{p: _percentile(batch_ms, int(p[1:])) for p in ("p50", "p95", "p99")},
+                "max": _percentile(batch_ms, 100),
+            },
+            "latency_ms": None if self.latency is None else self.latency.as_dict(),
+            "backlog": None
+            if self.backlog is None
+            else {**self.backlog.total, "sources": {**self.backlog.sources}},
+            "backlog_max": dict(self.backlog_max) if self.backlog is not None else None,
             "spans_ms": _medians([r.spans_ms for r in reports]),
             "tasks_ms": _medians([r.tasks_ms for r in reports]),
             "comparisons": self.counters.get("comparisons", 0),
@@ -251,15 +278,26 @@ class Summary:
         """How fast the batches of this run were, and how many there were before it."""
         if not self.batches:
             return f"{_counted(said['batches'], 'batch', 'batches')}, none in this run"
-        before, latency = said["batches"] - self.batches, said["latency_ms"]
+        before, batch_ms = said["batches"] - self.batches, said["batch_ms"]
         started = f", started in {self.start_seconds:.1f} s" if self.start_seconds > 0.1 else ""
         return (
             f"{_counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s, "
             f"{said['rows_per_second']:,.0f} rows/s{started}"
             f"{f', after {before:,} before this run' if before else ''}\n"
-            f"batch time p50 {latency['p50']:.0f} ms, p95 {latency['p95']:.0f} ms, "
-            f"p99 {latency['p99']:.0f} ms"
+            f"batch time p50 {batch_ms['p50']:.0f} ms, p95 {batch_ms['p95']:.0f} ms, "
+            f"p99 {batch_ms['p99']:.0f} ms"
         )
+
+    def _arrival_lines(self) -> list[str]:
+        """How long live tuples took from arrival to commit, and what has not been taken."""
+        lines = []
+        if self.latency is not None:
+            parts = [f"{name} {ms_text(ms)}" for name, ms in self.latency.percentiles()]
+            lines.append(f"latency {', '.join(parts)}, from arrival to commit")
+        if self.backlog is not None:
+            now, most = backlog_text(self.backlog.total), backlog_text(self.backlog_max)
+            lines.append(f"backlog {now}" + (f", at most {most}" if most != now else ""))
+        return lines
 
     def text(self) -> str:
         """The summary in a few lines, for the end of a run in a terminal."""
@@ -269,6 +307,7 @@ class Summary:
             f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected"
             + (f", {d['rows_shed']:,} shed" if d["rows_shed"] else ""),
             self._speed(d),
+            *self._arrival_lines(),
             f"state {d['state_rows']:,} rows, {d['state_bytes']:,} bytes; "
             f"imbalance {d['imbalance']:.2f}",
         ]
@@ -299,6 +338,23 @@ def _short(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count}"
+
+
+def ms_text(ms: float) -> str:
+    """Milliseconds with about three digits: 0.85 ms, 12 ms, 4.3 s."""
+    if ms >= 9_950:
+        return f"{ms / 1e3:,.0f} s"
+    if ms >= 999.5:
+        return f"{ms / 1e3:.1f} s"
+    return f"{ms:.{0 if ms >= 9.95 else 1 if ms >= 0.995 else 2}f} ms"
+
+
+def backlog_text(counts: Mapping[str, int]) -> str:
+    """What waits, in the units there are of it: 1,204 rows, or 3 files and 80,112 bytes."""
+    some = [
+        _counted(counts[unit], unit.removesuffix("s")) for unit in reversed(UNITS) if counts[unit]
+    ]
+    return " and ".join(some) or "none"
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

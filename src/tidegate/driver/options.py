@@ -25,7 +25,8 @@ class RunOptions:
     are for one, by its name, and go before them. `memory_bytes` is what the caches of each process
     that runs tasks may hold together; None leaves it to the process (`tidegate.memory`).
     `trigger_s` is the least time between the starts of two batches; without it a batch starts when
-    there is input, or as seldom as a source of the run asks for.
+    there is input and the one before it is done. Where there is none, `poll_s` is how long a run
+    waits at most until it looks again; sources that tell, or know when more is due, cut it short.
     A run that neither follows its input nor takes what is `available_now` reads to the end of it
     and finishes every window.
     """

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from tidegate.batch import MIN_US
 from tidegate.driver.commit import BatchWork
+from tidegate.driver.latency import Quantiles
 from tidegate.driver.metrics import BatchReport, Held, imbalance
+from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent, Holder
 from tidegate.plan.physical import Plan
 from tidegate.spans import Spans, added
@@ -61,6 +64,13 @@ def report_of(
         if holder is None
         else Held(plan.streams[holder.stream].name, holder.source, holder.newest_us),
     )
+
+
+def with_latency(
+    report: BatchReport, latency: Quantiles | None, run: Quantiles | None, backlog: Backlog | None
+) -> BatchReport:
+    """A report with what was measured of arrivals: of the batch, of the run, and what waits."""
+    return replace(report, latency=latency, run_latency=run, backlog=backlog)
 
 
 def _output_rows(plan: Plan, work: BatchWork) -> dict[str, int]:

@@ -158,7 +158,7 @@ class RunningSubquery:
         for what, compactor in self._compactors.items():
             segments = manifest.operators.get(self.key(what), ())
             compactor.settle(segments)
-            if not manifest.finished:
+            if not manifest.finished and compactor.is_due(segments):
                 compactor.consider(
                     manifest.batch,
                     segments,

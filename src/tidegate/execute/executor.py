@@ -114,6 +114,13 @@ class Executor(Protocol):
         """All jobs of a batch, completed, and what their instances report."""
         return in_turn(drafts, self.run)
 
+    def until_at_work(self) -> None:
+        """Block for a moment, until tasks of a batch have got what they need from this process.
+
+        For a thread of it that has work of its own, and must not be in the way.
+        """
+        return None
+
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         """Run a picklable function beside the batches, where tasks run; here, in this thread.
 

@@ -33,6 +33,10 @@ class TaskRunner(Protocol):
     def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
         """Run one task per number below `count`, and give their answers in that order."""
 
+    def until_at_work(self) -> None:
+        """Block for a moment, until some task is at work."""
+        return None
+
     def abort(self) -> None:
         """Give up the tasks that run; whoever waits for them gets an error."""
 

@@ -8,7 +8,7 @@ from tidegate.batch import MIN_US
 from tidegate.errors import GateError
 from tidegate.gate.entry import CONSUMED, Entry, check_same, check_whole, gone, is_needed, waits
 from tidegate.gate.folder import Arrival, Folder, Listing
-from tidegate.gate.inlet import Absent, Forgetting, Inlet
+from tidegate.gate.inlet import Absent, Arriving, Forgetting, Inlet
 from tidegate.gate.names import Known, NameLog
 from tidegate.gate.orders import Orders
 from tidegate.gate.track import Timed, Track
@@ -184,7 +184,8 @@ class Arrivals:
 
     def _track(self, inlet: Inlet, source: Timed, order: int, promised_us: int) -> Track:
         rank = inlet.rank(order)
-        return Track(source, order, inlet.disorder_us, self._hold, promised_us, rank)
+        arrivals = source.arrivals if inlet.live and isinstance(source, Arriving) else None
+        return Track(source, order, inlet.disorder_us, self._hold, promised_us, rank, arrivals)
 
     def _new_order(self, stream: int) -> int:
         order = self.next_order(stream)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from tidegate.arrival import ArrivalTimes
 from tidegate.batch import MIN_US
 from tidegate.gate.folder import Folder
 from tidegate.gate.frontier import Feed, Progress
@@ -27,6 +28,24 @@ class Forgetting(Protocol):
     def forget(self, ids: Sequence[str]) -> None: ...
 
 
+@runtime_checkable
+class Live(Protocol):
+    """A connector that can tell whether tuples arrive while they are read."""
+
+    @property
+    def arrives(self) -> bool:
+        """Asked when it is let in: it is measured from then on, or not at all."""
+
+
+@runtime_checkable
+class Arriving(Protocol):
+    """A source that can tell when its tuples arrived."""
+
+    @property
+    def arrivals(self) -> ArrivalTimes | None:
+        """None where all of them were there from the first."""
+
+
 @dataclass
 class Inlet:
     """One URI of one stream: its connector and the tracks of its sources that are open.
@@ -45,6 +64,8 @@ class Inlet:
     tracks: dict[str, Track] = field(default_factory=dict)
     folder: Folder | None = None
     spoke_at: float = 0.0
+    live: bool = False
+    """Whether its tuples arrive while they are read, so that their latency means something."""
     forgotten_us: int = MIN_US
     """The newest event time of sources that have left no other trace (see `Intake.forget`)."""
 
@@ -84,7 +105,7 @@ class Inlet:
 
     def open_reach_us(self) -> int:
         """How far the frontier may go for the sake of the sources that are open, or were."""
-        live = self.unread() == 0 and self._is_live()
+        live = self.unread() == 0 and self._may_get_more()
         return Feed(self._open_members(), self.disorder_us, live).reach()
 
     def feed(self, idle: bool, below_us: int) -> Feed:
@@ -101,7 +122,7 @@ class Inlet:
             if len(self.folder):
                 unread = (Progress(promise_us=promise_us),)
         members = (*self._open_members(), *unread)
-        return Feed(members, self.disorder_us, self._is_live(), idle)
+        return Feed(members, self.disorder_us, self._may_get_more(), idle)
 
     def fold(self) -> None:
         """Let go of the sources of a folder of which nothing is needed any more."""
@@ -117,7 +138,7 @@ class Inlet:
         consumed = (Progress(consumed_us, ended=True),) if consumed_us > MIN_US else ()
         return (*(t.progress() for t in self.tracks.values()), *consumed)
 
-    def _is_live(self) -> bool:
+    def _may_get_more(self) -> bool:
         return self.connector.live() and not self.removed
 
 

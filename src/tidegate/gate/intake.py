@@ -11,10 +11,12 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, near
 from tidegate.gate.again import Goal
 from tidegate.gate.arrivals import Arrivals
+from tidegate.gate.backlog import Backlog, backlog_of
+from tidegate.gate.completed import Completed
 from tidegate.gate.cut import cut
 from tidegate.gate.entry import CONSUMED
 from tidegate.gate.frontier import Feed, check_promise, frontier
-from tidegate.gate.inlet import Absent, Forgetting, Inlet, Joining, in_order
+from tidegate.gate.inlet import Absent, Forgetting, Inlet, Joining, Live, in_order
 from tidegate.gate.standing import Extent, Holder, extent_of, holder_of
 from tidegate.gate.track import Mark, Slice, Track
 from tidegate.state.name import owned
@@ -39,6 +41,8 @@ class Cut:
     previous_us: int
     frontier_us: int
     exhausted: bool
+    completed: tuple[Completed, ...] = ()
+    """Of sources that are live: the tuples that this batch is the first to answer."""
 
 
 class Intake:
@@ -47,11 +51,13 @@ class Intake:
     Grows with the sources that are being read and, by a few numbers each, with the files of folders
     that are unread; not with what was consumed. `hold` is true for operators that need ready tuples
     in the total order; aggregates that do not depend on the order fold tuples as they arrive and
-    leave only their windows waiting.
+    leave only their windows waiting. Sources that say that they are live are `measured`: when their
+    tuples arrived is known until a batch has answered them.
     """
 
-    def __init__(self, hold: bool) -> None:
+    def __init__(self, hold: bool, measured: bool = True) -> None:
         self.hold = hold
+        self._measured = measured
         self.frontier_us = MIN_US
         self.inlets: list[Inlet] = []
         self._arrivals = Arrivals(hold)
@@ -78,6 +84,7 @@ class Intake:
         self._check_promise(f"stream {stream}", promised_us)
         first = [i.place for i in self.inlets if i.place >= 0]
         inlet = Inlet(len(first), stream, connector, disorder_us, idle_us, uri, spoke_at=now)
+        inlet.live = self._is_live(connector)
         self.inlets.insert(len(first), inlet)
         self._arrivals.let_in(inlet, promised_us)
         self._arrivals.drop_forgotten(inlet)
@@ -116,6 +123,7 @@ class Intake:
             self.inlets.append(there)
         there.connector, there.spoke_at = connector, now
         there.disorder_us, there.idle_us = disorder_us, idle_us
+        there.live = self._is_live(connector)
         self._arrivals.let_in(there, promise)
         return there
 
@@ -166,8 +174,8 @@ class Intake:
         exhausted = reached == MAX_US
         if not rows_taken and reached == previous and not exhausted:
             return None
-        self._release(parts, reached)
-        return Cut(tuple(parts), rows_taken, previous, reached, exhausted)
+        completed = self._release(parts, reached)
+        return Cut(tuple(parts), rows_taken, previous, reached, exhausted, completed)
 
     def undo(self) -> None:
         """Take back the newest cut, if nothing of it was kept; the next may be smaller."""
@@ -212,8 +220,19 @@ class Intake:
             if entry["removed"]:
                 self._remove(next(i for i in self.inlets if i.place == place), id_)
         previous = self.frontier_us
-        self._release(parts, goal.frontier_us)
-        return Cut(tuple(parts), rows_taken, previous, goal.frontier_us, goal.finished)
+        completed = self._release(parts, goal.frontier_us)
+        return Cut(tuple(parts), rows_taken, previous, goal.frontier_us, goal.finished, completed)
+
+    def drop_arrivals(self) -> None:
+        """Let go of when tuples arrived that were answered; call after a commit."""
+        for inlet in self.inlets:
+            for track in inlet.tracks.values():
+                if track.arrivals is not None:
+                    track.arrivals.drop(track.waiting_from)
+
+    def backlog(self) -> Backlog | None:
+        """What has arrived and was not taken; None where no source is live."""
+        return backlog_of(self.inlets)
 
     def standing(self) -> tuple[Extent | None, Holder | None]:
         """How much of the input is read, and who holds the frontier back."""
@@ -300,6 +319,9 @@ class Intake:
         """
         self._arrivals.check_complete(self.inlets)
 
+    def _is_live(self, connector: Joining) -> bool:
+        return self._measured and isinstance(connector, Live) and connector.arrives
+
     def _check_promise(self, where: str, promised_us: int) -> None:
         if promised_us != MIN_US:
             check_promise(where, promised_us, self.frontier_us)
@@ -319,12 +341,14 @@ class Intake:
             if counts.get(track, 0) or (self.hold and track.waiting_from < track.position)
         ]
 
-    def _release(self, parts: list[Taken], frontier_us: int) -> None:
+    def _release(self, parts: list[Taken], frontier_us: int) -> tuple[Completed, ...]:
         """Move the frontier, let go of what a batch has consumed, and put its parts in order."""
+        every = [p.track.completed(p.slice, self.frontier_us, frontier_us) for p in parts]
         self.frontier_us = frontier_us
         for part in parts:
             part.track.release(part.slice, frontier_us)
         parts.sort(key=lambda p: (p.stream, p.track.order))
+        return tuple(one for one in every if one is not None)
 
     def _remove(self, inlet: Inlet, source_id: str) -> None:
         if inlet.folder is not None and (unread := inlet.folder.take(source_id)) is not None:

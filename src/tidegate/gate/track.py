@@ -8,7 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from tidegate.arrival import ArrivalTimes
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.gate.completed import Completed
 from tidegate.gate.frontier import Progress, lowered
 from tidegate.gate.lateness import Bools, Int64s, late_mask, needed_disorder_us
 from tidegate.gate.times import Times
@@ -115,6 +117,7 @@ class Track:
         hold: bool,
         promised_us: int = MIN_US,
         rank: Rank = (0, 0, 0),
+        arrivals: ArrivalTimes | None = None,
     ) -> None:
         self.source = source
         self.order = order
@@ -133,6 +136,8 @@ class Track:
         self._pieced = source if isinstance(source, Pieced) else None
         self._marked = source if isinstance(source, Marked) else None
         self._mark: Mapping[str, Any] | None = None
+        self.arrivals = arrivals
+        """When its tuples arrived; None where they are all there from the first."""
 
     @property
     def keys(self) -> Int64s:
@@ -236,6 +241,25 @@ class Track:
     def _needed_us(self, taken: Times, late: Bools, consumed_us: int) -> int:
         before = np.concatenate([[self.floor_us], taken.keys[:-1]])
         return needed_disorder_us(taken.times, late, before, self.disorder_us, consumed_us)
+
+    def completed(self, taken: Slice, previous_us: int, frontier_us: int) -> Completed | None:
+        """The tuples that the batch which got `taken` is the first to answer; before `release`.
+
+        With `hold` those that have become ready, else all that it reads; late ones and those
+        without a time when they are read. None where nobody knows when they arrived.
+        """
+        if self.arrivals is None:
+            return None
+        if not self.hold:
+            return Completed.of_range(self.arrivals, taken.new_from, taken.stop)
+        times, valid = self._held.times, self._held.valid
+        if not self.disorder_us and taken.late is None and valid.all():
+            ready = int(np.searchsorted(times, frontier_us, "left"))
+            return Completed.of_range(self.arrivals, taken.start, taken.start + ready)
+        aside = ~valid if taken.late is None else ~valid | taken.late
+        done = ~aside & (times >= previous_us) & (times < frontier_us)
+        done[taken.new_from - taken.start :] |= aside[taken.new_from - taken.start :]
+        return Completed.of(self.arrivals, taken.start + np.flatnonzero(done))
 
     def release(self, taken: Slice, frontier_us: int) -> None:
         """Forget what the batch that got `taken` has consumed: all tuples below the frontier."""

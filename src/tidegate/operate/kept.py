@@ -25,7 +25,8 @@ def _nbytes(value: _Value) -> int:
     return value.nbytes
 
 
-_VALUES = MEMORY.cache(1 / 4, _nbytes)
+_SHARE = 1 / 4
+_VALUES = MEMORY.cache(_SHARE, _nbytes)
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,15 @@ class Kept:
         return held.value if held is not None and held.left_by == self.before else None
 
     def leave(self, what: str, value: object, nbytes: int) -> None:
-        """Leave something for the next batch, which takes up so many bytes; at its end only."""
-        _VALUES.put((self.owner, what), _Value(self.now, value, nbytes))
+        """Leave something for the next batch, which takes up so many bytes; at its end only.
+
+        What takes up more than all that is kept may is not kept: it would drive out the rest.
+        """
+        key = self.owner, what
+        if nbytes <= _SHARE * MEMORY.limit_bytes:
+            _VALUES.put(key, _Value(self.now, value, nbytes))
+        else:
+            _VALUES.take(key)
 
 
 def forget() -> None:

@@ -195,6 +195,9 @@ class DeferredExecutor(Executor):
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         return self._connected().run_batch(drafts)
 
+    def until_at_work(self) -> None:
+        self._connected().until_at_work()
+
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         return self._connected().submit(function, *arguments)
 

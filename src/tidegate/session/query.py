@@ -141,6 +141,7 @@ class RunningQuery:
                 for source in self._loop.manifest.sources
             ],
             "newest_batch_ms": round(newest.seconds * 1e3, 3) if newest else None,
+            "newest_latency_ms": newest.latency.as_dict() if newest and newest.latency else None,
             **self._loop.summary.as_dict(),
         }
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeGuard
 
-from tidegate import disk
+from tidegate import disk, schedule
+from tidegate.arrival import BEFORE, Together
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock
 from tidegate.errors import GateError, SourceError
@@ -54,6 +55,9 @@ FINISHED_FILES = 64
 
 _AHEAD_FILES = 32
 """How many files of another file system are looked at together."""
+
+_LOOK_S = 0.01
+"""How often a run that waits looks whether local files have grown, or new ones have come."""
 
 _log = logging.getLogger(__name__)
 
@@ -118,6 +122,10 @@ class FilesConnector:
         """Whether text files may get longer; elsewhere than here files are whole from the first."""
         self._unseen: dict[str, tuple[int, int] | None] = {}
         """Files that are no sources yet, with their size and time of change when last tried."""
+        self._clock = clock or schedule.current().clock
+        self._came_at: dict[str, float] = {}
+        """When each file that was not let go came, where it is followed."""
+        self._looked_at = self._clock.now()
         self._watch = self._watch_of(clock) if follow and self.several else None
         look = self._all_paths if self._watch is None else self._watch.look
         with readable(path):
@@ -150,6 +158,18 @@ class FilesConnector:
 
     def live(self) -> bool:
         return self._follow
+
+    @property
+    def arrives(self) -> bool:
+        """Whether files or rows may come while they are read."""
+        return self._follow and self._looks and (self.several or self._growing is not None)
+
+    def expected_s(self) -> float | None:
+        """How long to wait before another look; elsewhere than here, looks are rare by themselves.
+
+        A look at a local file or folder in which nothing happens costs a system call or two.
+        """
+        return _LOOK_S if self._follow and self._looks and self._remote is None else None
 
     @property
     def types_from(self) -> str:
@@ -195,6 +215,7 @@ class FilesConnector:
     def let_go(self, id: str) -> tuple[int, int] | None:
         """Forget a file that was read; its extent and digest where it has others than listed."""
         facts = self._files.pop(id)
+        self._came_at.pop(id, None)
         if id not in self._grown:
             return None
         self._grown.discard(id)
@@ -215,10 +236,15 @@ class FilesConnector:
     def _opened(self, path: str) -> ParquetSource | TextSource:
         if self._growing is not None and self._is_growing(path):
             return self._growing
-        facts = self._files[path]
+        facts, came_at = self._files[path], self._came_at.get(path)
         if self._remote is not None:
             path = disk.RemotePath(path, self._remote.disk, facts.status)
-        return facts.open(path, self.schema, self._time, self._constants(path))
+        source = facts.open(path, self.schema, self._time, self._constants(path))
+        if came_at is not None and isinstance(source, TextSource):
+            source.follow_arrivals(came_at, self._clock)
+        elif came_at is not None:
+            source.arrivals = Together(came_at)
+        return source
 
     def _constants(self, path: str) -> Constants:
         """The columns that a file has from its folders, of those the stream has."""
@@ -317,7 +343,9 @@ class FilesConnector:
                 arrived.append(_Arrived.of(probe))
         for path, size_bytes in self._finished:
             check_not_grown(path, size_bytes)
-        self._add(arrived)
+        now = self._clock.now()
+        self._add(arrived, (self._looked_at + now) / 2)  # as likely before as after
+        self._looked_at = now
 
     def _check_not_moved(self, probe: ParquetProbe | TextProbe) -> None:
         """Refuse the file that grows under a new name: it would be read twice."""
@@ -332,7 +360,7 @@ class FilesConnector:
                 "Let rotated files have names that do not match; new rows go to a new file.",
             )
 
-    def _add(self, arrived: Sequence[_Arrived]) -> None:
+    def _add(self, arrived: Sequence[_Arrived], came_at: float = BEFORE) -> None:
         """Make files sources; of text files the last one may grow, those before it no longer."""
         if not arrived:
             return
@@ -340,6 +368,8 @@ class FilesConnector:
         for path, facts, _ in arrived:
             self._files[path] = facts
             self._unseen.pop(path, None)
+            if self._follow and self.several:
+                self._came_at[path] = came_at
         self._arrived += arrived
         if not self._grows:
             return
@@ -348,6 +378,7 @@ class FilesConnector:
         for path, facts in texts[-1:]:
             constants = self._constants(path)
             self._growing = facts.open_growing(path, self.schema, self._time, constants)
+            self._growing.follow_arrivals(came_at, self._clock)
 
     def _finish(self) -> None:
         """Let the file that grows end as it is now."""

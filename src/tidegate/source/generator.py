@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate import schedule
+from tidegate.arrival import BEFORE, Floats
 from tidegate.clock import Clock
 from tidegate.errors import SourceError, near
 from tidegate.schema import check_time, event_times
@@ -99,8 +100,44 @@ class GeneratorReader:
         return Rows(table, np.arange(self.start, self.stop, dtype=np.int64))
 
 
-_LIVE_BATCH_S = 0.2
-"""A live stream has a row more at every look: without this its batches would be of a few rows."""
+class Pace:
+    """So many rows in each second of wall time, from when they are first asked for."""
+
+    def __init__(self, rows_per_s: float, clock: Clock) -> None:
+        self._rows_per_s = rows_per_s
+        self._clock = clock
+        self._begun_at: float | None = None
+        self._first = 0
+
+    def __str__(self) -> str:
+        return f"{self._rows_per_s:g}"
+
+    def begin(self, rows: int) -> None:
+        """Let so many rows be there, and the others come from now on; only once."""
+        if self._begun_at is None:
+            self._begun_at, self._first = self._clock.now(), rows
+
+    def come(self) -> int:
+        """How many rows there are now."""
+        if self._begun_at is None:
+            return 0
+        return self._first + int((self._clock.now() - self._begun_at) * self._rows_per_s)
+
+    def due_s(self, rows: int) -> float | None:
+        """In how many seconds there is one row more than these; None before it has begun."""
+        if self._begun_at is None:
+            return None
+        due_at = self._begun_at + (rows - self._first + 1) / self._rows_per_s
+        return due_at - self._clock.now()
+
+    def at(self, positions: Int64s) -> Floats:
+        """When rows are due, whenever they were asked for; those there at first were before."""
+        assert self._begun_at is not None, "rows are known after the first were asked for"
+        since = self._begun_at + (positions - self._first + 1) / self._rows_per_s
+        return np.where(positions < self._first, BEFORE, since)
+
+    def drop(self, position: int) -> None:
+        """Nothing to do: it is a formula."""
 
 
 class GeneratorSource:
@@ -123,11 +160,10 @@ class GeneratorSource:
         self.schema = generator.schema
         self._generator = generator
         self._time = generator.time if time is None else time
-        self._pace = pace
-        self._clock = clock or schedule.current().clock
-        self.batch_every_s = _LIVE_BATCH_S if pace else 0.0
-        self._begun_at: float | None = None
-        self._first = 0
+        self._pace = Pace(pace, clock or schedule.current().clock) if pace else None
+        self.arrivals = self._pace
+        """None where all rows are there from the first."""
+        self.arrives = self._pace is not None
         self._known = 0 if pace else generator.rows
         check_time(self.schema, self._time, id)
 
@@ -137,27 +173,33 @@ class GeneratorSource:
     def live(self) -> bool:
         return not self.ended()
 
+    def expected_s(self) -> float | None:
+        """When the next row is due; None where rows do not come by the clock, or none will."""
+        return None if self._pace is None or self.ended() else self._pace.due_s(self._known)
+
+    def untaken(self, position: int) -> tuple[int, str]:
+        """How many rows there are by now from a position on."""
+        come = self._generator.rows if self._pace is None else self._pace.come()
+        return max(min(come, self._generator.rows) - position, 0), "rows"
+
     def extent(self, position: int) -> tuple[int, int, str]:
         """How much lies before a position, and how much there will be."""
         return position, self._generator.rows, "rows"
 
     def take_as_of_now(self) -> None:
         """All its rows are there, unless they come by the clock."""
-        if self._pace:
+        if self._pace is not None:
             raise SourceError(
                 self.id,
                 "a source of a run with --available-now must have its rows when the run starts",
-                f"pace={self._pace:g}, which makes them as time goes by",
+                f"pace={self._pace}, which makes them as time goes by",
                 "Leave pace out and say how many rows there are, or use --follow.",
             )
 
     def extend(self, rows: int) -> int:
-        if self._pace:
-            now = self._clock.now()
-            if self._begun_at is None:
-                self._begun_at, self._first = now, rows
-            come = self._first + int((now - self._begun_at) * self._pace)
-            self._known = max(self._known, min(come, self._generator.rows))
+        if self._pace is not None:
+            self._pace.begin(rows)
+            self._known = max(self._known, min(self._pace.come(), self._generator.rows))
         return self._known
 
     def ended(self) -> bool:

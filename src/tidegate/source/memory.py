@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from tidegate import schedule
+from tidegate.arrival import Floats
+from tidegate.clock import Clock
 from tidegate.errors import SourceError
 from tidegate.schema import check_time, event_times, fit_rows, normal_schema
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
@@ -37,15 +40,43 @@ class MemoryReader:
         return _restored, (self.id, self.start, self.stop, stream.getvalue().to_pybytes())
 
 
+def _call(listeners: Sequence[Callable[[], None]]) -> None:
+    for listener in listeners:
+        listener()
+
+
 def _restored(id: str, start: int, stop: int, data: bytes) -> MemoryReader:
     return MemoryReader(id, start, stop, pa.ipc.open_stream(data).read_all())
+
+
+class Appends:
+    """When rows were appended: a number for each table, kept for as long as the tables are.
+
+    `firsts` has the first positions of the tables; a table is added there last.
+    """
+
+    def __init__(self, firsts: list[int]) -> None:
+        self._firsts = firsts
+        self.came_at: list[float] = []
+
+    def at(self, positions: Int64s) -> Floats:
+        """Costs what lies between the first and the last of them."""
+        low = bisect_right(self._firsts, int(positions[0])) - 1
+        high = bisect_right(self._firsts, int(positions[-1]))
+        which = np.searchsorted(np.array(self._firsts[low:high]), positions, "right") - 1
+        times: Floats = np.array(self.came_at[low:high])[which]
+        return times
+
+    def drop(self, position: int) -> None:
+        """Nothing to do: another run may ask."""
 
 
 class MemorySource:
     """A growing buffer of rows: source and connector in one; all methods may race.
 
     Rows count in the order of `append`. They are kept for as long as the source is, because a
-    restart may read them again. `end` says that no more will come.
+    restart may read them again. `end` says that no more will come. When rows were appended is told
+    by `clock`, which must be that of the run where it is not the machine's.
     """
 
     def __init__(
@@ -55,6 +86,7 @@ class MemorySource:
         time: str,
         schema: pa.Schema | None = None,
         id: str = "memory",
+        clock: Clock | None = None,
     ) -> None:
         self.id = id
         self.time = time
@@ -62,9 +94,12 @@ class MemorySource:
         self._lock = threading.Lock()
         self._tables: list[pa.Table] = []
         self._firsts: list[int] = []
+        self._clock = clock or schedule.current().clock
+        self.arrivals = Appends(self._firsts)
         self._rows = 0
         self._known = 0
         self._closed = False
+        self._listeners: list[Callable[[], None]] = []
         if rows is not None:
             self.append(rows)
 
@@ -97,13 +132,39 @@ class MemorySource:
             table = self._table(rows)
             if table.num_rows:
                 self._tables.append(table)
+                self.arrivals.came_at.append(self._clock.now())
                 self._firsts.append(self._rows)
                 self._rows += table.num_rows
+            listeners = list(self._listeners)
+        _call(listeners)
 
     def end(self) -> None:
         """Say that no more rows will come; may be called again."""
         with self._lock:
             self._closed = True
+            listeners = list(self._listeners)
+        _call(listeners)
+
+    @property
+    def arrives(self) -> bool:
+        """Whether more may come; one that has ended is a table like any other."""
+        with self._lock:
+            return not self._closed
+
+    def untaken(self, position: int) -> tuple[int, str]:
+        """How many rows there are from a position on."""
+        with self._lock:
+            return self._rows - position, "rows"
+
+    def tell(self, listener: Callable[[], None]) -> None:
+        """Call this after every `append` and `end`, in the thread of whoever does it."""
+        with self._lock:
+            self._listeners.append(listener)
+
+    def tell_no_more(self, listener: Callable[[], None]) -> None:
+        with self._lock:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
 
     def discover(self) -> Sequence[MemorySource]:
         return [self]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate import disk
+from tidegate.arrival import ArrivalTimes
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, RunError, SourceError
 from tidegate.remote.reason import is_of_server
@@ -104,6 +105,8 @@ class ParquetSource:
         self._format = format_
         self._constants = constants
         self._decoded: tuple[int, tuple[Int64s, Bools]] | None = None
+        self.arrivals: ArrivalTimes | None = None
+        """When it came to a folder that is followed; None elsewhere."""
 
     def extend(self, rows: int) -> int:
         return self._rows
@@ -114,6 +117,10 @@ class ParquetSource:
     def extent(self, position: int) -> tuple[int, int, str]:
         """How much lies before a position, and how much there is."""
         return position, self._rows, "rows"
+
+    def untaken(self, position: int) -> tuple[int, str]:
+        """How many rows there are from a position on."""
+        return self._rows - position, "rows"
 
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         parts = []

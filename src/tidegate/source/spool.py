@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidegate.arrival import ArrivalTimes
 from tidegate.errors import StateError
 from tidegate.schema import cast_table, event_times
 from tidegate.source.cache import PIECES
@@ -30,18 +31,31 @@ class SpooledFile:
 class SpoolSource:
     """One Arrow file of the spool: complete when it appears, in order of time."""
 
-    def __init__(self, store: Store, file: SpooledFile, schema: pa.Schema, time: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        file: SpooledFile,
+        schema: pa.Schema,
+        time: str,
+        arrivals: ArrivalTimes | None = None,
+    ) -> None:
         self.id = file.name
         self.schema = schema
         self._file = file
         self._handle = store.handle()
         self._time = time
+        self.arrivals = arrivals
+        """When its tuples were delivered; None where they are no stream."""
 
     def extend(self, rows: int) -> int:
         return self._file.rows
 
     def ended(self) -> bool:
         return True
+
+    def untaken(self, position: int) -> tuple[int, str]:
+        """How many rows there are from a position on."""
+        return self._file.rows - position, "rows"
 
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         table = _opened(self._handle, self._file, self.schema)

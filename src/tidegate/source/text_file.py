@@ -7,10 +7,13 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from tidegate import disk
+from tidegate import disk, schedule
+from tidegate.arrival import ArrivalTimes, Floats, Growth, Together
 from tidegate.batch import MIN_US
+from tidegate.clock import Clock
 from tidegate.errors import GateError
 from tidegate.source.block import Block, BlockIndex, Rewritten, read_bytes
 from tidegate.source.mark import (
@@ -126,6 +129,10 @@ class TextSource:
         self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
         self._told_rest = False
         self._looks = grows
+        self.arrivals: ArrivalTimes | None = None
+        """When its rows came, where it is followed."""
+        self._growth: Growth | None = None
+        self._clock = schedule.current().clock
 
     @property
     def size_bytes(self) -> int:
@@ -134,7 +141,7 @@ class TextSource:
 
     def extend(self, rows: int) -> int:
         if self._looks and self.grows and self._index.rows < rows:
-            self._size = self._look().bytes
+            self._measure()
         while self._index.rows < rows and self._index.offset < self._size and self._grow():
             pass
         return self._index.rows
@@ -151,10 +158,26 @@ class TextSource:
             done = block.offset + block.length * (position - block.first) // block.rows
         return done, self._size, "bytes"
 
+    def follow_arrivals(self, came_at: float, clock: Clock) -> None:
+        """Tell when rows came: those there are now at a time, others when they are noticed."""
+        self.arrivals = Together(came_at)
+        if self.grows:
+            self._clock, self._growth = clock, Growth(self._size, came_at, clock.now())
+            self.arrivals = RowArrivals(self._index, self._growth)
+
+    def untaken(self, position: int) -> tuple[int, str] | None:
+        """How many bytes there are by now from a position on, about; None where not known."""
+        extent = self.extent(position)
+        if extent is None:
+            return None
+        status = status_of(self.path) if self.grows and self._looks else None
+        size = extent[1] if status is None else status.bytes
+        return max(size - extent[0], 0), "bytes"
+
     def finish(self) -> None:
         """Take the file as it is now: it ends here, also where its last line is not complete."""
         if self.grows:
-            self._size = self._look().bytes
+            self._measure()
             self.grows = False
 
     def take_as_of_now(self) -> None:
@@ -256,6 +279,12 @@ class TextSource:
             )
         self._tell_rest()
 
+    def _measure(self) -> None:
+        """See how long it is by now."""
+        self._size = self._look().bytes
+        if self._growth is not None:
+            self._growth.look(self._size, self._clock.now())
+
     def _grow(self) -> bool:
         """Find one more block; False where there is no complete record more."""
         status = self._seen if self.grows else self._look()
@@ -352,6 +381,29 @@ class TextSource:
             while len(self._times) > 2:
                 self._times.popitem(last=False)
         return self._times[block.offset]
+
+
+class RowArrivals:
+    """When rows of a file that grows came, from where they lie in it and when it was so long."""
+
+    def __init__(self, index: BlockIndex, growth: Growth) -> None:
+        self._index = index
+        self._growth = growth
+
+    def at(self, positions: Int64s) -> Floats:
+        """By the end of each row, as if the rows of a block were of one length."""
+        blocks = self._index.within(int(positions[0]), int(positions[-1]) + 1)
+        firsts = np.array([b.first for b in blocks])
+        which = np.searchsorted(firsts, positions, "right") - 1
+        rows, offsets, lengths = (
+            np.array(numbers)[which]
+            for numbers in zip(*((b.rows, b.offset, b.length) for b in blocks), strict=True)
+        )
+        return self._growth.at(offsets + lengths * ((positions - firsts[which] + 1) / rows))
+
+    def drop(self, position: int) -> None:
+        for block in self._index.within(position - 1, position):
+            self._growth.drop(block.offset)
 
 
 class PackedSource(TextSource):

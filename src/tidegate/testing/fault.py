@@ -177,8 +177,10 @@ class Trap:
             return self.driver
         if os.getpid() == self.driver:
             return None
+        if self.victim == "worker":
+            return os.getpid()
         daemon = os.getppid()
-        pid = {"worker": os.getpid(), "daemon": daemon, "jvm": _parent(daemon)}[self.victim]
+        pid = {"daemon": daemon, "jvm": _parent(daemon)}[self.victim]
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         java = os.path.basename(words[0]) == b"java"
         is_spark = java if self.victim == "jvm" else b"pyspark.daemon" in words

@@ -1,4 +1,4 @@
-"""Tasks for workers of a crew, and the program that a worker's process runs."""
+"""Tasks for workers of a crew, and the program that starts those."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import signal
 import sys
 from pathlib import Path
 
+from tests.crash.driver import load_loops
 from tidegate.errors import TaskError
+from tidegate.execute import shared_task  # noqa: F401  # once, not in each worker
 from tidegate.execute.resident.worker import serve
 from tidegate.execute.work import Work
 
@@ -40,6 +42,15 @@ def stands_still_first(work: Work, number: int) -> int:
     return number
 
 
+def hangs(work: Work, number: int) -> None:
+    """Opens one pipe, which tells that it has begun, and waits for ever for another."""
+    begun, never = work.open().to_pybytes().decode().splitlines()
+    with open(begun, "w"):
+        pass
+    with open(never):
+        pass
+
+
 def raises(work: Work, number: int) -> None:
     """Fails as a user's code does, in a way that cannot be sent as it is."""
 
@@ -54,6 +65,28 @@ def refuses(work: Work, number: int) -> None:
     raise TaskError("task", "must fail", str(number))
 
 
+def keep(address: str, secret: bytes, size: int) -> None:
+    """Fork workers, and fork them again when they die or break off, as Spark does."""
+    load_loops()
+    workers = {_fork(address, secret, number): number for number in range(size)}
+    while workers:
+        pid, status = os.wait()
+        number = workers.pop(pid)
+        if status:
+            workers[_fork(address, secret, number)] = number
+
+
+def _fork(address: str, secret: bytes, number: int) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        serve(address, secret, number, os.getpid(), beat_s=0.1)
+    except BaseException:
+        os._exit(1)
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    address, secret, worker = sys.argv[1:]
-    serve(address, bytes.fromhex(secret), int(worker), os.getpid(), beat_s=0.1)
+    address, secret, size = sys.argv[1:]
+    keep(address, bytes.fromhex(secret), int(size))

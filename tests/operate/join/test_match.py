@@ -18,11 +18,13 @@ from tidegate.operate.join.match import (
     BUCKET,
     RANK,
     Held,
+    Stored,
     arranged,
     ints,
     match,
 )
 from tidegate.operate.join.match import places as places_of
+from tidegate.operate.join.newest import newest_of
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spec import (
     BAND,
@@ -241,12 +243,14 @@ def batches(
                 )
                 for s, t in enumerate(new)
             ]
-            pairs, work = match(spec, (news[0], news[1]), (state[i][0], state[i][1]))
+            newest = newest_of(spec, 0, news[0]), newest_of(spec, 1, news[1])
+            stored = Stored(state[i][0]), Stored(state[i][1])
+            pairs, work = match(spec, (news[0], news[1]), newest, stored)
             implied += work.implied
             assert work.made <= work.implied or spec.method != SCAN
             for p in pairs:
                 later, earlier = (p.left, p.right) if p.later == 0 else (p.right, p.left)
-                found += zip(keys(later), keys(earlier))
+                found += zip(keys(later.columns(ORDER)), keys(earlier.columns(ORDER)))
             for s in range(2):
                 kept = news[s].table.append_column(RANK, pa.array(news[s].ranks))
                 held = kept.filter(pa.array(news[s].held)).combine_chunks()

@@ -3,7 +3,7 @@
 One thread owns the connections. It gives each idle worker a unit of work, takes answers, notices at
 once when a worker's connection ends, and after a while when one no longer beats; what such a worker
 had goes to another, or to the same one when it is back. Who starts workers, and starts them again,
-is somebody else's business: they come by the listener.
+is somebody else's business: they come by the door.
 """
 
 from __future__ import annotations
@@ -11,17 +11,30 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, Listener, wait
-from threading import Lock
+from multiprocessing.connection import wait
+from threading import Event, Lock
 from typing import Any
 
 from tidegate import schedule
 from tidegate.errors import RunError
-from tidegate.execute.resident.message import BEAT, Answer, Hello, Request, Task, packed, unpacked
+from tidegate.execute.resident.channel import Channel, admit
+from tidegate.execute.resident.message import (
+    BEAT,
+    BYE,
+    Answer,
+    Hello,
+    Request,
+    Task,
+    packed,
+    unpacked,
+)
 from tidegate.execute.work import Work
 
 _log = logging.getLogger(__name__)
@@ -33,11 +46,26 @@ HUNG_S = 30.0
 """A worker that has not been heard of for so long is taken for hung. Loops give Python's lock back,
 so a worker that computes beats on."""
 
+_ALONE_S = 10.0
+"""Work that has waited so long without any worker is told of."""
+
 _LOOK_S = 1.0
+_AGAIN_S = 0.1
+
+_KNOCKING = 64
+"""So many may prove at a time that they know the secret; more are turned away."""
 
 _REMEMBERED = 16
 """Fewer than a worker keeps of what it was sent (`work.keep_sent`), so that it has what we think
 it has."""
+
+
+class DiedError(Exception):
+    """A unit of work has lost TRIES workers, the last of them on a host."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        super().__init__(host)
 
 
 @dataclass(eq=False)
@@ -55,17 +83,20 @@ class _Unit:
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker that has come; `has` are the keys of what it was sent, the newest last."""
+    """A worker that has come; `has` are the keys of what it was sent, the newest last.
 
-    connection: Connection[bytes, bytes]
+    `silent_s` is for how long nothing was heard of it.
+    """
+
+    channel: Channel
     hello: Hello
-    heard: float
     unit: _Unit | None = None
+    silent_s: float = 0.0
     has: dict[str, None] = field(default_factory=dict)
 
 
 class Crew:
-    """Gives work to workers that come by a listener; `run` may be called by several threads.
+    """Gives work to workers that come by a door; `run` may be called by several threads.
 
     `replace` is called with the Hello of a worker that hangs, to have it killed. Grows with the
     workers, and with the work that is asked for at a time.
@@ -73,35 +104,53 @@ class Crew:
 
     def __init__(
         self,
-        listener: Listener,
+        door: socket.socket,
+        secret: bytes,
         size: int,
         replace: Callable[[Hello], None],
         hung_s: float = HUNG_S,
     ) -> None:
         self.size = size
         self.answered = 0
-        self._listener = listener
+        """Units that were done, or failed by themselves: what counts as progress."""
+        self.came = 0
+        """Workers that have come, each time they did."""
+        self._door, self._secret = door, secret
         self._replace = replace
         self._hung_s = hung_s
+        self._look_s = min(_LOOK_S, hung_s / 4)
         self._clock = schedule.current().clock
+        self._looked = self._clock.now()
+        self._alone_s = 0.0
+        self.at_work = Event()
+        """Set while somebody waits for work of which some was given out."""
         self._ids = itertools.count()
         self._lock = Lock()
+        """For what other threads leave: these, and whether the pipe is there to wake us by."""
         self._asked: list[_Unit] = []
-        self._come: list[Connection[bytes, bytes]] = []
+        self._come: list[_Worker] = []
+        self._knocking = 0
         self._failure: BaseException | None = None
+        self._aborted = False
         self._closed = False
+        self._ended = False
         self._waiting: list[_Unit] = []
-        self._workers: dict[Connection[bytes, bytes], _Worker | None] = {}
+        self._workers: dict[Channel, _Worker] = {}
         self._awake, self._wake = os.pipe()
-        start = schedule.current().start
-        self._accepting = start("tidegate-crew-door", self._accept, daemon=True)
-        self._dispatching = start("tidegate-crew", self._dispatch, daemon=True)
+        self._dispatching = schedule.current().start("tidegate-crew", self._dispatch, daemon=True)
+
+    @property
+    def present(self) -> int:
+        """Workers that are there now; for who wants to know whether some are missing."""
+        return len(self._workers)
 
     def run(self, tasks: Sequence[tuple[Task, Work, int, dict[str, bytes]]]) -> list[Any]:
         """Have all tasks done, and give what they returned, in order; the first error is raised.
 
         Each is a function, its work, a number, and the data that the work needs by key. When it
-        returns or raises, none of them is being done any more, unless its worker hangs.
+        returns or raises, none of them is being done any more, unless its worker hangs or the crew
+        was aborted. What a task raises is an error of ours or a RaisedError; DiedError says that
+        its workers died.
         """
         units = [
             _Unit(next(self._ids), task, work, number, data, Future())
@@ -111,65 +160,92 @@ class Crew:
             if self._failure is not None:
                 raise self._failure
             self._asked += units
-        self._rouse()
+            self._rouse()
         schedule.wait(u.future for u in units)
+        self.at_work.clear()
         return [u.future.result() for u in units]
 
     def fail(self, failure: BaseException) -> None:
         """No worker will come any more: whoever waits, and whoever asks later, is told."""
         with self._lock:
             self._failure = self._failure or failure
-        self._rouse()
+            self._rouse()
+
+    def abort(self, failure: BaseException) -> None:
+        """Break off all work: whoever waits is told at once, and who is at work is killed."""
+        with self._lock:
+            self._failure, self._aborted = self._failure or failure, True
+            self._rouse()
 
     def close(self) -> None:
-        """Let all workers go; they end when they have done what they are at."""
+        """Let all workers go; those that are at work are killed by themselves a moment later."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-            self._failure = self._failure or RunError("crew", "must be open", "one that was closed")
-        self._rouse()
+            self._failure = self._failure or _closed()
+            self._rouse()
         self._dispatching.exception()
-        self._listener.close()
-        os.close(self._wake)
-        os.close(self._awake)
 
     def _rouse(self) -> None:
-        os.write(self._wake, b"!")
-
-    def _accept(self) -> None:
-        """Take workers in as they come, until the listener is closed."""
-        while True:
-            try:
-                connection = self._listener.accept()
-            except (AuthenticationError, EOFError, ConnectionError) as error:
-                _log.warning("somebody who is no worker was turned away: %s", error)
-                continue
-            except OSError:
-                return
-            with self._lock:
-                if self._closed:
-                    connection.close()
-                    return
-                self._come.append(connection)
-            self._rouse()
+        """Wake the thread that dispatches; with the lock held."""
+        if not self._ended:
+            os.write(self._wake, b"!")
 
     def _dispatch(self) -> None:
         try:
             while not self._closed:
-                for ready in wait([*self._workers, self._awake], timeout=_LOOK_S):
-                    if isinstance(ready, Connection):
-                        self._hear(ready)
-                    else:
+                for ready in wait([*self._workers, self._awake, self._door], self._look_s):
+                    if ready is self._door:
+                        self._answer_door()
+                    elif ready == self._awake:
                         os.read(self._awake, 4096)
+                    elif ready in self._workers:
+                        self._hear(self._workers[ready])
                 self._take_in()
                 self._look_after()
                 self._give_out()
         except BaseException as error:
+            _log.exception("the crew cannot go on")
             self._failure = self._failure or error
-            raise
         finally:
             self._let_go()
+
+    def _answer_door(self) -> None:
+        """Somebody knocks; whether it is a worker is found beside, because that may take long."""
+        try:
+            knocking, _ = self._door.accept()
+        except OSError as error:  # has gone again, or this process has too many files open
+            _log.warning("a worker could not come in: %s", error)
+            self._clock.sleep(_AGAIN_S)
+            return
+        if self._knocking >= _KNOCKING:
+            knocking.close()
+            return
+        with self._lock:
+            self._knocking += 1
+        work = partial(self._admit, knocking)
+        schedule.current().start("tidegate-crew-door", work, daemon=True)
+
+    def _admit(self, knocking: socket.socket) -> None:
+        worker = None
+        try:
+            channel = admit(knocking, self._secret, self._hung_s)
+            try:
+                worker = _Worker(channel, unpacked(channel.recv_bytes()))
+            except BaseException:
+                channel.close()
+                raise
+        except (AuthenticationError, AssertionError, EOFError, OSError) as error:
+            said = str(error) or type(error).__name__
+            _log.warning("somebody who is no worker was turned away: %s", said)
+        with self._lock:
+            self._knocking -= 1
+            if worker is not None and not self._ended:
+                self._come.append(worker)
+                self._rouse()
+            elif worker is not None:
+                worker.channel.close()
 
     def _take_in(self) -> None:
         """What was asked and who has come, since the last time."""
@@ -177,79 +253,109 @@ class Crew:
             asked, self._asked = self._asked, []
             come, self._come = self._come, []
         self._waiting += asked
-        for connection in come:
-            self._workers[connection] = None  # until it has said who it is
+        for worker in come:
+            self._workers[worker.channel] = worker
+            self.came += 1
 
-    def _hear(self, connection: Connection[bytes, bytes]) -> None:
+    def _hear(self, worker: _Worker) -> None:
         """One message of a worker."""
         try:
-            data = connection.recv_bytes()
+            data = worker.channel.recv_bytes()
+        except BlockingIOError:  # it stands still in the middle of what it says
+            self._be_rid_of(worker)
+            return
         except (EOFError, OSError):
-            self._lose(connection)
+            self._lose(worker)
             return
-        worker = self._workers[connection]
-        if worker is None:
-            self._workers[connection] = _Worker(connection, unpacked(data), self._clock.now())
-            return
-        worker.heard = self._clock.now()
+        worker.silent_s = 0.0
         if data == BEAT:
             return
-        answer: Answer = unpacked(data)
         unit, worker.unit = worker.unit, None
         assert unit is not None
-        assert unit.id == answer.unit
         self.answered += 1
+        try:
+            answer: Answer = unpacked(data)
+        except Exception as error:
+            unit.future.set_exception(error)
+            return
+        assert unit.id == answer.unit
         if answer.error is not None:
             unit.future.set_exception(answer.error)
         else:
             unit.future.set_result(answer.value)
 
-    def _lose(self, connection: Connection[bytes, bytes]) -> None:
+    def _lose(self, worker: _Worker) -> None:
         """A worker is gone; what it was at is to be done again."""
-        worker = self._workers.pop(connection)
-        connection.close()
-        if worker is None or worker.unit is None:
-            return
+        del self._workers[worker.channel]
+        worker.channel.close()
         unit, worker.unit = worker.unit, None
+        if unit is None:
+            return
         unit.lost += 1
         if unit.lost < TRIES:
-            self._waiting.insert(0, unit)
-            return
-        unit.future.set_exception(
-            RunError(
-                f"worker {worker.hello.number} on {worker.hello.host}",
-                "its process must live until its task is done",
-                f"{TRIES} that died at the same task",
-                "See the executor's log (standard error of Python workers); a process that is "
-                "killed for its memory needs smaller batches (--batch-rows) or more memory.",
+            _log.info(
+                "worker %d on %s is gone; its work is done again (lost %d of %d times)",
+                worker.hello.number,
+                worker.hello.host,
+                unit.lost,
+                TRIES,
             )
+            self._waiting.insert(0, unit)
+        else:
+            unit.future.set_exception(DiedError(worker.hello.host))
+
+    def _be_rid_of(self, worker: _Worker) -> None:
+        _log.warning(
+            "worker %d on %s (process %d) has not been heard of for %.0f s and is replaced",
+            worker.hello.number,
+            worker.hello.host,
+            worker.hello.process,
+            max(worker.silent_s, self._hung_s),
         )
+        self._replace(worker.hello)
+        self._lose(worker)
 
     def _look_after(self) -> None:
-        """Get rid of workers that hang, and of work that nobody will do."""
+        """Get rid of workers that hang, and of work that nobody will do.
+
+        Time counts only as far as it passed between two looks: neither is anybody to blame for a
+        machine that slept, nor for a driver that did.
+        """
         now = self._clock.now()
-        for connection, worker in list(self._workers.items()):
-            if worker is not None and now - worker.heard > self._hung_s:
-                _log.warning(
-                    "worker %d on %s (process %d) has not been heard of for %.0f s and is replaced",
-                    worker.hello.number,
-                    worker.hello.host,
-                    worker.hello.process,
-                    now - worker.heard,
-                )
-                self._replace(worker.hello)
-                self._lose(connection)
+        passed, self._looked = min(now - self._looked, 2 * self._look_s), now
+        for worker in list(self._workers.values()):
+            worker.silent_s += passed
+            if worker.silent_s > self._hung_s:
+                self._be_rid_of(worker)
+        self._tell_of_waiting(passed)
         if self._failure is not None and not self._closed:
             waiting, self._waiting = self._waiting, []
             for unit in waiting:
                 unit.future.set_exception(self._failure)
+        if self._aborted:
+            self._break_off()
+
+    def _tell_of_waiting(self, passed: float) -> None:
+        """Say once that work waits and no worker is there."""
+        before = self._alone_s
+        self._alone_s = before + passed if self._waiting and not self._workers else 0.0
+        if before <= _ALONE_S < self._alone_s:
+            _log.warning("no task of Spark has come to do the work for %.0f s", _ALONE_S)
+
+    def _break_off(self) -> None:
+        for worker in list(self._workers.values()):
+            if worker.unit is not None:
+                unit, worker.unit = worker.unit, None
+                unit.future.set_exception(self._failure)
+                self._replace(worker.hello)
+                self._lose(worker)
 
     def _give_out(self) -> None:
         """A unit for each idle worker: one of its own number, so that it finds what it has kept.
 
         Who has none of those takes another's, which is busy or not there.
         """
-        idle = [w for w in self._workers.values() if w is not None and w.unit is None]
+        idle = [w for w in self._workers.values() if w.unit is None]
         if not idle or not self._waiting:
             return
         for own in (True, False):
@@ -272,23 +378,35 @@ class Crew:
         worker.has |= dict.fromkeys(data)
         while len(worker.has) > _REMEMBERED:
             del worker.has[next(iter(worker.has))]
+        request = Request(unit.id, unit.task, unit.work, unit.number, data)
         worker.unit = unit
         try:
-            worker.connection.send_bytes(
-                packed(Request(unit.id, unit.task, unit.work, unit.number, data))
-            )
+            worker.channel.send_bytes(packed(request))
+            self.at_work.set()
+        except BlockingIOError:  # it takes nothing any more
+            self._be_rid_of(worker)
         except OSError:
-            self._lose(worker.connection)
+            self._lose(worker)
 
     def _let_go(self) -> None:
         """End all connections, and tell whoever still waits."""
-        units = [*self._waiting, *self._asked]
-        for connection, worker in self._workers.items():
-            connection.close()
-            if worker is not None and worker.unit is not None:
+        with self._lock:
+            self._ended = True
+            self._failure = self._failure or _closed()
+            units = [*self._waiting, *self._asked]
+            workers = [*self._workers.values(), *self._come]
+            os.close(self._wake)
+            os.close(self._awake)
+        self._door.close()
+        for worker in workers:
+            if worker.unit is not None:
                 units.append(worker.unit)
-        for connection in self._come:
-            connection.close()
+            with suppress(OSError):  # is gone already
+                worker.channel.send_bytes(BYE)
+            worker.channel.close()
         for unit in units:
-            if not unit.future.done():
-                unit.future.set_exception(self._failure or RunError("crew", "must be open", "none"))
+            unit.future.set_exception(self._failure)
+
+
+def _closed() -> RunError:
+    return RunError("crew", "must be open", "one that was closed")

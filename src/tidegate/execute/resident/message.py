@@ -1,8 +1,7 @@
 """What a crew and its workers send each other, as bytes over a connection between two processes.
 
-Connections are those of `multiprocessing.connection`: framed messages, and a shared secret that
-both sides prove to have before the first one. What is pickled here comes from the other side of
-such a connection only.
+What is pickled here comes from the other side of a connection whose two ends have proved to know
+the same secret (`channel`), and from nobody else.
 """
 
 from __future__ import annotations
@@ -19,6 +18,10 @@ Task = Callable[[Work, int], Any]
 
 BEAT = b""
 """What a worker sends now and then, so that one that stands still is told from one that works."""
+
+BYE = b"bye"
+"""What the driver sends when no more work will come. A connection that ends without it has broken,
+and the worker has to come again."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,23 @@ class Request:
     data: Mapping[str, bytes] = field(default_factory=dict)
 
 
+class RaisedError(Exception):
+    """What a task raised that is no error of ours: the last line of its traceback.
+
+    The exception itself stays where it was raised: its class may be nowhere else.
+    """
+
+    def __init__(self, said: str, memory: bool) -> None:
+        self.said, self.memory = said, memory
+        super().__init__(said, memory)
+
+    def __str__(self) -> str:
+        return self.said
+
+
 @dataclass(frozen=True)
 class Answer:
-    """What a task returned, or why it did not."""
+    """What a task returned, or why it did not: an error of ours, or a RaisedError."""
 
     unit: int
     value: Any = None

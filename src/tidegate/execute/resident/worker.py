@@ -1,56 +1,98 @@
 """A worker of a crew: takes requests from the driver and answers them, until it is let go.
 
 It runs inside a task of Spark, which has made the process and starts it again if it dies. When the
-driver goes, the connection ends, and so does the task: nothing is left behind.
+driver goes, the connection ends, and so does the process, also in the middle of a task: nothing is
+left behind that writes on.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
+import select
+import signal
 import socket
-import threading
-from multiprocessing.connection import Client, Connection
+import traceback
+from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
+from tidegate import schedule
 from tidegate.errors import TidegateError
-from tidegate.execute.resident.message import BEAT, Answer, Hello, Request, packed, unpacked
+from tidegate.execute.resident.channel import Channel, come
+from tidegate.execute.resident.message import (
+    BEAT,
+    BYE,
+    Answer,
+    Hello,
+    RaisedError,
+    Request,
+    packed,
+    unpacked,
+)
 from tidegate.execute.work import keep_sent
 
 BEAT_S = 1.0
 """How often a worker says that it is there."""
 
+GRACE_S = 1.0
+"""What a task may still take when the driver is gone; then its process is killed."""
+
+_GONE = getattr(select, "POLLRDHUP", 0)
+"""The other side has closed; without it (it is of Linux) a beat that cannot be sent tells."""
+
 
 def serve(address: Any, secret: bytes, number: int, attempt: int, beat_s: float = BEAT_S) -> None:
-    """Answer requests until the driver ends the connection, or is gone."""
+    """Answer requests until the driver says that there are no more.
+
+    A connection that breaks while the driver is there is an error, so that Spark starts the task
+    again and it comes back.
+    """
     try:
-        connection: Connection[bytes, bytes] = Client(address, authkey=secret)
-    except (OSError, EOFError):
-        return  # the driver has gone, or let this crew go, before the task began
-    lock, ended = threading.Lock(), threading.Event()
+        channel = come(address, secret)
+    except (ConnectionRefusedError, FileNotFoundError):
+        return  # the driver is gone, or has let this crew go, before the task began
+    lock = Lock()
 
     def say(data: bytes) -> None:
         with lock:
-            connection.send_bytes(data)
+            channel.send_bytes(data)
 
-    def beat() -> None:
-        while not ended.wait(beat_s):
-            try:
-                say(BEAT)
-            except OSError:
-                return
-
-    try:
+    with _Pulse(channel, lambda: say(BEAT), beat_s):
         say(packed(Hello(number, os.getpid(), attempt, socket.gethostname())))
-        threading.Thread(target=beat, name="tidegate-beat", daemon=True).start()
-        while True:
-            request: Request = unpacked(connection.recv_bytes())
-            say(_answered(request))
-    except (EOFError, OSError):
-        return
-    finally:
-        ended.set()
-        connection.close()
+        while (data := channel.recv_bytes()) != BYE:
+            say(_answered(unpacked(data)))
+
+
+class _Pulse:
+    """Beats while a worker serves, and ends its process when the driver is gone."""
+
+    def __init__(self, channel: Channel, beat: Callable[[], None], beat_s: float) -> None:
+        self._channel, self._beat, self._beat_s = channel, beat, beat_s
+
+    def __enter__(self) -> None:
+        self._over, self._end = os.pipe()
+        self._beating = schedule.current().start("tidegate-beat", self._watch, daemon=True)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._end)
+        self._beating.exception()
+        os.close(self._over)
+        self._channel.close()
+
+    def _watch(self) -> None:
+        poll = select.poll()
+        poll.register(self._over, select.POLLIN)
+        poll.register(self._channel.fileno(), _GONE)
+        while not (events := dict(poll.poll(self._beat_s * 1000))):
+            try:
+                self._beat()
+            except OSError:
+                break
+        if self._over in events:
+            return
+        poll.unregister(self._channel.fileno())
+        if not poll.poll(GRACE_S * 1000):  # who serves has not noticed: it is inside a task
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _answered(request: Request) -> bytes:
@@ -58,16 +100,14 @@ def _answered(request: Request) -> bytes:
         keep_sent(key, data)
     try:
         return packed(Answer(request.unit, request.task(request.work, request.number)))
+    except TidegateError as error:
+        return packed(Answer(request.unit, error=error))
     except Exception as error:
-        return packed(Answer(request.unit, error=_sendable(error)))
+        raised = RaisedError(_said(error), isinstance(error, MemoryError))
+        return packed(Answer(request.unit, error=raised))
 
 
-def _sendable(error: Exception) -> BaseException:
-    """An error as it is where it survives the way, else one that says the same."""
-    if isinstance(error, TidegateError | MemoryError):
-        return error
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+def _said(error: Exception) -> str:
+    """The line that names an exception where its traceback is printed."""
+    lines = "".join(traceback.format_exception_only(error)).splitlines()
+    return next((line for line in lines if line.strip() and not line[0].isspace()), "an exception")

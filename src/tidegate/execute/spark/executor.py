@@ -288,6 +288,10 @@ class SparkExecutor(Executor):
             )
         return possible and self._exchange != "shuffle"
 
+    def until_at_work(self) -> None:
+        if self._runner is not None:
+            self._runner.until_at_work()
+
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         return self._aside.submit(function, *arguments)
 

@@ -48,29 +48,34 @@ def tasks_failed(job: Job, error: BaseException) -> RunError:
     if _OF_MEMORY.search(first_line(error)):
         return MemoryExceededError("a task", "must fit into memory", first_line(error))
     text, where = str(error), f"batch {job.batch}"
-    return (
-        of_environment(text)
-        or of_loss(text, where)
-        or RunError(
-            where,
-            "its tasks must not fail",
-            f"{first_line(error)}{host_of(text)}",
-            "Nothing of the batch was committed. The same rows will fail again, so fix the cause "
-            "first; then run again to continue.",
-        )
-    )
+    got = f"{first_line(error)}{host_of(text)}"
+    return of_environment(text) or of_loss(text, where) or _of_rows(where, got)
 
 
-def task_raised(job: Job, error: BaseException) -> RunError:
-    """The error for a batch of which a task raised something that is not of ours."""
-    said = f"{type(error).__name__}: {error}"
-    if isinstance(error, MemoryError):
+def task_raised(job: Job, said: str, memory: bool) -> RunError:
+    """The same error for a batch of which a task that stays raised something that is not of ours.
+
+    `said` is the last line of its traceback.
+    """
+    if memory:
         return MemoryExceededError("a task", "must fit into memory", said)
+    return of_environment(said) or _of_rows(f"batch {job.batch}", said)
+
+
+def worker_died(job: Job) -> RunError:
+    """The same error for a batch of which a task loses its worker whenever it is tried."""
+    error = of_loss("Python worker exited unexpectedly", f"batch {job.batch}")
+    assert error is not None
+    return error
+
+
+def _of_rows(where: str, got: str) -> RunError:
     return RunError(
-        f"batch {job.batch}",
-        "its tasks must finish",
-        said,
-        "Nothing of the batch was committed; run again to continue.",
+        where,
+        "its tasks must not fail",
+        got,
+        "Nothing of the batch was committed. The same rows will fail again, so fix the cause "
+        "first; then run again to continue.",
     )
 
 
@@ -133,14 +138,14 @@ def answering(gone: Callable[[BaseException], RunError]) -> Iterator[None]:
 
 
 @contextmanager
-def without_stacks() -> Iterator[None]:
-    """Keep stacks from being logged: one line of ours says what happened.
+def without_stacks(thread: int | None = None) -> Iterator[None]:
+    """Keep stacks from being logged, of all threads or of one: a line of ours says what happened.
 
     Py4J logs those of a lost connection on the root logger, where a level of its own cannot be set;
     PySpark those of expressions that fail. Threads may be in it at the same time.
     """
     loggers = [logging.getLogger(), *(PySparkLogger.getLogger(name) for name in _CONTEXTS)]
-    mine = _Quiet()
+    mine = _Quiet(thread)
     for logger in loggers:
         logger.addFilter(mine)
     try:
@@ -162,12 +167,18 @@ def hide_stacks() -> None:
 class _Quiet(logging.Filter):
     """Lets pass what is not of these; an object for each use, so that each takes away its own."""
 
+    def __init__(self, thread: int | None = None) -> None:
+        super().__init__()
+        self._thread = thread
+
     def filter(self, record: logging.LogRecord) -> bool:
         stacks = "py4j" in record.pathname or record.name in _CONTEXTS
+        if self._thread is not None and record.thread != self._thread:
+            return True
         return not stacks or _shows_all()
 
 
-_FOR_GOOD = _Quiet("py4j")
+_FOR_GOOD = _Quiet()
 """The one that is never taken away; adding it again changes nothing."""
 
 

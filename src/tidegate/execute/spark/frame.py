@@ -10,6 +10,7 @@ count; before a marker it looks whether it is the owner still.
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import zlib
@@ -25,6 +26,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tidegate import schedule
+from tidegate.arrival import BEFORE, Together
 from tidegate.errors import RunError, SourceError
 from tidegate.execute.spark.failure import LOST, answering, first_line, without_stacks
 from tidegate.execute.spark.thread import take_charge
@@ -34,6 +37,10 @@ from tidegate.state.name import owned
 from tidegate.state.store import Store, StoreHandle
 
 SPOOL = "spool"
+
+_ASK_S = 0.1
+"""How often Spark is asked whether its query still runs: each time it costs two calls to the JVM,
+and micro-batches tell of themselves."""
 
 
 class FrameConnector:
@@ -54,12 +61,18 @@ class FrameConnector:
         self._store: Store | None = None
         self._query: StreamingQuery | None = None
         self._live = bool(frame.isStreaming)
+        self.arrives = False
+        """Whether it is followed, so that tuples arrive while they are read."""
+        self._shown = -1
         self._lasts = False
         self._spooling = threading.Lock()
         """Held while a micro-batch is spooled, in a thread of Py4J."""
         self._lock = threading.Lock()
         self._runs: dict[int, list[SpoolSource]] = {}
         self._newest = -1
+        self._listeners: list[Callable[[], None]] = []
+        self._clock = schedule.current().clock
+        self._asked_at = -math.inf
 
     def for_run(self, use: int) -> FrameConnector:
         """The same input for one run of a query; at each of its places it has its own spool."""
@@ -73,6 +86,7 @@ class FrameConnector:
         """
         self._lasts = available_now and bool(self._frame.isStreaming)
         take_charge(self._frame.sparkSession.sparkContext)
+        self.arrives = follow and bool(self._frame.isStreaming)
         self._store = store
         self._find()
         if not self._frame.isStreaming:
@@ -86,7 +100,8 @@ class FrameConnector:
         self._query = (writer if follow else writer.trigger(availableNow=True)).start()
 
     def discover(self) -> Sequence[SpoolSource]:
-        if self._query is not None:
+        if self._query is not None and self._clock.now() - self._asked_at >= _ASK_S:
+            self._asked_at = self._clock.now()
             with answering(partial(self._failed, "Spark must be there while it is read")):
                 # In this order: one that fails in between has not ended, it has failed.
                 self._live = bool(self._query.isActive)
@@ -94,7 +109,22 @@ class FrameConnector:
             if failure is not None:
                 raise self._failed("its Spark query must run", failure)
         with self._lock:
+            self._shown = self._newest
             return [run for batch in sorted(self._runs) for run in self._runs[batch]]
+
+    def tell(self, listener: Callable[[], None]) -> None:
+        """Call this after every micro-batch, in the thread that spools it."""
+        self._listeners.append(listener)
+
+    def tell_no_more(self, listener: Callable[[], None]) -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def unseen_rows(self) -> int:
+        """How many rows have come since the last `discover`."""
+        with self._lock:
+            fresh = [runs for batch, runs in self._runs.items() if batch > self._shown]
+            return sum(run.untaken(0)[0] for runs in fresh for run in runs)
 
     def live(self) -> bool:
         """As of the last `discover`, so that runs spooled since then are not missed at the end."""
@@ -151,6 +181,7 @@ class FrameConnector:
     def _absorb(self, frame: DataFrame, batch: int) -> None:
         """Spool one micro-batch; a replay of one that is complete changes nothing."""
         assert self._store is not None
+        came_at = self._clock.now()
         with self._spooling:
             if batch <= self._newest:
                 return
@@ -160,13 +191,16 @@ class FrameConnector:
             runs = sorted(tuple(row) for row in written)
             self._store.check_owner()  # else a run that was paused spools it for the one after
             self._store.write(self._marker(f"{batch:08d}"), json.dumps(runs).encode())
-            self._register(batch)
+            self._register(batch, came_at)
+        for listener in list(self._listeners):
+            listener()
 
-    def _register(self, batch: int) -> None:
+    def _register(self, batch: int, came_at: float = BEFORE) -> None:
         assert self._store is not None
+        arrivals = Together(came_at) if self.arrives else None
         listed = json.loads(self._store.read(self._marker(f"{batch:08d}")))
         present = [
-            SpoolSource(self._store, SpooledFile(*entry), self.schema, self._time)
+            SpoolSource(self._store, SpooledFile(*entry), self.schema, self._time, arrivals)
             for entry in listed
             if self._store.files.exists(entry[0])
         ]

@@ -6,7 +6,6 @@ starts them, and starts them again when they die; they connect back to the drive
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import logging
 import os
@@ -16,86 +15,131 @@ import signal
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from multiprocessing.connection import Listener
-from threading import Event
+from contextlib import suppress
+from threading import Event, get_ident
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
 from tidegate import schedule
-from tidegate.errors import RunError, TidegateError
+from tidegate.errors import RunError
 from tidegate.execute.job import Job
-from tidegate.execute.resident.crew import Crew
-from tidegate.execute.resident.message import Hello
+from tidegate.execute.resident.channel import door_at
+from tidegate.execute.resident.crew import TRIES, Crew, DiedError
+from tidegate.execute.resident.message import Hello, RaisedError
+from tidegate.execute.resident.tasks import AbortedError, CrewTasks
 from tidegate.execute.resident.worker import serve
-from tidegate.execute.spark.failure import LOST, first_line, task_raised, without_stacks
-from tidegate.execute.task_runner import Task, TaskRunner
-from tidegate.execute.work import Sent, Work
+from tidegate.execute.spark.failure import (
+    LOST,
+    first_line,
+    task_raised,
+    tasks_failed,
+    without_stacks,
+    worker_died,
+)
+from tidegate.execute.spark.loss import AGAIN
+from tidegate.execute.task_runner import Task
+from tidegate.execute.work import Work
 
 _log = logging.getLogger(__name__)
 
 _serial = itertools.count()
 
+_END_S = 10.0
+"""How long the job may take to end when its workers were let go, before it is cancelled."""
 
-class ResidentTasks(TaskRunner):
+_STORY_S = 1.0
+"""How long Spark may take to tell of a worker what we know already: that it died."""
+
+
+class ResidentTasks(CrewTasks):
     """Runs functions on workers that stay, as many as it is given slots of Spark for."""
 
-    stays = True
-
     def __init__(self, context: SparkContext, size: int, name: str) -> None:
-        self._context, self._size, self._name = context, size, name
+        self._context, self._name = context, name
         self._group = f"tidegate-resident-{os.getpid()}-{next(_serial)}"
         self._folder = tempfile.mkdtemp(prefix="tg-")  # of this user only, with a short name
+        self._address = f"{self._folder}/crew"
         self._secret = secrets.token_bytes(32)
-        self._listener = Listener(f"{self._folder}/crew", "AF_UNIX", authkey=self._secret)
-        self._crew = Crew(self._listener, size, self._kill)
-        self._job = ""
-        self._data: dict[str, bytes] = {}
+        super().__init__(Crew(door_at(self._address), self._secret, size, self._kill))
         self._closing = Event()
+        self._given_up = Event()
+        self._failure: BaseException | None = None
+        """What Spark gave a job up for, the newest."""
         self._serving: Future[None] = schedule.current().start(
             "tidegate-resident", self._serve, daemon=True
         )
 
-    def groups(self, instances: int) -> int:
-        return min(instances, self._size)
-
-    def leave(self, job: Job, name: str, data: bytes) -> Work:
-        """Keep the bytes for the workers that will do the job, until there is another."""
-        if self._job != job.name:
-            self._job, self._data = job.name, {}
-        key = hashlib.sha256(data).hexdigest()
-        self._data[key] = data
-        return Sent(key)
-
     def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
+        self._given_up.clear()
         try:
-            return self._crew.run([(task, work, number, self._data) for number in range(count)])
-        except (TidegateError, MemoryError, *LOST):
-            raise
-        except Exception as error:
-            raise task_raised(job, error) from error
+            return super().each(job, count, task, work)
+        except RaisedError as error:
+            raise task_raised(job, error.said, error.memory) from error
+        except DiedError as error:
+            if self._given_up.wait(_STORY_S) and self._failure is not None:
+                raise tasks_failed(job, self._failure) from error
+            raise worker_died(job) from error
+        except AbortedError as error:
+            where = f"batch {job.batch}"
+            raise RunError(where, "must not be cancelled", "an abort", AGAIN) from error
+        except (PySparkException, Py4JJavaError) as error:
+            raise tasks_failed(job, error) from error
 
     def abort(self) -> None:
         self._closing.set()
-        self._crew.fail(RunError("batch", "must not be aborted", "an abort"))
-        self._context.cancelJobGroup(self._group)
+        super().abort()
+        self._cancel()
 
     def close(self) -> None:
         """Let the workers go, and the job with them."""
         self._closing.set()
-        self._crew.close()
+        all_there = self.crew.present == self.crew.size
+        super().close()
+        if not all_there:  # the job waits for slots, or to start a task again
+            self._cancel()
         try:
-            self._serving.result(timeout=10)
+            self._serving.result(_END_S)
         except TimeoutError:
-            self._context.cancelJobGroup(self._group)
+            self._cancel()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _cancel(self) -> None:
+        with suppress(*LOST, AttributeError), without_stacks():  # without Spark nothing runs
+            self._context.cancelJobGroup(self._group)
+
     def _serve(self) -> None:
-        """Keep the job going: when Spark gives it up, start another, if it was of any use."""
-        address, secret = self._listener.address, self._secret
+        """Keep the job going: when Spark gives it up, start another, if workers come at all.
+
+        Spark gives a job up when one of its tasks has died some times, be it over days; on a local
+        master of the user's own that is the first time. It is work that loses its workers again and
+        again that counts here (`TRIES`), and workers that die before they have done any.
+        """
+        in_vain = 0
+        while not self._closing.is_set():
+            came, answered = self.crew.came, self.crew.answered
+            failure: BaseException = RunError("tasks", "must stay until they are let go", "none")
+            try:
+                with without_stacks(get_ident()):
+                    self._run_job()
+            except Exception as error:
+                failure = error
+            if self._closing.is_set():
+                return
+            self._failure = failure
+            self._given_up.set()
+            in_vain = in_vain + 1 if self.crew.answered == answered else 0
+            if self.crew.came == came or in_vain > TRIES:
+                self.crew.fail(failure)
+                return
+            _log.info("tasks that stay are started anew: %s", first_line(failure))
+
+    def _run_job(self) -> None:
+        """Start the tasks, and wait until all have ended."""
+        address, secret = self._address, self._secret
 
         def stay(partition: int, _: Iterable[int]) -> Iterator[Any]:
             context = TaskContext.get()
@@ -104,20 +148,10 @@ class ResidentTasks(TaskRunner):
             return iter(())
 
         self._context.setJobGroup(self._group, self._name, interruptOnCancel=True)
-        while not self._closing.is_set():
-            before = self._crew.answered
-            try:
-                with without_stacks():
-                    numbers = self._context.parallelize(range(self._size), self._size)
-                    numbers.mapPartitionsWithIndex(stay).collect()
-            except (PySparkException, Py4JError, ConnectionError, EOFError) as error:
-                if self._closing.is_set():
-                    return
-                if self._crew.answered == before:
-                    self._crew.fail(error)
-                    return
-                _log.warning("workers died too often (%s) and are started anew", first_line(error))
+        numbers = self._context.parallelize(range(self.crew.size), self.crew.size)
+        numbers.mapPartitionsWithIndex(stay).collect()
 
     def _kill(self, worker: Hello) -> None:
         """Have Spark start a worker that hangs again."""
-        os.kill(worker.process, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # has ended meanwhile
+            os.kill(worker.process, signal.SIGKILL)

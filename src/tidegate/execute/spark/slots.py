@@ -34,6 +34,6 @@ def take(context: SparkContext) -> int:
 
 
 def give_back(context: SparkContext, slots: int) -> None:
-    """Return what `take` gave."""
+    """Return what `take` gave; nothing, of a query whose tasks are jobs and that took none."""
     with _lock:
-        _taken[context] -= slots
+        _taken[context] = _taken.get(context, 0) - slots

@@ -27,7 +27,8 @@ _STEP_WINDOWS = 1_000_000
 class Panes:
     """Partials of keys in time order; `by_key` numbers the keys in their order.
 
-    `low` and `high` are the first and the last window to close that a pane is in.
+    `low` and `high` are the first and the last window to close that a pane is in. `states` has the
+    columns of each function over `held` partials, and `place` says which of those each is.
     """
 
     pane: Ints
@@ -36,30 +37,40 @@ class Panes:
     high: Ints
     functions: Sequence[Function]
     states: Sequence[States]
+    held: int
+    place: Ints
 
     def take(self, rows: Ints) -> Panes:
-        picked = pa.array(rows)
-        return Panes(
+        return replace(
+            self,
             pane=self.pane[rows],
             by_key=Groups(self.by_key.codes[rows], self.by_key.n),
             low=self.low[rows],
             high=self.high[rows],
-            functions=self.functions,
-            states=[[column.take(picked) for column in columns] for columns in self.states],
+            place=self.place[rows],
         )
 
-    def by_key_and_pane(self) -> Panes:
-        """One row for each key and pane, key after key; partials of one pane are merged."""
+    def states_of(self, number: int, rows: Ints | slice = slice(None)) -> States:
+        """The states of one function, of some partials or of all."""
+        picked = pa.array(self.place[rows])
+        return [column.take(picked) for column in self.states[number]]
+
+    def by_key_and_pane(self) -> tuple[Panes, list[States]]:
+        """One row for each key and pane, key after key, and the states of the functions.
+
+        Partials of one pane are merged.
+        """
         panes = self.take(self.by_key.order)
+        states = [panes.states_of(i) for i in range(len(self.functions))]
         new = np.ones(len(panes.pane), np.bool_)
         codes = panes.by_key.codes
         new[1:] = (codes[1:] != codes[:-1]) | (panes.pane[1:] != panes.pane[:-1])
         if bool(new.all()):
-            return panes
+            return panes, states
         groups = Groups(np.cumsum(new) - 1, int(new.sum()))
-        pairs = zip(self.functions, panes.states, strict=True)
+        pairs = zip(self.functions, states, strict=True)
         merged = [function.family.merge(groups, columns) for function, columns in pairs]
-        return replace(panes.take(np.flatnonzero(new)), states=merged)
+        return panes.take(np.flatnonzero(new)), merged
 
 
 @dataclass(frozen=True)
@@ -86,15 +97,15 @@ def _apart(panes: Panes, partly: bool) -> Iterator[Closed]:
     """Every window merges its own panes, in time order."""
     weights = np.ones(len(panes.pane), np.int64)
     for columns in panes.states:
-        weights += words_of(columns, len(weights)) - len(columns)
+        weights += words_of(columns, panes.held)[panes.place] - len(columns)
     for first, last in spans(panes.low, panes.high, weights, _EXPANSION_LIMIT):
         low, high = np.maximum(panes.low, first), np.minimum(panes.high, last)
         row, window = expand(low, high)
         key = Rank(panes.by_key.codes[row], panes.by_key.n)
         groups = dense(pack([rank_integers(window), key], len(row)))
-        columns, picked = [], pa.array(row)
-        for function, held in zip(panes.functions, panes.states, strict=True):
-            merged = function.family.merge(groups, [column.take(picked) for column in held])
+        columns = []
+        for number, function in enumerate(panes.functions):
+            merged = function.family.merge(groups, panes.states_of(number, row))
             columns += merged if partly else [function.family.finish(merged)]
         yield Closed(window[groups.rows], key.codes[groups.rows], columns)
 
@@ -105,11 +116,11 @@ def _overlapping(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
     The windows of a key are listed twice, at the first and at the last pane that each has: the
     lists are the same and give both.
     """
-    panes = panes.by_key_and_pane()
+    panes, states = panes.by_key_and_pane()
     codes = panes.by_key.codes
     overlap = Overlap(
         panes.functions,
-        panes.states,
+        states,
         codes=codes,
         panes=panes.pane,
         length=cover.length,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +43,11 @@ class Function:
         """The row of the registry."""
         return find(self.kind)
 
-    @property
+    def __getstate__(self) -> dict[str, Any]:
+        """What others can have again is not sent to them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
     def family(self) -> Family:
         """The kernels of this function."""
         return self.definition.family(*self.types, *self.parameters)
@@ -62,7 +67,7 @@ class Function:
         """The type of the result column."""
         return self.family.result
 
-    @property
+    @cached_property
     def state(self) -> tuple[tuple[str, pa.DataType], ...]:
         """The state columns in a partial table, as `name.part`."""
         return tuple((f"{self.name}.{part}", type_) for part, type_ in self.family.state)

@@ -8,12 +8,12 @@ from itertools import chain
 from typing import ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import WindowOrder, first_per_window, in_order, window_order
 from tidegate.duration import duration_text, window_text
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.open_panes import OpenPanes, split
 from tidegate.operate.aggregate.pane import (
     PART,
     AggregateSpec,
@@ -71,27 +71,35 @@ class WindowAggregate(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Fold the batch's partials into the state of this instance's buckets; close windows.
 
-        Reads state only when the frontier has passed the end of a pane. What is left for later, the
-        partials of open panes and the sealed panes that open windows still need, goes into
-        segments.
+        State is needed only when the frontier has passed the end of a pane, and read only where the
+        batch before has not left it in memory. What is left for later, the partials of open panes
+        and the complete panes that open windows still need, goes into segments.
         """
         spec = self.spec
         sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
-        news = merge(spec, [a.rows for a in arrived])
+        # What one split brings is merged already.
+        news = arrived[0].rows if len(arrived) == 1 else merge(spec, [a.rows for a in arrived])
         work.spans.mark("instance merge")
         panes, keep = news.slice(0, 0), [news]
+        held: OpenPanes | None = work.kept.take(PANES)
         if sealed > sealed_before(spec, work.previous_us):
-            complete = news.filter(pc.less(news.column("pane"), sealed))
-            waiting, held = read_panes(work, spec)
+            held = read_panes(work, spec) if held is None else held
             work.spans.mark("instance read state")
-            ended = merge(spec, [*waiting, complete])
-            panes = pa.concat_tables([*held, ended])
-            later = news.filter(pc.greater_equal(news.column("pane"), sealed))
-            keep = [ended.filter(pc.greater_equal(ended.column("pane"), needed)), later]
+            complete, later = split(news, sealed)
+            due, held = held.due(sealed)
+            ended = merge(spec, [*due, complete])
+            panes = pa.concat_tables([*(part.rows for part in held.complete), ended])
+            _, lasting = split(ended, needed)
+            keep = [lasting, later]
+            held = held.needed(needed).with_complete(lasting).with_waiting(later)
             work.spans.mark("instance seal")
+        elif held is not None or not work.state.get(PANES):
+            held = (held or OpenPanes()).with_waiting(news)
         segments = write_panes(work.store, work.name, keep, sealed)
         work.spans.mark("instance write")
         rows = self._closed(panes, work)
+        if held is not None:
+            work.kept.leave(PANES, held, held.nbytes)
         return Result(rows, sum(a.rows.num_rows for a in arrived), {PANES: segments})
 
     def _closed(self, panes: pa.Table, work: InstanceWork) -> tuple[pa.Table, ...]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -73,24 +75,28 @@ class AggregateSpec:
         if len(set(names)) != len(names):
             raise QueryError("aggregate", "column names must be unique", ", ".join(names))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What others can have again is not sent to them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     @property
     def pane_us(self) -> int:
         """The length of a pane: the largest that divides both range and slide."""
         return math.gcd(self.range_us, self.slide_us)
 
-    @property
+    @cached_property
     def partial_schema(self) -> pa.Schema:
         """The columns of a partial table."""
         states = (column for function in self.functions for column in function.state)
         return pa.schema([("bucket", pa.int32()), ("pane", pa.int64()), *self.keys, *states])
 
-    @property
+    @cached_property
     def result_schema(self) -> pa.Schema:
         """The columns of closed windows."""
         results = ((function.name, function.result) for function in self.functions)
         return pa.schema([*_WINDOW, *self.keys, *results])
 
-    @property
+    @cached_property
     def window_schema(self) -> pa.Schema:
         """The columns of windows that are closed in part: states, `part` by part.
 
@@ -202,10 +208,9 @@ def close_steps(
     low, high = cover.bounds(pane, first, last)
     used = np.flatnonzero(high >= low)
     used = used[np.argsort(pane[used], kind="stable")]
-    panes = panes.take(pa.array(used))
     names = [name for name, _ in spec.keys] + ["bucket"] * partly
-    keys = [canonical(flat(panes.column(name))) for name in names]
-    by_key = dense(pack([rank(key) for key in keys], panes.num_rows))
+    keys = [canonical(key) for key in _take([flat(panes.column(n)) for n in names], used)]
+    by_key = dense(pack([rank(key) for key in keys], len(used)))
     heads = [key.take(pa.array(by_key.rows)) for key in keys]
     held = Panes(
         pane=pane[used],
@@ -214,6 +219,8 @@ def close_steps(
         high=high[used],
         functions=spec.functions,
         states=[[flat(panes.column(name)) for name, _ in f.state] for f in spec.functions],
+        held=panes.num_rows,
+        place=used,
     )
     for part in closed(held, cover, partly):
         start = part.window * spec.slide_us

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.batch import ints
+from tidegate.operate.aggregate.open_panes import OpenPanes
 from tidegate.operate.aggregate.pane import AggregateSpec, needed_from, sealed_before
 from tidegate.operate.keeper import CELLS
 from tidegate.operate.operator import InstanceWork
@@ -89,27 +91,21 @@ class PaneKeeper:
         return [0] * len(segments)
 
 
-def read_panes(work: InstanceWork, spec: AggregateSpec) -> tuple[list[pa.Table], list[pa.Table]]:
-    """Partials of panes that are complete now, in the order of batches, and sealed panes in use."""
+def read_panes(work: InstanceWork, spec: AggregateSpec) -> OpenPanes:
+    """The open panes of an instance, out of the segments."""
     own = BucketSet.of(work.mapping.owned_by(work.instance))
-    sealed = sealed_before(spec, work.frontier_us)
-    was_sealed = sealed_before(spec, work.previous_us)
-    was_needed = needed_from(spec, work.previous_us)
-    waiting, panes = [], []
+    horizon = PaneHorizon.at(spec, work.previous_us)
+    waiting, complete = [], []
     for segment in work.state.get(PANES, ()):
         mine = segment.buckets & own
         if not mine:
             continue
         rows = read_segment(work.store, segment, mine, spec.partial_schema.names)
-        pane = rows.column("pane").to_numpy()
-        is_sealed = pane < segment.tag
-        due = ~is_sealed & (pane >= was_sealed) & (pane < sealed)
-        in_use = is_sealed & (pane >= was_needed)
-        if due.any():
-            waiting.append(rows.filter(pa.array(due)))
-        if in_use.any():
-            panes.append(rows.filter(pa.array(in_use)))
-    return waiting, panes
+        pane = ints(rows, "pane")
+        is_complete = pane < segment.tag
+        waiting.append(rows.filter(pa.array(~is_complete & (pane >= horizon.sealed))))
+        complete.append(rows.filter(pa.array(is_complete & (pane >= horizon.needed))))
+    return OpenPanes.of(complete, waiting)
 
 
 def write_panes(

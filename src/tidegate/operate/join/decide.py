@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -30,47 +31,64 @@ class Rows:
     table: pa.Table
     places: Ints
 
-    def columns(self, names: Sequence[str], kept: Ints) -> pa.Table:
-        """Some columns of some of the rows."""
-        return self.table.select(names).take(pa.array(self.places[kept]))
+    def of(self, kept: Ints | Mask) -> Rows:
+        """Some of the rows."""
+        return Rows(self.table, self.places[kept])
 
-    def is_wide(self, name: str, kept: Ints) -> bool:
+    def column(self, name: str) -> pa.Array | pa.ChunkedArray:
+        """The values of a column."""
+        column = self.table.column(name)
+        return (column.chunk(0) if column.num_chunks == 1 else column).take(self._index)
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of the rows."""
+        return self.table.select(list(names)).take(self._index)
+
+    @cached_property
+    def _index(self) -> pa.Array:
+        return pa.array(self.places)
+
+    def is_wide(self, name: str) -> bool:
         """Whether gathering a column of text copies far more than there is of it."""
         column = self.table.column(name)
         rows = max(self.table.num_rows, 1)
-        return len(kept) > rows and bool(column.nbytes > _WIDE_BYTES * rows)
+        return len(self.places) > rows and bool(column.nbytes > _WIDE_BYTES * rows)
 
 
 def true_of(spec: JoinSpec, left: Rows, right: Rows) -> Ints:
     """Which pairs fulfil the predicate, conjunct by conjunct on what is left."""
     kept: Ints = np.arange(len(left.places))
+    on_left = left.table.column_names
     for conjunct in spec.predicate:
-        names = columns_of(conjunct)
-        same = _same(conjunct, left, right, kept)
-        if same is not None:
-            kept = kept[same]
+        true = _same(conjunct, left, right)
+        if true is None:
+            sides = {n: left if n in on_left else right for n in columns_of(conjunct)}
+            columns = {n: rows.column(n) for n, rows in sides.items()}
+            true = is_true(conjunct, pa.table(columns or {TS: pa.array(kept)}))
+        if true.all():
             continue
-        on_left = [n for n in names if n in left.table.column_names]
-        on_right = [n for n in names if n not in on_left]
-        parts = [
-            rows.columns(mine, kept) for rows, mine in ((left, on_left), (right, on_right)) if mine
-        ]
-        columns = {n: part.column(n) for part in parts for n in part.column_names}
-        rows = pa.table(columns) if columns else pa.table({TS: pa.array(kept)})
-        truth = pc.fill_null(evaluate(conjunct, rows), False)
-        kept = kept[truth.to_numpy(zero_copy_only=False)]
+        kept, left, right = kept[true], left.of(true), right.of(true)
         if not len(kept):
             return kept
     if spec.function is not None:
         rows_of = [
-            r.columns([n for n, _ in s.columns], kept)
+            r.columns([n for n, _ in s.columns])
             for r, s in ((left, spec.left), (right, spec.right))
         ]
         kept = kept[asked(spec.function, rows_of[0], rows_of[1])]
     return kept
 
 
-def _same(conjunct: Expr, left: Rows, right: Rows, kept: Ints) -> Mask | None:
+def is_true(condition: Expr, rows: pa.Table) -> Mask:
+    """Which rows a condition is true of; NULL is not."""
+    truth = evaluate(condition, rows)
+    if truth.null_count:
+        truth = pc.fill_null(truth, False)
+    mask: Mask = truth.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _same(conjunct: Expr, left: Rows, right: Rows) -> Mask | None:
     """An equality of two columns, where there is a shorter way than gathering both for all pairs.
 
     None for all that is not one.
@@ -83,10 +101,10 @@ def _same(conjunct: Expr, left: Rows, right: Rows, kept: Ints) -> Mask | None:
         return None
     (name,) = (n for n in names if n not in on_left)
     columns = left.table.column(on_left[0]), right.table.column(name)
-    places = left.places[kept], right.places[kept]
+    places = left.places, right.places
     if pa.types.is_integer(columns[0].type):
         return _same_integer(columns, places) if all(c.num_chunks == 1 for c in columns) else None
-    wide = left.is_wide(on_left[0], kept) and right.is_wide(name, kept)
+    wide = left.is_wide(on_left[0]) and right.is_wide(name)
     if not wide or not pa.types.is_string(columns[0].type):
         return None
     return _same_text(columns, places)

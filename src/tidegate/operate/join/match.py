@@ -7,21 +7,24 @@ time for a scan and a union. Candidates come from `search` and `union`, the pred
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import ORDER, TS, ints
+from tidegate.batch import MIN_US, ORDER, TS, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.bound import key_of, value_of
+from tidegate.operate.join.chain import ChainRun
 from tidegate.operate.join.decide import Rows, true_of
-from tidegate.operate.join.run_index import Floats, Searched, known
+from tidegate.operate.join.newest import Newest
+from tidegate.operate.join.run_index import Searched, Terms, known
 from tidegate.operate.join.search import Ask, Ints, News, Run, Work, candidates, implied
 from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, Probe
 from tidegate.operate.join.union import union
+from tidegate.operate.kernels.order import inverse
 
 BUCKET, RANK = "bucket", "rank"
 
@@ -29,17 +32,27 @@ _EVERYTHING = Probe((), None)
 """No index and no test: every pair of the window is a candidate."""
 
 
+_FEW_PAIRS = 4_096
+"""So many candidates of both directions are decided together: each part costs as much as many."""
+
+
 @dataclass(frozen=True)
 class Pairs:
-    """Matching pairs, aligned row by row; the later tuple of each is of the side `later`.
+    """Pairs of tuples, row by row; the later tuple of each is of the side `later`.
 
     `place` is the later tuple's place among the new tuples.
     """
 
-    left: pa.Table
-    right: pa.Table
+    left: Rows
+    right: Rows
     later: int
     place: Ints
+
+    def of(self, kept: Ints) -> Pairs:
+        """Some of them."""
+        if len(kept) == len(self.place):
+            return self
+        return Pairs(self.left.of(kept), self.right.of(kept), self.later, self.place[kept])
 
 
 @dataclass(frozen=True)
@@ -54,59 +67,78 @@ class Held:
     token: Hashable | None = None
 
 
+@dataclass(frozen=True)
+class Stored:
+    """The tuples of a side that were stored before: from segments, and in memory.
+
+    Those below the coordinate `needed` are in no window any more.
+    """
+
+    held: Sequence[Held] = ()
+    runs: Sequence[ChainRun] = ()
+    needed: int = MIN_US
+
+
 def match(
     spec: JoinSpec,
     news: tuple[News, News],
-    stored: tuple[Sequence[Held], Sequence[Held]],
-    wanted: Collection[str] | None = None,
+    newest: tuple[Newest, Newest],
+    stored: tuple[Stored, Stored],
 ) -> tuple[list[Pairs], Work]:
-    """All pairs of a new tuple and an earlier one that is held here, each once, in no order.
-
-    They have the `wanted` columns of both sides, None for all, beside those of the total order.
-    """
+    """All pairs of a new tuple and an earlier one that is held here, each once, in no order."""
     found: list[Pairs] = []
+    few: list[Pairs] = []
     work = Work()
-    columns = [
-        [name for name, _ in side.columns if wanted is None or name in wanted]
-        for side in (spec.left, spec.right)
-    ]
     for side in (LEFT, RIGHT):
-        asking, mine = news[1 - side], news[side]
+        asking, other = news[1 - side], newest[1 - side]
         if not asking.table.num_rows:
             continue
-        search = _Search.of(spec, side, asking, mine)
-        for meeting in _meetings(spec, side, mine, stored[side]):
-            for ask_rows, held_rows in search.candidates(meeting, work):
-                sides = Rows(meeting.table, held_rows), Rows(asking.table, ask_rows)
+        search = _Search.of(spec, side, asking, news[side])
+        for meeting in search.meetings(newest[side], stored[side]):
+            for ask_rows, held_rows in search.candidates(meeting, stored[side].needed, work):
+                rows = held_rows if meeting.rows is None else meeting.rows[held_rows]
+                asks = ask_rows + other.behind if other.behind else ask_rows
+                sides = Rows(meeting.table, rows), Rows(other.table, asks)
                 left, right = sides if side == LEFT else sides[::-1]
-                kept = true_of(spec, left, right)
-                if len(kept):
-                    place = asking.place[ask_rows[kept]]
-                    lefts, rights = (
-                        rows.columns([*ORDER, *names], kept)
-                        for rows, names in zip((left, right), columns, strict=True)
-                    )
-                    found.append(Pairs(lefts, rights, 1 - side, place))
-    return found, work
+                pairs = Pairs(left, right, 1 - side, asking.place[ask_rows])
+                if meeting.place is not None and len(ask_rows) <= _FEW_PAIRS:
+                    few.append(pairs)
+                else:
+                    found += _decided(spec, [pairs])
+    return found + _decided(spec, few), work
 
 
-def arranged(spec: JoinSpec, side: int, table: pa.Table, key: Floats | None = None) -> pa.Table:
-    """Tuples of a side, given in the total order, in the order in which they are searched.
+def _decided(spec: JoinSpec, found: Sequence[Pairs]) -> list[Pairs]:
+    """The pairs that fulfil the predicate; all are of the same two tables."""
+    if not found:
+        return []
+    if len(found) == 1:
+        (pairs,) = found
+        kept = [true_of(spec, pairs.left, pairs.right)]
+    else:
+        ends = np.cumsum([len(p.place) for p in found])
+        left, right = (
+            Rows(parts[0].table, np.concatenate([rows.places for rows in parts]))
+            for parts in zip(*((p.left, p.right) for p in found), strict=True)
+        )
+        true = true_of(spec, left, right)
+        cuts = np.searchsorted(true, ends[:-1])
+        parts = np.split(true, cuts)
+        kept = [part - begin for part, begin in zip(parts, (0, *ends), strict=False)]
+    return [p.of(k) for p, k in zip(found, kept, strict=True) if len(k)]
 
-    `key` is what the index looks at in them, where it is known already.
-    """
+
+def arranged(spec: JoinSpec, side: int, table: pa.Table) -> pa.Table:
+    """Tuples of a side, given in the total order, in the order in which they are searched."""
     if spec.in_time_order or not table.num_rows:
         return table
-    if key is None:
-        key = key_of(spec.probe, side, table)
-    return table.take(pa.array(np.argsort(key, kind="stable")))
+    return table.take(pa.array(np.argsort(key_of(spec.probe, side, table), kind="stable")))
 
 
 def places(left: pa.Table, right: pa.Table) -> tuple[Ints, Ints]:
     """Where the tuples of two tables, each in the total order, stand in the order of both."""
-    order = total_order(pa.concat_tables([left.select(ORDER), right.select(ORDER)]))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    both = [np.concatenate([ints(left, c), ints(right, c)]) for c in reversed(ORDER)]
+    place = inverse(np.lexsort(both))
     return place[: left.num_rows], place[left.num_rows :]
 
 
@@ -117,28 +149,17 @@ def total_order(table: pa.Table) -> Ints:
 
 @dataclass(frozen=True)
 class _Meeting:
-    """Tuples that are asked: stored ones, or those of the new ones that are held here.
+    """Tuples that are asked: stored ones, or the newest, which stand at a `place`.
 
-    `rows` are these among the new ones, and `place` is where they stand; None for stored ones.
+    What is searched are `rows` of the table, None for all. `searched` has one index for each probe,
+    none where a value of a branch cannot be computed.
     """
 
     table: pa.Table
     coordinate: Ints
-    token: Hashable | None = None
+    searched: tuple[Searched, ...]
     rows: Ints | None = None
     place: Ints | None = None
-
-
-def _meetings(spec: JoinSpec, side: int, mine: News, stored: Sequence[Held]) -> Iterator[_Meeting]:
-    counts = spec.side(side).extent.rows is not None
-    for held in stored:
-        if held.table.num_rows:
-            yield _Meeting(held.table, ints(held.table, RANK if counts else TS), held.token)
-    if mine.held.any():
-        rows = np.flatnonzero(mine.held)
-        table = mine.table if len(rows) == len(mine.held) else mine.table.take(pa.array(rows))
-        coordinate = mine.ranks[rows] if counts else ints(table, TS)
-        yield _Meeting(table, coordinate, rows=rows, place=mine.place[rows])
 
 
 @dataclass(frozen=True)
@@ -146,12 +167,13 @@ class _Search:
     """New tuples asking those of `side` by every probe of the join.
 
     A value of a branch that cannot be computed may stand where the predicate never looks. So the
-    predicate is then given every pair of the window, as without an index: it fails if it must.
+    predicate is then given every pair of the window, as without an index: it fails if it must. One
+    such value among those that are asked counts for all, so that what is compared does not depend
+    on how they are divided into runs.
     """
 
     spec: JoinSpec
     side: int
-    mine: News
     asks: tuple[Ask, ...]
     everything: Ask | None
 
@@ -159,47 +181,76 @@ class _Search:
     def of(spec: JoinSpec, side: int, asking: News, mine: News) -> _Search:
         ask = partial(Ask.of, extent=spec.side(side).extent, side=side, asking=asking, mine=mine)
         if not spec.branches:
-            return _Search(spec, side, mine, (ask(spec.probe),), None)
+            return _Search(spec, side, (ask(spec.probe),), None)
         try:
             asks = tuple(ask(branch) for branch in spec.branches)
         except TaskError:
             asks = ()
-        return _Search(spec, side, mine, asks, ask(_EVERYTHING))
+        return _Search(spec, side, asks, ask(_EVERYTHING))
 
-    def candidates(self, meeting: _Meeting, work: Work) -> Iterator[tuple[Ints, Ints]]:
+    def meetings(self, newest: Newest, stored: Stored) -> list[_Meeting]:
+        """All that are asked, run by run."""
+        found = [self._held(held, stored.needed) for held in stored.held if held.table.num_rows]
+        found += [_Meeting(run.table, run.coordinate, run.searched) for run in stored.runs]
+        if len(newest.rows):
+            rows = None if len(newest.rows) == newest.table.num_rows else newest.rows
+            terms = newest.terms or ()
+            searched = _searched(terms, newest.coordinate, sort=True)
+            found.append(_Meeting(newest.table, newest.coordinate, searched, rows, newest.place))
+        if all(meeting.searched for meeting in found):
+            return found
+        return [replace(meeting, searched=()) for meeting in found]
+
+    def candidates(self, meeting: _Meeting, needed: int, work: Work) -> Iterator[tuple[Ints, Ints]]:
         """Rows of the asking table and of the meeting's, pair by pair."""
-        searched = known(meeting.token, partial(self._searched, meeting))
+        place = meeting.place
         runs = [
-            Run(s, None if meeting.place is None else s.arranged(meeting.place)) for s in searched
+            Run(s, None if place is None else s.arranged(place), needed) for s in meeting.searched
         ]
         if self.everything is None:
             (run,), (ask,) = runs, self.asks
             work.implied += implied(run, ask)
-            for probe, place in candidates(run, ask, work):
-                yield ask.rows(probe), run.searched.rows(place)
+            for probe, spot in candidates(run, ask, work):
+                yield ask.rows(probe), run.searched.rows(spot)
             return
-        whole = Run(Searched.of(None, (), meeting.coordinate), meeting.place)
+        whole = Run(Searched.of(None, (), meeting.coordinate), place)
         work.implied += implied(whole, self.everything)
         if runs and self.asks:
             yield from union(runs, self.asks, work)
         else:
             yield from candidates(whole, self.everything, work)
 
-    def _searched(self, meeting: _Meeting) -> tuple[Searched, ...]:
-        """One for each probe; none where a value of a branch cannot be computed."""
-        table, rows, side = meeting.table, meeting.rows, self.side
-        found = []
+    def _held(self, held: Held, needed: int) -> _Meeting:
+        """Tuples of a segment, or of several."""
+        order = TS if self.spec.side(self.side).extent.rows is None else RANK
+        coordinate = ints(held.table, order)
+        searched = known(held.token, partial(self._index, held.table, coordinate))
+        if not searched and (live := coordinate >= needed).any() and not live.all():
+            # The value may be of a tuple that is in no window any more.
+            table, coordinate = held.table.filter(pa.array(live)), coordinate[live]
+            return _Meeting(table, coordinate, self._index(table, coordinate))
+        return _Meeting(held.table, coordinate, searched)
+
+    def _index(self, table: pa.Table, coordinate: Ints) -> tuple[Searched, ...]:
         try:
-            for probe in self.spec.probes:
-                key = None
-                if probe.index is not None:
-                    stored = rows is None
-                    key = key_of(probe, side, table) if stored else self.mine.key(probe, side)[rows]
-                values = [value_of(i, side, table) for i in probe.tests]
-                sort = rows is not None or bool(self.spec.branches)
-                found.append(Searched.of(key, values, meeting.coordinate, sort))
+            terms = terms_of(self.spec, self.side, table)
         except TaskError:
             if not self.spec.branches:
                 raise
             return ()
-        return tuple(found)
+        return _searched(terms, coordinate, sort=bool(self.spec.branches))
+
+
+def _searched(terms: Sequence[Terms], coordinate: Ints, sort: bool) -> tuple[Searched, ...]:
+    return tuple(Searched.of(t.key, t.values, coordinate, sort) for t in terms)
+
+
+def terms_of(spec: JoinSpec, side: int, table: pa.Table) -> tuple[Terms, ...]:
+    """What each probe of a join looks at in tuples."""
+    return tuple(
+        Terms(
+            None if probe.index is None else key_of(probe, side, table),
+            tuple(value_of(i, side, table) for i in probe.tests),
+        )
+        for probe in spec.probes
+    )

@@ -4,32 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import ORDER
+from tidegate.batch import ORDER, TS, ints
 from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.expression.tree import Expr
+from tidegate.memory import MEMORY
+from tidegate.operate.join.chain import Chain, ChainRun
 from tidegate.operate.join.match import (
     BUCKET,
     RANK,
     Held,
-    arranged,
+    Stored,
     match,
     places,
     total_order,
 )
+from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
 from tidegate.operate.join.search import News
-from tidegate.operate.join.spec import Extent, JoinSpec
+from tidegate.operate.join.spec import LEFT, RIGHT, Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
+from tidegate.operate.join.stored import StoredSegments, adopted, fewer
 from tidegate.operate.kernels.expression import evaluate
-from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import (
     Arrival,
     BatchFacts,
@@ -41,13 +45,26 @@ from tidegate.operate.operator import (
     plain_names,
 )
 from tidegate.route.hash import Hash
-from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner, Router
 from tidegate.route.round_robin import RoundRobin
-from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment import Segment, write_segment
 
-_SMALL_ROWS = 1_024
+_MOST_NEW_ROWS = 8_192
+"""What a batch with more new tuples of a side leaves is mapped: it is read once for many rows."""
+
+_SHARE = 32
+"""A side of an instance keeps tuples up to this part of the memory for caches."""
+
+_STORED = "stored tuples"
+
+
+@dataclass(frozen=True)
+class _SideTuples:
+    """The tuples of a side in one batch: the newest, the others, and what was in memory."""
+
+    newest: Newest
+    stored: Stored
+    chain: Chain | None
 
 
 @dataclass(frozen=True)
@@ -104,7 +121,7 @@ class StreamJoin(Operator):
         table = table.add_column(3, BUCKET, pa.array(bucket))
         if self.spread == TO_ALL:
             return [Share.for_all(table)]
-        owners = np.asarray(work.mapping.owners, np.int32)[bucket]
+        owners = work.mapping.owner_array[bucket]
         shares = []
         for instance in range(work.mapping.instances):
             seen = seen_by(instance, self.spread, side, owners, work.mapping.instances)
@@ -115,7 +132,7 @@ class StreamJoin(Operator):
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Match new tuples with those held here and among themselves; keep the instance's own."""
-        owners = np.asarray(work.mapping.owners, np.int32)
+        owners = work.mapping.owner_array
         tables = [self._in_order(side, arrived) for side in range(2)]
         at = places(tables[0], tables[1])
         news, own = [], []
@@ -126,14 +143,18 @@ class StreamJoin(Operator):
             news.append(News(table, at[side], held, self.before[side]))
             own.append(owned)
         work.spans.mark("instance merge")
-        stored = [self._stored(work, side, owners) for side in range(2)]
+        chains = work.kept.take(_STORED) or (None, None)
+        sides = [self._side(work, side, news, chains[side], owners) for side in range(2)]
         work.spans.mark("instance read state")
-        wanted = {name for port in work.ports for name in port.columns}
-        found, compared = match(self.spec, (news[0], news[1]), (stored[0], stored[1]), wanted)
+        newest = sides[0].newest, sides[1].newest
+        found, compared = match(
+            self.spec, (news[0], news[1]), newest, (sides[0].stored, sides[1].stored)
+        )
         work.spans.mark("instance match")
         rows = tuple(output_rows(port, self.spec, found) for port in work.ports)
         work.spans.mark("instance output")
         segments = {SIDES[side]: self._kept(work, side, news[side], own[side]) for side in range(2)}
+        self._leave(work, sides, news)
         work.spans.mark("instance write")
         counts = {
             "comparisons": compared.implied,
@@ -180,7 +201,14 @@ class StreamJoin(Operator):
         return any(index in ends for index in probed)
 
     def _keeper(self, side: int) -> SideKeeper:
-        return SideKeeper(self.spec, self.routing, side)
+        return self._keepers[side]
+
+    @cached_property
+    def _keepers(self) -> tuple[SideKeeper, SideKeeper]:
+        return (
+            SideKeeper(self.spec, self.routing, LEFT),
+            SideKeeper(self.spec, self.routing, RIGHT),
+        )
 
     def _buckets(self, router: Router, side: int, table: pa.Table) -> npt.NDArray[np.int32]:
         keys: list[pa.Array] = []
@@ -193,52 +221,90 @@ class StreamJoin(Operator):
         mine = [a.rows for a in arrived if self.sides[a.input] == side]
         if not mine:
             return _schema(self.spec, side).empty_table()
-        table = pa.concat_tables(mine).combine_chunks()
+        table = (pa.concat_tables(mine) if len(mine) > 1 else mine[0]).combine_chunks()
         order = total_order(table)
         if (order[1:] < order[:-1]).any():
             table = table.take(pa.array(order))
         return table
 
-    def _stored(self, work: InstanceWork, side: int, owners: npt.NDArray[np.int32]) -> list[Held]:
-        """The stored tuples of a side that an instance compares with, segment by segment."""
+    def _side(
+        self,
+        work: InstanceWork,
+        side: int,
+        news: Sequence[News],
+        chain: Chain | None,
+        owners: npt.NDArray[np.int32],
+    ) -> _SideTuples:
+        """The tuples of a side that are compared with: what is in memory is not read again."""
+        stored = self._segments(work, side, owners)
+        begin, needed = self._begin(work, side), stored.horizon.needed
+        held: list[Held] = []
+        few = news[side].table.num_rows <= _MOST_NEW_ROWS
+        if chain is not None and chain.since <= needed:
+            stored.release()
+        elif chain is not None:
+            chain = chain.apart([(s.low, s.high) for s in stored.live], begin)
+            held = stored.read([s for s in stored.live if s.low < chain.since])
+        elif few and stored.fit(_most_bytes()):
+            held = stored.read(stored.live, stay=False)
+            chain = adopted(stored.keeper, held, needed)
+            held = [] if chain is not None else held
+        else:
+            held = stored.read(stored.live)
+        if few and chain is None:
+            chain = Chain(begin)
+        chain = None if chain is None else chain.needed(needed)
+        behind = chain.newest if few and chain is not None else None
+        asked = news[1 - side].table.num_rows > 0
+        newest = newest_of(self.spec, side, news[side], behind, asked)
+        runs: Sequence[ChainRun] = ()
+        if chain is not None:
+            runs = chain.others if newest.behind else chain.runs
+        held = fewer(self.spec, side, held)
+        return _SideTuples(newest, Stored(held, runs, needed), chain if few else None)
+
+    def _segments(
+        self, work: InstanceWork, side: int, owners: npt.NDArray[np.int32]
+    ) -> StoredSegments:
         # Where all new tuples are seen, the stored ones are divided.
         spread = TO_OWNER if self.spread == TO_ALL else self.spread
-        seen = seen_by(work.instance, spread, side, owners, work.mapping.instances)
-        wanted, keeper = BucketSet.where(seen), self._keeper(side)
-        way = keeper.way
-        horizon = keeper.horizon(work.previous_us, self.before[side])
-        live = [s for s in work.state.get(SIDES[side], ()) if not horizon.passed(s)]
-        known = [s for s in live if s.tag == way and s.buckets & wanted]
-        own = [s for s in known if s.buckets & wanted == s.buckets]
-        owner = (work.query, work.instance, side, way)
-        mapped = mapped_segments(work.store, owner, own, keeper.columns)
-        held = []
-        for segment in known:
-            mine = segment.buckets & wanted
-            # Another query may have written the same file at the same place before.
-            file = (work.store.location, segment.name, segment.checksum)
-            rows = mapped.get(segment.name)
-            if rows is None:
-                rows = read_segment(work.store, segment, mine, keeper.columns)
-            held.append(Held(rows, (work.query, *file, way, mine)))
-        for segment in live:
-            if segment.tag != way:
-                rows = read_segment(work.store, segment, columns=keeper.columns)
-                held.append(Held(self._adapted(work.mapping, side, rows, seen)))
-        return _fewer(self.spec, side, held)
-
-    def _adapted(
-        self, mapping: BucketMapping, side: int, rows: pa.Table, seen: npt.NDArray[np.bool_]
-    ) -> pa.Table:
-        """The instance's tuples of a segment that an earlier run arranged or dealt otherwise.
-
-        Tuples that were dealt in turn stay where they are; by key they belong where keys are.
-        """
-        bucket = rows.column(BUCKET).to_numpy()
+        keeper = self._keeper(side)
+        by_key = None
         if self.routing == BY_KEY:
-            bucket = self._buckets(Router(self.partitioner, mapping), side, rows)
-        rows = rows.filter(pa.array(seen[bucket])).combine_chunks()
-        return arranged(self.spec, side, rows.take(pa.array(total_order(rows))))
+            by_key = partial(self._buckets, Router(self.partitioner, work.mapping), side)
+        return StoredSegments(
+            work,
+            keeper,
+            keeper.horizon(work.previous_us, self.before[side]),
+            seen_by(work.instance, spread, side, owners, work.mapping.instances),
+            by_key,
+        )
+
+    def _begin(self, work: InstanceWork, side: int) -> int:
+        """The coordinate from which on tuples are new."""
+        return work.previous_us if self._keeper(side).order == TS else self.before[side]
+
+    def _leave(
+        self, work: InstanceWork, sides: Sequence[_SideTuples], news: Sequence[News]
+    ) -> None:
+        """Leave in memory what the next batch compares with, where it is little enough."""
+        chains = []
+        for side, tuples in enumerate(sides):
+            newest, chain = tuples.newest, tuples.chain
+            if newest.terms is None or chain is None:
+                return
+            keeper = self._keeper(side)
+            count = news[side].before + news[side].table.num_rows
+            needed = keeper.horizon(work.frontier_us, count).needed
+            kept = newest.coordinate >= needed
+            since = self._begin(work, side)
+            if newest.behind:
+                assert chain.newest is not None
+                since = chain.newest.since
+            run = newest.stored(kept, since) if kept.any() else None
+            end = work.frontier_us if keeper.order == TS else count
+            chains.append(chain.grown(run, needed=needed, end=end, most_bytes=_most_bytes()))
+        work.kept.leave(_STORED, tuple(chains), sum(chain.nbytes for chain in chains))
 
     def _kept(
         self, work: InstanceWork, side: int, news: News, own: npt.NDArray[np.bool_]
@@ -248,12 +314,14 @@ class StreamJoin(Operator):
         if keeper.order == RANK:
             table = table.append_column(RANK, pa.array(news.ranks))
         horizon = keeper.horizon(work.frontier_us, news.before + table.num_rows)
-        kept = own & (table.column(keeper.order).to_numpy() >= horizon.needed)
-        if not kept.any():
+        kept = np.flatnonzero(own & (ints(table, keeper.order) >= horizon.needed))
+        if not len(kept):
             return ()
         name = f"{work.name}-{SIDES[side]}"
-        key = None if self.spec.in_time_order else news.key(self.spec.probe, side)[kept]
-        table = arranged(self.spec, side, table.filter(pa.array(kept)).combine_chunks(), key)
+        if not self.spec.in_time_order:
+            key = news.key(self.spec.probe, side)[kept]
+            kept = kept[np.argsort(key, kind="stable")]
+        table = table.take(pa.array(kept))
         return (write_segment(work.store, name, table, keeper.order, keeper.way, grouped=False),)
 
 
@@ -263,15 +331,9 @@ def qualified_name(function: Callable[..., object]) -> str:
     return f"{getattr(function, '__module__', None)}.{name}"
 
 
-def _fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
-    """Small runs as one: sorting them again costs less than searching them one by one."""
-    large = [h for h in held if h.table.num_rows > _SMALL_ROWS]
-    small = [h.table for h in held if h.table.num_rows <= _SMALL_ROWS]
-    if len(small) <= 1:
-        return list(held)
-    rows = pa.concat_tables(small).combine_chunks()
-    rows = rows.take(pa.array(total_order(rows)))
-    return [*large, Held(arranged(spec, side, rows))]
+def _most_bytes() -> int:
+    """How much one side of an instance keeps in memory."""
+    return MEMORY.limit_bytes // _SHARE
 
 
 def _schema(spec: JoinSpec, side: int) -> pa.Schema:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidegate.batch import ORDER, TS
-from tidegate.collect.pair import pair_rows, sorted_pairs
+from tidegate.batch import ORDER, TS, ints
+from tidegate.collect.pair import EARLIER, LATER, pair_order, pair_rows, sorted_pairs
+from tidegate.operate.join.decide import Rows, is_true
 from tidegate.operate.join.match import Pairs
+from tidegate.operate.join.search import Ints
 from tidegate.operate.join.spec import LEFT, JoinSpec
-from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.port import Port
 from tidegate.schema import TIME
 
@@ -21,33 +22,89 @@ _FEW_ROWS = 1_024
 
 def output_rows(port: Port, spec: JoinSpec, found: Sequence[Pairs]) -> pa.Table:
     """The output rows of matching pairs, in order, with what a merge needs."""
-    parts, later = [], []
-    for pairs in _joined(found):
-        last = pairs.left if pairs.later == LEFT else pairs.right
-        past = pairs.right if pairs.later == LEFT else pairs.left
-        sides = (pairs.left, spec.left), (pairs.right, spec.right)
-        rows = {n: t.column(n) for t, s in sides for n, _ in s.columns if n in t.column_names}
-        table = pa.table({TS: last.column(TS).cast(TIME), **rows})
-        place = pairs.place
-        for predicate in port.where:
-            mask = pc.fill_null(evaluate(predicate, table), False)
-            table, last, past = (t.filter(mask) for t in (table, last, past))
-            place = place[mask.to_numpy(zero_copy_only=False)]
-        named = {TS: table.column(TS)} | port.selected(table)
-        parts.append(pair_rows(named, last, past))
-        later.append(place)
-    if not parts:
+    if not found:
         nothing = pa.table({c: pa.array([], pa.int64()) for c in ORDER})
         return pair_rows({f.name: pa.array([], f.type) for f in port.schema}, nothing, nothing)
-    return sorted_pairs(pa.concat_tables(parts), np.concatenate(later))
+    alike = list(_alike(found))
+    if len(alike) == 1:
+        # To put places in order costs less than to put rows.
+        pairs = alike[0].of(pair_order(alike[0].place, alike[0].earlier))
+        return _shown(port, *_gathered(port, spec, pairs))[0]
+    parts = [_shown(port, *part) for part in _joined([_gathered(port, spec, p) for p in alike])]
+    return sorted_pairs(
+        pa.concat_tables([rows for rows, _ in parts]), np.concatenate([place for _, place in parts])
+    )
 
 
-def _joined(found: Sequence[Pairs]) -> Iterator[Pairs]:
-    """The same pairs, those of many small runs together: each part costs as much as many pairs."""
-    for side in range(2):
-        few = [p for p in found if p.later == side and len(p.place) <= _FEW_ROWS]
-        yield from (p for p in found if p.later == side and len(p.place) > _FEW_ROWS)
-        if few:
-            left, right = (pa.concat_tables(t) for t in zip(*((p.left, p.right) for p in few)))
-            place = np.concatenate([p.place for p in few])
-            yield Pairs(left.combine_chunks(), right.combine_chunks(), side, place)
+@dataclass(frozen=True)
+class _Alike:
+    """Pairs of the same two tables, with the total order of their later and earlier tuples."""
+
+    left: Rows
+    right: Rows
+    later: Sequence[Ints]
+    earlier: Sequence[Ints]
+    place: Ints
+
+    def of(self, chosen: Ints) -> _Alike:
+        later, earlier = ([c[chosen] for c in columns] for columns in (self.later, self.earlier))
+        sides = self.left.of(chosen), self.right.of(chosen)
+        return _Alike(*sides, later, earlier, self.place[chosen])
+
+
+def _alike(found: Sequence[Pairs]) -> Iterator[_Alike]:
+    """The pairs by their tables, but for large parts, each of which is alone."""
+    groups: dict[tuple[int, ...], list[Pairs]] = {}
+    for i, pairs in enumerate(found):
+        tables = (id(pairs.left.table), id(pairs.right.table))
+        groups.setdefault(tables if len(pairs.place) <= _FEW_ROWS else (i,), []).append(pairs)
+    for group in groups.values():
+        ordered = [_ordered(p) for p in group]
+        later, earlier = (
+            [np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in zip(*columns)]
+            for columns in zip(*ordered, strict=True)
+        )
+        left, right = (
+            rows[0]
+            if len(rows) == 1
+            else Rows(rows[0].table, np.concatenate([r.places for r in rows]))
+            for rows in zip(*((p.left, p.right) for p in group), strict=True)
+        )
+        yield _Alike(left, right, later, earlier, np.concatenate([p.place for p in group]))
+
+
+def _ordered(pairs: Pairs) -> tuple[list[Ints], list[Ints]]:
+    """The columns of the total order of the later tuples, and of the earlier ones."""
+    left, right = (
+        [ints(rows.table, c)[rows.places] for c in ORDER] for rows in (pairs.left, pairs.right)
+    )
+    return (left, right) if pairs.later == LEFT else (right, left)
+
+
+def _gathered(port: Port, spec: JoinSpec, pairs: _Alike) -> tuple[pa.Table, Ints]:
+    """The columns that a port reads, ts and the hidden ones; and the places of later tuples."""
+    read = port.columns
+    columns = {TS: pa.array(pairs.later[0]).view(TIME)}
+    for rows, side in ((pairs.left, spec.left), (pairs.right, spec.right)):
+        columns |= {name: rows.column(name) for name, _ in side.columns if name in read}
+    hidden = zip((*LATER, *EARLIER), (*pairs.later, *pairs.earlier), strict=True)
+    return pa.table(columns | {name: pa.array(c) for name, c in hidden}), pairs.place
+
+
+def _joined(parts: Sequence[tuple[pa.Table, Ints]]) -> Iterator[tuple[pa.Table, Ints]]:
+    """The same rows, those of small parts together: each costs as much as many rows."""
+    few = [part for part in parts if len(part[1]) <= _FEW_ROWS]
+    yield from (part for part in parts if len(part[1]) > _FEW_ROWS)
+    if few:
+        tables, places = zip(*few, strict=True)
+        yield pa.concat_tables(tables).combine_chunks(), np.concatenate(places)
+
+
+def _shown(port: Port, rows: pa.Table, place: Ints) -> tuple[pa.Table, Ints]:
+    """What a port lets pass and puts out, with the hidden columns."""
+    for predicate in port.where:
+        true = is_true(predicate, rows)
+        if not true.all():
+            rows, place = rows.filter(pa.array(true)), place[true]
+    hidden = {name: rows.column(name) for name in (*LATER, *EARLIER)}
+    return pa.table({TS: rows.column(TS)} | port.selected(rows) | hidden), place

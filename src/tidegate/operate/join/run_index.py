@@ -21,6 +21,34 @@ Singles = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What one probe looks at in tuples: the key of its index, and the values of its other tests.
+
+    In the order of the tuples.
+    """
+
+    key: Floats | None
+    values: tuple[Floats, ...] = ()
+
+    def followed_by(self, other: Terms) -> Terms:
+        """Those of these tuples, then of others."""
+        key = None
+        if self.key is not None and other.key is not None:
+            key = np.concatenate([self.key, other.key])
+        both = zip(self.values, other.values, strict=True)
+        return Terms(key, tuple(np.concatenate(pair) for pair in both))
+
+    def of(self, rows: Ints | slice) -> Terms:
+        """Those of some of the tuples."""
+        key = None if self.key is None else self.key[rows]
+        return Terms(key, tuple(value[rows] for value in self.values))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(a.nbytes) for a in (self.key, *self.values) if a is not None)
+
+
+@dataclass(frozen=True)
 class Searched:
     """The index of a run, and the values of its other tests as single floats.
 

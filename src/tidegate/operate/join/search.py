@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import TS, ints
+from tidegate.batch import MIN_US, TS, ints
 from tidegate.operate.join.bound import bounds_of, key_of
 from tidegate.operate.join.run_index import Searched
-from tidegate.operate.join.spec import Extent, Interval, Probe
+from tidegate.operate.join.spec import Extent, Probe
 from tidegate.operate.kernels.bisect import bisect
 from tidegate.operate.kernels.order import inverse
 from tidegate.operate.kernels.pair import find
@@ -52,9 +52,7 @@ class News:
     place: Ints
     held: Mask
     before: int = 0
-    _keys: dict[tuple[Interval, ...], Floats] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    _keys: dict[tuple[int, ...], Floats] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def ranks(self) -> Ints:
@@ -63,7 +61,7 @@ class News:
 
     def key(self, probe: Probe, side: int) -> Floats:
         """As `key_of`; computed once for asking, for being asked, and for what is stored."""
-        wanted = probe.indexed
+        wanted = tuple(map(id, probe.indexed))  # one join has them; comparing them takes long
         if wanted not in self._keys:
             self._keys[wanted] = key_of(probe, side, self.table)
         return self._keys[wanted]
@@ -73,11 +71,13 @@ class News:
 class Run:
     """Tuples that are held, as one index finds them, with what pairs need of them.
 
-    `place` is None for tuples of earlier batches, which are before all new ones.
+    `place` is None for tuples of earlier batches, which are before all new ones; among new ones
+    such tuples are at -1. Those below the coordinate `needed` are there, but in no window.
     """
 
     searched: Searched
     place: Ints | None
+    needed: int = MIN_US
 
     @property
     def coordinate(self) -> Ints:
@@ -163,7 +163,7 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
     made = int((last - first).sum())
     if not made:
         return
-    work.made += made
+    work.made += made if ask.one_key else made - _past(run, ask, first, last)
     values = run.searched.values
     lows, highs = run.searched.narrowed(ask.bounds)
     for a, b, hits in _steps(first, last, bool(values)):
@@ -178,6 +178,17 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
                 probe, place = probe[kept], place[kept]
         if len(probe):
             yield probe, place
+
+
+def _past(run: Run, ask: Ask, first: Ints, last: Ints) -> int:
+    """How many tuples in the ranges are in no window any more.
+
+    How long these stay is up to who keeps them; what is compared must not depend on it.
+    """
+    if ask.index is None or run.searched.oldest >= run.needed:
+        return 0
+    past = np.flatnonzero(run.coordinate < run.needed)
+    return int((np.searchsorted(past, last) - np.searchsorted(past, first)).sum())
 
 
 def implied(run: Run, ask: Ask) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import pyarrow as pa
 
@@ -39,7 +39,6 @@ class Family(Protocol):
         """The results, one per state."""
 
 
-@runtime_checkable
 class SlidingFamily(Family, Protocol):
     """A family that need not merge states for every window.
 
@@ -52,3 +51,8 @@ class SlidingFamily(Family, Protocol):
 
         No window is without states, and neither bound falls from one to the next.
         """
+
+
+def slides(family: Family) -> TypeGuard[SlidingFamily]:
+    """Whether a family is one that slides; asked in every batch, where `isinstance` is slow."""
+    return hasattr(family, "slide")

@@ -145,9 +145,8 @@ def ordered(column: pa.Array) -> Ordered:
         return Ordered(integers(column), lambda keys: _integer_values(keys, type_))
     encoded = column.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
-    sorted_values = encoded.dictionary.take(order)
     keys = inverse(order.to_numpy().astype(np.int64))[encoded.indices.to_numpy()]
-    return Ordered(keys, lambda chosen: sorted_values.take(pa.array(chosen)))
+    return Ordered(keys, lambda chosen: encoded.dictionary.take(order.take(pa.array(chosen))))
 
 
 def inverse(permutation: Ints) -> Ints:

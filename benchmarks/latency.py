@@ -1,0 +1,240 @@
+"""From the arrival of a tuple to the commit of what it completes, beside Spark's own streaming.
+
+    python benchmarks/latency.py                       5,000 and 20,000 tuples/s, two minutes each
+    python benchmarks/latency.py --seconds 20 --rates 5000 --engines tidegate-window
+
+Live generated streams: a window of 60 s that slides by 1 s over 1,000 groups, and a band join of
+10 s (both sides together have the rate, a tuple finds about one other). Each run is a process of
+its own; engines take turns at each rate. What is measured here is independent of what Tidegate says
+of itself, which is reported beside it: from when a result's last tuple was due (of a window: the
+one that lets it close) to when the folder with it got its name. Spark runs the windows as
+micro-batches and in real-time mode (`latency_spark.py`), and is asked for the join.
+Results go to benchmarks/results/latency.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import latency_spark
+import numpy as np
+import pyarrow.parquet as pq
+from data import START_US
+from measure import (
+    CORES,
+    MASTER,
+    common_arguments,
+    give,
+    in_child,
+    middle,
+    percentiles,
+    run_command,
+    write_report,
+)
+
+RATES, SECONDS, WARM_S = (5_000, 20_000), 120, 30
+"""Tuples a second, and how long each run is measured after it has warmed up: Spark's start and the
+backlog that it leaves."""
+RANGE_S = 10
+WANTED = {"p50_ms": 30.0, "p99_ms": 100.0}
+_START = "start=2024-01-01T00:00:00Z&seed=7"
+QUERIES = {
+    "window": """
+CREATE STREAM packets FROM 'generator:packets?pace={rate}&rows={rows}&keys=1000&skew=0&{start}';
+SELECT src, COUNT(*) AS packets, AVG(size) AS size
+FROM packets [RANGE 60 SECONDS SLIDE 1 SECOND] GROUP BY src;
+""",
+    "join": """
+CREATE STREAM r FROM 'generator:r?pace={half}&rows={half_rows}&domain={domain}&{start}' TIME ts;
+CREATE STREAM s FROM 'generator:s?pace={half}&rows={half_rows}&domain={domain}&{start}' TIME ts;
+SELECT r.x, r.y, s.a, s.b FROM r [RANGE 10 SECONDS] JOIN s [RANGE 10 SECONDS]
+ON r.x BETWEEN s.a - 10 AND s.a + 10 AND r.y BETWEEN s.b - 10 AND s.b + 10;
+""",
+}
+COMPLETED = {"window": "window_end", "join": "ts"}
+"""The column with the event time of the tuple that completes a result."""
+ENGINES = (
+    "tidegate-window",
+    "spark-micro-batches",
+    "spark-real-time",
+    "tidegate-join",
+    "spark-real-time-tumbling",
+)
+
+
+def domain(rate: int) -> int:
+    """The values' range for which a tuple has about one partner among those of ten seconds.
+
+    A pair is within both bands with a probability of (21 / domain) * (20 / domain).
+    """
+    return round((rate / 2 * RANGE_S * 21 * 20) ** 0.5)
+
+
+def script(query: str, rate: int, seconds: int) -> str:
+    """A query over streams that end after so many seconds of wall time."""
+    return QUERIES[query].format(
+        rate=rate,
+        rows=rate * seconds,
+        half=rate // 2,
+        half_rows=rate // 2 * seconds,
+        domain=domain(rate),
+        start=_START,
+    )
+
+
+def run_tidegate(query: str, rate: int, seconds: int, work: Path) -> dict[str, Any]:
+    """One run through the command line."""
+    out, file = work / "out", work / "query.sql"
+    file.write_text(script(query, rate, WARM_S + seconds))
+    arguments = ["run", file, "--out", out, "--checkpoint", work / "checkpoint"]
+    arguments += ["--master", MASTER, "--instances", CORES, "--summary", work / "summary.json"]
+    with _begun() as begun:
+        batches = run_command(arguments)
+    first_us = START_US + WARM_S * 1_000_000
+    seen_ms = _seen_ms(out, COMPLETED[query], min(begun.values()), first_us, seconds)
+    warm = [b for b in batches if b["frontier_us"] >= first_us][:-1]
+    summary = json.loads((work / "summary.json").read_text())
+    return {
+        "latency_ms": percentiles(seen_ms),
+        "results": len(seen_ms),
+        "batch_ms": percentiles([b["seconds"] * 1e3 for b in warm]),
+        "batch_rows": percentiles([b["rows"] for b in warm]),
+        "said": {k: v for k, v in summary.items() if "latency" in k or "backlog" in k},
+    }
+
+
+@contextmanager
+def _begun() -> Iterator[dict[int, float]]:
+    """Note when each live generator begins, in seconds of wall time: then its rows are due."""
+    from tidegate.source.generator import GeneratorSource
+
+    extend = GeneratorSource.extend
+    begun: dict[int, float] = {}
+
+    def noted(self: GeneratorSource, rows: int) -> int:
+        begun.setdefault(id(self), time.time())
+        return extend(self, rows)
+
+    GeneratorSource.extend = noted  # type: ignore[method-assign]
+    try:
+        yield begun
+    finally:
+        GeneratorSource.extend = extend  # type: ignore[method-assign]
+
+
+def _seen_ms(
+    out: Path, column: str, begun_s: float, first_us: int, seconds: int
+) -> np.ndarray[Any, Any]:
+    """The latencies of results: one for each window, or one for each pair.
+
+    The folder of a batch is renamed when it is published, which sets the time of its change.
+    """
+    found = []
+    for folder in out.glob("batch=*"):
+        published_s = folder.stat().st_ctime
+        times_us = pq.read_table(folder, columns=[column]).column(0).cast("int64").to_numpy()
+        if column == "window_end":
+            times_us = np.unique(times_us)
+        wanted = times_us[(times_us >= first_us) & (times_us < first_us + seconds * 1_000_000)]
+        due_s = begun_s + (wanted - START_US) / 1e6
+        found.append((published_s - due_s) * 1e3)
+    return np.concatenate(found)
+
+
+def child(engine: str, rate: int, seconds: int, work: Path) -> None:
+    """One run of one engine, in the process made for it."""
+    if engine.startswith("tidegate-"):
+        give(run_tidegate(engine.removeprefix("tidegate-"), rate, seconds, work))
+    elif engine == "spark-micro-batches":
+        give(latency_spark.micro_batches(rate, WARM_S, seconds, work))
+    elif engine == "refusals":
+        give(latency_spark.refusals(work))
+    else:
+        slide_s = 60 if engine.endswith("tumbling") else 1
+        give(latency_spark.real_time(rate, WARM_S, seconds, work, 60, slide_s))
+
+
+def reduced(engine: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The rounds of one engine at one rate; of Tidegate also whether it keeps to what is wanted."""
+    measured = [r["latency_ms"] for r in runs if r["latency_ms"] is not None]
+    if not measured or any(value is None for found in measured for value in found.values()):
+        return {"latency_ms": None}
+    found: dict[str, Any] = {
+        "latency_ms": {p: middle([m[p] for m in measured]) for p in ("p50", "p95", "p99", "max")}
+    }
+    if engine.startswith("tidegate-"):
+        found["kept"] = {
+            f"{p}_ms": found["latency_ms"][p]["median"] <= WANTED[f"{p}_ms"] for p in ("p50", "p99")
+        }
+    return found
+
+
+def table(found: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """The table of docs/performance.md, in Markdown."""
+    yield "| engine and query | p50 | p95 | p99 | most |"
+    yield "|---|---|---|---|---|"
+    for name, case in found.items():
+        latency = case["latency_ms"]
+        if latency is None:
+            yield f"| {name} | falls behind | | | |"
+            continue
+        cells = [f"{latency[p]['median']:,.0f} ms" for p in ("p50", "p95", "p99", "max")]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    common_arguments(parser, rounds=1)
+    parser.add_argument("--rates", type=int, nargs="+", default=list(RATES))
+    parser.add_argument("--seconds", type=int, default=SECONDS)
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    arguments = parser.parse_args()
+    if arguments.child:
+        rate, work = arguments.rates[0], Path(arguments.work)
+        child(arguments.child, rate, arguments.seconds, work)
+        return
+    asked = [(engine, rate) for rate in arguments.rates for engine in arguments.engines]
+    runs: dict[tuple[str, int], list[dict[str, Any]]] = {key: [] for key in asked}
+    for number in range(arguments.rounds):
+        for engine, rate in asked:
+            options = ("--rates", str(rate), "--seconds", str(arguments.seconds))
+            run = in_child(__file__, "--child", engine, *options)
+            runs[engine, rate].append(run)
+            print(f"round {number} {engine}, {rate:,}/s: {run['latency_ms']}", flush=True)
+    found = {f"{e}, {r:,}/s": reduced(e, runs[e, r]) for e, r in asked}
+    print("\n".join(table(found)))
+    for name, case in found.items():
+        missed = [bar for bar, kept in case.get("kept", {}).items() if not kept]
+        if missed:
+            print(f"{name}: missed {', '.join(missed)}")
+    refused = {}
+    if any(engine.startswith("spark-") for engine in arguments.engines):
+        refused = in_child(__file__, "--child", "refusals")
+    write_report(
+        "latency",
+        {
+            "seconds": arguments.seconds,
+            "warm_s": WARM_S,
+            "wanted": WANTED,
+            "queries": {name: text.strip() for name, text in QUERIES.items()},
+            "spark": {
+                "slots": latency_spark.SLOTS,
+                "shuffle_partitions": CORES,
+                "micro-batches": "append mode, Parquet files, state in memory, no trigger",
+                "real-time": "update mode, RocksDB, checkpoint format 2, noop sink",
+            },
+            "refused": refused,
+            "latency": found,
+            "runs": {f"{e}, {r:,}/s": runs[e, r] for e, r in asked},
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

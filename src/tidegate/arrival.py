@@ -1,0 +1,101 @@
+"""When tuples arrived, between the sources that know it and whoever measures latency."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+BEFORE = -math.inf
+"""The arrival of what was there before anybody looked."""
+
+_MOST_LOOKS = 1024
+
+
+class ArrivalTimes(Protocol):
+    """From positions of one source to seconds on its clock; never one object per tuple.
+
+    Times never decrease with the position, and are BEFORE where a tuple was there from the first.
+    """
+
+    def at(self, positions: Int64s) -> Floats:
+        """When tuples of known positions arrived; positions are ascending, and there are some."""
+
+    def drop(self, position: int) -> None:
+        """Nobody will ask for positions before this one any more."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """Tuples that all arrived at one time, as those of a file that appeared whole."""
+
+    at_s: float
+
+    def at(self, positions: Int64s) -> Floats:
+        return np.full(len(positions), self.at_s)
+
+    def drop(self, position: int) -> None:
+        """Nothing to do: it is one number."""
+
+
+class Growth:
+    """When the parts of something that gets longer came, from looks at its length.
+
+    What came between two looks counts as having come evenly between them: it may have come at any
+    time since the first, and the second is as late as a batch takes. Keeps three numbers for each
+    look that found more, until that is dropped; 1024 looks at most, after which neighbours are
+    joined.
+    """
+
+    def __init__(self, length: int, at_s: float, looked_at: float) -> None:
+        self._lengths = [length]
+        self._begun = [at_s]
+        self._ended = [at_s]
+        self._looked_at = looked_at
+        self._low = 0
+        """How much was dropped."""
+
+    def __len__(self) -> int:
+        """How many looks are kept."""
+        return len(self._lengths)
+
+    def look(self, length: int, now: float) -> None:
+        """Note how long it is now."""
+        if length > self._lengths[-1]:
+            if len(self) >= _MOST_LOOKS:
+                self._join_neighbours()
+            self._lengths.append(length)
+            self._begun.append(self._looked_at)
+            self._ended.append(now)
+        self._looked_at = now
+
+    def _join_neighbours(self) -> None:
+        pairs = zip(self._begun[::2], self._begun[1::2], strict=True)
+        self._begun = [one if one > BEFORE else other for one, other in pairs]
+        self._lengths, self._ended = self._lengths[1::2], self._ended[1::2]
+
+    def at(self, places: Floats | Int64s) -> Floats:
+        """When it had become so long, for lengths from that of the first look kept on."""
+        lengths = np.array(self._lengths, np.float64)
+        begun, ended = np.array(self._begun), np.array(self._ended)
+        which = np.minimum(np.searchsorted(lengths, places, "left"), len(lengths) - 1)
+        low = np.concatenate([[self._low], lengths[:-1]])[which]
+        share = np.clip((places - low) / np.maximum(lengths[which] - low, 1), 0.0, 1.0)
+        span = np.subtract(ended, begun, where=ended > begun, out=np.zeros(len(ended)))
+        found: Floats = begun[which] + share * span[which]
+        return found
+
+    def drop(self, length: int) -> None:
+        """Forget when it grew to so much; the newest look is kept."""
+        passed = 0
+        while passed < len(self) - 1 and self._lengths[passed] <= length:
+            passed += 1
+        if passed:
+            self._low = self._lengths[passed - 1]
+            del self._lengths[:passed], self._begun[:passed], self._ended[:passed]

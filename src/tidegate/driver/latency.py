@@ -1,0 +1,121 @@
+"""End-to-end latency: from the arrival of tuples to the commit of the batch that answers them.
+
+What is measured, what it includes and what not, is in docs/operations.md and decision 0035.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.arrival import Floats, Int64s
+from tidegate.gate.completed import Completed
+
+RELATIVE_ERROR = 0.01
+"""How far a quantile over a run may be from a latency that was measured."""
+
+_LEAST_S, _MOST_S = 1e-6, 1e6
+"""Below and above, all latencies are in the first and the last bucket: a microsecond, 11 days."""
+
+_RATIO = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
+_BUCKETS = math.ceil(math.log(_MOST_S / _LEAST_S) / math.log(_RATIO)) + 1
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Latencies of so many tuples, in milliseconds; 95 of 100 are at most `p95_ms`."""
+
+    tuples: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+
+    @staticmethod
+    def of(tuples: int, seconds: Sequence[float]) -> Quantiles:
+        p50, p95, p99, most = (round(s * 1e3, 3) for s in seconds)
+        return Quantiles(tuples, p50, p95, p99, most)
+
+    def percentiles(self) -> list[tuple[str, float]]:
+        """Their names and milliseconds, as they are shown."""
+        names = ("p50", "p95", "p99", "max")
+        return list(zip(names, (self.p50_ms, self.p95_ms, self.p99_ms, self.max_ms), strict=True))
+
+    def as_dict(self) -> dict[str, float]:
+        """As summary and status have it."""
+        return {**dict(self.percentiles()), "tuples": self.tuples}
+
+
+_SHARES = (0.5, 0.95, 0.99, 1.0)
+
+
+class Sketch:
+    """Counts of latencies in buckets whose bounds grow by 2 percent; 11 kB, however many there are.
+
+    A quantile is within RELATIVE_ERROR of the latency that has its rank, down to a microsecond; the
+    largest is kept as it is. `tests/driver/test_latency.py` checks both against a sorted list.
+    """
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(_BUCKETS, np.int64)
+        self._most_s = 0.0
+
+    def add(self, seconds: Floats, counts: Int64s) -> None:
+        """Take in latencies, each so often."""
+        if len(seconds):
+            logs = np.log(np.maximum(seconds, _LEAST_S) / _LEAST_S) / math.log(_RATIO)
+            buckets = np.minimum(np.ceil(logs).astype(np.int64), _BUCKETS - 1)
+            np.add.at(self._counts, buckets, counts)
+            self._most_s = max(self._most_s, float(seconds.max()))
+
+    def quantiles(self) -> Quantiles | None:
+        """Over all that was added; None where that is nothing."""
+        upto = np.cumsum(self._counts)
+        total = int(upto[-1])
+        if not total:
+            return None
+        ranks = [math.ceil(share * total) for share in _SHARES[:-1]]
+        middles = _LEAST_S * 2 * _RATIO ** np.searchsorted(upto, ranks) / (_RATIO + 1)
+        return Quantiles.of(total, [*np.minimum(middles, self._most_s), self._most_s])
+
+
+class Latency:
+    """The latencies of one run: of each batch as they are, over the run in a sketch.
+
+    What arrived before the run could take it counts from `ready` on: it cannot be faster than that
+    with what was there, or came while Spark was starting. Costs some thousand numbers per batch and
+    source, however many tuples there are.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._ready_at = now
+        self._run = Sketch()
+
+    def ready(self, now: float) -> None:
+        """From now on the run can take what arrives; called before any batch is committed."""
+        self._ready_at = now
+
+    def committed(self, completed: Sequence[Completed], at: float) -> Quantiles | None:
+        """The latencies of a batch that was committed at a time; None where it answers nothing."""
+        arrived = [np.maximum(one.arrived_at(), self._ready_at) for one in completed]
+        seconds = np.maximum(at - np.concatenate([np.empty(0), *arrived]), 0.0)
+        counts = np.concatenate([np.empty(0, np.int64), *(one.counts for one in completed)])
+        self._run.add(seconds, counts)
+        return exact(seconds, counts)
+
+    def over_run(self) -> Quantiles | None:
+        """The latencies of all batches so far; None where there were none to measure."""
+        return self._run.quantiles()
+
+
+def exact(seconds: Floats, counts: Int64s) -> Quantiles | None:
+    """The quantiles of latencies that count several times: the least that so many do not exceed."""
+    if not len(seconds):
+        return None
+    order = np.argsort(seconds)
+    upto = np.cumsum(counts[order])
+    ranks = [math.ceil(share * int(upto[-1])) for share in _SHARES]
+    return Quantiles.of(int(upto[-1]), list(seconds[order][np.searchsorted(upto, ranks)]))

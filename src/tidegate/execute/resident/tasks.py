@@ -1,0 +1,54 @@
+"""Rounds of tasks of a batch on a crew, between the shared exchange and messages to workers."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from tidegate.execute.job import Job
+from tidegate.execute.resident.crew import Crew
+from tidegate.execute.task_runner import Task, TaskRunner
+from tidegate.execute.work import Sent, Work
+
+_MOMENT_S = 0.05
+
+
+class CrewTasks(TaskRunner):
+    """Runs functions on the workers of a crew; who starts those is another's business.
+
+    What it raises is what `Crew.run` does.
+    """
+
+    stays = True
+
+    def __init__(self, crew: Crew) -> None:
+        self.crew = crew
+        self._job = ""
+        self._data: dict[str, bytes] = {}
+
+    def groups(self, instances: int) -> int:
+        return min(instances, self.crew.size)
+
+    def leave(self, job: Job, name: str, data: bytes) -> Work:
+        """Keep the bytes for the workers that will do the job, until there is another."""
+        if self._job != job.name:
+            self._job, self._data = job.name, {}
+        key = hashlib.sha256(data).hexdigest()
+        self._data[key] = data
+        return Sent(key)
+
+    def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
+        return self.crew.run([(task, work, number, self._data) for number in range(count)])
+
+    def until_at_work(self) -> None:
+        self.crew.at_work.wait(_MOMENT_S)
+
+    def abort(self) -> None:
+        self.crew.abort(AbortedError())
+
+    def close(self) -> None:
+        self.crew.close()
+
+
+class AbortedError(Exception):
+    """The run was aborted."""

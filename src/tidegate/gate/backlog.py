@@ -1,0 +1,69 @@
+"""What has arrived and was not taken yet, for those who watch; it is read off the inlets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from tidegate.gate.inlet import Inlet
+
+UNITS = ("rows", "bytes", "files")
+
+
+@runtime_checkable
+class Untaken(Protocol):
+    """A source that knows how much there is by now."""
+
+    def untaken(self, position: int) -> tuple[int, str] | None:
+        """How much has come from a position on, in rows or bytes; None where it is not known."""
+
+
+@runtime_checkable
+class Unseen(Protocol):
+    """A connector that receives whole sources, also while nobody looks."""
+
+    def unseen_rows(self) -> int:
+        """The rows of those that came since the last `discover`."""
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What live sources have and no batch has taken, by unit: in all, and by URI or name.
+
+    Rows where they are known without reading; bytes of text; whole files of a folder that are
+    unread. Grows with the URIs of a query.
+    """
+
+    total: Mapping[str, int]
+    sources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def backlog_of(inlets: Sequence[Inlet]) -> Backlog | None:
+    """The backlog of all inlets that are live; None where none is."""
+    sources: dict[str, Counter[str]] = {}
+    for inlet in inlets:
+        if inlet.live and not inlet.removed:
+            name = inlet.uri or next(iter(inlet.tracks), f"stream {inlet.stream}")
+            sources.setdefault(name, Counter()).update(_of(inlet))
+    if not sources:
+        return None
+    total: Counter[str] = Counter()
+    for counts in sources.values():
+        total.update(counts)
+    every = {unit: total[unit] for unit in UNITS}
+    return Backlog(every, {name: dict(counts) for name, counts in sources.items()})
+
+
+def _of(inlet: Inlet) -> Counter[str]:
+    found: Counter[str] = Counter()
+    if inlet.folder is not None:
+        found["files"] += inlet.unread()
+    if isinstance(inlet.connector, Unseen):
+        found["rows"] += inlet.connector.unseen_rows()
+    for track in inlet.tracks.values():
+        left = track.source.untaken(track.position) if isinstance(track.source, Untaken) else None
+        if left is not None and not track.removed:
+            found[left[1]] += left[0]
+    return found

@@ -1,0 +1,96 @@
+"""The new tuples of a side with the few stored before them, between a chain and the search.
+
+A small batch then searches one run instead of two, and that run is what the next batch has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import TS, ints
+from tidegate.errors import TaskError
+from tidegate.operate.join.bound import value_of
+from tidegate.operate.join.chain import ChainRun
+from tidegate.operate.join.run_index import Ints, Terms
+from tidegate.operate.join.search import News
+from tidegate.operate.join.spec import JoinSpec
+
+
+@dataclass(frozen=True)
+class Newest:
+    """A table of `behind` stored tuples and all new ones, in the total order; `rows` are held here.
+
+    `coordinate`, `place` and `terms` are of these. A stored tuple is at place -1. `terms` is None
+    where a value cannot be computed.
+    """
+
+    table: pa.Table
+    behind: int
+    rows: Ints
+    coordinate: Ints
+    place: Ints
+    terms: tuple[Terms, ...] | None
+
+    def stored(self, kept: np.ndarray[tuple[int], np.dtype[np.bool_]], since: int) -> ChainRun:
+        """Those of the tuples that are held, as a run of its own memory."""
+        assert self.terms is not None
+        chosen = np.flatnonzero(kept)
+        return ChainRun(
+            self.table.take(pa.array(self.rows[chosen])),
+            self.coordinate[chosen],
+            tuple(t.of(chosen) for t in self.terms),
+            since,
+        )
+
+
+def newest_of(
+    spec: JoinSpec, side: int, news: News, behind: ChainRun | None = None, asked: bool = True
+) -> Newest:
+    """The new tuples of a side behind a run of stored ones, if there is one.
+
+    That a value cannot be computed is an error, but where nobody has `asked` for it, and in a
+    union of indexes: there the predicate may never look at it.
+    """
+    rows = np.flatnonzero(news.held)
+    place = news.place[rows]
+    counts = spec.side(side).extent.rows is not None
+    coordinate = news.ranks[rows] if counts else ints(news.table, TS)[rows]
+    names = [TS, "src", "seq", *(name for name, _ in spec.side(side).columns)]
+    table = news.table.select(names)
+    try:
+        terms = _terms(spec, side, news, rows)
+    except TaskError:
+        if asked and not spec.branches:
+            raise
+        terms = None
+    if behind is None or terms is None:
+        return Newest(table, 0, rows, coordinate, place, terms)
+    both = zip(behind.terms, terms, strict=True)
+    return Newest(
+        pa.concat_tables([behind.table, table]).combine_chunks(),
+        behind.rows,
+        np.concatenate([np.arange(behind.rows), rows + behind.rows]),
+        np.concatenate([behind.coordinate, coordinate]),
+        np.concatenate([np.full(behind.rows, -1, np.int64), place]),
+        tuple(one.followed_by(two) for one, two in both),
+    )
+
+
+def _terms(spec: JoinSpec, side: int, news: News, rows: Ints) -> tuple[Terms, ...]:
+    """What each probe looks at in the tuples that are held."""
+    whole = len(rows) == news.table.num_rows
+    held = None
+    found = []
+    for probe in spec.probes:
+        key = None
+        if probe.index is not None:
+            key = news.key(probe, side)
+            key = key if whole else key[rows]
+        tests = probe.tests
+        if tests and held is None:
+            held = news.table if whole else news.table.take(pa.array(rows))
+        found.append(Terms(key, tuple(value_of(i, side, held) for i in tests)))
+    return tuple(found)

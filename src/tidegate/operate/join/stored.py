@@ -1,0 +1,128 @@
+"""The stored tuples of a side that an instance compares with, read from segments.
+
+They stand between the state of a join and its search, for what is not in memory (`chain`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import ORDER, ints
+from tidegate.errors import TaskError
+from tidegate.operate.join.chain import FEW_ROWS, Chain, ChainRun
+from tidegate.operate.join.match import BUCKET, Held, arranged, terms_of, total_order
+from tidegate.operate.join.spec import JoinSpec
+from tidegate.operate.join.state import SIDES, SideHorizon, SideKeeper
+from tidegate.operate.opened import mapped_segments
+from tidegate.operate.operator import InstanceWork
+from tidegate.state.bucket_set import BucketSet
+from tidegate.state.segment import Segment, read_segment
+
+_MOST_ADOPTED_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class StoredSegments:
+    """The segments of one side, for one batch of an instance that sees some of their tuples.
+
+    `seen` says by bucket which. `by_key` gives the buckets of tuples by their keys, None where
+    tuples stay in the buckets that they were dealt to.
+    """
+
+    work: InstanceWork
+    keeper: SideKeeper
+    horizon: SideHorizon
+    seen: npt.NDArray[np.bool_]
+    by_key: Callable[[pa.Table], npt.NDArray[np.int32]] | None
+
+    @cached_property
+    def live(self) -> list[Segment]:
+        """Those with tuples that new ones may meet here, as far as their bounds tell."""
+        segments = self.work.state.get(SIDES[self.keeper.side], ())
+        way, wanted = self.horizon.tag, self._wanted
+        live = [s for s in segments if not self.horizon.passed(s)]
+        return [s for s in live if s.tag != way or s.buckets & wanted]
+
+    def fit(self, most_bytes: int) -> bool:
+        """Whether all live tuples may be kept in memory."""
+        rows, size = (sum(n) for n in ((s.rows for s in self.live), (s.bytes for s in self.live)))
+        return rows <= _MOST_ADOPTED_ROWS and size <= most_bytes
+
+    def release(self) -> None:
+        """Let go of what is mapped: nothing is read of it in this batch."""
+        mapped_segments(self.work.store, self._owner, ())
+
+    def read(self, segments: Sequence[Segment], stay: bool = True) -> list[Held]:
+        """The tuples of some of them, run by run; what is mapped stays so for the next batch."""
+        work, columns, way = self.work, self.keeper.columns, self.horizon.tag
+        known = [s for s in segments if s.tag == way]
+        own = [s for s in known if stay and s.buckets & self._wanted == s.buckets]
+        mapped = mapped_segments(work.store, self._owner, own, columns)
+        held = []
+        for segment in known:
+            mine = segment.buckets & self._wanted
+            # Another query may have written the same file at the same place before.
+            file = (work.store.location, segment.name, segment.checksum)
+            rows = mapped.get(segment.name)
+            if rows is None:
+                rows = read_segment(work.store, segment, mine, columns)
+            held.append(Held(rows, (work.query, *file, way, mine)))
+        for segment in segments:
+            if segment.tag != way:
+                rows = read_segment(work.store, segment, columns=columns)
+                held.append(Held(self._adapted(rows)))
+        return held
+
+    @property
+    def _owner(self) -> tuple[str, int, int]:
+        return (self.work.query, self.work.instance, self.keeper.side)
+
+    @cached_property
+    def _wanted(self) -> BucketSet:
+        return BucketSet.where(self.seen)
+
+    def _adapted(self, rows: pa.Table) -> pa.Table:
+        """The instance's tuples of a segment that an earlier run arranged or dealt otherwise.
+
+        Tuples that were dealt in turn stay where they are; by key they belong where keys are.
+        """
+        bucket = rows.column(BUCKET).to_numpy() if self.by_key is None else self.by_key(rows)
+        rows = rows.filter(pa.array(self.seen[bucket])).combine_chunks()
+        rows = rows.take(pa.array(total_order(rows)))
+        return arranged(self.keeper.spec, self.keeper.side, rows)
+
+
+def adopted(keeper: SideKeeper, held: Sequence[Held], needed: int) -> Chain | None:
+    """A chain of all stored tuples; None where what is searched of them cannot be computed."""
+    spec, side = keeper.spec, keeper.side
+    tables = [h.table for h in held if h.table.num_rows]
+    if not tables:
+        return Chain()
+    table = pa.concat_tables(tables).combine_chunks()
+    table = table.take(pa.array(total_order(table)))
+    coordinate = ints(table, keeper.order)
+    table = table.select([*ORDER, *(name for name, _ in spec.side(side).columns)])
+    live = slice(int(np.searchsorted(coordinate, needed)), None)
+    coordinate, table = coordinate[live], table.slice(live.start)
+    try:
+        terms = terms_of(spec, side, table)
+    except TaskError:
+        return None
+    return Chain(runs=(ChainRun(table, coordinate, terms, Chain().since),) if len(table) else ())
+
+
+def fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
+    """Small runs as one: sorting them again costs less than searching them one by one."""
+    large = [h for h in held if h.table.num_rows > FEW_ROWS]
+    small = [h.table for h in held if h.table.num_rows <= FEW_ROWS]
+    if len(small) <= 1:
+        return list(held)
+    rows = pa.concat_tables(small).combine_chunks()
+    rows = rows.take(pa.array(total_order(rows)))
+    return [*large, Held(arranged(spec, side, rows))]

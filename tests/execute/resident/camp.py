@@ -1,0 +1,50 @@
+"""A crew of real processes without Spark, and somebody who starts them again when they die."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.execute.resident import task
+from tidegate.execute.resident.channel import door_at
+from tidegate.execute.resident.crew import Crew
+from tidegate.execute.resident.message import Hello
+from tidegate.execute.work import Sent
+
+SIZE = 2
+SECRET = b"between us"
+
+
+class Camp:
+    """A crew whose workers are forked from one process that has all they need."""
+
+    def __init__(self, folder: Path, hung_s: float = 1.0) -> None:
+        self.replaced: list[Hello] = []
+        self.address = str(folder / "crew")
+        self.crew = Crew(door_at(self.address), SECRET, SIZE, self._replace, hung_s)
+        words = [sys.executable, "-m", task.__name__, self.address, SECRET.hex(), str(SIZE)]
+        self._keeper = subprocess.Popen(words)
+
+    def run(self, function: Any, data: bytes = b"", count: int = 1) -> list[Any]:
+        key = hashlib.sha256(data).hexdigest()
+        return self.crew.run([(function, Sent(key), n, {key: data}) for n in range(count)])
+
+    def gather(self, data: bytes = b"") -> set[int]:
+        """Wait until all workers have come, and have been sent something; their processes."""
+        while len(found := {pid for _, _, pid in self.run(task.told, data, count=8)}) < SIZE:
+            pass
+        return found
+
+    def close(self) -> None:
+        """Let the workers go; it is an error if one stays."""
+        self.crew.close()
+        assert self._keeper.wait(60) == 0
+
+    def _replace(self, worker: Hello) -> None:
+        self.replaced.append(worker)
+        os.kill(worker.process, signal.SIGKILL)
