@@ -78,9 +78,11 @@ class HotBucket:
             self.head = row.value
             return
         number = row.entry & ~HIDES
-        self._remove(number, row.name)
+        others = self._without(number, row.name)
         if number == row.entry:
-            self._put((row.entry, row.number, row.name, row.value))
+            self._put((row.entry, row.number, row.name, row.value), others)
+        elif others:
+            self._rows[number] = others
 
     def shrink(self, most_bytes: int) -> None:
         """Let go of the rows that were not used for longest."""
@@ -103,8 +105,8 @@ class HotBucket:
                 return self.find(entry, name)
         found = stored.find(entry, name)
         for row in found:
-            self._remove(entry, row.name)
-            self._put((row.entry, row.number, row.name, row.data))
+            others = self._without(entry, row.name)
+            self._put((row.entry, row.number, row.name, row.data), others)
         return found
 
     def _stored(self) -> StoredBucket:
@@ -120,27 +122,25 @@ class HotBucket:
         self._rows, self._bytes, self.whole = {}, 0, True
         for row in zip(*columns):
             if row[0] != HEAD:
-                self._put(row)
+                self._put(row, self._rows.pop(row[0], ()))
         return True
 
     def _each(self) -> Iterator[_Row]:
         return (row for rows in self._rows.values() for row in rows)
 
-    def _put(self, row: _Row) -> None:
-        others = self._rows.pop(row[0], None)
-        self._rows[row[0]] = (row,) if others is None else (*others, row)
+    def _put(self, row: _Row, others: tuple[_Row, ...]) -> None:
+        """Add a row that was not there, beside the others of its number."""
+        self._rows[row[0]] = (*others, row)
         self._bytes += _bytes(row)
 
-    def _remove(self, entry: int, name: bytes) -> None:
-        rows = self._rows.get(entry, ())
+    def _without(self, entry: int, name: bytes) -> tuple[_Row, ...]:
+        """Take out the rows of a number, and give those that have another name."""
+        rows = self._rows.pop(entry, ())
         for row in rows:
             if row[_NAME] == name:
                 self._bytes -= _bytes(row)
-                rest = tuple(other for other in rows if other is not row)
-                if rest:
-                    self._rows[entry] = rest
-                else:
-                    del self._rows[entry]
+                return tuple([other for other in rows if other is not row])
+        return rows
 
 
 class HotState:

@@ -69,7 +69,8 @@ def decode(text: str, buffers: Sequence[bytes]) -> Any:
 
 def pack_one(value: Any, path: str) -> bytes:
     """A value with its buffers as bytes."""
-    return Encoder().packed(value, path)
+    simple = simple_text(value)
+    return Encoder().packed(value, path) if simple is None else simple.encode("ascii")
 
 
 def unpack_one(data: bytes) -> Any:
