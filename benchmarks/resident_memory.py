@@ -4,10 +4,10 @@
     python benchmarks/resident_memory.py join --batches 2000
 
 Each query runs in a process of its own with tasks that stay, ten rows to a batch, over rides whose
-routes are few, so that its state is soon as large as it gets. Now and then the memory of driver, JVM
-and Python's workers is read from the system, without files that are mapped, and the JVM's heap after
-its garbage is collected. What counts is the line through these over the second half: the driver
-keeps the reports of 4,096 batches. Results go to benchmarks/results/resident_memory.json.
+routes are few, so that its state is soon as large as it gets. Now and then the memory of driver,
+JVM and Python's workers is read from the system, without files that are mapped, and the JVM's heap
+after its garbage is collected. What counts is the line through these over the second half: the
+driver keeps the reports of 4,096 batches. Results go to benchmarks/results/resident_memory.json.
 """
 
 from __future__ import annotations
