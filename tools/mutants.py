@@ -880,8 +880,8 @@ MUTANTS = (
     Mutant(
         "the latency of what a run finds when it starts goes back to before it",
         "driver/latency.py",
-        "np.maximum(one.arrived_at(), self._ready_at)",
-        "one.arrived_at()",
+        "np.maximum(one.arrived_at, self._ready_at)",
+        "one.arrived_at",
         "tests/driver/test_latency.py",
     ),
     Mutant(
