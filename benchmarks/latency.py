@@ -203,6 +203,14 @@ def table(found: dict[str, dict[str, Any]]) -> Iterator[str]:
         yield f"| {name} | {' | '.join(cells)} |"
 
 
+def refused_table(refused: dict[str, str]) -> Iterator[str]:
+    """What Spark cannot run, and its words, in Markdown."""
+    yield "| asked of Spark | its answer |"
+    yield "|---|---|"
+    for what, answer in refused.items():
+        yield f"| {what} | {answer.replace('|', '&#124;')} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     common_arguments(parser, rounds=1)
