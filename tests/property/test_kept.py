@@ -15,8 +15,10 @@ from tests.property.course import run
 from tests.property.queries import WINDOWED
 from tests.property.strategies import Scenario, crowded, scenarios
 from tidegate.operate.aggregate import state as pane_state
+from tidegate.operate.join import operator as join_operator
 from tidegate.operate.kept import Kept
 from tidegate.operate.tuple_window import state as tuple_state
+from tidegate.plan.physical import Plan
 from tidegate.state.segment import Segment, write_segment
 
 Written = list[tuple[str, int, int]]
@@ -44,15 +46,16 @@ def watched(forget: float, seed: int = 0) -> Iterator[tuple[Written, list[object
     _take = Kept.take
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Kept, "take", take)
-        for module in (pane_state, tuple_state):
+        for module in (pane_state, tuple_state, join_operator):
             patch.setattr(module, "write_segment", write)
         yield written, found
 
 
-def same(scenario: Scenario, seed: int) -> int:
+def same(scenario: Scenario, seed: int, plan: Plan | None = None) -> int:
     """Run a scenario with all, some and nothing of what is kept; how much was found."""
-    sources = [len(s.sources) for s in scenario.streams]
-    plan = scenario.query.plan(sources, scenario.streams[0].disorder)
+    if plan is None:
+        sources = [len(s.sources) for s in scenario.streams]
+        plan = scenario.query.plan(sources, scenario.streams[0].disorder)
     made = []
     for forget in (0.0, 0.5, 1.0):
         with watched(forget, seed) as (written, found):

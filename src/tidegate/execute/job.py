@@ -147,13 +147,20 @@ class Job:
 
 @dataclass(frozen=True)
 class Parcel:
-    """What a map task hands to an instance: a table as bytes, and which split it came from."""
+    """What a map task hands to an instance: a table as bytes, and which split it came from.
+
+    The rows of an instance in the same process are a table.
+    """
 
     instance: int
     split: int
     kind: int
-    data: bytes | pa.Buffer
+    data: bytes | pa.Buffer | pa.Table
     label: str = ""
+
+    def rows(self) -> pa.Table:
+        """The table."""
+        return self.data if isinstance(self.data, pa.Table) else from_bytes(self.data)
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tidegate.execute.executor import Executor, Tasks
-from tidegate.execute.job import Job, Outcome, Parcel
+from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import PART_ROWS, cuts_of, write_part, written
-from tidegate.execute.task import map_split, run_instance, start_parcels
+from tidegate.execute.task import map_here, run_instance, start_parcels
 from tidegate.route.partitioner import EVERY_INSTANCE
 
 
@@ -50,10 +50,7 @@ class LocalExecutor(Executor):
 
 def run_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Outcome]:
     """All instances of a job, one after the other; `done` is called after each task."""
-    parcels: list[Parcel] = start_parcels(job)
-    for split in job.splits:
-        parcels += map_split(job, split)
-        done()
+    parcels = [*start_parcels(job), *map_here(job, done)]
     outcomes = []
     for i in range(job.mapping.instances):
         mine = [p for p in parcels if p.instance in (i, EVERY_INSTANCE)]

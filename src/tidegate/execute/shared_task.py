@@ -18,7 +18,7 @@ from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import SPANS, Job, Outcome, Parcel, Piece
 from tidegate.execute.large_output import write_part
 from tidegate.execute.local import run_here
-from tidegate.execute.task import map_split, run_instance
+from tidegate.execute.task import map_here, map_split, run_instance
 from tidegate.execute.work import Work, work_of
 from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.spans import Spans, added
@@ -74,7 +74,7 @@ def whole_task(left: Work, number: int) -> list[Outcome]:
     """Read all splits of a small batch and run every so many-th instance over its part of them."""
     work = json.loads(left.open().to_pybytes())
     job = _job(work_of(work["job"]))
-    parcels = [p for split in job.splits for p in map_split(job, split)]
+    parcels = map_here(job)
     outcomes = []
     for instance in range(number, job.mapping.instances, work["groups"]):
         takes = {instance, EVERY_INSTANCE}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import schedule
-from tidegate.batch import SEQ, SRC, TS, from_bytes, to_bytes
+from tidegate.batch import SEQ, SRC, TS, to_bytes
 from tidegate.execute.job import (
     LATE,
     REJECTED,
@@ -26,6 +26,7 @@ from tidegate.execute.job import (
     out_name,
     raw_name,
 )
+from tidegate.execute.shared_read import SharedReads
 from tidegate.execute.side_output import side_parcels
 from tidegate.execute.within_memory import within_memory
 from tidegate.memory import MEMORY
@@ -37,6 +38,7 @@ from tidegate.source.protocol import Rows
 from tidegate.spans import Spans, added
 
 _INPUT_SHIFT = 32
+_COMPACT_BYTES = 65_536
 
 
 def start_parcels(job: Job) -> list[Parcel]:
@@ -44,18 +46,30 @@ def start_parcels(job: Job) -> list[Parcel]:
     return [Parcel(i, -1, START, b"") for i in range(job.mapping.instances)]
 
 
+def map_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Parcel]:
+    """The parcels of all splits, for instances in this process; `done` is called after each."""
+    reads, parcels = SharedReads(job), []
+    for split in job.splits:
+        parcels += map_split(job, split, reads)
+        done()
+    return parcels
+
+
 @within_memory("a task")
-def map_split(job: Job, split: Split) -> list[Parcel]:
-    """Read a split, evaluate the prefix, and make the parcels for the instances."""
+def map_split(job: Job, split: Split, reads: SharedReads | None = None) -> list[Parcel]:
+    """Read a split, evaluate the prefix, and make the parcels for the instances.
+
+    With `reads` they stay in this process, and several splits may be of the same rows.
+    """
     clock = schedule.current().clock
     used, spans = clock.cpu(), Spans(clock)
     prefix = job.subquery.prefixes[split.input]
-    tuples, side = read_split(job, split, prefix.columns)
+    tuples, side = read_split(job, split, prefix.columns, reads)
     spans.mark("map take" if isinstance(prefix.origin, Edge) else "map read")
     taken = tuples.num_rows
     tuples = apply_prefix(prefix, tuples)
     spans.mark("map evaluate")
-    parcels = deal(job, split.index, tuples, spans)
+    parcels = deal(job, split.index, tuples, spans, stay=reads is not None)
     spans.mark("map route")
     cpu_us = round((clock.cpu() - used) * 1e6)
     told = json.dumps({"spans_ms": spans.spans_ms, "map_cpu_us": cpu_us, "taken": taken})
@@ -63,7 +77,9 @@ def map_split(job: Job, split: Split) -> list[Parcel]:
     return [*parcels, *side, said]
 
 
-def read_split(job: Job, split: Split, columns: Sequence[str]) -> tuple[pa.Table, list[Parcel]]:
+def read_split(
+    job: Job, split: Split, columns: Sequence[str], reads: SharedReads | None = None
+) -> tuple[pa.Table, list[Parcel]]:
     """The tuples of a split that are in time, as int64 columns ts, src, seq and the raw columns.
 
     The late and the unreadable ones come back as parcels for the side outputs, in full.
@@ -71,7 +87,7 @@ def read_split(job: Job, split: Split, columns: Sequence[str]) -> tuple[pa.Table
     MEMORY.resize(job.memory_bytes)
     prefix = job.subquery.prefixes[split.input]
     asked = list(columns) + [prefix.time] * (prefix.time not in columns)
-    rows = split.reader.read(asked)
+    rows = split.reader.read(asked) if reads is None else reads.rows(split, asked)
     if isinstance(prefix.origin, Edge):
         times, _ = to_us(rows.table.column(prefix.time))
         return _placed(split, times + prefix.offset_us, rows, columns), []
@@ -122,13 +138,25 @@ def apply_prefix(prefix: Prefix, tuples: pa.Table) -> pa.Table:
     return pa.table(places | values)
 
 
-def deal(job: Job, split: int, tuples: pa.Table, spans: Spans | None = None) -> list[Parcel]:
-    """Divide a split's tuples among the instances, as the operator does it."""
+def deal(
+    job: Job, split: int, tuples: pa.Table, spans: Spans | None = None, stay: bool = False
+) -> list[Parcel]:
+    """Divide a split's tuples among the instances, as the operator does it.
+
+    They are bytes, but where they `stay` in this process.
+    """
     if not tuples.num_rows:
         return []
     work = job.map_work(job.splits[split], spans or Spans(schedule.current().clock))
     shares = job.operator.deal(work, tuples)
-    return [Parcel(share.instance, split, ROWS, to_bytes(share.rows)) for share in shares]
+    pack = _compact if stay else to_bytes
+    return [Parcel(share.instance, split, ROWS, pack(share.rows)) for share in shares]
+
+
+def _compact(rows: pa.Table) -> pa.Table | bytes:
+    """Rows as they are; as bytes where they are part of much more, which would stay with them."""
+    whole = rows.get_total_buffer_size()
+    return rows if whole <= max(2 * rows.nbytes, _COMPACT_BYTES) else to_bytes(rows)
 
 
 @within_memory("a task")
@@ -138,9 +166,7 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
-    arrived = [
-        Arrival(job.splits[p.split].input, from_bytes(p.data)) for p in ordered if p.kind == ROWS
-    ]
+    arrived = [Arrival(job.splits[p.split].input, p.rows()) for p in ordered if p.kind == ROWS]
     result = job.operator.run(job.instance_work(instance, spans), arrived)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
     told = [(p.instance, json.loads(bytes(p.data))) for p in ordered if p.kind == SPANS]

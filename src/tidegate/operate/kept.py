@@ -51,8 +51,11 @@ class Kept:
 
         What takes up more than all that is kept may is not kept: it would drive out the rest.
         """
+        key = self.owner, what
         if nbytes <= _SHARE * MEMORY.limit_bytes:
-            _VALUES.put((self.owner, what), _Value(self.now, value, nbytes))
+            _VALUES.put(key, _Value(self.now, value, nbytes))
+        else:
+            _VALUES.take(key)
 
 
 def forget() -> None:

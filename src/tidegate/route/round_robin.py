@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -25,13 +26,18 @@ class RoundRobin:
     splits_keys: ClassVar[bool] = True
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
-        spot = (units.source, units.start if units.filtered else 0)
-        first = int(hash_of([pa.array([s]) for s in spot])[0] >> np.uint64(32))
+        first = _first(units.source, units.start if units.filtered else 0)
         number = np.arange(units.rows, dtype=np.int64) + first
         number += 0 if units.filtered else units.start
         bucket = np.empty(units.rows, np.int32)
         for instance in range(mapping.instances):
-            mine = np.asarray(mapping.owned_by(instance), np.int32)
+            mine = np.flatnonzero(mapping.owner_array == instance).astype(np.int32)
             chosen = number % mapping.instances == instance
             bucket[chosen] = mine[number[chosen] // mapping.instances % len(mine)]
         return bucket
+
+
+@lru_cache(maxsize=1_024)
+def _first(source: str, start: int) -> int:
+    """Where a source begins, or a split of it."""
+    return int(hash_of([pa.array([source]), pa.array([start])])[0] >> np.uint64(32))

@@ -10,7 +10,6 @@ from tidegate.execute.resident.crew import Crew
 from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import Sent, Work
 
-
 _MOMENT_S = 0.05
 
 

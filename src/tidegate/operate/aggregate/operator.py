@@ -77,7 +77,8 @@ class WindowAggregate(Operator):
         """
         spec = self.spec
         sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
-        news = merge(spec, [a.rows for a in arrived])
+        # What one split brings is merged already.
+        news = arrived[0].rows if len(arrived) == 1 else merge(spec, [a.rows for a in arrived])
         work.spans.mark("instance merge")
         panes, keep = news.slice(0, 0), [news]
         held: OpenPanes | None = work.kept.take(PANES)

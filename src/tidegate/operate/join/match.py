@@ -20,10 +20,11 @@ from tidegate.operate.join.bound import key_of, value_of
 from tidegate.operate.join.chain import ChainRun
 from tidegate.operate.join.decide import Rows, true_of
 from tidegate.operate.join.newest import Newest
-from tidegate.operate.join.run_index import Floats, Searched, Terms, known
+from tidegate.operate.join.run_index import Searched, Terms, known
 from tidegate.operate.join.search import Ask, Ints, News, Run, Work, candidates, implied
 from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, Probe
 from tidegate.operate.join.union import union
+from tidegate.operate.kernels.order import inverse
 
 BUCKET, RANK = "bucket", "rank"
 
@@ -127,23 +128,17 @@ def _decided(spec: JoinSpec, found: Sequence[Pairs]) -> list[Pairs]:
     return [p.of(k) for p, k in zip(found, kept, strict=True) if len(k)]
 
 
-def arranged(spec: JoinSpec, side: int, table: pa.Table, key: Floats | None = None) -> pa.Table:
-    """Tuples of a side, given in the total order, in the order in which they are searched.
-
-    `key` is what the index looks at in them, where it is known already.
-    """
+def arranged(spec: JoinSpec, side: int, table: pa.Table) -> pa.Table:
+    """Tuples of a side, given in the total order, in the order in which they are searched."""
     if spec.in_time_order or not table.num_rows:
         return table
-    if key is None:
-        key = key_of(spec.probe, side, table)
-    return table.take(pa.array(np.argsort(key, kind="stable")))
+    return table.take(pa.array(np.argsort(key_of(spec.probe, side, table), kind="stable")))
 
 
 def places(left: pa.Table, right: pa.Table) -> tuple[Ints, Ints]:
     """Where the tuples of two tables, each in the total order, stand in the order of both."""
-    order = total_order(pa.concat_tables([left.select(ORDER), right.select(ORDER)]))
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    both = [np.concatenate([ints(left, c), ints(right, c)]) for c in reversed(ORDER)]
+    place = inverse(np.lexsort(both))
     return place[: left.num_rows], place[left.num_rows :]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import ORDER, TS
+from tidegate.batch import ORDER, TS, ints
 from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.expression.tree import Expr
@@ -22,7 +22,6 @@ from tidegate.operate.join.match import (
     RANK,
     Held,
     Stored,
-    arranged,
     match,
     places,
     total_order,
@@ -30,7 +29,7 @@ from tidegate.operate.join.match import (
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
 from tidegate.operate.join.search import News
-from tidegate.operate.join.spec import Extent, JoinSpec
+from tidegate.operate.join.spec import LEFT, RIGHT, Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
 from tidegate.operate.join.stored import StoredSegments, adopted, fewer
@@ -122,7 +121,7 @@ class StreamJoin(Operator):
         table = table.add_column(3, BUCKET, pa.array(bucket))
         if self.spread == TO_ALL:
             return [Share.for_all(table)]
-        owners = np.asarray(work.mapping.owners, np.int32)[bucket]
+        owners = work.mapping.owner_array[bucket]
         shares = []
         for instance in range(work.mapping.instances):
             seen = seen_by(instance, self.spread, side, owners, work.mapping.instances)
@@ -133,7 +132,7 @@ class StreamJoin(Operator):
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Match new tuples with those held here and among themselves; keep the instance's own."""
-        owners = np.asarray(work.mapping.owners, np.int32)
+        owners = work.mapping.owner_array
         tables = [self._in_order(side, arrived) for side in range(2)]
         at = places(tables[0], tables[1])
         news, own = [], []
@@ -202,7 +201,14 @@ class StreamJoin(Operator):
         return any(index in ends for index in probed)
 
     def _keeper(self, side: int) -> SideKeeper:
-        return SideKeeper(self.spec, self.routing, side)
+        return self._keepers[side]
+
+    @cached_property
+    def _keepers(self) -> tuple[SideKeeper, SideKeeper]:
+        return (
+            SideKeeper(self.spec, self.routing, LEFT),
+            SideKeeper(self.spec, self.routing, RIGHT),
+        )
 
     def _buckets(self, router: Router, side: int, table: pa.Table) -> npt.NDArray[np.int32]:
         keys: list[pa.Array] = []
@@ -215,7 +221,7 @@ class StreamJoin(Operator):
         mine = [a.rows for a in arrived if self.sides[a.input] == side]
         if not mine:
             return _schema(self.spec, side).empty_table()
-        table = pa.concat_tables(mine).combine_chunks()
+        table = (pa.concat_tables(mine) if len(mine) > 1 else mine[0]).combine_chunks()
         order = total_order(table)
         if (order[1:] < order[:-1]).any():
             table = table.take(pa.array(order))
@@ -308,12 +314,14 @@ class StreamJoin(Operator):
         if keeper.order == RANK:
             table = table.append_column(RANK, pa.array(news.ranks))
         horizon = keeper.horizon(work.frontier_us, news.before + table.num_rows)
-        kept = own & (table.column(keeper.order).to_numpy() >= horizon.needed)
-        if not kept.any():
+        kept = np.flatnonzero(own & (ints(table, keeper.order) >= horizon.needed))
+        if not len(kept):
             return ()
         name = f"{work.name}-{SIDES[side]}"
-        key = None if self.spec.in_time_order else news.key(self.spec.probe, side)[kept]
-        table = arranged(self.spec, side, table.filter(pa.array(kept)).combine_chunks(), key)
+        if not self.spec.in_time_order:
+            key = news.key(self.spec.probe, side)[kept]
+            kept = kept[np.argsort(key, kind="stable")]
+        table = table.take(pa.array(kept))
         return (write_segment(work.store, name, table, keeper.order, keeper.way, grouped=False),)
 
 

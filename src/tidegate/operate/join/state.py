@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +76,7 @@ class SideKeeper:
     def cell(self) -> int:
         return max((self._extent[0] or self._extent[1] or 0) // CELLS, 1)
 
-    @property
+    @cached_property
     def way(self) -> int:
         """A number for how tuples are arranged and dealt."""
         spec = self.spec

@@ -62,6 +62,9 @@ def evaluate(expr: Expr, table: pa.Table) -> pa.Array:
     """
     if not table.num_rows:
         return pa.array([], expr.type)
+    if isinstance(expr, Column):
+        column = _flat(table.column(expr.name))
+        return column if column.type == expr.type else column.cast(expr.type)
     rows = _Rows(table.num_rows, lambda name: _flat(table.column(name)), shared_calls(expr))
     return descend(rows.array(expr))
 

@@ -103,6 +103,9 @@ class Encoder:
 
     def text(self, value: Any, path: str) -> str:
         """A value as JSON; NotPlain where it cannot be kept."""
+        simple = _SIMPLE.get(type(value))
+        if simple is not None:
+            return simple(value)
         try:
             return _json(self._tree(value, path))
         except RecursionError:

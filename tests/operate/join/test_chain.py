@@ -1,0 +1,58 @@
+"""Stored tuples in memory: what a chain has of them is all there is from some point on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.operate.join.chain import FEW_ROWS, Chain, ChainRun
+from tidegate.operate.join.run_index import Terms
+
+WINDOW = 5_000
+
+
+def run_of(low: int, high: int) -> ChainRun:
+    """A tuple at every coordinate from `low` on."""
+    at = np.arange(low, high)
+    return ChainRun(pa.table({"ts": at}), at, (Terms(-at.astype(np.float64)),), low)
+
+
+def held(chain: Chain) -> list[int]:
+    return [at for run in chain.runs for at in run.coordinate.tolist()]
+
+
+@given(st.lists(st.integers(1, 900), max_size=40), st.sampled_from([30_000, 200_000, 10**9]))
+def test_a_chain_has_all_tuples_from_a_point_on(sizes: list[int], most_bytes: int) -> None:
+    """Batch by batch; what is in no window any more may be there too."""
+    chain, end = Chain(), 0
+    for size in sizes:
+        chain = chain.needed(end - WINDOW)
+        news = run_of(end, end + size)
+        newest = chain.newest
+        run = news if newest is None else newest.followed_by(news)
+        end += size
+        chain = chain.grown(run, needed=end - WINDOW, end=end, most_bytes=most_bytes)
+        found = held(chain)
+        assert found == list(range(end - len(found), end))
+        assert end - len(found) <= max(chain.since, end - WINDOW, 0)
+        assert chain.nbytes <= most_bytes
+        assert len(found) <= 2 * WINDOW + FEW_ROWS
+        assert len(chain.runs) <= 8
+        for run in chain.runs:
+            (searched,) = run.searched
+            assert run.table.column("ts").to_pylist() == run.coordinate.tolist()
+            assert searched.order is not None
+            assert (run.coordinate[searched.order] == searched.coordinate).all()
+
+
+def test_a_chain_begins_after_segments_that_have_some_of_it() -> None:
+    """A segment that compaction has made of older tuples and of some in memory is read whole."""
+    runs = (run_of(10, 20), run_of(20, 30), run_of(30, 40))
+    chain = Chain(10, runs)
+    assert chain.apart([(0, 9), (12, 19)], 40) == chain
+    assert chain.apart([(0, 10)], 40).since == 20
+    assert held(chain.apart([(0, 10)], 40)) == list(range(20, 40))
+    assert chain.apart([(0, 12), (15, 31)], 40) == Chain(40, ())
+    assert chain.apart([(0, 29)], 40).since == 30
