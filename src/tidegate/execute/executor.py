@@ -97,8 +97,8 @@ class Tasks(NamedTuple):
 class Executor(Protocol):
     """Runs the tasks of jobs; what it returns does not depend on where they ran."""
 
-    def start(self) -> None:
-        """Get ready, where that takes long: called before the first batch, so that it is told."""
+    def start(self, drafts: Sequence[Draft]) -> None:
+        """Get ready for batches like this one, the first, so that it is told how long that took."""
         return None
 
     def tasks(self) -> Tasks | None:

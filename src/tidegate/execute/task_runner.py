@@ -38,6 +38,10 @@ class TaskRunner(Protocol):
         """How far the round is that runs; None where Spark knows."""
         return None
 
+    def start(self) -> None:
+        """Have tasks ready, where they stay."""
+        return None
+
     def until_at_work(self) -> None:
         """Block for a moment, until some task is at work."""
         return None

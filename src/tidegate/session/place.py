@@ -203,8 +203,8 @@ class DeferredExecutor(Executor):
         self._place = place
         self._executor: Executor | None = None
 
-    def start(self) -> None:
-        self._connected().start()
+    def start(self, drafts: Sequence[Draft]) -> None:
+        self._connected().start(drafts)
 
     def tasks(self) -> Tasks | None:
         return None if self._executor is None else self._executor.tasks()
