@@ -11,6 +11,7 @@ from tidegate.execute.resident.crew import Crew
 from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import Sent, Work
 
+_START_S = 10.0
 _MOMENT_S = 0.05
 
 
@@ -47,6 +48,10 @@ class CrewTasks(TaskRunner):
     def tasks(self) -> Tasks:
         before, count = self._round
         return Tasks(min(self.crew.answered - before, count), count)
+
+    def start(self) -> bool:
+        self.crew.ready.wait(_START_S)  # who is not there by then is waited for by the work
+        return True
 
     def until_at_work(self) -> None:
         self.crew.at_work.wait(_MOMENT_S)
