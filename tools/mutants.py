@@ -929,13 +929,6 @@ MUTANTS = (
         CREW,
     ),
     Mutant(
-        "an abort waits for the tasks at work",
-        "execute/resident/crew.py",
-        "        if self._aborted:\n",
-        "        if False:\n",
-        CREW,
-    ),
-    Mutant(
         "a worker is taken to have what another was sent",
         "execute/resident/crew.py",
         "    has: dict[str, None] = field(default_factory=dict)\n",
