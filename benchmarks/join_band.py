@@ -84,13 +84,13 @@ WANTED = {
 }
 
 
-def run_case(case: Case, data: Path, work: Path) -> dict[str, Any]:
+def run_case(case: Case, data: Path, work: Path, *options: Any) -> dict[str, Any]:
     """One run through the command line."""
     query, out = work / "query.sql", work / "out"
     query.write_text(QUERY.format(data=data, range=case.range_s, predicate=case.predicate))
     arguments = ["run", query, "--out", out, "--checkpoint", work / "checkpoint"]
     arguments += ["--master", MASTER, "--instances", CORES]
-    batches = run_command([*arguments, "--batch-rows", case.batch_rows])
+    batches = run_command([*arguments, "--batch-rows", case.batch_rows, *options])
     return {"batches": batches, "rows_out": rows_written(out)}
 
 

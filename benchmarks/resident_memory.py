@@ -4,10 +4,10 @@
     python benchmarks/resident_memory.py join --batches 2000
 
 Each query runs in a process of its own with tasks that stay, ten rows to a batch, over rides whose
-routes are few, so that its state is soon as large as it gets. Now and then the memory of driver, JVM
-and Python's workers is read from the system, without files that are mapped, and the JVM's heap after
-its garbage is collected. What counts is the line through these over the second half: the driver
-keeps the reports of 4,096 batches. Results go to benchmarks/results/resident_memory.json.
+routes are few, so that its state is soon as large as it gets. Now and then the memory of driver,
+JVM and Python's workers is read from the system, without files that are mapped, and the JVM's heap
+after its garbage is collected. What counts is the line through these over the second half: the
+driver keeps the reports of 4,096 batches. Results go to benchmarks/results/resident_memory.json.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,16 @@ def grown(samples: list[dict[str, float]], name: str) -> dict[str, float]:
     }
 
 
+def table(cases: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """The table of docs/performance.md, in Markdown."""
+    yield "| query | driver | a worker | JVM heap | JVM |"
+    yield "|---|---|---|---|---|"
+    for name, case in cases.items():
+        held = (case["grown"][n] for n in ("driver_mib", "worker_mib", "jvm_heap_mib", "jvm_mib"))
+        cells = [f"{h['first']:.0f} MiB ({h['rise']:+.1f})" for h in held]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     common_arguments(parser, rounds=1)
@@ -133,6 +144,7 @@ def main() -> None:
         results[case] = {"flat": flat, "grown": found, "samples": samples}
         shown = ", ".join(f"{n} {found[n]['first']:.0f} ({found[n]['rise']:+.1f})" for n in names)
         print(f"{case}: {'flat' if flat else 'grows'}: {shown}", flush=True)
+    print("\n".join(table(results)))
     write_report(
         "resident_memory",
         {

@@ -59,7 +59,7 @@ CASES = {
 }
 
 
-def run_tidegate(case: Case, data: Path, work: Path) -> list[Batch]:
+def run_tidegate(case: Case, data: Path, work: Path, **options: Any) -> list[Batch]:
     import tidegate as tg
     from tidegate.query.aggregate import count, mean, median
 
@@ -75,6 +75,7 @@ def run_tidegate(case: Case, data: Path, work: Path) -> list[Batch]:
             checkpoint=str(work / "checkpoint"),
             batch_rows=case.batch_rows,
             instances=2,
+            **options,
         )
     )
     summary = query.wait()

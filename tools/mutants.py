@@ -718,6 +718,20 @@ MUTANTS = (
         "first = np.arange(len(parents))",
         "tests/operate/process/test_advance.py tests/operate/process/test_operator.py",
     ),
+    Mutant(
+        "an entry that is not in memory counts as absent",
+        "operate/process/hot.py",
+        "return [StoredEntry(*row) for row in found] if self.whole else self._look_up(entry, name)",
+        "return [StoredEntry(*row) for row in found]",
+        "tests/operate/process/test_hot.py",
+    ),
+    Mutant(
+        "an entry that was removed stays in memory",
+        "operate/process/hot.py",
+        "return tuple([other for other in rows if other is not row])",
+        "return rows",
+        "tests/operate/process/test_hot.py",
+    ),
     # Segments and sources.
     Mutant(
         "the checksum of a segment is not looked at",
@@ -839,6 +853,42 @@ MUTANTS = (
         "driver/outlet.py",
         "if output.receipts is None and output.rows.num_rows:",
         "if output.receipts is None:",
+        "tests/driver/test_trigger.py",
+    ),
+    # Latency, and when batches start.
+    Mutant(
+        "the latency of a paced row counts from when it is read",
+        "source/generator.py",
+        "since = self._begun_at + (positions - self._first + 1) / self._rows_per_s",
+        "since = np.full(len(positions), self._clock.now())",
+        "tests/driver/test_latency.py",
+    ),
+    Mutant(
+        "the latency of tuples that wait for the watermark ends when they are read",
+        "gate/track.py",
+        "if not self.hold:\n            return Completed",
+        "if True:\n            return Completed",
+        "tests/driver/test_latency.py",
+    ),
+    Mutant(
+        "late tuples have no latency",
+        "gate/track.py",
+        "        done[taken.new_from - taken.start :] |= aside[taken.new_from - taken.start :]\n",
+        "",
+        "tests/driver/test_latency.py",
+    ),
+    Mutant(
+        "the latency of what a run finds when it starts goes back to before it",
+        "driver/latency.py",
+        "np.maximum(one.arrived_at, self._ready_at)",
+        "one.arrived_at",
+        "tests/driver/test_latency.py",
+    ),
+    Mutant(
+        "a run that waits is not woken by input, and adds to latency",
+        "driver/loop.py",
+        "self._clock.wait(self._news, self._inputs.expected_s())",
+        "self._clock.wait(self._stop, self.options.poll_s)",
         "tests/driver/test_trigger.py",
     ),
     Mutant(

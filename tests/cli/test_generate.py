@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -169,6 +170,26 @@ def test_a_folder_that_cannot_be_written(capsys, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everywhere
     assert invoke(["generate", "taxi", "--out", "d/a.csv"]) == 2
     assert "no permission to write in" in capsys.readouterr().err
+
+
+def test_a_live_query_with_a_trigger_tells_its_latency(capsys):
+    Path("q.sql").write_text(
+        "CREATE STREAM t FROM 'generator:trades?rows=600&pace=3000' TIME ts;"
+        "SELECT symbol, COUNT(*) AS n FROM t [RANGE 20 MILLISECONDS] GROUP BY symbol;"
+    )
+    run = ["run", "q.sql", "--master", "none", "--out", "o", "--summary", "s.json"]
+    assert invoke([*run, "--trigger", "50 milliseconds", "--batch-rows", "200"]) == 0
+    said = json.loads(Path("s.json").read_text())
+    latency = [said["latency_ms"][name] for name in ("p50", "p95", "p99", "max")]
+    assert said["latency_ms"]["tuples"] == 600
+    assert latency == sorted(latency)
+    assert latency[-1] > 50, "those that come right after a batch wait for the trigger"
+    assert said["batches"] >= 4
+    assert set(said["batch_ms"]) == {"p50", "p95", "p99", "max"}
+    assert said["backlog"]["rows"] == 0
+    assert said["backlog_max"]["rows"] > 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines][2:5] == ["batch", "latency", "backlog"]
 
 
 def test_a_query_reads_a_live_generator_to_its_end():

@@ -104,6 +104,7 @@ def test_a_streaming_frame_in_several_micro_batches(spark: SparkSession, tmp_pat
     assert query.wait().finished
     assert rows_of(sink) == COUNTED
     assert query.status()["rows_late"] == 0
+    assert query.status()["latency_ms"] is None, "a run that does not follow it is no live one"
     assert [n for n in spooled(checkpoint) if n.endswith(".arrow")] == []
     assert len(spooled(checkpoint)) == 1, "markers of older micro-batches go"
 
@@ -139,6 +140,8 @@ def test_a_followed_frame_goes_on_after_a_restart(spark: SparkSession, tmp_path:
     query = start()
     until(lambda: query.status()["rows_in"] == 12, query)
     query.stop()
+    assert query.status()["latency_ms"]["tuples"] == 12
+    assert query.status()["backlog"]["rows"] == 0
     (logs,) = checkpoint.glob("spark-*")
     newest = max(int(p.name) for p in (logs / "commits").iterdir() if p.name.isdigit())
     (logs / "commits" / str(newest)).unlink()

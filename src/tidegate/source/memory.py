@@ -49,11 +49,34 @@ def _restored(id: str, start: int, stop: int, data: bytes) -> MemoryReader:
     return MemoryReader(id, start, stop, pa.ipc.open_stream(data).read_all())
 
 
+class Appends:
+    """When rows were appended: a number for each table, kept for as long as the tables are.
+
+    `firsts` has the first positions of the tables; a table is added there last.
+    """
+
+    def __init__(self, firsts: list[int]) -> None:
+        self._firsts = firsts
+        self.came_at: list[float] = []
+
+    def at(self, positions: Int64s) -> Floats:
+        """Costs what lies between the first and the last of them."""
+        low = bisect_right(self._firsts, int(positions[0])) - 1
+        high = bisect_right(self._firsts, int(positions[-1]))
+        which = np.searchsorted(np.array(self._firsts[low:high]), positions, "right") - 1
+        times: Floats = np.array(self.came_at[low:high])[which]
+        return times
+
+    def drop(self, position: int) -> None:
+        """Nothing to do: another run may ask."""
+
+
 class MemorySource:
     """A growing buffer of rows: source and connector in one; all methods may race.
 
     Rows count in the order of `append`. They are kept for as long as the source is, because a
-    restart may read them again. `end` says that no more will come.
+    restart may read them again. `end` says that no more will come. When rows were appended is told
+    by `clock`, which must be that of the run where it is not the machine's.
     """
 
     def __init__(
@@ -71,8 +94,8 @@ class MemorySource:
         self._lock = threading.Lock()
         self._tables: list[pa.Table] = []
         self._firsts: list[int] = []
-        self._came_at: list[float] = []
         self._clock = clock or schedule.current().clock
+        self.arrivals = Appends(self._firsts)
         self._rows = 0
         self._known = 0
         self._closed = False
@@ -109,8 +132,8 @@ class MemorySource:
             table = self._table(rows)
             if table.num_rows:
                 self._tables.append(table)
+                self.arrivals.came_at.append(self._clock.now())
                 self._firsts.append(self._rows)
-                self._came_at.append(self._clock.now())
                 self._rows += table.num_rows
             listeners = list(self._listeners)
         _call(listeners)
@@ -128,21 +151,6 @@ class MemorySource:
         with self._lock:
             return not self._closed
 
-    @property
-    def arrivals(self) -> MemorySource:
-        """When rows were appended."""
-        return self
-
-    def at(self, positions: Int64s) -> Floats:
-        """When rows were appended."""
-        with self._lock:
-            firsts, came_at = np.array(self._firsts), np.array(self._came_at)
-        times: Floats = came_at[np.searchsorted(firsts, positions, "right") - 1]
-        return times
-
-    def drop(self, position: int) -> None:
-        """Nothing to do: there is a number for each table, and the tables are kept too."""
-
     def untaken(self, position: int) -> tuple[int, str]:
         """How many rows there are from a position on."""
         with self._lock:
@@ -155,7 +163,8 @@ class MemorySource:
 
     def tell_no_more(self, listener: Callable[[], None]) -> None:
         with self._lock:
-            self._listeners.remove(listener)
+            if listener in self._listeners:
+                self._listeners.remove(listener)
 
     def discover(self) -> Sequence[MemorySource]:
         return [self]

@@ -7,13 +7,12 @@ operator's segments are a list, oldest first; a compacted segment takes the plac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment import Segment, read_segment, whole_numbers, write_segment
 from tidegate.state.store import Store
 
 FANIN = 4
@@ -136,9 +135,7 @@ def replace_any(
 
 def by_bucket(table: pa.Table, order: str) -> pa.Table:
     """Rows sorted by (bucket, order); equal ones stay as they were."""
-    keys: list[npt.NDArray[Any]] = [
-        table[column].cast(pa.int64()).to_numpy() for column in (order, "bucket")
-    ]
+    keys = [whole_numbers(table[column]) for column in (order, "bucket")]
     return table.take(pa.array(np.lexsort(keys)))  # lexsort is stable
 
 

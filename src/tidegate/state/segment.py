@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import ipc
 
 from tidegate.errors import CheckpointError, StateError
@@ -250,7 +249,15 @@ def _integers(table: pa.Table, column: str, name: str) -> npt.NDArray[np.int64]:
     if column not in table.column_names or table[column].null_count:
         got = "nulls in it" if column in table.column_names else f"{table.column_names}"
         raise StateError(f"segment {name}", f"must have a column {column} without nulls", got)
-    return np.asarray(pc.cast(table[column], pa.int64()).to_numpy())
+    return whole_numbers(table[column])
+
+
+def whole_numbers(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """A column of integers or times without nulls as int64."""
+    if not pa.types.is_signed_integer(column.type):
+        column = column.cast(pa.int64())
+    numbers: npt.NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)
+    return numbers
 
 
 def _check_sorted(

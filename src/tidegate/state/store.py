@@ -20,7 +20,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
-from pyarrow.fs import FileSystem, LocalFileSystem
+from pyarrow.fs import FileSystem
 
 from tidegate import schedule
 from tidegate.durable import Due
@@ -39,6 +39,7 @@ from tidegate.remote.scheme import (
 )
 from tidegate.state.files import (
     Files,
+    LocalFiles,
     RemoteFiles,
     files_at,
     guard,
@@ -130,8 +131,8 @@ class Store:
             return cls(files, _handle_of(location, files))
         location = os.fspath(location)
         if scheme_of(location) is None:
-            files = files_at(LocalFileSystem(), location)
-            return cls(files, StoreHandle(files.root))
+            local = LocalFiles(location)
+            return cls(local, StoreHandle(local.root))
         try:
             files, location = _files_of(location)
         except OptionError as error:

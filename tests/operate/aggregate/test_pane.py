@@ -31,7 +31,7 @@ from tests.operate.aggregate.stream import (
     table,
 )
 from tests.oracle.aggregate import sort_key, windows
-from tidegate.batch import MAX_US, MIN_US
+from tidegate.batch import MAX_US, MIN_US, to_bytes
 from tidegate.errors import QueryError, TaskError
 from tidegate.operate.aggregate.pane import (
     AggregateSpec,
@@ -43,6 +43,7 @@ from tidegate.operate.aggregate.pane import (
     sealed_before,
 )
 from tidegate.operate.aggregate.user import Aggregator, State
+from tidegate.state.segment import _canonical
 
 USERS = {"u": sum_of_products}
 
@@ -101,6 +102,14 @@ def test_partials_have_the_declared_schema_order_and_places(data: st.DataObject)
         assert places == sorted(set(places))
         keys = {(r["ts"] // spec.pane_us, *(sort_key(r[k]) for k, _ in spec.keys)) for r in rows}
         assert {p[1:] for p in places} == keys
+
+
+@given(st.data())
+def test_the_partials_of_one_split_are_merged_already(data: st.DataObject) -> None:
+    """So an instance that gets no others takes them as they are, to the bytes of its segment."""
+    spec = data.draw(specs())
+    folded = fold(spec, table(spec, data.draw(rows_for(spec))), by_hash(5))
+    assert to_bytes(_canonical(merge(spec, [folded]))) == to_bytes(_canonical(folded))
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(-200, 200))

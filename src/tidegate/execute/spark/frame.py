@@ -117,7 +117,8 @@ class FrameConnector:
         self._listeners.append(listener)
 
     def tell_no_more(self, listener: Callable[[], None]) -> None:
-        self._listeners.remove(listener)
+        if listener in self._listeners:
+            self._listeners.remove(listener)
 
     def unseen_rows(self) -> int:
         """How many rows have come since the last `discover`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ints
@@ -78,7 +79,8 @@ class OpenPanes:
         return OpenPanes(_fewer((*self.complete, *_parts([rows]))), self.waiting)
 
     def with_waiting(self, rows: pa.Table) -> OpenPanes:
-        return OpenPanes(self.complete, _fewer((*self.waiting, *_parts([rows]))))
+        """With a copy of the rows: what came from a map task may be a view of a file of its."""
+        return OpenPanes(self.complete, _fewer((*self.waiting, *_parts([_copied(rows)]))))
 
 
 def split(rows: pa.Table, pane: int) -> tuple[pa.Table, pa.Table]:
@@ -90,6 +92,10 @@ def split(rows: pa.Table, pane: int) -> tuple[pa.Table, pa.Table]:
     if not below.any():
         return nothing, rows
     return rows.filter(pa.array(below)), rows.filter(pa.array(~below))
+
+
+def _copied(rows: pa.Table) -> pa.Table:
+    return rows.take(pa.array(np.arange(rows.num_rows)))
 
 
 def _parts(tables: Iterable[pa.Table]) -> tuple[Part, ...]:

@@ -77,7 +77,8 @@ class WindowAggregate(Operator):
         """
         spec = self.spec
         sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
-        news = merge(spec, [a.rows for a in arrived])
+        # What one split brings is merged already.
+        news = arrived[0].rows if len(arrived) == 1 else merge(spec, [a.rows for a in arrived])
         work.spans.mark("instance merge")
         panes, keep = news.slice(0, 0), [news]
         held: OpenPanes | None = work.kept.take(PANES)
@@ -90,7 +91,9 @@ class WindowAggregate(Operator):
             panes = pa.concat_tables([*(part.rows for part in held.complete), ended])
             _, lasting = split(ended, needed)
             keep = [lasting, later]
-            held = held.needed(needed).with_complete(lasting).with_waiting(later)
+            # Where there is much, dividing it costs, and is in vain.
+            fits = work.kept.fits(held.nbytes)
+            held = held.needed(needed).with_complete(lasting).with_waiting(later) if fits else None
             work.spans.mark("instance seal")
         elif held is not None or not work.state.get(PANES):
             held = (held or OpenPanes()).with_waiting(news)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.kernels.family import SlidingFamily, States, slides
+from tidegate.operate.kernels.family import States, slides
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, inverse
 from tidegate.operate.kernels.tree import Ranges, Shape, Tree
@@ -66,7 +66,8 @@ class Overlap:
 
     def results(self, ranges: Ranges) -> list[pa.ChunkedArray]:
         """The results of windows in any order, a column for each function."""
-        return [self._result(i, ranges) for i in range(len(self._families))]
+        in_turn = np.lexsort((ranges.first, ranges.last))
+        return [self._result(i, ranges, in_turn) for i in range(len(self._families))]
 
     def merged(self, ranges: Ranges) -> list[pa.ChunkedArray]:
         """The states of windows in any order, the columns of all functions."""
@@ -76,10 +77,13 @@ class Overlap:
             columns += [pa.chunked_array(parts) for parts in made]
         return columns
 
-    def _result(self, number: int, ranges: Ranges) -> pa.ChunkedArray:
+    def _result(self, number: int, ranges: Ranges, in_turn: Ints) -> pa.ChunkedArray:
+        """One column; `in_turn` are the windows in the order in which they slide."""
         family = self._families[number]
         if slides(family):
-            return pa.chunked_array([_slid(family, self._states[number], ranges)])
+            first, last = ranges.first[in_turn], ranges.last[in_turn] + 1
+            slid = family.slide(self._states[number], first, last)
+            return pa.chunked_array([slid.take(pa.array(inverse(in_turn)))])
         made = [family.finish(states) for states in self._steps(number, ranges)]
         return pa.chunked_array(made, family.result)
 
@@ -106,12 +110,6 @@ def _parts(ranges: Ranges, words: int) -> Iterator[Ranges]:
     step = max(_STEP_WORDS // max(words, 1), 1)
     for start in range(0, len(ranges), step):
         yield ranges.take(slice(start, start + step))
-
-
-def _slid(family: SlidingFamily, states: States, ranges: Ranges) -> pa.Array:
-    order = np.lexsort((ranges.first, ranges.last))
-    results = family.slide(states, ranges.first[order], ranges.last[order] + 1)
-    return results.take(pa.array(inverse(order)))
 
 
 def words_of(states: Sequence[pa.Array], rows: int) -> Ints:

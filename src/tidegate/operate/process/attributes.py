@@ -5,13 +5,13 @@ Mappings are kept entry by entry, everything else in the head of the bucket.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
+from json.encoder import encode_basestring_ascii as text_of
 from typing import Any, NamedTuple
 
-from tidegate.operate.process.entry import EntryNames, StateRow
+from tidegate.operate.process.entry import StateRow, names_of
 from tidegate.operate.process.entry_changes import EntryChanges
 from tidegate.operate.process.plain import FACTORIES, Encoder
 from tidegate.operate.process.stored import BucketRows
@@ -49,6 +49,11 @@ class MappingHead(NamedTuple):
             return MappingHead(kind)
         factory = getattr(made, "__name__", "")
         return MappingHead(kind, factory) if made is FACTORIES.get(factory) else None
+
+    def text(self) -> str:
+        """As JSON."""
+        factory = "null" if self.factory is None else f'"{self.factory}"'
+        return f'["{self.kind}", {factory}, {self.number}, {self.size}]'
 
     def empty(self) -> dict[Any, Any]:
         if self.kind != _DEFAULT:
@@ -94,7 +99,7 @@ class Attributes:
                 text = encoder.text(plain, f"self.{name}")
                 parts.append(f"[{encoder.text(name, 'the name of an attribute')},0,{text}]")
             else:
-                parts.append(f"[{json.dumps(name)},1,{json.dumps(changed[0])}]")
+                parts.append(f"[{text_of(name)},1,{changed[0].text()}]")
                 rows += changed[1]
                 by_entry.add(name)
         for name, stored in self._stored.items():
@@ -119,7 +124,7 @@ class Attributes:
             if empty is None or type(name) is not str:
                 return None
             head = empty if stored is None else empty._replace(number=stored.head.number)
-            changes = EntryChanges(EntryNames(name), f"self.{name}", head.number, encoder)
+            changes = EntryChanges(names_of(name), f"self.{name}", head.number, encoder)
             before = NOTHING if stored is None else stored.loaded
             by_entry = changes.of_real(value, before)
         if not by_entry:
@@ -133,7 +138,7 @@ class _Stored:
 
     def __init__(self, head: MappingHead, bucket: BucketRows, name: str) -> None:
         self.head = head
-        self.names = EntryNames(name)
+        self.names = names_of(name)
         self.mapping: StoredMapping | None = None
         self._entries = StoredEntries(bucket, self.names)
 

@@ -58,7 +58,7 @@ class ObjectCalls:
         self._chain = 0
         self._output = output
         self._object: Process | None = None
-        self._state = ObjectState(None)
+        self._state: ObjectState | None = None
 
     def chosen(self, rows: Share) -> Share | None:
         """The rows that the user's filter lets through; None where there are none."""
@@ -104,6 +104,7 @@ class ObjectCalls:
         """What changed in the object's state and timers by its calls."""
         object_ = self._object
         assert object_ is not None
+        assert self._state is not None
         vars(object_).pop(CALLS, None)
         state = self._call("snapshot", object_.snapshot)
         try:

@@ -8,12 +8,13 @@ is gone.
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii as text_of
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -99,7 +100,7 @@ class EntryNames:
 
     def __init__(self, attribute: str) -> None:
         # A text of JSON has an end, so that no other name begins so.
-        self.prefix = json.dumps(attribute).encode() + b":"
+        self.prefix = text_of(attribute).encode() + b":"
         self._seed = crc32(self.prefix)
 
     def entry(self, key: Any) -> int | None:
@@ -119,6 +120,12 @@ class EntryNames:
     def key(self, name: bytes) -> bytes:
         """The packed key of an entry."""
         return name[len(self.prefix) :]
+
+
+@lru_cache
+def names_of(attribute: str) -> EntryNames:
+    """Those of an attribute; every batch asks for the same few."""
+    return EntryNames(attribute)
 
 
 def _hash(key: Any, seed: int) -> int | None:

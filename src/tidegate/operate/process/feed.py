@@ -66,7 +66,7 @@ class Feed:
 
     def calls(self, low: int, high: int) -> Iterator[Call]:
         """The tuples of these rows, all of one bucket; FarTime where Python cannot have one."""
-        at, end = np.searchsorted(self._starts, (low, high)).tolist()
+        at, end = self._places[low], self._places[high]
         while at < end:
             calls = self._at(at, end)
             yield from calls
@@ -128,6 +128,15 @@ class Feed:
         columns = [self._rows.column(BUCKET).to_numpy(), *self.order]
         first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
         return np.flatnonzero(first)
+
+    @cached_property
+    def _places(self) -> Sequence[int]:
+        """Which tuple begins at a row; `low` and `high` of a bucket are such rows."""
+        rows = self._rows.num_rows
+        if self._count == rows:
+            return range(rows + 1)
+        places: list[int] = np.searchsorted(self._starts, np.arange(rows + 1)).tolist()
+        return places
 
     @cached_property
     def _ends(self) -> Ints:

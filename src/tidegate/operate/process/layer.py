@@ -97,6 +97,11 @@ class LayerPart(NamedTuple):
     def rows(self) -> int:
         return self.high - self.low
 
+    @property
+    def nbytes(self) -> int:
+        """What the rows take up, if they are like the others of the layer."""
+        return int(self.layer.rows.nbytes) * self.rows // len(self.layer.entries)
+
     def columns(self) -> EntryColumns:
         """All rows."""
         layer, low, high = self.layer, self.low, self.high

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
 
 from tidegate.batch import TS
 from tidegate.collect.trigger import TriggerOrder, triggered
+from tidegate.memory import MEMORY
+from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import (
     Arrival,
     InstanceWork,
@@ -26,6 +29,7 @@ from tidegate.operate.process.attributes import MappingHead
 from tidegate.operate.process.definition import ProcessSpec
 from tidegate.operate.process.entry import ENTRY, EntryKeeper
 from tidegate.operate.process.first_rows import limit_of
+from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.object_state import is_kept_by_attribute
 from tidegate.operate.process.stored import StoredState
 from tidegate.route.broadcast import Broadcast
@@ -37,6 +41,9 @@ from tidegate.state.segment import Segment, read_segment, write_segment
 
 BUCKETS = "buckets"
 """What the segments hold."""
+
+_SHARE = 4
+"""The instances of a query keep one in so many bytes of the memory for caches."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class UserProcess(Operator):
         """Run the objects of the instance's buckets over the batch, and the timers that are due."""
         spec, news = self.spec, together(arrived)
         mine = work.mapping.owned_by(work.instance)
-        state = _stored(work, mine)
+        state = _state(work, mine)
         work.spans.mark("instance read state")
         rows, changes = advance(
             spec,
@@ -83,6 +90,7 @@ class UserProcess(Operator):
         )
         work.spans.mark("instance process")
         segments = _written(work, changes)
+        work.kept.leave(BUCKETS, state, state.rest())
         work.spans.mark("instance write")
         output = tuple(_rows(port, rows) for port in work.ports)
         work.spans.mark("instance finish")
@@ -115,11 +123,24 @@ def _reads(spec: ProcessSpec) -> str:
     return f"reads of each bucket that a batch touches: {'; '.join(read) or 'no attributes'}"
 
 
+def _state(work: InstanceWork, mine: Sequence[int]) -> HotState:
+    """The state of the instance's buckets, as the batch before left it in memory or as stored."""
+    open_: Callable[[], StoredState] = partial(_stored, work, mine)
+    state: HotState | None = work.kept.take(BUCKETS)
+    if state is None or state.buckets != tuple(mine):
+        stored = open_()
+        state, open_ = HotState(mine, stored), lambda: stored
+    state.begin(open_, MEMORY.limit_bytes // _SHARE // work.mapping.instances)
+    return state
+
+
 def _stored(work: InstanceWork, mine: Sequence[int]) -> StoredState:
     """What is stored of the instance's buckets; nothing of it is read yet."""
     wanted = BucketSet.of(mine)
     layers = [s for s in work.state.get(BUCKETS, ()) if s.buckets & wanted]
-    return StoredState([read_segment(work.store, s) for s in layers], mine)
+    mapped = mapped_segments(work.store, (work.query, work.instance, BUCKETS), layers)
+    tables = [mapped[s.name] if mapped else read_segment(work.store, s) for s in layers]
+    return StoredState(tables, mine)
 
 
 def _written(work: InstanceWork, changes: pa.Table) -> tuple[Segment, ...]:

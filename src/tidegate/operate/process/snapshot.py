@@ -79,8 +79,7 @@ def pending(timers: Sequence[int]) -> int:
 
 
 def _written(kind: bytes, timers: Sequence[int], text: str, buffers: Sequence[bytes]) -> bytes:
-    listed = json.dumps(sorted(timers), separators=(",", ":"))
-    content = pack(f"[{listed},{text}]", buffers)
+    content = pack(f"[[{','.join(map(str, sorted(timers)))}],{text}]", buffers)
     return _START.pack(_MAGIC, kind, len(content)) + content
 
 

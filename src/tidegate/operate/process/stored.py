@@ -28,7 +28,7 @@ class BucketRows(Protocol):
 
     head: bytes
 
-    def find(self, entry: int, name: bytes) -> list[StoredEntry]:
+    def find(self, entry: int, name: bytes) -> Sequence[StoredEntry]:
         """The row of a name; where there is none, all rows of its number that count.
 
         An equal key of another type has another name and the same number.
@@ -60,16 +60,21 @@ class StoredState:
     def __init__(self, layers: Sequence[pa.Table], buckets: Sequence[int]) -> None:
         self._places = {bucket: place for place, bucket in enumerate(buckets)}
         self._layers = [Layer(rows, buckets) for rows in reversed(layers)]
-        self._pending = np.full(len(buckets), MAX_US, np.int64)
+        self.pending_us = np.full(len(buckets), MAX_US, np.int64)
+        """The earliest timers, by bucket."""
         self._head_in = np.full(len(buckets), -1, np.int64)
         """By bucket, in which layer its newest head is, counted from the newest; -1 for none."""
         for number, layer in enumerate(self._layers):
             fresh = layer.has_head & (self._head_in < 0)
             self._head_in[fresh] = number
-            self._pending[fresh] = layer.pending_us(fresh)
+            self.pending_us[fresh] = layer.pending_us(fresh)
+
+    def has(self, bucket: int) -> bool:
+        """Whether anything is stored of a bucket."""
+        return bool(self._head_in[self._places[bucket]] >= 0)
 
     def due(self, frontier_us: int) -> list[int]:
-        due = np.flatnonzero(self._pending < frontier_us).tolist()
+        due = np.flatnonzero(self.pending_us < frontier_us).tolist()
         buckets = list(self._places)
         return [buckets[place] for place in due]
 
@@ -97,6 +102,16 @@ class StoredBucket:
         while few < len(parts) and (rest := rest - parts[few].rows) >= 0:
             few += 1
         self._few, self._many = parts[:few], parts[few:]
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows there are, also those that do not count any more."""
+        return sum(part.rows for part in self._parts)
+
+    @property
+    def nbytes(self) -> int:
+        """What they take up, about."""
+        return sum(part.nbytes for part in self._parts)
 
     def find(self, entry: int, name: bytes) -> list[StoredEntry]:
         recent = self._recent.get(entry)

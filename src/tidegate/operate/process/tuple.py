@@ -32,9 +32,9 @@ class Tuple(Mapping[str, Any]):
         return self._values[self._places[name]]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or (name != "ts" and name not in self._places):
+        if name != "ts" and (name not in self._places or name.startswith("__")):
             raise AttributeError(f"the tuple has no column {name}; there are {', '.join(self)}")
-        return self[name]
+        return moment(self._ts_us) if name == "ts" else self._values[self._places[name]]
 
     def __iter__(self) -> Iterator[str]:
         yield "ts"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -48,13 +50,17 @@ class TupleSpec:
             if len(set(names)) != len(names):
                 raise QueryError("aggregate", "column names must be unique", ", ".join(names))
 
-    @property
+    def __getstate__(self) -> dict[str, Any]:
+        """What others can have again is not sent to them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
     def state_schema(self) -> pa.Schema:
         """The columns of tuples that are kept."""
         places = ((name, pa.int64()) for name in (GROUP, "rank", *ORDER))
         return pa.schema([("bucket", pa.int32()), *places, *self.keys, *self.arguments])
 
-    @property
+    @cached_property
     def result_schema(self) -> pa.Schema:
         """The columns of full windows; the last three are the trigger's place in the order."""
         results = ((function.name, function.result) for function in self.functions)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.operate.layered_state import HIDES, Ints, LayeredKeeper, distinct, found
+from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.tuple_window.window import GROUP, TupleSpec, group_of, live, newest
 from tidegate.state.bucket_set import BucketSet
@@ -66,10 +67,13 @@ def read_groups(work: InstanceWork, spec: TupleSpec, news: pa.Table) -> pa.Table
 
 def _layers(work: InstanceWork, spec: TupleSpec, buckets: Ints, groups: Ints) -> Iterator[pa.Table]:
     touched = BucketSet.of(buckets)
-    for segment in work.state.get(TUPLES, ()):
-        if not segment.buckets & touched:
-            continue
-        rows = read_segment(work.store, segment).select(spec.state_schema.names)
+    segments = [s for s in work.state.get(TUPLES, ()) if s.buckets & touched]
+    owner, names = (work.query, work.instance, TUPLES), spec.state_schema.names
+    mapped = mapped_segments(work.store, owner, segments, names)
+    for segment in segments:
+        rows = mapped.get(segment.name)
+        if rows is None:
+            rows = read_segment(work.store, segment, columns=names)
         yield found(rows, GROUP, buckets, groups)
         if segment.high >= HIDES:
             yield found(rows, GROUP, buckets, groups | HIDES)

@@ -1,0 +1,87 @@
+"""A query that goes on for ever leaves nothing behind in its processes, batch by batch."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import tidegate as tg
+from tidegate.driver.metrics import Reports
+
+_BATCHES, _ROWS = 64, 5
+_MIDDLE, _END = range(16, 28, 3), range(51, 63, 3)
+_RIDES = f"generator:taxi?rows={_BATCHES * _ROWS}&rate=10&seed=7&keys=20"
+
+
+class Rides(tg.Process):
+    """How many rides each route has had."""
+
+    output: ClassVar = {"rides": "bigint"}
+
+    def __init__(self) -> None:
+        self.rides: dict[str, int] = {}
+
+    def on_tuple(self, ride: Any, routes: list[str]) -> dict[str, int]:
+        for route in routes:
+            self.rides[route] = self.rides.get(route, 0) + 1
+        return {"rides": sum(self.rides[route] for route in routes)}
+
+
+def windows(rides: Any) -> Any:
+    return rides.window("5 seconds", slide="1 second").group_by("route").agg(n=tg.count())
+
+
+def pairs(rides: Any) -> Any:
+    joined = rides.join(rides, within="2 seconds", on=tg.left.route == tg.right.route)
+    return joined.select(tg.left.route)
+
+
+def counts(rides: Any) -> Any:
+    return rides.process(Rides, keys="route")
+
+
+@pytest.fixture
+def only_new() -> Iterator[None]:
+    """Let the collector forget what there is already: looks are quick then."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("only_new")
+@pytest.mark.parametrize("query", [windows, pairs, counts])
+def test_objects_do_not_grow_with_batches(
+    query: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the middle of a run to its end; the reports of batches, which are bounded, aside.
+
+    Segments come and go as they are compacted, so what counts is the least of several looks.
+    """
+    monkeypatch.setattr(Reports, "append", lambda self, report: None)
+    found: dict[int, Counter[str]] = {}
+
+    def look(step: str, batch: int) -> None:
+        if step == "before gate" and batch in (*_MIDDLE, *_END):
+            gc.collect()
+            found[batch] = Counter(type(o).__qualname__ for o in gc.get_objects())
+
+    stream = tg.Session(master="none").stream(_RIDES, time="dropoff_time")
+    query(stream).start(
+        sink=tg.sink.files(str(tmp_path / "out")),
+        checkpoint=str(tmp_path / "checkpoint"),
+        batch_rows=_ROWS,
+        buckets=4,
+        instances=2,
+        observer=look,
+    ).wait()
+    middle, end = (reduce(and_, (found[b] for b in batches)) for batches in (_MIDDLE, _END))
+    more = end - middle
+    assert more.total() < (_END[0] - _MIDDLE[0]) // 2, more.most_common(8)
