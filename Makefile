@@ -67,7 +67,8 @@ format: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## windows beside Spark's own (benchmarks/ has more)
+bench: setup ## what a small batch costs, and windows beside Spark's own (benchmarks/ has more)
+	$(BIN)/python benchmarks/batch_cost.py
 	$(BIN)/python benchmarks/window_aggregate.py
 
 cliffs: setup ## queries that must end in a bounded time, beside a reference (two minutes)

@@ -111,9 +111,15 @@ def batches_of(run: Callable[[], object]) -> list[Batch]:
             "state_bytes": r.state_bytes,
             "spans_ms": dict(r.spans_ms),
             "tasks_ms": dict(r.tasks_ms),
+            "latency_ms": None if (found := _latency(r)) is None else found.as_dict(),
         }
         for r in reports
     ]
+
+
+def _latency(report: Any) -> Any:
+    """From arrival to commit, by a batch's own account; older trees have none."""
+    return getattr(report, "latency", None)
 
 
 def spark_session(settings: Mapping[str, str]) -> Any:

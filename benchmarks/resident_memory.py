@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,16 @@ def grown(samples: list[dict[str, float]], name: str) -> dict[str, float]:
     }
 
 
+def table(cases: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """The table of docs/performance.md, in Markdown."""
+    yield "| query | driver | a worker | JVM heap | JVM |"
+    yield "|---|---|---|---|---|"
+    for name, case in cases.items():
+        held = (case["grown"][n] for n in ("driver_mib", "worker_mib", "jvm_heap_mib", "jvm_mib"))
+        cells = [f"{h['first']:.0f} MiB ({h['rise']:+.1f})" for h in held]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     common_arguments(parser, rounds=1)
@@ -133,6 +144,7 @@ def main() -> None:
         results[case] = {"flat": flat, "grown": found, "samples": samples}
         shown = ", ".join(f"{n} {found[n]['first']:.0f} ({found[n]['rise']:+.1f})" for n in names)
         print(f"{case}: {'flat' if flat else 'grows'}: {shown}", flush=True)
+    print("\n".join(table(results)))
     write_report(
         "resident_memory",
         {

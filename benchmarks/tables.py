@@ -1,0 +1,53 @@
+"""Write the tables of docs/performance.md that come from results, each between its two marks.
+
+    python benchmarks/tables.py
+
+A mark is `<!-- results: NAME -->` before a table and `<!-- end of results -->` after it, where NAME
+is a report in benchmarks/results/ (`batch_cost`, `latency`, ...). What lies between them is
+replaced; a report that is not there leaves it as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import batch_cost
+import execution
+import latency
+import resident_memory
+from measure import HERE, RESULTS
+
+PAGE = HERE.parent / "docs" / "performance.md"
+TABLES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
+    "batch_cost": lambda report: batch_cost.table(report["cases"]),
+    "execution": lambda report: execution.table(report["cases"]),
+    "latency": lambda report: latency.table(report["latency"]),
+    "refused": lambda report: latency.refused_table(report["refused"]),
+    "resident_memory": lambda report: resident_memory.table(report["cases"]),
+}
+_REPORTS = {"refused": "latency"}
+_MARKED = re.compile(r"<!-- results: (\w+) -->\n.*?<!-- end of results -->", re.DOTALL)
+
+
+def filled(found: re.Match[str]) -> str:
+    """A table as its report has it."""
+    name = found[1]
+    file = RESULTS / f"{_REPORTS.get(name, name)}.json"
+    if not file.exists():
+        print(f"{name}: there is no {file.name}; its table stays as it is")
+        return found[0]
+    lines = "\n".join(TABLES[name](json.loads(file.read_text())))
+    return f"<!-- results: {name} -->\n{lines}\n<!-- end of results -->"
+
+
+def main() -> None:
+    text = PAGE.read_text()
+    assert len(_MARKED.findall(text)) == len(TABLES), "each table has its place"
+    PAGE.write_text(_MARKED.sub(filled, text))
+
+
+if __name__ == "__main__":
+    main()
