@@ -227,7 +227,12 @@ def main() -> None:
     for number in range(arguments.rounds):
         for engine, rate in asked:
             options = ("--rates", str(rate), "--seconds", str(arguments.seconds))
-            run = in_child(__file__, "--child", engine, *options)
+            try:
+                run = in_child(__file__, "--child", engine, *options)
+            except SystemExit as failure:
+                if not engine.startswith("spark-"):
+                    raise
+                run = {"latency_ms": None, "error": str(failure)[-2_000:]}
             runs[engine, rate].append(run)
             print(f"round {number} {engine}, {rate:,}/s: {run['latency_ms']}", flush=True)
     found = {f"{e}, {r:,}/s": reduced(e, runs[e, r]) for e, r in asked}

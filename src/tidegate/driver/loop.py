@@ -318,8 +318,7 @@ class Loop:
 
     def _start_executor(self, drafts: Sequence[Draft], spans: Spans) -> None:
         """With the first batch, after everything else was found good; Spark takes its time."""
-        if not self._started:
-            self.executor.start(drafts)
+        if not self._started and self.executor.start(drafts):
             spans.mark(START)
             self._latency.ready(self._clock.now())
         self._started = True

@@ -38,9 +38,9 @@ class TaskRunner(Protocol):
         """How far the round is that runs; None where Spark knows."""
         return None
 
-    def start(self) -> None:
-        """Have tasks ready, where they stay."""
-        return None
+    def start(self) -> bool:
+        """Have tasks ready; false where they do not stay, and nothing had to be started."""
+        return False
 
     def until_at_work(self) -> None:
         """Block for a moment, until some task is at work."""

@@ -203,8 +203,9 @@ class DeferredExecutor(Executor):
         self._place = place
         self._executor: Executor | None = None
 
-    def start(self, drafts: Sequence[Draft]) -> None:
-        self._connected().start(drafts)
+    def start(self, drafts: Sequence[Draft]) -> bool:
+        connects = self._executor is None
+        return self._connected().start(drafts) or connects
 
     def tasks(self) -> Tasks | None:
         return None if self._executor is None else self._executor.tasks()

@@ -49,8 +49,9 @@ class CrewTasks(TaskRunner):
         before, count = self._round
         return Tasks(min(self.crew.answered - before, count), count)
 
-    def start(self) -> None:
+    def start(self) -> bool:
         self.crew.ready.wait(_START_S)  # who is not there by then is waited for by the work
+        return True
 
     def until_at_work(self) -> None:
         self.crew.at_work.wait(_MOMENT_S)

@@ -241,10 +241,11 @@ class SparkExecutor(Executor):
         own = None if self._runner is None else self._runner.tasks()
         return own or self._progress.tasks()
 
-    def start(self, drafts: Sequence[Draft]) -> None:
-        if all(self._shares(d.job) for d in drafts):
-            with answering(partial(spark_gone, drafts[0].job)):
-                self._shared().start()
+    def start(self, drafts: Sequence[Draft]) -> bool:
+        if not all(self._shares(d.job) for d in drafts):
+            return False
+        with answering(partial(spark_gone, drafts[0].job)):
+            return self._shared().start()
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not self._one_host and not self._asked:

@@ -48,8 +48,8 @@ class SharedExecutor:
         self._runner = runner
         self._paces: defaultdict[str, Pace] = defaultdict(Pace)
 
-    def start(self) -> None:
-        self._runner.start()
+    def start(self) -> bool:
+        return self._runner.start()
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         first = drafts[0].job
