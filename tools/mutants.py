@@ -29,6 +29,7 @@ EVERY_STEP = (
     "tests/crash/test_driver_killed.py::test_killed_at_every_step_of_batches_in_turn[aggregate-0]"
 )
 CUT = "tests/gate/test_lazy_cut.py tests/gate/test_intake.py"
+CREW = "tests/execute/resident"
 OWNER = "tests/driver/test_fence.py tests/state/test_owner.py"
 STORE = "tests/state/test_store.py tests/state/test_crash.py"
 
@@ -904,5 +905,48 @@ MUTANTS = (
         "signals = 0",
         "signals = 1",
         "tests/cli/test_watch.py tests/cli/test_stop.py",
+    ),
+    # Workers that stay.
+    Mutant(
+        "a worker goes on inside a task when the driver is gone",
+        "execute/resident/worker.py",
+        "if not poll.poll(GRACE_S * 1000):",
+        "if False:",
+        CREW,
+    ),
+    Mutant(
+        "work that has lost its worker is not done again",
+        "execute/resident/crew.py",
+        "if unit.lost < TRIES:",
+        "if unit.lost < 0:",
+        CREW,
+    ),
+    Mutant(
+        "work is done again for ever",
+        "execute/resident/crew.py",
+        "        unit.lost += 1\n",
+        "        unit.lost += 0\n",
+        CREW,
+    ),
+    Mutant(
+        "a worker that hangs is not replaced",
+        "execute/resident/crew.py",
+        "if worker.silent_s > self._hung_s:",
+        "if False:",
+        CREW,
+    ),
+    Mutant(
+        "an abort waits for the tasks at work",
+        "execute/resident/crew.py",
+        "        if self._aborted:\n",
+        "        if False:\n",
+        CREW,
+    ),
+    Mutant(
+        "a worker is taken to have what another was sent",
+        "execute/resident/crew.py",
+        "    has: dict[str, None] = field(default_factory=dict)\n",
+        "    has: dict[str, None] = field(default_factory=lambda held=dict(): held)\n",
+        CREW,
     ),
 )

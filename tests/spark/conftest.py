@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session on two local cores, in UTC, without the web page; stopped after the last test."""
+    """A session as a user makes one, in UTC, without the web page; stopped after the last test.
+
+    Of its three slots a query takes two for tasks that stay.
+    """
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master("local[3]")
         .appName("tidegate-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")

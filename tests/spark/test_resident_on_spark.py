@@ -52,11 +52,13 @@ class Clocked(Threads):
 def start(spark: SparkSession, kind: type[tg.Process] = Held, **options: Any) -> Any:
     sink, session = tg.sink.memory(), tg.Session(spark)
     stream = session.stream(memory(*ROWS, end=True), time="ts", name="s")
-    query = stream.process(kind, keys="k").start(sink=sink, **{"batch_rows": 5} | options)
+    query = stream.process(kind, keys="k").start(
+        sink=sink, **{"batch_rows": 5, "instances": 1} | options
+    )
     return query, sink
 
 
-def test_a_query_in_a_session_of_two_leaves_a_slot_to_others(
+def test_a_query_in_a_session_of_the_users_leaves_a_slot_to_others(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """The first one has tasks that stay, the second one jobs, and a job of the user's is done."""
@@ -82,7 +84,7 @@ def test_a_query_in_a_session_of_two_leaves_a_slot_to_others(
         pass
     assert first.wait().finished
     assert [row[1] for row in rows_of(found)] == list(range(40))
-    assert len({row[2] for row in rows_of(found)}) == 1
+    assert len({row[2] for row in rows_of(found)}) <= 2  # processes
     assert list(context.statusTracker().getActiveJobsIds()) == []
 
 

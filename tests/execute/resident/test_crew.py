@@ -30,6 +30,8 @@ from tidegate.execute.resident.message import (
 )
 from tidegate.execute.work import Sent
 
+pytestmark = pytest.mark.timeout(60)  # what is wrong here mostly waits for ever
+
 
 @pytest.fixture(scope="module")
 def camp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Camp]:

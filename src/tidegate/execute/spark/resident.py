@@ -51,8 +51,20 @@ _serial = itertools.count()
 _END_S = 10.0
 """How long the job may take to end when its workers were let go, before it is cancelled."""
 
+_LONG_S = 60.0
+"""A job that has lasted so long was good for something, though there was no work."""
+
+_LONGEST = 60
+"""Characters of a folder for sockets; their names must be short."""
+
 _STORY_S = 1.0
 """How long Spark may take to tell of a worker what we know already: that it died."""
+
+
+def private_folder() -> str:
+    """A folder of this user only, with a short name, wherever temporary files usually are."""
+    usual = tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="tg-", dir=usual if len(usual) <= _LONGEST else "/tmp")
 
 
 class ResidentTasks(CrewTasks):
@@ -62,7 +74,7 @@ class ResidentTasks(CrewTasks):
         self._context, self._title = context, title
         self._group = f"tidegate-resident-{os.getpid()}-{next(_serial)}"
         self._description = JobDescription(context, self._group, title)
-        self._folder = tempfile.mkdtemp(prefix="tg-")  # of this user only, with a short name
+        self._folder = private_folder()
         self._address = f"{self._folder}/crew"
         self._secret = secrets.token_bytes(32)
         super().__init__(Crew(door_at(self._address), self._secret, size, self._kill))
@@ -122,9 +134,9 @@ class ResidentTasks(CrewTasks):
         master of the user's own that is the first time. It is work that loses its workers again and
         again that counts here (`TRIES`), and workers that die before they have done any.
         """
-        in_vain = 0
+        in_vain, clock = 0, schedule.current().clock
         while not self._closing.is_set():
-            came, answered = self.crew.came, self.crew.answered
+            came, answered, began = self.crew.came, self.crew.answered, clock.now()
             failure: BaseException = RunError("tasks", "must stay until they are let go", "none")
             try:
                 with without_stacks(get_ident()):
@@ -135,7 +147,8 @@ class ResidentTasks(CrewTasks):
                 return
             self._failure = failure
             self._given_up.set()
-            in_vain = in_vain + 1 if self.crew.answered == answered else 0
+            of_use = self.crew.answered > answered or clock.now() - began > _LONG_S
+            in_vain = 0 if of_use else in_vain + 1
             if self.crew.came == came or in_vain > TRIES:
                 self.crew.fail(failure)
                 return
