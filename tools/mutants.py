@@ -718,6 +718,20 @@ MUTANTS = (
         "first = np.arange(len(parents))",
         "tests/operate/process/test_advance.py tests/operate/process/test_operator.py",
     ),
+    Mutant(
+        "an entry that is not in memory counts as absent",
+        "operate/process/hot.py",
+        "return [StoredEntry(*row) for row in found] if self.whole else self._look_up(entry, name)",
+        "return [StoredEntry(*row) for row in found]",
+        "tests/operate/process/test_hot.py",
+    ),
+    Mutant(
+        "an entry that was removed stays in memory",
+        "operate/process/hot.py",
+        "return tuple([other for other in rows if other is not row])",
+        "return rows",
+        "tests/operate/process/test_hot.py",
+    ),
     # Segments and sources.
     Mutant(
         "the checksum of a segment is not looked at",
@@ -866,8 +880,8 @@ MUTANTS = (
     Mutant(
         "the latency of what a run finds when it starts goes back to before it",
         "driver/latency.py",
-        "np.maximum(one.arrived_at(), self._ready_at)",
-        "one.arrived_at()",
+        "np.maximum(one.arrived_at, self._ready_at)",
+        "one.arrived_at",
         "tests/driver/test_latency.py",
     ),
     Mutant(

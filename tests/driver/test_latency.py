@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import tidegate as tg
 from tests.driver.scene import COUNTS, PASSED, SCHEMA, csv, loop_of, memory, plan_of, table
 from tests.oracle.gate import PlainSource
 from tests.oracle.latency import PlainLatency, plain_quantile
-from tidegate.arrival import BEFORE, Growth, Together
+from tidegate.arrival import BEFORE, Floats, Growth, Int64s
 from tidegate.driver.connection import Connection
 from tidegate.driver.latency import RELATIVE_ERROR, Latency, Sketch, exact
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, ms_text
+from tidegate.execute.executor import Draft
 from tidegate.gate.completed import MOST_POSITIONS, Completed
 from tidegate.gate.intake import Intake
 from tidegate.plan.lower import lower
@@ -123,11 +125,11 @@ def test_starting_the_executor_is_not_latency(tmp_path: Path) -> None:
     loop = timed_loop(clock, source, tmp_path, COUNTS)
     started: list[float] = []
 
-    def start() -> None:
+    def start(drafts: Sequence[Draft]) -> bool:
         clock.advance(5.0)
         started.append(clock.now())
+        return True
 
-    loop.executor.tasks = lambda: None  # type: ignore[method-assign]
     loop.executor.start = start  # type: ignore[method-assign]
     report = stepped(loop)
     assert started == [5.0]
@@ -391,14 +393,23 @@ def test_quantiles_over_a_run_are_within_one_percent(values: list[tuple[float, i
 
 
 def test_of_very_many_tuples_some_stand_for_the_others() -> None:
+    class Second:
+        """A tuple arrives in every second."""
+
+        def at(self, positions: Int64s) -> Floats:
+            return positions.astype(np.float64)
+
+        def drop(self, position: int) -> None:
+            raise AssertionError("only sources drop")
+
     rows = 1_000_003
-    completed = Completed.of_range(Together(0.0), 7, 7 + rows)
-    assert len(completed.positions) == MOST_POSITIONS
+    completed = Completed.of_range(Second(), 7, 7 + rows)
+    assert len(completed.arrived_at) == MOST_POSITIONS
     assert int(completed.counts.sum()) == rows
-    assert completed.positions[0] == 7, "the oldest stands for itself: the largest latency is exact"
+    assert completed.arrived_at[0] == 7, "the oldest stands for itself: the largest is exact"
     assert completed.counts.max() - completed.counts.min() <= 1
-    picked = Completed.of(Together(0.0), np.arange(10, dtype=np.int64) * 3)
-    assert list(picked.positions) == [*range(0, 30, 3)]
+    picked = Completed.of(Second(), np.arange(10, dtype=np.int64) * 3)
+    assert list(picked.arrived_at) == [*range(0, 30, 3)]
     assert set(picked.counts) == {1}
 
 

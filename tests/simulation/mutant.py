@@ -11,10 +11,13 @@ import pytest
 
 from tests.simulation.fault import Astray, Damage, Fault, Replaced, Rotated
 from tidegate import disk
+from tidegate.durable import Due
 from tidegate.sink.registry import SINKS
 from tidegate.source.mark import status_of
 from tidegate.source.text_file import TextSource
 from tidegate.state.files import LocalFiles
+from tidegate.state.manifest import Manifest
+from tidegate.state.store import Store
 from tidegate.testing.simulation.disk import SimDisk
 from tidegate.testing.simulation.fault import PowerLoss, Zombie
 
@@ -51,12 +54,15 @@ def without(*places: str) -> Patch:
 
 def files_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimDisk, "sync", lambda disk, file: file.flush())
+    monkeypatch.setattr(SimDisk, "sync_file", nothing)
 
 
 def any_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     """Manifests replace each other, and nobody asks who has the checkpoint."""
 
-    def put(files: LocalFiles, name: str, data: bytes) -> bool:
+    def put(files: LocalFiles, name: str, data: bytes, due: Due | None = None) -> bool:
+        if due is not None:
+            due.sync()
         with files.create(name) as out:
             out.write(data)
         return True
@@ -64,7 +70,11 @@ def any_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalFiles, "put_new", put)
     without("tidegate.state.store:Store.check_owner")(monkeypatch)
     monkeypatch.setattr("tidegate.state.store.Store._fenced", lambda store: _NotRaised())
-    monkeypatch.setattr("tidegate.state.store.Store.publish", lambda s, m: s._put(m) and None)
+    monkeypatch.setattr("tidegate.state.store.Store.publish", put_anyway)
+
+
+def put_anyway(store: Store, manifest: Manifest, due: Due) -> None:
+    store._put(manifest, due)
 
 
 class _NotRaised(Exception):

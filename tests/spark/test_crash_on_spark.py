@@ -90,6 +90,12 @@ class Cluster:
             *("meta.json", "lock", "manifest", "segment", "gate", "staged", "epoch")
         }
 
+    def died(self, request: dict[str, Any]) -> dict[str, int]:
+        """How many of each kind traps have killed."""
+        tally = Path(request["checkpoint"] + "-traps").rglob("*-?")
+        victims = [p.name.partition("-")[0] for p in tally if p.name[0].isalpha()]
+        return {v: victims.count(v) for v in set(victims)}
+
     def processes(self) -> list[int]:
         """Whoever was started by these drivers and is still there: the mark is inherited."""
         found = []
@@ -136,61 +142,67 @@ def trap(victim: str, batch: int, phase: str, times: int = 1) -> dict[str, Any]:
 def test_processes_of_spark_die_one_after_the_other(cluster: Cluster) -> None:
     """Tasks are tried again when a worker dies; where that is not enough a restart goes on.
 
-    The last one goes on without Spark: a checkpoint does not know where it was made.
+    Workers that stay die more often than Spark lets a task fail, and the query goes on. The last
+    run goes on without Spark: a checkpoint does not know where it was made.
     """
     request = cluster.request("aggregate")
-    worker, daemon = trap("worker", 1, "read"), trap("daemon", 2, "state")
-    cluster.killed(request, traps=[worker, daemon, trap("driver", 3, "state")], two_jobs=True)
-    assert facts(Path(request["checkpoint"]))["state"]["batch"] == 2
-    cluster.failed(request, 4, traps=[trap("worker", 4, "read", times=4)], two_jobs=True)
-    cluster.failed(request, 5, traps=[trap("jvm", 5, "read")], exchange="shuffle")
-    cluster.killed(request, **step("after commit", 7))
+    workers = [trap("worker", 1, "read", times=2), *(trap("worker", b, "state") for b in (2, 3, 4))]
+    daemon, driver = trap("daemon", 5, "state"), trap("driver", 6, "state")
+    cluster.killed(request, traps=[*workers, daemon, driver])
+    assert facts(Path(request["checkpoint"]))["state"]["batch"] == 5
+    cluster.failed(request, 7, traps=[trap("worker", 7, "read", times=4)], two_jobs=True)
+    cluster.failed(request, 8, traps=[trap("jvm", 8, "read")])
     worker, daemon = trap("worker", 8, "state", times=2), trap("daemon", 9, "read")
     shuffle = {"traps": [worker, daemon], "exchange": "shuffle"}
     cluster.killed(request, **step("before commit", 10), **shuffle)
     cluster.finish(request, master="none")
-    died = sorted(p.name for p in Path(request["checkpoint"] + "-traps").rglob("*-?"))
-    victims = [name.partition("-")[0] for name in died if name[0].isalpha()]
-    assert {v: victims.count(v) for v in set(victims)} == {
-        "worker": 7,
-        "daemon": 2,
-        "jvm": 1,
-        "driver": 1,
-    }
+    assert cluster.died(request) == {"worker": 11, "daemon": 2, "jvm": 1, "driver": 1}
 
 
 def test_a_driver_killed_while_spark_sql_has_a_part(cluster: Cluster) -> None:
     """Side outputs then take another way, through files of the batch."""
     request = cluster.request("through-sql")
     cluster.killed(request, traps=[trap("driver", 2, "state")])
-    cluster.killed(request, **step("after operate", 6))
     cluster.finish(request)
 
 
 def test_processes_die_inside_a_query_of_several_operators(cluster: Cluster) -> None:
-    """While rows are between two of them: a worker, then the driver, with both exchanges."""
+    """While rows are between two of them: a worker, then the driver; also with jobs of batches."""
     request = cluster.request("whole")
     worker = trap("worker", 1, "state", times=2)
     cluster.killed(request, traps=[worker, trap("driver", 3, "read")], two_jobs=True)
-    cluster.killed(request, traps=[trap("driver", 5, "state")], exchange="shuffle")
-    cluster.killed(request, **step("after operate", 7))
+    jobs = {"execution": "jobs", "traps": [trap("worker", 4, "read")]}
+    cluster.killed(request, **step("after operate", 5), **jobs)
     cluster.finish(request)
+
+
+WAYS = ({}, {}, {"two_jobs": True}, {"execution": "jobs"}, {"exchange": "shuffle"})
+"""Tasks that stay more often than what else there is."""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(10))
-def test_drivers_killed_at_random(seed: int, cluster: Cluster) -> None:
-    """Five kills in each run."""
+def test_processes_killed_at_random(seed: int, cluster: Cluster) -> None:
+    """Five drivers in each run, and with each of them workers before; a hundred and more in all."""
     chance = random.Random(f"spark {seed}")
     request = cluster.request(chance.choice(["aggregate", "through-sql", "whole"]))
-    for batch in sorted(chance.sample(range(cluster.golden(request).batches), 5)):
-        exchange = {"exchange": chance.choice(["auto", "shuffle"])}
+    kills = 0
+    for batch in sorted(chance.sample(range(3, cluster.golden(request).batches), 5)):
+        begun = facts(Path(request["checkpoint"]))["state"]["batch"] + 1 if kills else 0
+        workers = [
+            trap("worker", b, chance.choice(PHASES), times=chance.choice((1, 2)))
+            for b in range(begun, batch)
+            if chance.random() < 0.5
+        ]
         moment = chance.choice([*STEPS, *PHASES])
         if moment in PHASES:
-            cluster.killed(request, traps=[trap("driver", batch, moment)], **exchange)
+            fault = {"traps": [*workers, trap("driver", batch, moment)]}
         else:
-            cluster.killed(request, **step(moment, batch), **exchange)
+            fault = {"traps": workers, **step(moment, batch)}
+        cluster.killed(request, **fault, **chance.choice(WAYS))
+        kills += 1
     cluster.finish(request)
+    assert kills + cluster.died(request).get("worker", 0) >= 10
 
 
 @pytest.mark.long

@@ -10,8 +10,6 @@ from tidegate.execute.spark.slots import give_back, take
 class Context:
     """What `take` asks of a Spark context that the user brought."""
 
-    defaultParallelism = 3
-
     def getConf(self) -> Any:
         return {}
 
@@ -19,6 +17,6 @@ class Context:
 def test_a_query_whose_tasks_are_jobs_has_taken_none_and_gives_none_back() -> None:
     context: Any = Context()
     give_back(context, 0)
-    assert take(context) == 2
+    assert take(context, 3) == 2
     give_back(context, 2)
-    assert take(context) == 2
+    assert take(context, 3) == 2

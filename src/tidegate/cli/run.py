@@ -202,6 +202,7 @@ def run(
         memory_bytes=memory,
     )
     place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))
+    place = place.titled(Path(query).name)
     address = address_of(out, format_)
     check_places(query, address, checkpoint, summary)
     planning = PlanOptions(

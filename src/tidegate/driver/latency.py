@@ -100,7 +100,7 @@ class Latency:
 
     def committed(self, completed: Sequence[Completed], at: float) -> Quantiles | None:
         """The latencies of a batch that was committed at a time; None where it answers nothing."""
-        arrived = [np.maximum(one.arrived_at(), self._ready_at) for one in completed]
+        arrived = [np.maximum(one.arrived_at, self._ready_at) for one in completed]
         seconds = np.maximum(at - np.concatenate([np.empty(0), *arrived]), 0.0)
         counts = np.concatenate([np.empty(0, np.int64), *(one.counts for one in completed)])
         self._run.add(seconds, counts)

@@ -35,7 +35,7 @@ from tidegate.errors import (
     StateError,
 )
 from tidegate.execute.exchange import clear_all
-from tidegate.execute.executor import Executor
+from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.within_memory import exceeded
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
@@ -306,7 +306,7 @@ class Loop:
         drafts, epochs = self._subqueries.drafts(
             self._manifest, cut, self._outlets, self._clock, self._replay
         )
-        self._start_executor(spans)
+        self._start_executor(drafts, spans)
         with self._inputs.read_ahead(self._limit.rows, self.executor.until_at_work):
             jobs, outcomes = self.executor.run_batch(drafts)
         self._observe("after operate", batch)
@@ -316,10 +316,9 @@ class Loop:
         spans.mark("collect")
         return BatchWork(cut, jobs, outcomes, staged, epochs)
 
-    def _start_executor(self, spans: Spans) -> None:
+    def _start_executor(self, drafts: Sequence[Draft], spans: Spans) -> None:
         """With the first batch, after everything else was found good; Spark takes its time."""
-        if not self._started and self.executor.tasks() is None:
-            self.executor.start()
+        if not self._started and self.executor.start(drafts):
             spans.mark(START)
             self._latency.ready(self._clock.now())
         self._started = True

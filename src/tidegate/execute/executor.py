@@ -97,9 +97,9 @@ class Tasks(NamedTuple):
 class Executor(Protocol):
     """Runs the tasks of jobs; what it returns does not depend on where they ran."""
 
-    def start(self) -> None:
-        """Get ready, where that takes long: called before the first batch, so that it is told."""
-        return None
+    def start(self, drafts: Sequence[Draft]) -> bool:
+        """Get ready for batches like this one, the first; false where nothing had to be started."""
+        return False
 
     def tasks(self) -> Tasks | None:
         """Of what runs now: tasks done, and all there are; None where it is not ready yet.

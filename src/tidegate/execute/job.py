@@ -182,7 +182,7 @@ class Piece:
         times = table.column(port.time)
         ends = [0, 0]
         if len(times):
-            ends = [times[i].cast(pa.int64()).as_py() + port.offset_us for i in (0, -1)]
+            ends = [times[i].value + port.offset_us for i in (0, -1)]
         return Piece(table.num_rows, ends[0], ends[1], table)
 
     def load(self) -> pa.Table:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tidegate.execute.exchange import store_rows
+from tidegate.execute.executor import Tasks
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import PART_ROWS, cuts_of, written
 from tidegate.execute.shared_task import merge_task, merge_work
@@ -32,6 +33,14 @@ class TaskRunner(Protocol):
 
     def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
         """Run one task per number below `count`, and give their answers in that order."""
+
+    def tasks(self) -> Tasks | None:
+        """How far the round is that runs; None where Spark knows."""
+        return None
+
+    def start(self) -> bool:
+        """Have tasks ready; false where they do not stay, and nothing had to be started."""
+        return False
 
     def until_at_work(self) -> None:
         """Block for a moment, until some task is at work."""

@@ -15,30 +15,30 @@ latency is then told with an error of 1/4096 at most, and the largest latency as
 
 @dataclass(frozen=True)
 class Completed:
-    """Tuples of one source that a batch answers, and when they arrived.
+    """When the tuples of one source arrived that a batch answers, in their order.
 
-    `positions` are ascending; `counts` says for how many tuples each stands, from itself on.
+    `counts` says for how many tuples each time stands, from its own on. It is looked up when the
+    batch is cut: later a source may have forgotten it.
     """
 
-    arrivals: ArrivalTimes
-    positions: Int64s
+    arrived_at: Floats
     counts: Int64s
 
     @staticmethod
     def of(arrivals: ArrivalTimes, positions: Int64s) -> Completed:
-        """All of some positions."""
+        """All of some positions, which are ascending."""
         edges = _edges(len(positions))
-        return Completed(arrivals, positions[edges[:-1]], np.diff(edges))
+        return _of(arrivals, positions[edges[:-1]], edges)
 
     @staticmethod
     def of_range(arrivals: ArrivalTimes, start: int, stop: int) -> Completed:
         """All positions [start, stop); costs no more than MOST_POSITIONS of them."""
         edges = _edges(max(stop - start, 0))
-        return Completed(arrivals, start + edges[:-1], np.diff(edges))
+        return _of(arrivals, start + edges[:-1], edges)
 
-    def arrived_at(self) -> Floats:
-        """When each of the positions arrived."""
-        return self.arrivals.at(self.positions) if len(self.positions) else np.empty(0)
+
+def _of(arrivals: ArrivalTimes, positions: Int64s, edges: Int64s) -> Completed:
+    return Completed(arrivals.at(positions) if len(positions) else np.empty(0), np.diff(edges))
 
 
 def _edges(rows: int) -> Int64s:

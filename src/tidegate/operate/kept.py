@@ -46,13 +46,17 @@ class Kept:
         held: _Value | None = _VALUES.take((self.owner, what))
         return held.value if held is not None and held.left_by == self.before else None
 
+    def fits(self, nbytes: int) -> bool:
+        """Whether a value of so many bytes can be left; one that cannot need not be made."""
+        return nbytes <= _SHARE * MEMORY.limit_bytes
+
     def leave(self, what: str, value: object, nbytes: int) -> None:
         """Leave something for the next batch, which takes up so many bytes; at its end only.
 
         What takes up more than all that is kept may is not kept: it would drive out the rest.
         """
         key = self.owner, what
-        if nbytes <= _SHARE * MEMORY.limit_bytes:
+        if self.fits(nbytes):
             _VALUES.put(key, _Value(self.now, value, nbytes))
         else:
             _VALUES.take(key)

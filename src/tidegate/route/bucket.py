@@ -104,12 +104,12 @@ def _polynomial(column: pa.Array) -> Hashes:
     offsets = np.frombuffer(offset_buffer, np.int32)[column.offset :][: len(column) + 1]
     offsets = offsets.astype(np.int64)
     lengths = np.diff(offsets)
-    powers = np.cumprod(np.full(int(lengths.max(initial=0)) + 1, _BYTE))
+    powers, sums_of_powers = _powers(int(lengths.max(initial=0)))
     hashes = lengths.astype(np.uint64)
     some = np.flatnonzero(lengths)
     if not len(some):
         return hashes
-    hashes += np.concatenate([np.zeros(1, np.uint64), np.cumsum(powers)])[lengths]
+    hashes += sums_of_powers[lengths]
     text = np.frombuffer(data, np.uint8)
     begins, ends = offsets[:-1][some], offsets[1:][some]
     first = 0
@@ -125,3 +125,19 @@ def _polynomial(column: pa.Array) -> Hashes:
         hashes[some[first:last]] += sums
         first = last
     return hashes
+
+
+def _powers(most: int) -> tuple[Hashes, Hashes]:
+    """Powers of the base from 1 on, and the sums of the first n of them; enough for so many bytes.
+
+    Those for short values are made once.
+    """
+    return _SHORT if most < len(_SHORT[0]) else _made_powers(most + 1)
+
+
+def _made_powers(count: int) -> tuple[Hashes, Hashes]:
+    powers: Hashes = np.cumprod(np.full(count, _BYTE), dtype=np.uint64)
+    return powers, np.concatenate([np.zeros(1, np.uint64), np.cumsum(powers)])
+
+
+_SHORT = _made_powers(256)

@@ -61,7 +61,7 @@ def prepare(
             connections,
             store,
             sinks,
-            DeferredExecutor(place),
+            DeferredExecutor(place.titled(_title(plan))),
             options,
             clock=clock,
             observer=observer,
@@ -73,6 +73,12 @@ def prepare(
         raise
     loop.on_close(lambda: _discard(temporary))
     return loop
+
+
+def _title(plan: Plan) -> str:
+    """What a query is called that has no file: by its outputs, or by what it does."""
+    named = [target.name for target in plan.targets if target.name is not None]
+    return ", ".join(named or plan.names.values())
 
 
 def _discard(folder: str | None) -> None:

@@ -45,6 +45,8 @@ class Place:
     exchange: str = "auto"
     conf: Mapping[str, str] = field(default_factory=dict)
     execution: str = "auto"
+    title: str = ""
+    """What the user calls the query, for Spark's pages; empty where only the query knows."""
 
     @staticmethod
     def at(
@@ -100,6 +102,20 @@ class Place:
                 f"{', '.join(self.conf)} for a session that is there already",
                 "Set it where the session is made.",
             )
+        if self.execution == "resident" and self.exchange == "shuffle":
+            raise OptionError(
+                "--execution",
+                "resident has tasks that share files",
+                "--exchange shuffle",
+                "Use --exchange auto, or --execution auto.",
+            )
+        if self.execution == "resident" and self.on_spark and not self.on_one_host:
+            raise OptionError(
+                "--execution",
+                "resident needs all tasks on one host",
+                f"the master {self._master}",
+                "Use --execution auto, which starts jobs for each batch there.",
+            )
         if self.exchange == "shared" and self.on_spark and not self.on_one_host:
             raise OptionError(
                 "--exchange",
@@ -150,6 +166,10 @@ class Place:
         )
         return replace(self, session=connecting.result(), conf={})
 
+    def titled(self, title: str) -> Place:
+        """The same place for a query that is called so, unless it has a title already."""
+        return self if self.title else replace(self, title=title)
+
     def check(self) -> None:
         """Refuse a place where Spark cannot be started, before a checkpoint is begun."""
         if self.on_spark and self.session is None:
@@ -173,7 +193,7 @@ class Place:
             return LocalExecutor()
         from tidegate.execute.spark.executor import SparkExecutor
 
-        return SparkExecutor(session, self.exchange, self.execution)
+        return SparkExecutor(session, self.exchange, self.execution, self.title)
 
 
 class DeferredExecutor(Executor):
@@ -183,8 +203,9 @@ class DeferredExecutor(Executor):
         self._place = place
         self._executor: Executor | None = None
 
-    def start(self) -> None:
-        self._connected().start()
+    def start(self, drafts: Sequence[Draft]) -> bool:
+        connects = self._executor is None
+        return self._connected().start(drafts) or connects
 
     def tasks(self) -> Tasks | None:
         return None if self._executor is None else self._executor.tasks()

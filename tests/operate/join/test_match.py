@@ -22,6 +22,7 @@ from tidegate.operate.join.match import (
     arranged,
     ints,
     match,
+    order_columns,
 )
 from tidegate.operate.join.match import places as places_of
 from tidegate.operate.join.newest import newest_of
@@ -235,7 +236,7 @@ def batches(
         new = [
             t.filter((ints(t, TS) >= low) & (ints(t, TS) < high)).combine_chunks() for t in tuples
         ]
-        place = places_of(new[0], new[1])
+        place = places_of(order_columns(new[0]), order_columns(new[1]))
         for i in range(instances):
             news = [
                 News(

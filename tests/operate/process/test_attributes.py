@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, OrderedDict, defaultdict
 from datetime import time
@@ -14,6 +15,7 @@ import pytest
 from tests.operate.process.bucket import Bucket
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process.advance import Process
+from tidegate.operate.process.attributes import MappingHead
 from tidegate.operate.process.entry import HEAD, StateRow
 from tidegate.operate.process.object_state import ObjectState
 from tidegate.operate.process.plain import NotPlain
@@ -245,3 +247,15 @@ def test_a_class_may_begin_to_keep_its_state_itself_and_cease_to() -> None:
     bucket.layers.append(bucket.table(rows))
     assert bucket.restore(EVERY) == {"own": {"a": 1, "b": 2}}
     assert written(bucket.commit()) == ['"own":"a"', '"own":"b"', "head"]
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [{}, Counter(), OrderedDict(), defaultdict(), defaultdict(int), defaultdict(Counter)],
+    ids=str,
+)
+def test_the_head_of_a_mapping_is_written_as_json_has_it(mapping: Any) -> None:
+    empty = MappingHead.of(mapping)
+    assert empty is not None
+    for head in (empty, empty._replace(number=12, size=7)):
+        assert head.text() == json.dumps(head)

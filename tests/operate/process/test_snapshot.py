@@ -68,6 +68,12 @@ def same(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
+@given(ATOMS | st.datetimes(timezones=st.timezones(), allow_imaginary=False))
+def test_a_value_by_itself_is_written_as_it_is_in_a_list(value: Any) -> None:
+    """Of such values the text is made without a JSON encoder."""
+    assert f"[{encode(value, 'state')[0]}]" == encode([value], "state")[0]
+
+
 @given(VALUES)
 def test_plain_values_come_back_as_they_were(value: Any) -> None:
     assert same(again(value), value)

@@ -122,6 +122,8 @@ class Crew:
         self._clock = schedule.current().clock
         self._looked = self._clock.now()
         self._alone_s = 0.0
+        self.ready = Event()
+        """Set when as many workers have come as there are to be, or none will."""
         self.at_work = Event()
         """Set while somebody waits for work of which some was given out."""
         self._ids = itertools.count()
@@ -169,12 +171,14 @@ class Crew:
         """No worker will come any more: whoever waits, and whoever asks later, is told."""
         with self._lock:
             self._failure = self._failure or failure
+            self.ready.set()
             self._rouse()
 
     def abort(self, failure: BaseException) -> None:
         """Break off all work: whoever waits is told at once, and who is at work is killed."""
         with self._lock:
             self._failure, self._aborted = self._failure or failure, True
+            self.ready.set()
             self._rouse()
 
     def close(self) -> None:
@@ -256,6 +260,8 @@ class Crew:
         for worker in come:
             self._workers[worker.channel] = worker
             self.came += 1
+        if self.came >= self.size:
+            self.ready.set()
 
     def _hear(self, worker: _Worker) -> None:
         """One message of a worker."""

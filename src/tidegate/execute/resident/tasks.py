@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from tidegate.execute.executor import Tasks
 from tidegate.execute.job import Job
 from tidegate.execute.resident.crew import Crew
 from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import Sent, Work
 
+_START_S = 10.0
 _MOMENT_S = 0.05
 
 
@@ -23,6 +25,8 @@ class CrewTasks(TaskRunner):
 
     def __init__(self, crew: Crew) -> None:
         self.crew = crew
+        self._round = (0, 0)
+        """What was answered before the round that runs, and the tasks of this."""
         self._job = ""
         self._data: dict[str, bytes] = {}
 
@@ -38,7 +42,16 @@ class CrewTasks(TaskRunner):
         return Sent(key)
 
     def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
+        self._round = (self.crew.answered, count)
         return self.crew.run([(task, work, number, self._data) for number in range(count)])
+
+    def tasks(self) -> Tasks:
+        before, count = self._round
+        return Tasks(min(self.crew.answered - before, count), count)
+
+    def start(self) -> bool:
+        self.crew.ready.wait(_START_S)  # who is not there by then is waited for by the work
+        return True
 
     def until_at_work(self) -> None:
         self.crew.at_work.wait(_MOMENT_S)

@@ -14,7 +14,6 @@ import socket
 import traceback
 from collections.abc import Callable
 from threading import Lock
-from typing import Any
 
 from tidegate import schedule
 from tidegate.errors import TidegateError
@@ -41,7 +40,7 @@ _GONE = getattr(select, "POLLRDHUP", 0)
 """The other side has closed; without it (it is of Linux) a beat that cannot be sent tells."""
 
 
-def serve(address: Any, secret: bytes, number: int, attempt: int, beat_s: float = BEAT_S) -> None:
+def serve(address: str, secret: bytes, number: int, attempt: int, beat_s: float = BEAT_S) -> None:
     """Answer requests until the driver says that there are no more.
 
     A connection that breaks while the driver is there is an error, so that Spark starts the task

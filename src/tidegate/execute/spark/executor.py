@@ -42,7 +42,7 @@ from tidegate.execute.spark.setting import (
 )
 from tidegate.execute.spark.shared import SharedExecutor
 from tidegate.execute.spark.shuffle import ShuffleExecutor
-from tidegate.execute.spark.slots import give_back, take
+from tidegate.execute.spark.slots import give_back, slots_of, take
 from tidegate.execute.spark.sql_session import register_functions, sql_session
 from tidegate.execute.spark.stable import require_stable
 from tidegate.execute.spark.submitted import (
@@ -214,7 +214,11 @@ class SparkExecutor(Executor):
     """
 
     def __init__(
-        self, session: SparkSession, exchange: str = "auto", execution: str = "auto"
+        self,
+        session: SparkSession,
+        exchange: str = "auto",
+        execution: str = "auto",
+        title: str = "a query",
     ) -> None:
         take_charge(session.sparkContext)
         own = sql_session(session)
@@ -224,6 +228,7 @@ class SparkExecutor(Executor):
         self._exchange = exchange
         self._one_host = is_one_host(session.sparkContext.master)
         self._execution = execution
+        self._title = title
         self._slots = 0
         self._runner: TaskRunner | None = None
         self._sharing: SharedExecutor | None = None
@@ -233,7 +238,14 @@ class SparkExecutor(Executor):
         self._progress = TaskProgress(self._context)
 
     def tasks(self) -> Tasks:
-        return self._progress.tasks()
+        own = None if self._runner is None else self._runner.tasks()
+        return own or self._progress.tasks()
+
+    def start(self, drafts: Sequence[Draft]) -> bool:
+        if not all(self._shares(d.job) for d in drafts):
+            return False
+        with answering(partial(spark_gone, drafts[0].job)):
+            return self._shared().start()
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not self._one_host and not self._asked:
@@ -244,48 +256,52 @@ class SparkExecutor(Executor):
             return in_turn(drafts, self.run)
         with answering(partial(spark_gone, drafts[0].job)):
             self._group.join()
-            return self._shared(drafts[0].job).run_batch(drafts)
+            return self._shared().run_batch(drafts)
 
     def run(self, job: Job) -> list[Outcome]:
         shared = self._shares(job)
         with answering(partial(spark_gone, job)):
             self._group.join()
-            return (self._shared(job) if shared else self._shuffle).run(job)
+            return (self._shared() if shared else self._shuffle).run(job)
 
-    def _shared(self, job: Job) -> SharedExecutor:
+    def _shared(self) -> SharedExecutor:
         """The shared exchange, with tasks that stay where there are slots for them."""
         if self._sharing is None:
-            self._runner = self._resident(job) or PlainJobs(self._context)
+            self._runner = self._resident() or PlainJobs(self._context)
             self._sharing = SharedExecutor(self._runner)
         return self._sharing
 
-    def _resident(self, job: Job) -> TaskRunner | None:
+    def _resident(self) -> TaskRunner | None:
         if self._execution == "jobs":
             return None
-        self._slots = take(self._context)
+        there = slots_of(self._context)
+        self._slots = take(self._context, there)
         if self._slots:
-            return ResidentTasks(self._context, self._slots, f"tidegate {job.subquery.name}")
+            return ResidentTasks(self._context, self._slots, self._title)
+        got = f"{there} in all on {self._context.master}, and none to spare"
         if self._execution == "resident":
             raise OptionError(
                 "--execution",
-                "resident needs a slot of Spark for tasks that stay, and another for the rest",
-                f"none to spare on {self._context.master}",
-                "Use a master with more cores, or --execution auto.",
+                "resident needs slots of Spark for tasks that stay, and one more for other jobs",
+                got,
+                "Use a master with more cores, end another query, or use --execution auto.",
             )
-        _log.info("there is no slot of Spark to spare: a batch is a job of its own")
+        _log.info("each batch is a job of its own: slots of Spark are %s for tasks that stay", got)
         return None
 
     def _shares(self, job: Job) -> bool:
         """Whether the tasks of a job exchange files of one host."""
         arrow = all(p.engine != SPARK for p in job.subquery.prefixes)
         possible = self._one_host and arrow and job.store.open().files.local
-        if self._exchange == "shared" and not possible:
-            raise OptionError(
-                "--exchange",
-                "shared needs tasks and checkpoint on one host, and a prefix in Arrow kernels",
-                "a query or a place without them",
-                "Use --exchange auto; explain says where the prefix runs.",
-            )
+        asked = {"--exchange": self._exchange, "--execution": self._execution}
+        for option, way in asked.items():
+            if way in ("shared", "resident") and not possible:
+                raise OptionError(
+                    option,
+                    f"{way} needs tasks and checkpoint on one host, and a prefix in Arrow kernels",
+                    "a query or a place without them",
+                    f"Use {option} auto; explain says where the prefix runs.",
+                )
         return possible and self._exchange != "shuffle"
 
     def until_at_work(self) -> None:
@@ -308,8 +324,10 @@ class SparkExecutor(Executor):
     def close(self) -> None:
         """End what runs beside the batches; the Spark context is the caller's."""
         if self._runner is not None:
-            self._runner.close()
-            give_back(self._context, self._slots)
-            self._runner, self._slots = None, 0
+            try:
+                self._runner.close()
+            finally:
+                give_back(self._context, self._slots)
+                self._runner, self._slots = None, 0
         self._progress.close()
         self._aside.close()

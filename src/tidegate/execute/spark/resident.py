@@ -31,6 +31,7 @@ from tidegate.execute.resident.crew import TRIES, Crew, DiedError
 from tidegate.execute.resident.message import Hello, RaisedError
 from tidegate.execute.resident.tasks import AbortedError, CrewTasks
 from tidegate.execute.resident.worker import serve
+from tidegate.execute.spark.description import JobDescription
 from tidegate.execute.spark.failure import (
     LOST,
     first_line,
@@ -57,9 +58,10 @@ _STORY_S = 1.0
 class ResidentTasks(CrewTasks):
     """Runs functions on workers that stay, as many as it is given slots of Spark for."""
 
-    def __init__(self, context: SparkContext, size: int, name: str) -> None:
-        self._context, self._name = context, name
+    def __init__(self, context: SparkContext, size: int, title: str) -> None:
+        self._context, self._title = context, title
         self._group = f"tidegate-resident-{os.getpid()}-{next(_serial)}"
+        self._description = JobDescription(context, self._group, title)
         self._folder = tempfile.mkdtemp(prefix="tg-")  # of this user only, with a short name
         self._address = f"{self._folder}/crew"
         self._secret = secrets.token_bytes(32)
@@ -74,6 +76,7 @@ class ResidentTasks(CrewTasks):
 
     def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
         self._given_up.clear()
+        self._description.note(job.batch, job.rows)
         try:
             return super().each(job, count, task, work)
         except RaisedError as error:
@@ -96,6 +99,7 @@ class ResidentTasks(CrewTasks):
     def close(self) -> None:
         """Let the workers go, and the job with them."""
         self._closing.set()
+        self._description.close()
         all_there = self.crew.present == self.crew.size
         super().close()
         if not all_there:  # the job waits for slots, or to start a task again
@@ -147,9 +151,12 @@ class ResidentTasks(CrewTasks):
             serve(address, secret, partition, context.taskAttemptId())
             return iter(())
 
-        self._context.setJobGroup(self._group, self._name, interruptOnCancel=True)
-        numbers = self._context.parallelize(range(self.crew.size), self.crew.size)
-        numbers.mapPartitionsWithIndex(stay).collect()
+        context, size = self._context, self.crew.size
+        assert context._jsc is not None
+        context.setJobGroup(self._group, self._description.at_start(), interruptOnCancel=True)
+        context._jsc.setCallSite(f"tidegate {self._title}")
+        # Not `collect`: while it lasts, Spark names no job of the program after where it is from.
+        context.runJob(context.parallelize(range(size), size).mapPartitionsWithIndex(stay), iter)
 
     def _kill(self, worker: Hello) -> None:
         """Have Spark start a worker that hangs again."""

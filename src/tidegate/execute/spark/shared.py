@@ -48,6 +48,9 @@ class SharedExecutor:
         self._runner = runner
         self._paces: defaultdict[str, Pace] = defaultdict(Pace)
 
+    def start(self) -> bool:
+        return self._runner.start()
+
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         first = drafts[0].job
         rows, pace = sum(d.job.rows for d in drafts), self._paces[first.subquery.fingerprint]

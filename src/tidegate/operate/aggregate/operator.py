@@ -91,7 +91,9 @@ class WindowAggregate(Operator):
             panes = pa.concat_tables([*(part.rows for part in held.complete), ended])
             _, lasting = split(ended, needed)
             keep = [lasting, later]
-            held = held.needed(needed).with_complete(lasting).with_waiting(later)
+            # Where there is much, dividing it costs, and is in vain.
+            fits = work.kept.fits(held.nbytes)
+            held = held.needed(needed).with_complete(lasting).with_waiting(later) if fits else None
             work.spans.mark("instance seal")
         elif held is not None or not work.state.get(PANES):
             held = (held or OpenPanes()).with_waiting(news)

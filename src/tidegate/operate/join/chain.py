@@ -44,11 +44,11 @@ class ChainRun:
     def rows(self) -> int:
         return len(self.coordinate)
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """With the index, also where it is not made yet."""
         index = sum(2 * t.nbytes for t in self.terms) + 40 * self.rows * len(self.terms)
-        return int(self.table.nbytes) + int(self.coordinate.nbytes) + index
+        return int(self.table.get_total_buffer_size()) + int(self.coordinate.nbytes) + index
 
     @cached_property
     def searched(self) -> tuple[Searched, ...]:

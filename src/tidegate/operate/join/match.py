@@ -32,7 +32,7 @@ _EVERYTHING = Probe((), None)
 """No index and no test: every pair of the window is a candidate."""
 
 
-_FEW_PAIRS = 4_096
+_FEW_PAIRS = 16_384
 """So many candidates of both directions are decided together: each part costs as much as many."""
 
 
@@ -135,16 +135,21 @@ def arranged(spec: JoinSpec, side: int, table: pa.Table) -> pa.Table:
     return table.take(pa.array(np.argsort(key_of(spec.probe, side, table), kind="stable")))
 
 
-def places(left: pa.Table, right: pa.Table) -> tuple[Ints, Ints]:
-    """Where the tuples of two tables, each in the total order, stand in the order of both."""
-    both = [np.concatenate([ints(left, c), ints(right, c)]) for c in reversed(ORDER)]
-    place = inverse(np.lexsort(both))
-    return place[: left.num_rows], place[left.num_rows :]
+def places(left: Sequence[Ints], right: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Where the tuples of two tables stand in the order of both, by their `order_columns`."""
+    both = [np.concatenate(columns) for columns in zip(left, right, strict=True)]
+    place = inverse(np.lexsort(both[::-1]))
+    return place[: len(left[0])], place[len(left[0]) :]
+
+
+def order_columns(table: pa.Table) -> list[Ints]:
+    """What places the tuples of a table in the total order."""
+    return [ints(table, c) for c in ORDER]
 
 
 def total_order(table: pa.Table) -> Ints:
     """The places of tuples in the total order."""
-    return np.lexsort([ints(table, c) for c in reversed(ORDER)])
+    return np.lexsort(order_columns(table)[::-1])
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,12 @@ from tidegate.operate.join.match import (
     Held,
     Stored,
     match,
+    order_columns,
     places,
-    total_order,
 )
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
-from tidegate.operate.join.search import News
+from tidegate.operate.join.search import Ints, News
 from tidegate.operate.join.spec import LEFT, RIGHT, Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
@@ -133,8 +133,8 @@ class StreamJoin(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Match new tuples with those held here and among themselves; keep the instance's own."""
         owners = work.mapping.owner_array
-        tables = [self._in_order(side, arrived) for side in range(2)]
-        at = places(tables[0], tables[1])
+        tables, orders = zip(*(self._in_order(side, arrived) for side in range(2)), strict=True)
+        at = places(orders[0], orders[1])
         news, own = [], []
         for side, table in enumerate(tables):
             bucket: npt.NDArray[np.int32] = table.column(BUCKET).to_numpy()
@@ -216,16 +216,18 @@ class StreamJoin(Operator):
             keys = [evaluate(i.value(side), table) for i in self.spec.equalities]
         return router.buckets(keys, table.num_rows)
 
-    def _in_order(self, side: int, arrived: Sequence[Arrival]) -> pa.Table:
-        """The new tuples of a side in the total order."""
+    def _in_order(self, side: int, arrived: Sequence[Arrival]) -> tuple[pa.Table, list[Ints]]:
+        """The new tuples of a side in the total order, and the columns that place them in it."""
         mine = [a.rows for a in arrived if self.sides[a.input] == side]
         if not mine:
-            return _schema(self.spec, side).empty_table()
+            table = _schema(self.spec, side).empty_table()
+            return table, order_columns(table)
         table = (pa.concat_tables(mine) if len(mine) > 1 else mine[0]).combine_chunks()
-        order = total_order(table)
+        columns = order_columns(table)
+        order = np.lexsort(columns[::-1])
         if (order[1:] < order[:-1]).any():
-            table = table.take(pa.array(order))
-        return table
+            table, columns = table.take(pa.array(order)), [column[order] for column in columns]
+        return table, columns
 
     def _side(
         self,

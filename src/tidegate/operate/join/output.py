@@ -8,16 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import ORDER, TS, ints
+from tidegate.batch import ORDER, TS
 from tidegate.collect.pair import EARLIER, LATER, pair_order, pair_rows, sorted_pairs
 from tidegate.operate.join.decide import Rows, is_true
-from tidegate.operate.join.match import Pairs
+from tidegate.operate.join.match import Pairs, order_columns
 from tidegate.operate.join.search import Ints
 from tidegate.operate.join.spec import LEFT, JoinSpec
 from tidegate.operate.port import Port
 from tidegate.schema import TIME
 
 _FEW_ROWS = 1_024
+_ALIKE_ROWS = 65_536
 
 
 def output_rows(port: Port, spec: JoinSpec, found: Sequence[Pairs]) -> pa.Table:
@@ -57,12 +58,13 @@ def _alike(found: Sequence[Pairs]) -> Iterator[_Alike]:
     groups: dict[tuple[int, ...], list[Pairs]] = {}
     for i, pairs in enumerate(found):
         tables = (id(pairs.left.table), id(pairs.right.table))
-        groups.setdefault(tables if len(pairs.place) <= _FEW_ROWS else (i,), []).append(pairs)
+        groups.setdefault(tables if len(pairs.place) <= _ALIKE_ROWS else (i,), []).append(pairs)
     for group in groups.values():
-        ordered = [_ordered(p) for p in group]
+        columns = [order_columns(rows.table) for rows in (group[0].left, group[0].right)]
+        ordered = [_ordered(p, columns) for p in group]
         later, earlier = (
-            [np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in zip(*columns)]
-            for columns in zip(*ordered, strict=True)
+            [np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in zip(*given)]
+            for given in zip(*ordered, strict=True)
         )
         left, right = (
             rows[0]
@@ -73,10 +75,11 @@ def _alike(found: Sequence[Pairs]) -> Iterator[_Alike]:
         yield _Alike(left, right, later, earlier, np.concatenate([p.place for p in group]))
 
 
-def _ordered(pairs: Pairs) -> tuple[list[Ints], list[Ints]]:
-    """The columns of the total order of the later tuples, and of the earlier ones."""
+def _ordered(pairs: Pairs, columns: Sequence[Sequence[Ints]]) -> tuple[list[Ints], list[Ints]]:
+    """What places the later tuples in the total order, and the earlier ones; by side `columns`."""
     left, right = (
-        [ints(rows.table, c)[rows.places] for c in ORDER] for rows in (pairs.left, pairs.right)
+        [column[rows.places] for column in mine]
+        for rows, mine in zip((pairs.left, pairs.right), columns, strict=True)
     )
     return (left, right) if pairs.later == LEFT else (right, left)
 

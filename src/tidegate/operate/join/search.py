@@ -28,6 +28,7 @@ Mask = npt.NDArray[np.bool_]
 
 _FIRST_PAIRS = 2**24
 _MOST_PAIRS = 2**31
+_FEW_PAIRS = 2**12
 _HITS = 2**22
 """How many candidates one step should give."""
 
@@ -159,6 +160,9 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
         if len(ask.unknown):
             last[ask.unknown] = first[ask.unknown]
         if ask.one_key:
+            if not run.searched.values and int((last - first).sum()) <= _FEW_PAIRS:
+                yield from _few(run, ask, first, last, work)
+                return
             first, last = _within(run, ask, first, last)
     made = int((last - first).sum())
     if not made:
@@ -178,6 +182,17 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
                 probe, place = probe[kept], place[kept]
         if len(probe):
             yield probe, place
+
+
+def _few(run: Run, ask: Ask, first: Ints, last: Ints, work: Work) -> Iterator[tuple[Ints, Ints]]:
+    """Candidates of one key each: looking at few of them takes less than searching their ranges."""
+    probe, place = find(first, last, (), (), ())
+    kept = _in_window(run, ask, probe, place)
+    if kept is not None:
+        probe, place = probe[kept], place[kept]
+    work.made += len(probe)
+    if len(probe):
+        yield probe, place
 
 
 def _past(run: Run, ask: Ask, first: Ints, last: Ints) -> int:

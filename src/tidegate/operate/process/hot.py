@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from operator import itemgetter
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from tidegate.operate.process.layer import EntryColumns, StoredEntry
 from tidegate.operate.process.stored import StoredBucket, StoredState
 
 T = TypeVar("T")
+
+_Row = tuple[int, int, bytes, bytes]
+"""What a StoredEntry has: its entry, number, name and data."""
+_NAME: Final = 2
 
 _ROW_BYTES = 320
 """What a row takes up beside its name and value: two objects of bytes, two numbers, a place."""
@@ -41,8 +46,9 @@ class HotBucket:
         self.whole = whole
         self.behind: Callable[[], StoredBucket] | None = None
         self.room: Callable[[], int] | None = None
-        self._rows: dict[int, tuple[StoredEntry, ...]] = {}
-        """By number, those that were used last at the end."""
+        self._rows: dict[int, tuple[_Row, ...]] = {}
+        """By number, those that were used last at the end; no StoredEntry, which the garbage
+        collector would look at again and again."""
         self._bytes = 0
         self._misses = 0
 
@@ -53,17 +59,17 @@ class HotBucket:
     def find(self, entry: int, name: bytes) -> Sequence[StoredEntry]:
         found = self._rows.get(entry, ())
         for row in found:
-            if row.name == name:
-                return (row,)
-        return found if self.whole else self._look_up(entry, name)
+            if row[_NAME] == name:
+                return (StoredEntry(*row),)
+        return [StoredEntry(*row) for row in found] if self.whole else self._look_up(entry, name)
 
     def load(self, prefix: bytes) -> EntryColumns:
         if not self.whole:
             stored = self._stored()
             if not self._read_whole(stored):
                 return stored.load(prefix)
-        found = [row for row in self._each() if row.name.startswith(prefix)]
-        found.sort(key=_number)
+        found = [row for row in self._each() if row[_NAME].startswith(prefix)]
+        found.sort(key=itemgetter(1))
         return EntryColumns(*map(list, zip(*found))) if found else EntryColumns([], [], [], [])
 
     def change(self, row: StateRow) -> None:
@@ -72,9 +78,11 @@ class HotBucket:
             self.head = row.value
             return
         number = row.entry & ~HIDES
-        self._remove(number, row.name)
+        others = self._without(number, row.name)
         if number == row.entry:
-            self._put(StoredEntry(row.entry, row.number, row.name, row.value))
+            self._put((row.entry, row.number, row.name, row.value), others)
+        elif others:
+            self._rows[number] = others
 
     def shrink(self, most_bytes: int) -> None:
         """Let go of the rows that were not used for longest."""
@@ -97,8 +105,8 @@ class HotBucket:
                 return self.find(entry, name)
         found = stored.find(entry, name)
         for row in found:
-            self._remove(entry, row.name)
-            self._put(row)
+            others = self._without(entry, row.name)
+            self._put((row.entry, row.number, row.name, row.data), others)
         return found
 
     def _stored(self) -> StoredBucket:
@@ -112,29 +120,27 @@ class HotBucket:
             return False
         columns = stored.load(b"")
         self._rows, self._bytes, self.whole = {}, 0, True
-        for row in map(StoredEntry, *columns):
-            if row.entry != HEAD:
-                self._put(row)
+        for row in zip(*columns):
+            if row[0] != HEAD:
+                self._put(row, self._rows.pop(row[0], ()))
         return True
 
-    def _each(self) -> Iterator[StoredEntry]:
+    def _each(self) -> Iterator[_Row]:
         return (row for rows in self._rows.values() for row in rows)
 
-    def _put(self, row: StoredEntry) -> None:
-        others = self._rows.pop(row.entry, None)
-        self._rows[row.entry] = (row,) if others is None else (*others, row)
+    def _put(self, row: _Row, others: tuple[_Row, ...]) -> None:
+        """Add a row that was not there, beside the others of its number."""
+        self._rows[row[0]] = (*others, row)
         self._bytes += _bytes(row)
 
-    def _remove(self, entry: int, name: bytes) -> None:
-        rows = self._rows.get(entry, ())
+    def _without(self, entry: int, name: bytes) -> tuple[_Row, ...]:
+        """Take out the rows of a number, and give those that have another name."""
+        rows = self._rows.pop(entry, ())
         for row in rows:
-            if row.name == name:
+            if row[_NAME] == name:
                 self._bytes -= _bytes(row)
-                rest = tuple(other for other in rows if other is not row)
-                if rest:
-                    self._rows[entry] = rest
-                else:
-                    del self._rows[entry]
+                return tuple([other for other in rows if other is not row])
+        return rows
 
 
 class HotState:
@@ -225,9 +231,5 @@ def _once(open_: Callable[[], T]) -> Callable[[], T]:
     return given
 
 
-def _number(row: StoredEntry) -> int:
-    return row.number
-
-
-def _bytes(row: StoredEntry) -> int:
-    return _ROW_BYTES + len(row.name) + len(row.data)
+def _bytes(row: _Row) -> int:
+    return _ROW_BYTES + len(row[_NAME]) + len(row[3])

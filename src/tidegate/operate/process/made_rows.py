@@ -48,6 +48,7 @@ class OutputRows:
         self._rows: list[tuple[Any, ...]] = []
         self._triggers: list[tuple[int, int, int, int, int]] = []
         self._methods: list[str] = []
+        self._given: list[tuple[int, list[Ints], pa.Table]] = []
         self._tables: list[pa.Table] = []
 
     def add(self, bucket: int, method: str, trigger: Trigger, made: Any) -> None:
@@ -82,21 +83,24 @@ class OutputRows:
             raise Mistake(self._must("process", f"give integers as {ROW}"), str(rows.type))
         numbers = rows.to_numpy().astype(np.int64)
         count = len(order[0])
-        wrong = numbers[(numbers < 0) | (numbers >= count)]
-        if len(wrong):
+        if not len(numbers):
+            return
+        if numbers.min() < 0 or numbers.max() >= count:
+            wrong = numbers[(numbers < 0) | (numbers >= count)]
             requirement = self._must("process", f"name rows from 0 to {count - 1} as {ROW}")
             raise Mistake(requirement, str(wrong[0]))
         places = np.argsort(numbers, kind="stable")
         # Taking copies: memory that the object lent may change in its next call.
         kept = table.select(self._names).take(pa.array(places))
         triggers = [column[numbers[places]] for column in order]
-        beside = [*triggers, np.full(len(places), bucket, np.int64), _counts(triggers)]
-        self._tables.append(self._with(self._cast("process", kept), beside))
+        self._given.append((bucket, triggers, self._cast("process", kept)))
 
     def table(self) -> pa.Table:
         """All rows; those of a bucket are in the order in which they came."""
         if self._rows:
             self._settle()
+        if self._given:
+            self._tables.append(self._of_given())
         return pa.concat_tables(self._tables) if self._tables else self._result.empty_table()
 
     def _settle(self) -> None:
@@ -106,12 +110,18 @@ class OutputRows:
         self._tables.append(self._with(rows, list(np.array(self._triggers, np.int64).T)))
         self._rows, self._triggers, self._methods = [], [], []
 
+    def _of_given(self) -> pa.Table:
+        """The rows that came as tables."""
+        buckets, triggers, tables = zip(*self._given)
+        bucket = np.repeat(np.array(buckets, np.int64), [table.num_rows for table in tables])
+        beside = [*(np.concatenate(column) for column in zip(*triggers)), bucket]
+        return self._with(pa.concat_tables(tables).combine_chunks(), [*beside, _counts(beside)])
+
     def _add_table(self, bucket: int, method: str, trigger: Trigger, made: Any) -> None:
         table = self._table(method, made, self._names)
-        numbers = np.arange(table.num_rows)
-        kept = self._cast(method, table.select(self._names).take(pa.array(numbers)))
-        beside = [np.full(len(numbers), t, np.int64) for t in (*trigger, bucket)]
-        self._tables.append(self._with(kept, [*beside, numbers]))
+        count = table.num_rows
+        kept = self._cast(method, table.select(self._names).take(pa.array(np.arange(count))))
+        self._given.append((bucket, [np.full(count, t, np.int64) for t in trigger], kept))
 
     def _cells(self, method: str, row: Any) -> tuple[Any, ...]:
         if type(row) is dict or isinstance(row, Mapping):
@@ -160,6 +170,8 @@ class OutputRows:
         return made
 
     def _cast(self, method: str, table: pa.Table) -> pa.Table:
+        if table.schema.equals(self._output):
+            return table
         columns = []
         for name, type_ in self._spec.output:
             try:
@@ -202,11 +214,11 @@ def _array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
 _REAL = (float, np.floating)
 
 
-def _counts(triggers: Sequence[Ints]) -> Ints:
-    """The number of every row among those of its tuple, which lie together."""
-    count = len(triggers[0])
+def _counts(beside: Sequence[Ints]) -> Ints:
+    """The number of every row among those of its tuple and bucket, which lie together."""
+    count = len(beside[0])
     new = np.ones(count, np.bool_)
-    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in triggers])
+    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in beside])
     starts = np.flatnonzero(new)
     numbers: Ints = np.arange(count) - np.repeat(starts, np.diff(np.append(starts, count)))
     return numbers
