@@ -179,7 +179,8 @@ def reduced(engine: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
     """The rounds of one engine at one rate; of Tidegate also whether it keeps to what is wanted."""
     measured = [r["latency_ms"] for r in runs if r["latency_ms"] is not None]
     if not measured or any(value is None for found in measured for value in found.values()):
-        return {"latency_ms": None}
+        failed = any(r.get("error") for r in runs)
+        return {"latency_ms": None, "why": "failed" if failed else "falls behind"}
     found: dict[str, Any] = {
         "latency_ms": {p: middle([m[p] for m in measured]) for p in ("p50", "p95", "p99", "max")}
     }
@@ -197,7 +198,7 @@ def table(found: dict[str, dict[str, Any]]) -> Iterator[str]:
     for name, case in found.items():
         latency = case["latency_ms"]
         if latency is None:
-            yield f"| {name} | falls behind | | | |"
+            yield f"| {name} | {case['why']} | | | |"
             continue
         cells = [f"{latency[p]['median']:,.0f} ms" for p in ("p50", "p95", "p99", "max")]
         yield f"| {name} | {' | '.join(cells)} |"
@@ -209,6 +210,46 @@ def refused_table(refused: dict[str, str]) -> Iterator[str]:
     yield "|---|---|"
     for what, answer in refused.items():
         yield f"| {what} | {answer.replace('|', '&#124;')} |"
+
+
+def measured(engine: str, rate: int, seconds: int) -> dict[str, Any]:
+    """One run; one of Spark's that fails is a result too."""
+    options = ("--rates", str(rate), "--seconds", str(seconds))
+    try:
+        run: dict[str, Any] = in_child(__file__, "--child", engine, *options)
+    except SystemExit as failure:
+        if not engine.startswith("spark-"):
+            raise
+        return {"latency_ms": None, "error": str(failure)[-2_000:]}
+    return run
+
+
+def report(
+    runs: dict[tuple[str, int], list[dict[str, Any]]], refused: dict[str, str], seconds: int
+) -> None:
+    """Write what there is."""
+    write_report(
+        "latency",
+        {
+            "seconds": seconds,
+            "warm_s": WARM_S,
+            "wanted": WANTED,
+            "queries": {name: text.strip() for name, text in QUERIES.items()},
+            "spark": {
+                "slots": latency_spark.SLOTS,
+                "shuffle_partitions": CORES,
+                "micro-batches": "append mode, Parquet files, state in memory, no trigger",
+                "real-time": "update mode, RocksDB, checkpoint format 2, noop sink",
+            },
+            "refused": refused,
+            "latency": {_name(*key): reduced(key[0], done) for key, done in runs.items()},
+            "runs": {_name(*key): done for key, done in runs.items()},
+        },
+    )
+
+
+def _name(engine: str, rate: int) -> str:
+    return f"{engine}, {rate:,}/s"
 
 
 def main() -> None:
@@ -223,40 +264,22 @@ def main() -> None:
         child(arguments.child, rate, arguments.seconds, work)
         return
     asked = [(engine, rate) for rate in arguments.rates for engine in arguments.engines]
-    runs: dict[tuple[str, int], list[dict[str, Any]]] = {key: [] for key in asked}
+    runs: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    refused = {}
+    if any(engine.startswith("spark-") for engine in arguments.engines):
+        refused = in_child(__file__, "--child", "refusals")
     for number in range(arguments.rounds):
         for engine, rate in asked:
-            options = ("--rates", str(rate), "--seconds", str(arguments.seconds))
-            run = in_child(__file__, "--child", engine, *options)
-            runs[engine, rate].append(run)
+            run = measured(engine, rate, arguments.seconds)
+            runs.setdefault((engine, rate), []).append(run)
             print(f"round {number} {engine}, {rate:,}/s: {run['latency_ms']}", flush=True)
-    found = {f"{e}, {r:,}/s": reduced(e, runs[e, r]) for e, r in asked}
+            report(runs, refused, arguments.seconds)  # it takes long: what there is, is kept
+    found = {_name(*key): reduced(key[0], done) for key, done in runs.items()}
     print("\n".join(table(found)))
     for name, case in found.items():
         missed = [bar for bar, kept in case.get("kept", {}).items() if not kept]
         if missed:
             print(f"{name}: missed {', '.join(missed)}")
-    refused = {}
-    if any(engine.startswith("spark-") for engine in arguments.engines):
-        refused = in_child(__file__, "--child", "refusals")
-    write_report(
-        "latency",
-        {
-            "seconds": arguments.seconds,
-            "warm_s": WARM_S,
-            "wanted": WANTED,
-            "queries": {name: text.strip() for name, text in QUERIES.items()},
-            "spark": {
-                "slots": latency_spark.SLOTS,
-                "shuffle_partitions": CORES,
-                "micro-batches": "append mode, Parquet files, state in memory, no trigger",
-                "real-time": "update mode, RocksDB, checkpoint format 2, noop sink",
-            },
-            "refused": refused,
-            "latency": found,
-            "runs": {f"{e}, {r:,}/s": runs[e, r] for e, r in asked},
-        },
-    )
 
 
 if __name__ == "__main__":

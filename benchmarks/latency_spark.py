@@ -132,7 +132,7 @@ def real_time(
     """
     from pyspark.sql import functions as F
 
-    interval_s = max(seconds // 2, 5)
+    interval_s = max(seconds // 4, 5)
     settings = {"spark.master": f"local[{SLOTS}]", **ROCKSDB, **CHECKS_OFF}
     feed = Feed(spark_session(settings), rate, real_time=True)
     feed.begun_s = time.time()
@@ -145,7 +145,7 @@ def real_time(
     writer = updates.writeStream.format("noop").outputMode("update")
     writer = writer.option("checkpointLocation", str(work / "checkpoint"))
     query = writer.trigger(realTime=f"{interval_s} seconds").start()
-    feed.fill(warm_s + 3 * interval_s, query)
+    feed.fill(warm_s + 4 * interval_s, query)
     query.awaitTermination(interval_s + 5)
     batches = [json.loads(p.json) for p in query.recentProgress]
     measured = [b for b in batches[1:] if b.get("observedMetrics", {}).get("latency")]

@@ -40,7 +40,7 @@ def filled(found: re.Match[str]) -> str:
         print(f"{name}: there is no {file.name}; its table stays as it is")
         return found[0]
     lines = "\n".join(TABLES[name](json.loads(file.read_text())))
-    return f"<!-- results: {name} -->\n{lines}\n<!-- end of results -->"
+    return f"<!-- results: {name} -->\n\n{lines}\n\n<!-- end of results -->"
 
 
 def main() -> None:

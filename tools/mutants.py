@@ -364,6 +364,13 @@ MUTANTS = (
         "tests/operate/aggregate tests/driver/test_compactor.py tests/state/test_compaction.py",
     ),
     Mutant(
+        "partials that wait are not kept for the next batch",
+        "operate/aggregate/operator.py",
+        "held.needed(needed).with_complete(lasting).with_waiting(later)",
+        "held.needed(needed).with_complete(lasting)",
+        "tests/property/test_kept.py",
+    ),
+    Mutant(
         "complete panes are dead with their partials",
         "operate/aggregate/state.py",
         "return no_complete and no_partial",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.latency import RELATIVE_ERROR, Latency, Sketch, exact
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, ms_text
+from tidegate.execute.executor import Draft
 from tidegate.gate.completed import MOST_POSITIONS, Completed
 from tidegate.gate.intake import Intake
 from tidegate.plan.lower import lower
@@ -123,11 +125,11 @@ def test_starting_the_executor_is_not_latency(tmp_path: Path) -> None:
     loop = timed_loop(clock, source, tmp_path, COUNTS)
     started: list[float] = []
 
-    def start() -> None:
+    def start(drafts: Sequence[Draft]) -> bool:
         clock.advance(5.0)
         started.append(clock.now())
+        return True
 
-    loop.executor.tasks = lambda: None  # type: ignore[method-assign]
     loop.executor.start = start  # type: ignore[method-assign]
     report = stepped(loop)
     assert started == [5.0]

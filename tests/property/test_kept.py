@@ -81,4 +81,4 @@ def test_rows_and_segments_are_the_same_whatever_is_kept() -> None:
 
 @pytest.mark.parametrize("name", ["every function, sliding", "panes that many batches add to"])
 def test_crowded_streams_are_the_same_whatever_is_kept(name: str) -> None:
-    assert sum(same(crowded(WINDOWED[name], f"{name} {seed}"), seed) for seed in range(3))
+    assert sum(same(crowded(WINDOWED[name], f"{name} {seed}"), seed) for seed in range(2))

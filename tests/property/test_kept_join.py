@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from tests.property.predicates import queries
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_join_determinism import WAYS, Way, planned
 from tests.property.test_kept import same
+from tidegate.plan.physical import Plan
 
 
 @contextmanager
@@ -27,6 +29,13 @@ def short_runs(most_bytes: int | None) -> Iterator[None]:
         yield
 
 
+def spread_out(plan: Plan) -> Plan:
+    """The plan as where instances are on several hosts, each with a part of a grid."""
+    (subquery,) = plan.subqueries
+    across = replace(subquery, operator=subquery.operator.across_hosts())
+    return replace(plan, subqueries=(across,))
+
+
 def test_pairs_segments_and_counts_are_the_same_whatever_is_in_memory() -> None:
     found = 0
 
@@ -36,11 +45,15 @@ def test_pairs_segments_and_counts_are_the_same_whatever_is_in_memory() -> None:
         st.sampled_from(WAYS),
         st.integers(0, 2**32),
         st.none() | st.integers(0, 2_000),
+        st.booleans(),
     )
-    def holds(scenario: Scenario, way: Way, seed: int, most_bytes: int | None) -> None:
+    def holds(
+        scenario: Scenario, way: Way, seed: int, most_bytes: int | None, remote: bool
+    ) -> None:
         nonlocal found
+        plan = planned(scenario, way)
         with short_runs(most_bytes):
-            found += same(scenario, seed, planned(scenario, way))
+            found += same(scenario, seed, spread_out(plan) if remote else plan)
 
     holds()
     assert found

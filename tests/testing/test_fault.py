@@ -97,12 +97,14 @@ def test_changes_fail_and_bytes_do_not_fit(tmp_path: Path) -> None:
     assert (last / "count").read_text() == "0 changes, 10 bytes"
 
 
-@pytest.mark.parametrize("victim", VICTIMS[1:])
-@pytest.mark.parametrize("driver", [0, None])
+@pytest.mark.parametrize(
+    ("victim", "driver"),
+    [*((victim, None) for victim in VICTIMS[1:]), ("daemon", 0), ("jvm", 0)],
+)
 def test_a_trap_outside_of_spark_kills_nobody(
     victim: str, driver: int | None, tmp_path: Path
 ) -> None:
-    """Neither in the driver's own process nor under a parent that is not Spark's."""
+    """Neither in the driver's own process, nor parents that are not Spark's."""
     trap = Trap(victim, os.getpid() if driver is None else driver, 1, str(tmp_path / "tally"))
     trap.spring()
     assert not (tmp_path / "tally").exists()

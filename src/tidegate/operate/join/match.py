@@ -32,7 +32,7 @@ _EVERYTHING = Probe((), None)
 """No index and no test: every pair of the window is a candidate."""
 
 
-_FEW_PAIRS = 4_096
+_FEW_PAIRS = 16_384
 """So many candidates of both directions are decided together: each part costs as much as many."""
 
 

@@ -18,6 +18,7 @@ from tidegate.operate.port import Port
 from tidegate.schema import TIME
 
 _FEW_ROWS = 1_024
+_ALIKE_ROWS = 65_536
 
 
 def output_rows(port: Port, spec: JoinSpec, found: Sequence[Pairs]) -> pa.Table:
@@ -57,7 +58,7 @@ def _alike(found: Sequence[Pairs]) -> Iterator[_Alike]:
     groups: dict[tuple[int, ...], list[Pairs]] = {}
     for i, pairs in enumerate(found):
         tables = (id(pairs.left.table), id(pairs.right.table))
-        groups.setdefault(tables if len(pairs.place) <= _FEW_ROWS else (i,), []).append(pairs)
+        groups.setdefault(tables if len(pairs.place) <= _ALIKE_ROWS else (i,), []).append(pairs)
     for group in groups.values():
         columns = [order_columns(rows.table) for rows in (group[0].left, group[0].right)]
         ordered = [_ordered(p, columns) for p in group]
