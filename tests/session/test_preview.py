@@ -69,11 +69,10 @@ def test_options_of_joins_are_for_joins(tmp_path: Path) -> None:
         Place("none", exchange="files")
 
 
-def test_tasks_that_stay_are_for_one_host_and_share_files() -> None:
-    with pytest.raises(OptionError, match="--execution: resident needs all tasks on one host; got"):
-        Place("spark://there:7077", execution="resident")
+def test_tasks_that_stay_are_not_for_a_shuffle() -> None:
     with pytest.raises(OptionError, match="--execution: resident has tasks that share files; got"):
         Place("local[2]", execution="resident", exchange="shuffle")
     with pytest.raises(OptionError, match="--execution: must be one of auto, resident, jobs"):
         Place("local[2]", execution="job")
-    assert Place("spark://there:7077", execution="jobs").execution == "jobs"
+    for execution in ("resident", "jobs"):
+        assert Place("spark://there:7077", execution=execution).execution == execution

@@ -60,9 +60,13 @@ def merge_task(left: Work, number: int) -> Outcome:
     return write_part(_job(work_of(work["job"])), outcomes, work["cuts"], number)
 
 
-def whole_work(job: Work, groups: int) -> bytes:
-    """What to leave for tasks that run the instances of a small batch in so many groups."""
-    return json.dumps({"job": str(job), "groups": groups}).encode()
+def whole_work(job: Work, groups: int, apart: bool = False) -> bytes:
+    """What to leave for tasks that run the instances of a small batch in so many groups.
+
+    Tasks that are `apart` share no files with the driver: they answer with all of their rows, and
+    what they write is on the disk then.
+    """
+    return json.dumps({"job": str(job), "groups": groups, "apart": apart}).encode()
 
 
 def by_instance(groups: Iterable[Sequence[Outcome]]) -> list[Outcome]:
@@ -80,7 +84,10 @@ def whole_task(left: Work, number: int) -> list[Outcome]:
         takes = {instance, EVERY_INSTANCE}
         told = instance == number  # what the reading took is told once
         mine = [p for p in parcels if (told if p.kind == SPANS else p.instance in takes)]
-        outcomes.append(_stored(job, _unsynced(job, instance, mine)))
+        if work["apart"]:
+            outcomes.append(run_instance(job, instance, mine))
+        else:
+            outcomes.append(_stored(job, _unsynced(job, instance, mine)))
     return outcomes
 
 

@@ -109,13 +109,6 @@ class Place:
                 "--exchange shuffle",
                 "Use --exchange auto, or --execution auto.",
             )
-        if self.execution == "resident" and self.on_spark and not self.on_one_host:
-            raise OptionError(
-                "--execution",
-                "resident needs all tasks on one host",
-                f"the master {self._master}",
-                "Use --execution auto, which starts jobs for each batch there.",
-            )
         if self.exchange == "shared" and self.on_spark and not self.on_one_host:
             raise OptionError(
                 "--exchange",

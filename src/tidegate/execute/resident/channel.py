@@ -1,11 +1,13 @@
 """Connections between a driver and its workers: how they are made, proved and kept from hanging.
 
 They are those of `multiprocessing.connection`: framed messages, and a secret that both sides prove
-to have before the first one; over Unix sockets in a folder of the user's own.
+to have before the first one. On one host they are Unix sockets in a folder of the user's own, else
+TCP.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
@@ -13,23 +15,60 @@ from typing import TypeAlias
 
 Channel: TypeAlias = "Connection[bytes, bytes]"
 
+Address: TypeAlias = str | tuple[str, int]
+"""Where a driver is: a path of its host, or a host and a port."""
+
 BACKLOG = 128
 """How many may knock at a time; workers come all at once."""
+
+
+_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""A host that is gone without a word is noticed after these 25 seconds."""
 
 
 def door_at(path: str) -> socket.socket:
     """A socket that workers of this host come by."""
     door = socket.socket(socket.AF_UNIX)
     door.bind(path)
+    return _opened(door)
+
+
+def door_on(host: str, port: int) -> socket.socket:
+    """A socket that workers of other hosts come by; port 0 is any that is free."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    door = socket.socket(family, kind, protocol)
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind(address)
+    except OSError:
+        door.close()
+        raise
+    return _opened(door)
+
+
+def _opened(door: socket.socket) -> socket.socket:
     door.listen(BACKLOG)
     door.setblocking(False)
     return door
 
 
-def come(address: str, secret: bytes) -> Channel:
+def come(address: Address, secret: bytes) -> Channel:
     """Connect to the driver and prove the secret; in a worker."""
     channel: Channel = Client(address, authkey=secret)
+    with socket.socket(fileno=os.dup(channel.fileno())) as end:
+        _keep_quick(end)
     return channel
+
+
+def _keep_quick(end: socket.socket) -> None:
+    """Over TCP: send at once what there is, and notice when the other host is gone."""
+    if end.family == socket.AF_UNIX:
+        return
+    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):  # not on every system
+            end.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def admit(knocking: socket.socket, secret: bytes, patience_s: float) -> Channel:
@@ -39,6 +78,7 @@ def admit(knocking: socket.socket, secret: bytes, patience_s: float) -> Channel:
     From now on no read or write that has begun takes longer than `patience_s`.
     """
     knocking.setblocking(True)
+    _keep_quick(knocking)
     whole = int(patience_s)
     limit = struct.pack("ll", whole, int((patience_s - whole) * 1e6))
     for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):

@@ -17,7 +17,7 @@ from threading import Lock
 
 from tidegate import schedule
 from tidegate.errors import TidegateError
-from tidegate.execute.resident.channel import Channel, come
+from tidegate.execute.resident.channel import Address, Channel, come
 from tidegate.execute.resident.message import (
     BEAT,
     BYE,
@@ -40,7 +40,9 @@ _GONE = getattr(select, "POLLRDHUP", 0)
 """The other side has closed; without it (it is of Linux) a beat that cannot be sent tells."""
 
 
-def serve(address: str, secret: bytes, number: int, attempt: int, beat_s: float = BEAT_S) -> None:
+def serve(
+    address: Address, secret: bytes, number: int, attempt: int, beat_s: float = BEAT_S
+) -> None:
     """Answer requests until the driver says that there are no more.
 
     A connection that breaks while the driver is there is an error, so that Spark starts the task

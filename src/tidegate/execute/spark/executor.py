@@ -27,6 +27,7 @@ from tidegate.execute.exchange import clear
 from tidegate.execute.executor import Draft, Executor, Outcomes, Tasks, in_turn
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
+from tidegate.execute.spark.apart import ApartExecutor
 from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.failure import answering, first_line, spark_gone, without_stacks
 from tidegate.execute.spark.group import JobGroup
@@ -232,6 +233,7 @@ class SparkExecutor(Executor):
         self._slots = 0
         self._runner: TaskRunner | None = None
         self._sharing: SharedExecutor | None = None
+        self._being_apart: ApartExecutor | None = None
         self._shuffle = ShuffleExecutor(own)
         self._group = JobGroup(self._context)
         self._aside = Aside(self._context, self._group)
@@ -242,16 +244,15 @@ class SparkExecutor(Executor):
         return own or self._progress.tasks()
 
     def start(self, drafts: Sequence[Draft]) -> bool:
-        if not all(self._shares(d.job) for d in drafts):
-            return False
         with answering(partial(spark_gone, drafts[0].job)):
-            return self._shared().start()
+            if not self._one_host and not self._asked:
+                preflight(self._context, self._group, drafts)
+                self._asked = True
+            if all(self._shares(d.job) for d in drafts):
+                return self._shared().start()
+            return self._execution == "resident" and self._apart().start()
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
-        if not self._one_host and not self._asked:
-            with answering(partial(spark_gone, drafts[0].job)):
-                preflight(self._context, self._group, drafts)
-            self._asked = True
         if not all(self._shares(d.job) for d in drafts):
             return in_turn(drafts, self.run)
         with answering(partial(spark_gone, drafts[0].job)):
@@ -262,7 +263,18 @@ class SparkExecutor(Executor):
         shared = self._shares(job)
         with answering(partial(spark_gone, job)):
             self._group.join()
-            return (self._shared() if shared else self._shuffle).run(job)
+            if shared:
+                return self._shared().run(job)
+            return (self._apart() if self._execution == "resident" else self._shuffle).run(job)
+
+    def _apart(self) -> ApartExecutor:
+        """Tasks that stay where they share no files with the driver."""
+        if self._being_apart is None:
+            runner = self._resident(apart=True)
+            assert runner is not None, "it was asked for"
+            self._runner = runner
+            self._being_apart = ApartExecutor(runner, self._shuffle)
+        return self._being_apart
 
     def _shared(self) -> SharedExecutor:
         """The shared exchange, with tasks that stay where there are slots for them."""
@@ -271,13 +283,14 @@ class SparkExecutor(Executor):
             self._sharing = SharedExecutor(self._runner)
         return self._sharing
 
-    def _resident(self) -> TaskRunner | None:
+    def _resident(self, apart: bool = False) -> TaskRunner | None:
         if self._execution == "jobs":
             return None
         there = slots_of(self._context)
-        self._slots = take(self._context, there)
+        self._slots = take(self._context, there, shuffles=apart)
         if self._slots:
-            return ResidentTasks(self._context, self._slots, self._title)
+            distant = not self._one_host
+            return ResidentTasks(self._context, self._slots, self._title, distant)
         got = f"{there} in all on {self._context.master}, and none to spare"
         if self._execution == "resident":
             raise OptionError(
@@ -293,15 +306,20 @@ class SparkExecutor(Executor):
         """Whether the tasks of a job exchange files of one host."""
         arrow = all(p.engine != SPARK for p in job.subquery.prefixes)
         possible = self._one_host and arrow and job.store.open().files.local
-        asked = {"--exchange": self._exchange, "--execution": self._execution}
-        for option, way in asked.items():
-            if way in ("shared", "resident") and not possible:
-                raise OptionError(
-                    option,
-                    f"{way} needs tasks and checkpoint on one host, and a prefix in Arrow kernels",
-                    "a query or a place without them",
-                    f"Use {option} auto; explain says where the prefix runs.",
-                )
+        if self._exchange == "shared" and not possible:
+            raise OptionError(
+                "--exchange",
+                "shared needs tasks and checkpoint on one host, and a prefix in Arrow kernels",
+                "a query or a place without them",
+                "Use --exchange auto; explain says where the prefix runs.",
+            )
+        if self._execution == "resident" and not arrow:
+            raise OptionError(
+                "--execution",
+                "resident needs a prefix in Arrow kernels",
+                "a query whose expressions Spark SQL evaluates",
+                "Use --execution auto; explain says where the prefix runs.",
+            )
         return possible and self._exchange != "shuffle"
 
     def until_at_work(self) -> None:

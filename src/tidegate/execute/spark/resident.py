@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
@@ -24,9 +25,9 @@ from pyspark import SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
 from tidegate import schedule
-from tidegate.errors import RunError
+from tidegate.errors import OptionError, RunError
 from tidegate.execute.job import Job
-from tidegate.execute.resident.channel import door_at
+from tidegate.execute.resident.channel import Address, door_at, door_on
 from tidegate.execute.resident.crew import TRIES, Crew, DiedError
 from tidegate.execute.resident.message import Hello, RaisedError
 from tidegate.execute.resident.tasks import AbortedError, CrewTasks
@@ -45,6 +46,9 @@ from tidegate.execute.task_runner import Task
 from tidegate.execute.work import Work
 
 _log = logging.getLogger(__name__)
+
+PORT = "spark.tidegate.port"
+"""The property that says at which port tasks that stay on other hosts come to the driver."""
 
 _serial = itertools.count()
 
@@ -68,16 +72,24 @@ def private_folder() -> str:
 
 
 class ResidentTasks(CrewTasks):
-    """Runs functions on workers that stay, as many as it is given slots of Spark for."""
+    """Runs functions on workers that stay, as many as it is given slots of Spark for.
 
-    def __init__(self, context: SparkContext, size: int, title: str) -> None:
-        self._context, self._title = context, title
+    They come by a socket of this host; where some may be `distant`, by TCP.
+    """
+
+    def __init__(self, context: SparkContext, size: int, title: str, distant: bool = False) -> None:
+        self._context, self._title, self._distant = context, title, distant
         self._group = f"tidegate-resident-{os.getpid()}-{next(_serial)}"
         self._description = JobDescription(context, self._group, title)
         self._folder = private_folder()
-        self._address = f"{self._folder}/crew"
+        self._address: Address
+        if distant:
+            door, self._address = _public_door(context)
+        else:
+            self._address = f"{self._folder}/crew"
+            door = door_at(self._address)
         self._secret = secrets.token_bytes(32)
-        super().__init__(Crew(door_at(self._address), self._secret, size, self._kill))
+        super().__init__(Crew(door, self._secret, size, self._kill))
         self._closing = Event()
         self._given_up = Event()
         self._failure: BaseException | None = None
@@ -173,5 +185,28 @@ class ResidentTasks(CrewTasks):
 
     def _kill(self, worker: Hello) -> None:
         """Have Spark start a worker that hangs again."""
+        if self._distant:
+            with suppress(*LOST), without_stacks():
+                jvm = self._context._jsc
+                assert jvm is not None
+                jvm.sc().killTaskAttempt(worker.attempt, True, "it was not heard of")
+            return
         with suppress(ProcessLookupError):  # has ended meanwhile
             os.kill(worker.process, signal.SIGKILL)
+
+
+def _public_door(context: SparkContext) -> tuple[socket.socket, Address]:
+    """A socket that workers of other hosts come by, and where they find it."""
+    conf = context.getConf()
+    host = str(conf.get("spark.driver.host"))
+    port = str(conf.get(PORT, "0"))
+    try:
+        door = door_on(str(conf.get("spark.driver.bindAddress", host)), int(port))
+    except (OSError, ValueError, OverflowError) as error:
+        raise OptionError(
+            "--conf",
+            f"{PORT} must be a port of {host} that is free",
+            f"{port} ({getattr(error, 'strerror', None) or error})",
+            "Leave it out to have any that is free.",
+        ) from error
+    return door, (host, door.getsockname()[1])

@@ -28,14 +28,15 @@ def slots_of(context: SparkContext) -> int:
     return int(scala.maxNumConcurrentTasks(profile))
 
 
-def take(context: SparkContext, slots: int) -> int:
+def take(context: SparkContext, slots: int, shuffles: bool = False) -> int:
     """Slots for the tasks of another query, to be given back; 0 where there are none to spare.
 
-    `slots` is how many there are in all.
+    `slots` is how many there are in all. A query that also `shuffles`, in jobs of larger batches,
+    leaves half of them to those.
     """
-    free = slots - 1
+    free = slots // 2 if shuffles else slots - 1
     cores = context.getConf().get(CORES)
-    wanted = free if cores is None else int(cores)
+    wanted = free if cores is None else min(free, int(cores))
     if cores is not None:
         free = min(free, (SHARE - 1) * wanted)
     with _lock:
