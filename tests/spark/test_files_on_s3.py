@@ -17,7 +17,7 @@ from tests.s3.server import KEYS, Server
 from tidegate.cli.main import invoke
 from tidegate.driver.loop import Observer
 from tidegate.driver.options import RunOptions
-from tidegate.execute.spark import plain as spark_plain
+from tidegate.execute import task_runner
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
@@ -74,8 +74,8 @@ def test_files_of_a_run_in_one_process(
         made = ("taxi", "--rows", "4000", "--param", "rate=400", "--param", f"seed={number}")
         assert invoke(["generate", *made, "--out", str(folder / f"{number}.parquet")]) == 0
     run(Place("none"), str(folder), str(tmp_path / "out"), str(tmp_path / "checkpoint"))
-    monkeypatch.setattr(spark_plain, "LARGE_ROWS", 500)
-    monkeypatch.setattr(spark_plain, "PART_ROWS", 1_000)
+    monkeypatch.setattr(task_runner, "LARGE_ROWS", 500)
+    monkeypatch.setattr(task_runner, "PART_ROWS", 1_000)
     keys = ":".join(KEYS.values())
     uri, out, beside = [
         server.uri(name).replace("s3://", f"s3://{keys}@") for name in ("in", "out", "beside")

@@ -15,7 +15,7 @@ from tidegate.batch import BatchId
 from tidegate.driver.loop import Loop, Observer
 from tidegate.driver.options import RunOptions
 from tidegate.errors import SinkError
-from tidegate.execute.spark import plain as spark_plain
+from tidegate.execute import task_runner
 from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
@@ -82,8 +82,8 @@ def output(
 
 def cut_finely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tasks write also what is small."""
-    monkeypatch.setattr(spark_plain, "LARGE_ROWS", 500)
-    monkeypatch.setattr(spark_plain, "PART_ROWS", 1_000)
+    monkeypatch.setattr(task_runner, "LARGE_ROWS", 500)
+    monkeypatch.setattr(task_runner, "PART_ROWS", 1_000)
 
 
 @pytest.mark.parametrize("exchange", ["shared", "shuffle"])
@@ -153,16 +153,16 @@ def test_one_window_is_one_part_written_by_a_task(
     script = read_script(f"{TAXI} SELECT route, COUNT(*) AS n FROM r [RANGE 1 DAY] GROUP BY route")
     asked = list(bind(script, streams_of(script)))
     whole, _ = output(asked, Place("none"), tmp_path / "whole", 1)
-    monkeypatch.setattr(spark_plain, "LARGE_ROWS", 10)
+    monkeypatch.setattr(task_runner, "LARGE_ROWS", 10)
     merges: list[int] = []
-    settled = spark_plain.PlainJobs.settled
+    settled = task_runner.TaskRunner.settled
 
     def counted(self: Any, job: Any, path: str, outcomes: Any) -> Any:
         found = settled(self, job, path, outcomes)
         merges.append(sum(len(o.receipts or ()) for o in found))
         return found
 
-    monkeypatch.setattr(spark_plain.PlainJobs, "settled", counted)
+    monkeypatch.setattr(task_runner.TaskRunner, "settled", counted)
     found, _ = output(asked, Place(session=spark), tmp_path / "one", 2)
     assert max(merges) == 1
     assert found.equals(whole)

@@ -319,8 +319,14 @@ class Store:
         taken the checkpoint over it is a FencedError, and does not count.
         """
         self._number, self._entry = manifest.number, None
+        try:
+            put = self._put(manifest, due)
+        except StateError:
+            if self.numbers()[-1:] < [manifest.number]:
+                raise
+            put = False  # who has taken over has also removed what was to be synced
         # The number may have been taken and let go again: then there are greater ones.
-        if not self._put(manifest, due) or self.numbers()[-1] > manifest.number:
+        if not put or self.numbers()[-1] > manifest.number:
             raise self._fenced()
 
     def check_owner(self) -> None:
