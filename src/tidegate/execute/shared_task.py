@@ -7,7 +7,6 @@ may hold classes of the user's and is pickled, or JSON that names one.
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
@@ -17,6 +16,7 @@ from tidegate.execute.exchange import Shipment, receive, ship, store_rows
 from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import SPANS, Job, Outcome, Parcel, Piece
 from tidegate.execute.large_output import write_part
+from tidegate.execute.lasting import load
 from tidegate.execute.local import run_here
 from tidegate.execute.task import map_here, map_split, run_instance
 from tidegate.execute.work import Work, work_of
@@ -98,7 +98,7 @@ def batch_task(left: Work, number: int) -> tuple[Outcomes, float]:
     """
     clock = schedule.current().clock
     started = clock.now()
-    drafts: Sequence[Draft] = pickle.loads(left.open())
+    drafts: Sequence[Draft] = load(left.open())
     with gathering() as due:
         jobs, outcomes = in_turn(drafts, run_here)
     outcomes[0][0] = replace(outcomes[0][0], due=due.files)
@@ -107,7 +107,7 @@ def batch_task(left: Work, number: int) -> tuple[Outcomes, float]:
 
 
 def _job(left: Work) -> Job:
-    job: Job = pickle.loads(left.open())
+    job: Job = load(left.open())
     return job
 
 

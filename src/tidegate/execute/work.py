@@ -5,6 +5,7 @@ Either has a short text that stands for it, so that one task's work can name ano
 
 from __future__ import annotations
 
+import hashlib
 from typing import Protocol
 
 import pyarrow as pa
@@ -44,6 +45,11 @@ class Sent:
                 "none",
                 "Nothing of the batch was committed; run again to continue.",
             ) from None
+
+
+def key_of(data: bytes) -> str:
+    """What bytes are known by."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def keep_sent(key: str, data: bytes) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from tidegate.execute.executor import Tasks
 from tidegate.execute.job import Job
 from tidegate.execute.resident.crew import Crew
 from tidegate.execute.task_runner import Task, TaskRunner
-from tidegate.execute.work import Sent, Work
+from tidegate.execute.work import Sent, Work, key_of
 
 _START_S = 10.0
 _MOMENT_S = 0.05
@@ -37,7 +36,7 @@ class CrewTasks(TaskRunner):
         """Keep the bytes for the workers that will do the job, until there is another."""
         if self._job != job.name:
             self._job, self._data = job.name, {}
-        key = hashlib.sha256(data).hexdigest()
+        key = key_of(data)
         self._data[key] = data
         return Sent(key)
 

@@ -6,12 +6,11 @@ all can reach them, and answers with its rows. A larger one is shuffled by a job
 
 from __future__ import annotations
 
-from pyspark import cloudpickle
-
 from tidegate.clock import SystemClock
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.shared_task import by_instance, whole_task, whole_work
 from tidegate.execute.spark import shared
+from tidegate.execute.spark.packing import Packing
 from tidegate.execute.spark.shuffle import ShuffleExecutor
 from tidegate.execute.task_runner import TaskRunner
 from tidegate.spans import Spans, added
@@ -22,6 +21,7 @@ class ApartExecutor:
 
     def __init__(self, runner: TaskRunner, shuffle: ShuffleExecutor) -> None:
         self._runner = runner
+        self._packing = Packing(runner)
         self._shuffle = shuffle
 
     def start(self) -> bool:
@@ -32,7 +32,7 @@ class ApartExecutor:
         if job.rows * groups > shared.SMALL_ROWS:
             return self._shuffle.run(job)
         spans = Spans(SystemClock())
-        left = self._runner.leave(job, "job", cloudpickle.dumps(job))
+        left = self._packing.leave(job, "job", job)
         work = self._runner.leave(job, "groups", whole_work(left, groups, apart=True))
         spans.mark("spark prepare")
         first, *others = by_instance(self._runner.each(job, groups, whole_task, work))

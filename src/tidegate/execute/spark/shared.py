@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from pyspark import cloudpickle
-
 from tidegate.clock import SystemClock
 from tidegate.execute.exchange import Shipment, begin
 from tidegate.execute.executor import Draft, Outcomes, in_turn
@@ -25,6 +23,7 @@ from tidegate.execute.shared_task import (
     whole_task,
     whole_work,
 )
+from tidegate.execute.spark.packing import Packing
 from tidegate.execute.task_runner import TaskRunner, is_large
 from tidegate.spans import Spans, added
 
@@ -46,18 +45,20 @@ class SharedExecutor:
 
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
+        self._packing = Packing(runner)
         self._paces: defaultdict[str, Pace] = defaultdict(Pace)
 
     def start(self) -> bool:
         return self._runner.start()
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        self._packing.know(drafts)
         first = drafts[0].job
         rows, pace = sum(d.job.rows for d in drafts), self._paces[first.subquery.fingerprint]
         if rows > min(TINY_ROWS, SMALL_ROWS) or not self._is_one(drafts, rows, pace):
             return in_turn(drafts, self.run)
         spans = Spans(SystemClock())
-        left = self._runner.leave(first, "batch", cloudpickle.dumps(tuple(drafts)))
+        left = self._packing.leave(first, "batch", tuple(drafts))
         spans.mark("spark prepare")
         ((outcomes, seconds),) = self._runner.each(first, 1, batch_task, left)
         pace.note(rows, seconds)
@@ -79,7 +80,7 @@ class SharedExecutor:
         """The outcomes of a tiny batch; tasks have written what has become large in it."""
         if not is_large(job, outcomes):
             return outcomes
-        left = self._runner.leave(job, "job", cloudpickle.dumps(job))
+        left = self._packing.leave(job, "job", job)
         return self._runner.settled(job, left, outcomes)
 
     def run(self, job: Job) -> list[Outcome]:
@@ -89,8 +90,7 @@ class SharedExecutor:
         small = job.rows * groups <= SMALL_ROWS
         if not small:
             begin(job)
-        # It may hold classes of a script, which only this pickle takes along.
-        left = self._runner.leave(job, "job", cloudpickle.dumps(job))
+        left = self._packing.leave(job, "job", job)
         spans.mark("spark prepare")
         if small:
             work = self._runner.leave(job, "groups", whole_work(left, groups))

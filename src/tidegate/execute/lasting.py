@@ -1,0 +1,66 @@
+"""What is the same in all jobs of a query, between the driver that sends it once and its workers.
+
+A job is mostly its plan. Workers that stay keep the plan's parts as objects, by key: a job then
+names them, and what an operator has worked out about its plan is still there in the next batch.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.execute.work import Sent
+
+_MOST = 256
+_loaded: OrderedDict[str, Any] = OrderedDict()
+"""The parts that this process has used last, by key."""
+
+
+def load(data: pa.Buffer) -> Any:
+    """What was pickled, with the parts that it names."""
+    return _Unpickler(io.BytesIO(data)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, pid: str) -> Any:
+        if pid not in _loaded:
+            _loaded[pid] = pickle.loads(Sent(pid).open())
+            if len(_loaded) > _MOST:
+                _loaded.popitem(last=False)
+        _loaded.move_to_end(pid)
+        return _loaded[pid]
+
+
+class Lasting:
+    """The parts of a query's plan that a driver has sent; grows with the plan.
+
+    `dumps` pickles one of them, also where it has classes of a script; `key` is what a worker knows
+    bytes by.
+    """
+
+    def __init__(self, dumps: Callable[[Any], bytes], key: Callable[[bytes], str]) -> None:
+        self._dumps, self._key = dumps, key
+        self._parts: dict[int, tuple[str, Any]] = {}
+        """By identity, with the part itself, so that no other takes its place."""
+        self._data: dict[str, bytes] = {}
+
+    def add(self, part: Any) -> None:
+        """Take a part of the plan; once is enough."""
+        if id(part) not in self._parts:
+            data = self._dumps(part)
+            key = self._key(data)
+            self._parts[id(part)], self._data[key] = (key, part), data
+
+    def key_of(self, thing: Any) -> str | None:
+        """The key of a part; None for whatever else."""
+        found = self._parts.get(id(thing))
+        return None if found is None else found[0]
+
+    def data_of(self, key: str) -> bytes:
+        """What a worker is to be sent with the jobs that name a part."""
+        return self._data[key]
