@@ -322,7 +322,8 @@ class Store:
         try:
             put = self._put(manifest, due)
         except StateError:
-            if self.numbers()[-1:] < [manifest.number]:
+            newest = self.numbers()[-1]
+            if newest < manifest.number or self._is_there(manifest):
                 raise
             put = False  # who has taken over has also removed what was to be synced
         # The number may have been taken and let go again: then there are greater ones.
@@ -337,11 +338,14 @@ class Store:
     def _put(self, manifest: Manifest, due: Due | None = None) -> bool:
         """Write a manifest under its number; False where another has it."""
         name, text = manifest_name(manifest.number), manifest.to_json().encode()
-        if self.files.put_new(name, text, due):
-            return True
+        # Ours where the answer to the first of two tries was lost.
+        return self.files.put_new(name, text, due) or self._is_there(manifest)
+
+    def _is_there(self, manifest: Manifest) -> bool:
+        """Whether this manifest, and no other, has its number."""
         try:
-            # Ours where the answer to the first of two tries was lost.
-            return bool(self.files.buffer(name).to_pybytes() == text)
+            found = self.files.buffer(manifest_name(manifest.number)).to_pybytes()
+            return bool(found == manifest.to_json().encode())
         except FileNotFoundError:
             return False
 
