@@ -322,8 +322,7 @@ class Store:
         try:
             put = self._put(manifest, due)
         except StateError:
-            newest = self.numbers()[-1]
-            if newest < manifest.number or self._is_there(manifest):
+            if self.numbers()[-1:] < [manifest.number] or self._is_there(manifest):
                 raise
             put = False  # who has taken over has also removed what was to be synced
         # The number may have been taken and let go again: then there are greater ones.
