@@ -60,6 +60,7 @@ def test_rows_are_the_same_and_jobs_are_short(tmp_path: Path) -> None:
         source = memory(*ROWS, end=True)
         loop = loop_of(plan_of(QUERY), [source], tmp_path / folder, sink, batch_rows=50)
         if executor is not None:
+            loop.executor.start = executor.start  # type: ignore[method-assign]
             loop.executor.run_batch = executor.run_batch  # type: ignore[method-assign]
         loop.run()
         found.append(rows_of(sink))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.execute.work import Sent
+from tidegate.execute.work import Sent, key_of
 
 _MOST = 256
 _loaded: OrderedDict[str, Any] = OrderedDict()
@@ -39,12 +39,11 @@ class _Unpickler(pickle.Unpickler):
 class Lasting:
     """The parts of a query's plan that a driver has sent; grows with the plan.
 
-    `dumps` pickles one of them, also where it has classes of a script; `key` is what a worker knows
-    bytes by.
+    `dumps` pickles one of them, also where it has classes of a script.
     """
 
-    def __init__(self, dumps: Callable[[Any], bytes], key: Callable[[bytes], str]) -> None:
-        self._dumps, self._key = dumps, key
+    def __init__(self, dumps: Callable[[Any], bytes]) -> None:
+        self._dumps = dumps
         self._parts: dict[int, tuple[str, Any]] = {}
         """By identity, with the part itself, so that no other takes its place."""
         self._data: dict[str, bytes] = {}
@@ -53,7 +52,7 @@ class Lasting:
         """Take a part of the plan; once is enough."""
         if id(part) not in self._parts:
             data = self._dumps(part)
-            key = self._key(data)
+            key = key_of(data)
             self._parts[id(part)], self._data[key] = (key, part), data
 
     def key_of(self, thing: Any) -> str | None:

@@ -222,6 +222,9 @@ class KillInOperate(Executor):
         self._place = place
         self._trap = Trap(victim, os.getpid(), times, tally)
 
+    def start(self, drafts: Sequence[Draft]) -> bool:
+        return self._executor.start(drafts)
+
     def run(self, job: Job) -> list[Outcome]:
         return self._executor.run(self._rigged(job) if job.batch == self._batch else job)
 

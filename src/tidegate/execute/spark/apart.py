@@ -6,7 +6,10 @@ all can reach them, and answers with its rows. A larger one is shuffled by a job
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.clock import SystemClock
+from tidegate.execute.executor import Draft
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.shared_task import by_instance, whole_task, whole_work
 from tidegate.execute.spark import shared
@@ -24,7 +27,9 @@ class ApartExecutor:
         self._packing = Packing(runner)
         self._shuffle = shuffle
 
-    def start(self) -> bool:
+    def start(self, drafts: Sequence[Draft]) -> bool:
+        """As `Executor.start` says."""
+        self._packing.know(drafts)
         return self._runner.start()
 
     def run(self, job: Job) -> list[Outcome]:

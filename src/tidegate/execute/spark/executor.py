@@ -249,8 +249,8 @@ class SparkExecutor(Executor):
                 preflight(self._context, self._group, drafts)
                 self._asked = True
             if all(self._shares(d.job) for d in drafts):
-                return self._shared().start()
-            return self._execution == "resident" and self._apart().start()
+                return self._shared().start(drafts)
+            return self._execution == "resident" and self._apart().start(drafts)
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not all(self._shares(d.job) for d in drafts):

@@ -13,7 +13,7 @@ from tidegate.execute.executor import Draft
 from tidegate.execute.job import Job
 from tidegate.execute.lasting import Lasting
 from tidegate.execute.task_runner import TaskRunner
-from tidegate.execute.work import Work, key_of
+from tidegate.execute.work import Work
 
 
 class Packing:
@@ -21,7 +21,7 @@ class Packing:
 
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
-        self._lasting = Lasting(cloudpickle.dumps, key_of)
+        self._lasting = Lasting(cloudpickle.dumps)
 
     def know(self, drafts: Sequence[Draft]) -> None:
         """Take the parts of the plan that these jobs have, and later ones will."""

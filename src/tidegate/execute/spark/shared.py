@@ -48,11 +48,12 @@ class SharedExecutor:
         self._packing = Packing(runner)
         self._paces: defaultdict[str, Pace] = defaultdict(Pace)
 
-    def start(self) -> bool:
+    def start(self, drafts: Sequence[Draft]) -> bool:
+        """As `Executor.start` says."""
+        self._packing.know(drafts)
         return self._runner.start()
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
-        self._packing.know(drafts)
         first = drafts[0].job
         rows, pace = sum(d.job.rows for d in drafts), self._paces[first.subquery.fingerprint]
         if rows > min(TINY_ROWS, SMALL_ROWS) or not self._is_one(drafts, rows, pace):
