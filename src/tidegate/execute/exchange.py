@@ -109,12 +109,12 @@ def store_rows(job: Job, outcome: Outcome, least_bytes: int = INLINE_BYTES) -> O
     """Leave an outcome's rows in files where they are many, so that they need no pickling."""
     pieces = []
     for number, piece in enumerate(outcome.pieces):
-        if piece.table is not None and piece.table.nbytes >= least_bytes:
+        if piece.path is None and (rows := piece.load()).nbytes >= least_bytes:
             make(job)
             path = _path(job, f"outcome-{outcome.instance}-{number}")
             with _file(path) as file:
-                write_table(piece.table, file)
-            piece = replace(piece, table=None, path=path)
+                write_table(rows, file)
+            piece = replace(piece, table=None, path=path, data=None)
         pieces.append(piece)
     return replace(outcome, pieces=tuple(pieces))
 

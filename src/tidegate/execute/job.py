@@ -6,11 +6,12 @@ import hashlib
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
 from tidegate import disk
-from tidegate.batch import from_bytes
+from tidegate.batch import from_bytes, to_bytes
 from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
@@ -167,8 +168,8 @@ class Parcel:
 class Piece:
     """The rows that one instance gives to one port, in order, with hidden columns for the merge.
 
-    They are here, or in a file of this host. `low_us` and `high_us` are the first and the last
-    event time.
+    They are here, or in a file of this host, or bytes of another process, which are passed on as
+    they are. `low_us` and `high_us` are the first and the last event time.
     """
 
     count: int
@@ -176,6 +177,7 @@ class Piece:
     high_us: int
     table: pa.Table | None = None
     path: str | None = None
+    data: bytes | None = None
 
     @staticmethod
     def of(port: Port, table: pa.Table) -> Piece:
@@ -189,8 +191,14 @@ class Piece:
         """The rows, mapped where they are in a file."""
         if self.table is not None:
             return self.table
+        if self.data is not None:
+            return from_bytes(self.data)
         assert self.path is not None
         return from_bytes(disk.current().map(self.path))
+
+    def __reduce__(self) -> tuple[type[Piece], tuple[Any, ...]]:
+        data = self.data if self.table is None else to_bytes(self.table)
+        return Piece, (self.count, self.low_us, self.high_us, None, self.path, data)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ names them, and what an operator has worked out about its plan is still there in
 
 from __future__ import annotations
 
-import io
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,18 +21,18 @@ _loaded: OrderedDict[str, Any] = OrderedDict()
 
 
 def load(data: pa.Buffer) -> Any:
-    """What was pickled, with the parts that it names."""
-    return _Unpickler(io.BytesIO(data)).load()
+    """What was pickled, with the parts that it names by `part`."""
+    return pickle.loads(data)
 
 
-class _Unpickler(pickle.Unpickler):
-    def persistent_load(self, pid: str) -> Any:
-        if pid not in _loaded:
-            _loaded[pid] = pickle.loads(Sent(pid).open())
-            if len(_loaded) > _MOST:
-                _loaded.popitem(last=False)
-        _loaded.move_to_end(pid)
-        return _loaded[pid]
+def part(key: str) -> Any:
+    """What lasts and has this key, in a worker; what was pickled calls it."""
+    if key not in _loaded:
+        _loaded[key] = pickle.loads(Sent(key).open())
+        if len(_loaded) > _MOST:
+            _loaded.popitem(last=False)
+    _loaded.move_to_end(key)
+    return _loaded[key]
 
 
 class Lasting:

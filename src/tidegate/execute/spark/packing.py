@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark import cloudpickle
 
 from tidegate.execute.executor import Draft
 from tidegate.execute.job import Job
-from tidegate.execute.lasting import Lasting
+from tidegate.execute.lasting import Lasting, part
 from tidegate.execute.task_runner import TaskRunner
 from tidegate.execute.work import Work
+from tidegate.operate.operator import Operator
+from tidegate.plan.physical import Subquery
 
 
 class Packing:
@@ -22,6 +24,8 @@ class Packing:
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
         self._lasting = Lasting(cloudpickle.dumps)
+        self._plan: dict[str, Subquery] = {}
+        """The subqueries as the plan has them, by key."""
 
     def know(self, drafts: Sequence[Draft]) -> None:
         """Take the parts of the plan that these jobs have, and later ones will."""
@@ -30,17 +34,16 @@ class Packing:
         for draft in drafts:
             subquery = draft.job.subquery
             operator = subquery.operator
-            self._lasting.add(subquery.prefixes)
-            self._lasting.add(subquery.streams)
-            self._lasting.add(subquery.ports)
+            self._lasting.add(subquery)
             self._lasting.add(operator)
+            self._plan[subquery.key] = subquery
             for part in (*subquery.ports, *vars(operator).values()):
                 if dataclasses.is_dataclass(part):
                     self._lasting.add(part)
 
     def leave(self, job: Job, name: str, what: Any) -> Work:
         """Leave a job, or something with jobs in it, for the tasks of a job."""
-        packer = _Packer(self._lasting)
+        packer = _Packer(self._lasting, self._plan)
         packer.dump(what)
         for key in packer.named:
             self._runner.leave(job, f"{name} {key}", self._lasting.data_of(key))
@@ -48,14 +51,26 @@ class Packing:
 
 
 class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
-    def __init__(self, lasting: Lasting) -> None:
+    def __init__(self, lasting: Lasting, plan: Mapping[str, Subquery]) -> None:
         self.file = io.BytesIO()
         self.named: dict[str, None] = {}
         self._lasting = lasting
+        self._plan = plan
         super().__init__(self.file)
 
-    def persistent_id(self, thing: Any) -> str | None:
+    def reducer_override(self, thing: Any) -> Any:
+        """How to pickle what is not built in: what lasts by its key."""
         key = self._lasting.key_of(thing)
         if key is not None:
             self.named[key] = None
-        return key
+            return part, (key,)
+        if type(thing) is Subquery and thing.key in self._plan:
+            planned = self._plan[thing.key]
+            if dataclasses.replace(planned, operator=thing.operator) == thing:
+                return _with_operator, (planned, thing.operator)
+        return super().reducer_override(thing)
+
+
+def _with_operator(planned: Subquery, operator: Operator) -> Subquery:
+    """A subquery with its operator as it is for a batch."""
+    return dataclasses.replace(planned, operator=operator)
