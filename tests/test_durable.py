@@ -69,17 +69,23 @@ def test_a_file_is_synced_under_its_last_name(
 def test_one_that_fails_is_told(
     failing: int, slow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also where it was begun before the others were written."""
     monkeypatch.setattr(durable, "SLOW_S", 0.0 if slow else 60.0)
     due = Due()
-    for number in range(6):
-        path = tmp_path / f"file{number}"
-        path.write_bytes(b"bytes")
-        due.add_file(path)
-    with disk.using(Noting(f"file{failing}")), pytest.raises(OSError, match=f"file{failing}"):
-        due.sync()
+    with disk.using(Noting(f"file{failing}")):
+        for number in range(6):
+            path = tmp_path / f"file{number}"
+            path.write_bytes(b"bytes")
+            due.add_file(path)
+            if number == 2:
+                due.begin()
+        with pytest.raises(OSError, match=f"file{failing}"):
+            due.sync()
     with disk.using(Noting()) as noting:
         assert isinstance(noting, Noting)
         for number in range(6):
             due.add_file(tmp_path / f"file{number}")
+            if number == 2:
+                due.begin()
         due.sync()
         assert noting.synced == {f"file{number}": 1 for number in range(6)}

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 
@@ -29,6 +30,7 @@ class Due:
     def __init__(self) -> None:
         self._files: dict[str, None] = {}
         self._folders: dict[str, None] = {}
+        self._begun: list[Future[None]] = []
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -53,31 +55,56 @@ class Due:
         if self._files.pop(os.path.abspath(source), self) is None:
             self.add_file(target)
 
-    def sync(self) -> None:
-        """Take all of it to the disk; an OSError of any of it is raised.
+    def begin(self) -> None:
+        """Start to sync what is there so far beside what is still to be written; `sync` waits.
 
-        Where the first takes long, the rest go side by side: a disk that is slow to sync takes many
-        at once, and one that is not is done before threads are started.
+        None of it may get another name meanwhile.
         """
-        at, clock = disk.current(), schedule.current().clock
-        steps = [partial(at.sync_file, path) for path in self._files]
+        steps = self._taken()
+        if steps:
+            work = partial(_synced, steps)
+            self._begun.append(schedule.current().start("tidegate-sync", work))
+
+    def sync(self) -> None:
+        """Take all of it to the disk; an OSError of any of it is raised."""
+        begun, self._begun = self._begun, []
+        try:
+            _synced(self._taken())
+        finally:
+            schedule.wait(begun)
+        for done in begun:
+            done.result()
+
+    def _taken(self) -> list[Callable[[], None]]:
+        at = disk.current()
+        steps: list[Callable[[], None]] = [partial(at.sync_file, path) for path in self._files]
         steps += [partial(at.sync_folder, path) for path in self._folders]
         self._files, self._folders = {}, {}
-        began = clock.now()
-        _do(steps[:1])
-        rest = steps[1:]
-        if clock.now() - began < SLOW_S or len(rest) < 2:
-            _do(rest)
-            return
-        first, *others = [rest[i::_AT_ONCE] for i in range(min(_AT_ONCE, len(rest)))]
-        start = schedule.current().start
-        beside = [start("tidegate-sync", partial(_do, share)) for share in others]
-        try:
-            _do(first)
-        finally:
-            schedule.wait(beside)
-        for done in beside:
-            done.result()
+        return steps
+
+
+def _synced(steps: Sequence[Callable[[], None]]) -> None:
+    """Do syncs; where the first takes long, the rest side by side.
+
+    A disk that is slow to sync takes many at once, and one that is not is done before threads are
+    started.
+    """
+    clock = schedule.current().clock
+    began = clock.now()
+    _do(steps[:1])
+    rest = steps[1:]
+    if clock.now() - began < SLOW_S or len(rest) < 2:
+        _do(rest)
+        return
+    first, *others = [rest[i::_AT_ONCE] for i in range(min(_AT_ONCE, len(rest)))]
+    start = schedule.current().start
+    beside = [start("tidegate-sync", partial(_do, share)) for share in others]
+    try:
+        _do(first)
+    finally:
+        schedule.wait(beside)
+    for done in beside:
+        done.result()
 
 
 def _do(steps: Iterable[Callable[[], None]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import sys
@@ -227,6 +228,7 @@ def run(
         click.echo(
             f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True
         )
+    gc.freeze()  # what has been imported stays; it need not be looked through again and again
     try:
         done = run_until_signal(loop, view)
     except Stopped as stopped:

@@ -26,7 +26,7 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.report import START, report_of, with_latency
 from tidegate.driver.subqueries import Subqueries
-from tidegate.durable import gathering
+from tidegate.durable import Due, gathering
 from tidegate.errors import (
     GateError,
     MemoryExceededError,
@@ -233,12 +233,9 @@ class Loop:
         started = self._clock.now()
         spans = Spans(self._clock)
         with gathering() as due:
-            work = self._fitting(batch, started, spans)
+            work = self._fitting(batch, started, spans, due)
             if work is None:
                 return None
-            for found in work.outcomes:
-                for outcome in found:
-                    due.add_names(outcome.due)
             self._limit.fitted()
             self._started_at = started
             manifest = self._checkpoint.completed(
@@ -282,15 +279,15 @@ class Loop:
         measured = (latency, self._latency.over_run(), self._inputs.backlog())
         return self._told(with_latency(report, *measured))
 
-    def _fitting(self, batch: int, started: float, spans: Spans) -> BatchWork | None:
+    def _fitting(self, batch: int, started: float, spans: Spans, due: Due) -> BatchWork | None:
         """All of a batch before its commit, cut as small as memory makes it."""
         while True:
             try:
-                return self._tried(batch, started, spans)
+                return self._tried(batch, started, spans, due)
             except (MemoryError, MemoryExceededError) as error:
                 self._cut_smaller(batch, error)
 
-    def _tried(self, batch: int, started: float, spans: Spans) -> BatchWork | None:
+    def _tried(self, batch: int, started: float, spans: Spans, due: Due) -> BatchWork | None:
         """All of a batch before its commit; None where there is nothing to do now."""
         self._observe("before gate", batch)
         self._tried_rows = self._limit.rows
@@ -311,6 +308,11 @@ class Loop:
             jobs, outcomes = self.executor.run_batch(drafts)
         self._observe("after operate", batch)
         spans.mark("operate")
+        written = [outcome for found in outcomes for outcome in found]
+        for outcome in written:
+            due.add_names(outcome.due)
+        if all(outcome.receipts is None for outcome in written):  # else staging moves what they are
+            due.begin()
         staged = self._outlets.stage(outcomes)
         self.executor.release(jobs)
         spans.mark("collect")

@@ -101,6 +101,7 @@ class FileSink:
                 error.strerror or str(error),
                 "Give access or see to the disk, or choose another --out.",
             ) from error
+        self._used = bool(opening.results)  # what earlier runs have left here is of this checkpoint
 
     def begin(self, batch: BatchId) -> FilePartWriter:
         self._used = True

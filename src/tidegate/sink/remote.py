@@ -167,6 +167,7 @@ class RemoteSink:
         except OSError as error:
             must = "the output folder must be readable"
             raise OptionError(place.root, must, reason(error), remedy(error)) from error
+        self._used = bool(opening.results)  # what earlier runs have left here is of this checkpoint
 
     def begin(self, batch: BatchId) -> RemotePartWriter:
         place = self.connect()

@@ -372,6 +372,7 @@ class Crew:
                 idle.remove(worker)
                 self._waiting.remove(unit)
                 self._send(worker, unit)
+        self.at_work.set()  # not before all are: who reads ahead is not to be in their way
 
     def _next(self, worker: _Worker, own: bool) -> _Unit | None:
         for unit in self._waiting:
@@ -388,7 +389,6 @@ class Crew:
         worker.unit = unit
         try:
             worker.channel.send_bytes(packed(request))
-            self.at_work.set()
         except BlockingIOError:  # it takes nothing any more
             self._be_rid_of(worker)
         except OSError:

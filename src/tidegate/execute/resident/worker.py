@@ -7,6 +7,7 @@ left behind that writes on.
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -52,6 +53,7 @@ def serve(
         channel = come(address, secret)
     except (ConnectionRefusedError, FileNotFoundError):
         return  # the driver is gone, or has let this crew go, before the task began
+    gc.freeze()  # what has been imported stays; it need not be looked through again and again
     lock = Lock()
 
     def say(data: bytes) -> None:

@@ -37,9 +37,9 @@ class Packing:
             self._lasting.add(subquery)
             self._lasting.add(operator)
             self._plan[subquery.key] = subquery
-            for part in (*subquery.ports, *vars(operator).values()):
-                if dataclasses.is_dataclass(part):
-                    self._lasting.add(part)
+            for plan_part in (*subquery.ports, *vars(operator).values()):
+                if dataclasses.is_dataclass(plan_part):
+                    self._lasting.add(plan_part)
 
     def leave(self, job: Job, name: str, what: Any) -> Work:
         """Leave a job, or something with jobs in it, for the tasks of a job."""
