@@ -1,0 +1,36 @@
+"""Who decides when a running query changes its mapping: one small protocol, public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tidegate.elastic.observation import Observation
+from tidegate.elastic.request import Request
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a policy asks for after a batch, most often nothing, and what it wants to remember.
+
+    `memory` is plain data, as JSON has it: it is part of the manifest, and a restart goes on with
+    it.
+    """
+
+    requests: Sequence[Request] = ()
+    memory: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Policy(Protocol):
+    """Decides over observed facts; pure, so that a recorded run can be decided again.
+
+    Its class is public: whoever has a better rule writes one.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the timeline of switches calls it."""
+
+    def decide(self, observed: Sequence[Observation], memory: Mapping[str, Any]) -> Decision:
+        """What to ask for after a batch, seen from each subquery; `memory` is that of before."""
