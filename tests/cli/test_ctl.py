@@ -44,7 +44,7 @@ def followed(folder: Path) -> Iterator[Terminal]:
     """A run that has taken all there is, and waits for more; killed at the end."""
     run = Terminal([*RUN, "--follow", "--instances", "2", "--log", "debug"], folder, width=200)
     try:
-        run.read_until("batch 0: 99 rows in")
+        run.read_until("batch 0: 100 rows in")
         yield run
     finally:
         run.signal(signal.SIGKILL)
@@ -85,8 +85,8 @@ MISTAKES = {
         "aggregate2? There are: aggregate, aggregate2."
     ),
     ("scale", "2", "--subqery", "a"): (
-        "--subqery: no option of `tidegate ctl scale` has this name. Did you mean --subquery? "
-        "There are: --subquery, --why, --help."
+        "--subqery: no option of `tidegate ctl CHECKPOINT scale` has this name. Did you mean "
+        "--subquery? There are: --subquery, --why, --help."
     ),
     ("move", "3,9-8", "1"): (
         "move: buckets must be stretches such as 10-12, below 65,536; got 9-8."
@@ -125,7 +125,7 @@ def test_a_query_is_looked_at_and_changed_while_it_runs(
         )
         said = ctl(capsys, "status").splitlines()
         assert said[0] == "batch 0, watermark 2024-01-01 00:01:39 UTC"
-        assert said[1] == "99 rows in, 4 out, 0 late, 0 rejected"
+        assert said[1] == "100 rows in, 4 out, 0 late, 0 rejected"
         assert "aggregate: 2 instances, epoch 0" in said
         for words, message in MISTAKES.items():
             assert refused(capsys, "c", *words) == message
