@@ -21,6 +21,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.finished import check_finished
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.latency import Latency
+from tidegate.driver.manager import Manager
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
@@ -113,6 +114,13 @@ class Loop:
         self._inputs = Inputs(plan, store, self._clock, options, self._news.set)
         self._subqueries = Subqueries(plan, store, options)
         self._latency = Latency(self._clock.now())
+        self.manager = Manager(
+            options.policy,
+            ask=self.ask,
+            waiting=self.waiting,
+            slots=lambda: options.slots or self.executor.slots(),
+            shared=self._subqueries.shared,
+        )
         try:
             self._subqueries.check_options()
             self._replay: Replay | None = None
@@ -281,6 +289,7 @@ class Loop:
                     self._subqueries,
                     *self._inputs.saved(batch),
                     streams=[stream.name for stream in self.plan.streams],
+                    policy=self.manager.recorded(),
                 ),
             )
         self._observe("before commit", batch)
@@ -313,7 +322,10 @@ class Loop:
         )
         measured = (latency, self._latency.over_run(), self._inputs.backlog())
         report = with_latency(report, *measured)
-        return self._told(self._with_load(work, report, started))
+        report = self._with_load(work, report, started)
+        if not manifest.finished:
+            self.manager.after_batch(self.observed)
+        return self._told(report)
 
     def _with_load(self, work: BatchWork, report: BatchReport, started: float) -> BatchReport:
         """The report of a committed batch, after what it showed of the load was taken in."""
@@ -409,6 +421,7 @@ class Loop:
             return manifest
         lost = self._outlets.publish_again(manifest)
         self.summary.count(manifest)
+        self.manager.enter(manifest.policy)
         query = self._checkpoint.query
         assert query is not None
         if not lost:

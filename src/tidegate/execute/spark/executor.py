@@ -239,6 +239,9 @@ class SparkExecutor(Executor):
         self._aside = Aside(self._context, self._group)
         self._progress = TaskProgress(self._context)
 
+    def slots(self) -> int:
+        return slots_of(self._context)
+
     def tasks(self) -> Tasks:
         own = None if self._runner is None else self._runner.tasks()
         return own or self._progress.tasks()
