@@ -240,8 +240,8 @@ class _Search:
                 if found is not None:
                     yield from ((ask.rows(p), run.searched.rows(s)) for p, s in found)
                     return
-                whole = self._whole(meeting.table, meeting.coordinate, meeting.part.token)
-                (searched,) = meeting.part.index(whole)
+                every = self._whole(meeting.table, meeting.coordinate, meeting.part.token)
+                (searched,) = meeting.part.index(every)
                 run = replace(run, searched=searched)
             work.implied += implied(run, ask)
             for probe, spot in candidates(run, ask, work):
