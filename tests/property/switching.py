@@ -11,7 +11,6 @@ import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -20,11 +19,10 @@ from tests.property.course import IN_MEMORY, lines
 from tests.property.graphs import CELLS
 from tests.property.steps import BUCKETS, Graph, Line
 from tidegate.batch import EpochId
-from tidegate.clock import Clock
 from tidegate.driver.loop import Loop, Observer
 from tidegate.driver.options import RunOptions
-from tidegate.driver.subquery import RunningSubquery
-from tidegate.elastic.request import Change, Move, Request, Scale, Switch
+from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
+from tidegate.errors import OptionError
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalExecutor
 from tidegate.execute.task import map_here, run_instance, start_parcels
@@ -39,7 +37,6 @@ from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.memory import MemorySink
-from tidegate.state.manifest import Manifest
 
 PLACE = Place("none")
 MOST_INSTANCES = 5
@@ -243,39 +240,14 @@ def _ask(loop: Loop, course: Course, made: Run) -> None:
     batch = loop.manifest.batch + 1
     asked: dict[str, list[Change]] = {}
     for request in course.requests.get(batch, ()):
-        ask(loop, request)
+        try:
+            loop.ask(request)
+        except OptionError:  # an instance that is not there; nothing changes
+            continue
         for running in loop._subqueries:
             if request.subquery in (None, running.name):
                 asked.setdefault(running.subquery.key, []).append(request.change)
     made.asked[batch] = asked
-
-
-def ask(loop: Loop, request: Request) -> None:
-    for running in loop._subqueries:
-        if request.subquery in (None, running.name):
-            running.switched = partial(_switched, running, request.change)  # type: ignore[method-assign]
-
-
-def _switched(
-    running: RunningSubquery,
-    change: Change,
-    manifest: Manifest,
-    batch: int,
-    options: RunOptions,
-    clock: Clock,
-) -> tuple[route.Mapping, dict[str, Any] | None]:
-    current = running.mapping(manifest)
-    running.switched = lambda *_: (running.mapping(_[0]), None)  # type: ignore[method-assign]
-    mapping = change.after(current, [1.0] * current.buckets)
-    if mapping == current:
-        return current, None
-    return mapping, {
-        "subquery": running.subquery.key,
-        "epoch": int(mapping.epoch),
-        "batch": batch,
-        "instances": mapping.instances,
-        "switch_ms": 0.0,
-    }
 
 
 def requests(
@@ -293,7 +265,8 @@ def _drawn(chance: random.Random, names: Sequence[str]) -> Request:
     instances = chance.randint(1, MOST_INSTANCES)
     owners = tuple(chance.randrange(instances) for _ in range(BUCKETS))
     moved = tuple(sorted(chance.sample(range(BUCKETS), chance.randint(1, 4))))
-    changes: list[Change] = [Scale(instances), Switch(owners, instances), Move(moved, 0)]
+    changes: list[Change] = [Scale(instances), Switch(owners, instances), Rebalance()]
+    changes += [Move(moved, instance) for instance in (0, chance.randrange(4))]
     return Request(chance.choice(changes), chance.choice((None, *names)))
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tidegate import schedule
-from tidegate.clock import Clock
 from tidegate.driver.compactor import Compactor
-from tidegate.driver.options import RunOptions
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import splits_of, time_span
@@ -25,7 +22,7 @@ from tidegate.state.store import Store
 class RunningSubquery:
     """A subquery with its mapping and the compactors of its state.
 
-    Owned by the loop; what is asked with `scale` takes effect with the next batch.
+    Owned by the loop.
     """
 
     def __init__(
@@ -39,7 +36,6 @@ class RunningSubquery:
         self.subquery = subquery = plan.subqueries[number]
         self.target = plan.sole_target(number)
         """The output whose rows tasks may write themselves, where they are many."""
-        self.asked: int | None = None
         self._store = store
         self._held = plan.hold
         self._telling = telling
@@ -68,27 +64,6 @@ class RunningSubquery:
         if held is None:
             return route.even(manifest.buckets, manifest.instances)
         return route.restored(held["epoch"], held["instances"], held["owners"])
-
-    def switched(
-        self, manifest: Manifest, batch: int, options: RunOptions, clock: Clock
-    ) -> tuple[route.Mapping, dict[str, Any] | None]:
-        """The mapping of a batch, and the entry in the history where an epoch begins with it."""
-        started = clock.now()
-        asked = self.asked or options.instances_at(batch, self.name)
-        mapping = self.mapping(manifest)
-        if batch == 0:
-            mapping = route.even(options.buckets, asked or options.first_instances)
-        elif asked is not None and asked != mapping.instances:
-            mapping = route.switched(mapping, asked)
-        else:
-            return mapping, None
-        return mapping, {
-            "subquery": self.subquery.key,
-            "epoch": int(mapping.epoch),
-            "batch": batch,
-            "instances": mapping.instances,
-            "switch_ms": round((clock.now() - started) * 1e3, 4),
-        }
 
     def draft(
         self,
