@@ -136,6 +136,7 @@ class RunningQuery:
                 self._loop.plan.names[key]: {"epoch": of["epoch"], "instances": of["instances"]}
                 for key, of in self._loop.manifest.mappings.items()
             },
+            "executors": self._loop.executor.executors(),
             "sources": [
                 {name: value for name, value in source.items() if name != "log"}
                 for source in self._loop.manifest.sources
