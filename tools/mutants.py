@@ -522,8 +522,8 @@ MUTANTS = (
     Mutant(
         "an unknown bound finds what is equal to it",
         "operate/join/search.py",
-        "            last[ask.unknown] = first[ask.unknown]\n",
-        "            pass\n",
+        "        last[ask.unknown] = first[ask.unknown]\n",
+        "        pass\n",
         f"tests/operate/join/test_match.py {JOINS}",
     ),
     # Compaction and retention.

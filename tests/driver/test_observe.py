@@ -103,7 +103,7 @@ def test_loads_stay_with_buckets_across_a_switch_and_begin_anew_with_a_run(
         assert now > 0 or was == 0, "what it had counts still"
     loop.close()
     again = loop_of(plan, [source], tmp_path, batch_rows=80, buckets=BUCKETS)
-    assert bucket_loads(again) == [0.0] * BUCKETS
+    assert bucket_loads(again) == [1.0] * BUCKETS
     assert again.summary.as_dict()["load"] == {}
     source.append(table((17, "a", 1)))
     again.step()

@@ -96,16 +96,20 @@ class RunningSubquery:
             memory_bytes=self._memory_bytes,
             owner=self._store.owner,
             run=self._run,
-            before=self._before(mapping),
+            before=None if self._last is None else self._last.name,
+            same=self._same(mapping),
         )
         counted = self.subquery.operator.counted
         counts = {name: manifest.counters.get(self.key(name), 0) for name in counted}
         return Draft(job, time_span(self.subquery, cut), counts)
 
-    def _before(self, mapping: route.Mapping) -> str | None:
-        """The job whose state instances may have in memory: the last, where they are the same."""
-        last = self._last
-        return last.name if last is not None and last.mapping.owners == mapping.owners else None
+    def _same(self, mapping: route.Mapping) -> frozenset[int] | None:
+        """The instances that own what they owned in the last job; None for all of them."""
+        if self._last is None or self._last.mapping.owners == mapping.owners:
+            return None
+        moved = self._last.mapping.owner_array != mapping.owner_array
+        changed = {*self._last.mapping.owner_array[moved], *mapping.owner_array[moved]}
+        return frozenset(i for i in range(mapping.instances) if i not in changed)
 
     def committed(self, job: Job) -> None:
         """The newest batch that counts had this job."""
