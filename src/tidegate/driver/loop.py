@@ -7,7 +7,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -25,7 +24,7 @@ from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
-from tidegate.driver.report import START, report_of, with_latency
+from tidegate.driver.report import START, report_of, with_measured
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
 from tidegate.elastic.observation import Observation
@@ -39,6 +38,7 @@ from tidegate.errors import (
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.within_memory import exceeded
+from tidegate.gate.backlog import Backlog
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
@@ -282,24 +282,26 @@ class Loop:
             extent,
             holder,
         )
-        measured = (latency, self._latency.over_run(), self._inputs.backlog())
-        report = with_latency(report, *measured)
-        return self._told(self._with_load(work, report, started))
+        backlog = self._inputs.backlog()
+        measured = (latency, self._latency.over_run(), backlog)
+        busy = self._note_load(work, report.seconds, started, backlog)
+        return self._told(with_measured(report, *measured, busy))
 
-    def _with_load(self, work: BatchWork, report: BatchReport, started: float) -> BatchReport:
-        """The report of a committed batch, after what it showed of the load was taken in."""
+    def _note_load(
+        self, work: BatchWork, seconds: float, started: float, backlog: Backlog | None
+    ) -> tuple[float, ...]:
+        """Take in what a committed batch showed of the load; how busy all instances are now."""
         waited_s = max(started - self._ended_at, 0.0)
         self.observed = self._subqueries.observed(
             work.jobs,
             work.outcomes,
-            seconds=report.seconds,
-            period_s=report.seconds + waited_s,
-            backlog=report.backlog,
+            seconds=seconds,
+            period_s=seconds + waited_s,
+            backlog=backlog,
         )
         self.summary.load = load = self._subqueries.load()
         self._ended_at = self._clock.now()
-        busy = tuple(share for of in load.values() for share in of.utilisation.tolist())
-        return replace(report, utilisation=busy)
+        return tuple(share for of in load.values() for share in of.utilisation.tolist())
 
     def _fitting(self, batch: int, started: float, spans: Spans, due: Due) -> BatchWork | None:
         """All of a batch before its commit, cut as small as memory makes it."""

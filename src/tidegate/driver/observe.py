@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tidegate.elastic.observation import InstanceLoad, Observation
 from tidegate.execute.job import Job, Outcome
 from tidegate.gate.backlog import Backlog
@@ -24,21 +22,18 @@ def observation(
     What map tasks did is no instance's and moves with no bucket: each instance, and so each of its
     buckets, has an even part of it.
     """
-    mapping, buckets = job.mapping, np.zeros(job.mapping.buckets)
-    map_cpu_s = sum(o.counts.get("map_cpu_us", 0) for o in outcomes) / 1e6 / mapping.instances
-    loads = []
-    for outcome in outcomes:
-        own_s, number = outcome.counts.get("cpu_us", 0) / 1e6, outcome.instance
-        buckets += divided(own_s, outcome.bucket_work, mapping, number)
-        buckets += divided(map_cpu_s, b"", mapping, number)
-        loads.append(
-            InstanceLoad(
-                cpu_s=own_s + map_cpu_s,
-                tuples=outcome.tuples,
-                comparisons=outcome.counts.get("comparisons", 0),
-                outputs=outcome.counts.get("outputs", 0),
-            )
+    mapping = job.mapping
+    map_s = sum(o.counts.get("map_cpu_us", 0) for o in outcomes) / 1e6 / mapping.instances
+    own_s = [o.counts.get("cpu_us", 0) / 1e6 for o in outcomes]
+    loads = [
+        InstanceLoad(
+            cpu_s=cpu_s + map_s,
+            tuples=outcome.tuples,
+            comparisons=outcome.counts.get("comparisons", 0),
+            outputs=outcome.counts.get("outputs", 0),
         )
+        for outcome, cpu_s in zip(outcomes, own_s, strict=True)
+    ]
     return Observation(
         subquery=job.subquery.name,
         batch=job.batch,
@@ -46,7 +41,7 @@ def observation(
         period_s=period_s,
         mapping=mapping,
         instances=tuple(loads),
-        buckets=buckets,
+        buckets=divided(own_s, map_s, [o.bucket_work for o in outcomes], mapping),
         backlog=waiting_rows(backlog),
     )
 
