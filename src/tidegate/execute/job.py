@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate import disk
-from tidegate.batch import from_bytes, to_bytes
+from tidegate.batch import MAX_US, MIN_US, from_bytes, to_bytes
+from tidegate.execute.remote_rows import RemoteRows
 from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
@@ -69,7 +70,8 @@ class Job:
     are the ports that an output of the query takes. `memory_bytes` is what the caches of a process
     that runs its tasks may hold; None leaves it to the process. `run` names the run of the query,
     and `before` the job whose state this one goes on with, as its instances have it in memory; None
-    where they have not, as at a start and when buckets have moved.
+    where they have not, as at a start. After a switch only the instances `same` have it: those that
+    own what they owned; None stands for all.
 
     Files that tasks write begin with `name`, which has the `owner` of the checkpoint and stands for
     all that makes their bytes: the tasks of a driver that died, or that another took over from, may
@@ -91,6 +93,7 @@ class Job:
     owner: int = 0
     run: str = ""
     before: str | None = None
+    same: frozenset[int] | None = None
     name: str = field(init=False)
 
     @property
@@ -119,6 +122,7 @@ class Job:
 
     def instance_work(self, instance: int, spans: Spans) -> InstanceWork:
         """What an instance of the operator knows of the batch."""
+        before = self.before if self.same is None or instance in self.same else None
         return InstanceWork(
             instance=instance,
             batch=self.batch,
@@ -131,7 +135,8 @@ class Job:
             store=self.store.open(),
             ports=self.subquery.ports,
             spans=spans,
-            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", self.before, self.name),
+            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", before, self.name),
+            run=self.owner,
         )
 
     def __post_init__(self) -> None:
@@ -169,7 +174,8 @@ class Piece:
     """The rows that one instance gives to one port, in order, with hidden columns for the merge.
 
     They are here, or in a file of this host, or bytes of another process, which are passed on as
-    they are. `low_us` and `high_us` are the first and the last event time.
+    they are, or in objects of a remote checkpoint. `low_us` and `high_us` are the first and the
+    last event time.
     """
 
     count: int
@@ -178,6 +184,7 @@ class Piece:
     table: pa.Table | None = None
     path: str | None = None
     data: bytes | None = None
+    remote: RemoteRows | None = None
 
     @staticmethod
     def of(port: Port, table: pa.Table) -> Piece:
@@ -187,8 +194,14 @@ class Piece:
             ends = [times[i].value + port.offset_us for i in (0, -1)]
         return Piece(table.num_rows, ends[0], ends[1], table)
 
-    def load(self) -> pa.Table:
-        """The rows, mapped where they are in a file."""
+    def load(self, low_us: int = MIN_US, high_us: int = MAX_US) -> pa.Table:
+        """The rows, mapped where they are in a file.
+
+        Of those that are elsewhere only what may have times in its column from `low_us` to before
+        `high_us`.
+        """
+        if self.remote is not None:
+            return self.remote.load(low_us, high_us)
         if self.table is not None:
             return self.table
         if self.data is not None:
@@ -198,7 +211,8 @@ class Piece:
 
     def __reduce__(self) -> tuple[type[Piece], tuple[Any, ...]]:
         data = self.data if self.table is None else to_bytes(self.table)
-        return Piece, (self.count, self.low_us, self.high_us, None, self.path, data)
+        place = (None, self.path, data, self.remote)
+        return Piece, (self.count, self.low_us, self.high_us, *place)
 
 
 @dataclass(frozen=True)
@@ -243,6 +257,11 @@ def raw_name(name: str) -> str:
 def out_name(name: str) -> str:
     """A prefix output's name beside ts, src and seq."""
     return f"{OUT}{name}"
+
+
+def rows_name(job: Job, instance: int, port: int) -> str:
+    """How the names of objects begin that an instance leaves its rows of a port in."""
+    return f"staged/{job.name}-rows-{instance:04d}-{port}"
 
 
 def side_name(job: Job, split: int) -> str:
