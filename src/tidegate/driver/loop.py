@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -27,6 +28,9 @@ from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.report import START, report_of, with_latency
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
+from tidegate.elastic.observation import Observation
+from tidegate.elastic.request import Request, Scale
+from tidegate.elastic.switchboard import Asked, Taken
 from tidegate.errors import (
     GateError,
     MemoryExceededError,
@@ -40,6 +44,7 @@ from tidegate.execute.within_memory import exceeded
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
+from tidegate.state.epoch import epoch_text
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -57,7 +62,7 @@ class Loop:
     """Runs one query, batch by batch, from where its checkpoint ends.
 
     `step` runs one batch; `run` goes on until the input ends or `stop` is called. Not for several
-    threads, except `stop`, `scale`, `announce` and `remove`, which take effect between batches, and
+    threads, except `stop`, `ask`, `announce` and `remove`, which take effect between batches, and
     `abort`.
     """
 
@@ -93,9 +98,15 @@ class Loop:
         self._started = False
         self._started_at = -math.inf
         """When the newest batch was started, on the clock."""
+        self._ended_at = math.inf
+        """When the newest batch of this run ended."""
+        self.observed: tuple[Observation, ...] = ()
+        """What the newest batch showed of the load of each subquery, in the order of the plan."""
         self._stop = threading.Event()
         self._news = threading.Event()
         """Given when there may be something to do before the next look for input."""
+        self._closed = False
+        self._opening: list[Callable[[], None]] = []
         self._closing: list[Callable[[], None]] = []
         self._checkpoint = Checkpoint(store)
         self._outlets = Outlets(plan, sinks, store)
@@ -111,6 +122,7 @@ class Loop:
             if self._manifest.finished:
                 check_finished(store.location, self._inputs.new_sources())
             self._checkpoint.clean()
+            self._subqueries.enter(self._manifest if self._replay is None else self._replay.after)
         except BaseException:
             self._closing.append(self._checkpoint.withdraw)
             self.close()
@@ -122,6 +134,8 @@ class Loop:
         A run over what is available now ends when it has taken that, and leaves windows open.
         """
         try:
+            for action in self._opening:
+                action()
             while not self._manifest.finished and not self._enough() and self._next_start():
                 if self.step() is not None:
                     continue
@@ -159,6 +173,7 @@ class Loop:
 
         Raises the StateError of a deletion that failed after the last batch, when all is let go.
         """
+        self._closed = True
         try:
             self._checkpoint.close()
         finally:
@@ -172,6 +187,10 @@ class Loop:
         for action in self._closing:
             action()
         self._checkpoint.release()
+
+    def on_run(self, action: Callable[[], None]) -> None:
+        """Something to do when `run` begins; what it raises ends the run."""
+        self._opening.append(action)
 
     def on_close(self, action: Callable[[], None]) -> None:
         """Something to do when the loop is closed."""
@@ -195,9 +214,25 @@ class Loop:
         for action in self._closing:
             action()
 
+    def ask(self, request: Request) -> dict[str, Taken]:
+        """Ask for other mappings from the next batch on, for one subquery or all.
+
+        It replaces what waits for these subqueries. What cannot be is an OptionError at once, and
+        the query goes on as it would have. Gives by subquery what it would make now.
+        """
+        if self._manifest.finished or self._closed:
+            ended = "finished" if self._manifest.finished else "ended"
+            where = str(request.change).partition(" ")[0]
+            raise OptionError(where, "needs a query that runs", f"one that has {ended}")
+        return self._subqueries.ask(request, self._clock.now())
+
     def scale(self, instances: int, subquery: str | None = None) -> None:
         """Ask for another number of instances from the next batch on, for one subquery or all."""
-        self._subqueries.scale(self._manifest, instances, subquery)
+        self.ask(Request(Scale(instances), subquery))
+
+    def waiting(self) -> dict[str, Asked]:
+        """By subquery what was asked for and waits for the next batch."""
+        return self._subqueries.waiting()
 
     def announce(self, connection: Connection, promised_us: int | None = None) -> None:
         """Let a source join at the next batch; it promises event times from `promised_us` on.
@@ -277,7 +312,23 @@ class Loop:
             holder,
         )
         measured = (latency, self._latency.over_run(), self._inputs.backlog())
-        return self._told(with_latency(report, *measured))
+        report = with_latency(report, *measured)
+        return self._told(self._with_load(work, report, started))
+
+    def _with_load(self, work: BatchWork, report: BatchReport, started: float) -> BatchReport:
+        """The report of a committed batch, after what it showed of the load was taken in."""
+        waited_s = max(started - self._ended_at, 0.0)
+        self.observed = self._subqueries.observed(
+            work.jobs,
+            work.outcomes,
+            seconds=report.seconds,
+            period_s=report.seconds + waited_s,
+            backlog=report.backlog,
+        )
+        self.summary.load = load = self._subqueries.load()
+        self._ended_at = self._clock.now()
+        busy = tuple(share for of in load.values() for share in of.utilisation.tolist())
+        return replace(report, utilisation=busy)
 
     def _fitting(self, batch: int, started: float, spans: Spans, due: Due) -> BatchWork | None:
         """All of a batch before its commit, cut as small as memory makes it."""
@@ -393,5 +444,8 @@ class Loop:
             report.spans_ms,
             report.tasks_ms,
         )
+        for epoch in self.summary.epochs:
+            if epoch["batch"] == report.batch and "by" in epoch:
+                _log.info("%s %s", epoch["subquery"], epoch_text(epoch))
         self._on_batch(report)
         return report

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tidegate import schedule
-from tidegate.clock import Clock
 from tidegate.driver.compactor import Compactor
-from tidegate.driver.options import RunOptions
+from tidegate.elastic.load import RecentLoad
+from tidegate.elastic.observation import Observation
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import splits_of, time_span
@@ -25,7 +24,7 @@ from tidegate.state.store import Store
 class RunningSubquery:
     """A subquery with its mapping and the compactors of its state.
 
-    Owned by the loop; what is asked with `scale` takes effect with the next batch.
+    Owned by the loop.
     """
 
     def __init__(
@@ -39,7 +38,6 @@ class RunningSubquery:
         self.subquery = subquery = plan.subqueries[number]
         self.target = plan.sole_target(number)
         """The output whose rows tasks may write themselves, where they are many."""
-        self.asked: int | None = None
         self._store = store
         self._held = plan.hold
         self._telling = telling
@@ -53,6 +51,8 @@ class RunningSubquery:
         self._run = schedule.current().token()
         self._last: Job | None = None
         """That of the newest batch that this run has committed."""
+        self.load: RecentLoad | None = None
+        """Over recent batches of this run; None before the first."""
 
     @property
     def name(self) -> str:
@@ -68,27 +68,6 @@ class RunningSubquery:
         if held is None:
             return route.even(manifest.buckets, manifest.instances)
         return route.restored(held["epoch"], held["instances"], held["owners"])
-
-    def switched(
-        self, manifest: Manifest, batch: int, options: RunOptions, clock: Clock
-    ) -> tuple[route.Mapping, dict[str, Any] | None]:
-        """The mapping of a batch, and the entry in the history where an epoch begins with it."""
-        started = clock.now()
-        asked = self.asked or options.instances_at(batch, self.name)
-        mapping = self.mapping(manifest)
-        if batch == 0:
-            mapping = route.even(options.buckets, asked or options.first_instances)
-        elif asked is not None and asked != mapping.instances:
-            mapping = route.switched(mapping, asked)
-        else:
-            return mapping, None
-        return mapping, {
-            "subquery": self.subquery.key,
-            "epoch": int(mapping.epoch),
-            "batch": batch,
-            "instances": mapping.instances,
-            "switch_ms": round((clock.now() - started) * 1e3, 4),
-        }
 
     def draft(
         self,
@@ -117,20 +96,29 @@ class RunningSubquery:
             memory_bytes=self._memory_bytes,
             owner=self._store.owner,
             run=self._run,
-            before=self._before(mapping),
+            before=None if self._last is None else self._last.name,
+            same=self._same(mapping),
         )
         counted = self.subquery.operator.counted
         counts = {name: manifest.counters.get(self.key(name), 0) for name in counted}
         return Draft(job, time_span(self.subquery, cut), counts)
 
-    def _before(self, mapping: route.Mapping) -> str | None:
-        """The job whose state instances may have in memory: the last, where they are the same."""
-        last = self._last
-        return last.name if last is not None and last.mapping.owners == mapping.owners else None
+    def _same(self, mapping: route.Mapping) -> frozenset[int] | None:
+        """The instances that own what they owned in the last job; None for all of them."""
+        if self._last is None or self._last.mapping.owners == mapping.owners:
+            return None
+        moved = self._last.mapping.owner_array != mapping.owner_array
+        changed = {*self._last.mapping.owner_array[moved], *mapping.owner_array[moved]}
+        return frozenset(i for i in range(mapping.instances) if i not in changed)
 
     def committed(self, job: Job) -> None:
         """The newest batch that counts had this job."""
         self._last = job
+
+    def observed(self, observation: Observation) -> None:
+        """The newest batch that counts showed this load."""
+        before = self.load or RecentLoad.none(observation.mapping)
+        self.load = before.after(observation)
 
     def counted(self, outcomes: Sequence[Outcome]) -> Counter[str]:
         """What the instances counted in a batch, by the names that a manifest has."""

@@ -70,7 +70,8 @@ class Job:
     are the ports that an output of the query takes. `memory_bytes` is what the caches of a process
     that runs its tasks may hold; None leaves it to the process. `run` names the run of the query,
     and `before` the job whose state this one goes on with, as its instances have it in memory; None
-    where they have not, as at a start and when buckets have moved.
+    where they have not, as at a start. After a switch only the instances `same` have it: those that
+    own what they owned; None stands for all.
 
     Files that tasks write begin with `name`, which has the `owner` of the checkpoint and stands for
     all that makes their bytes: the tasks of a driver that died, or that another took over from, may
@@ -92,6 +93,7 @@ class Job:
     owner: int = 0
     run: str = ""
     before: str | None = None
+    same: frozenset[int] | None = None
     name: str = field(init=False)
 
     @property
@@ -120,6 +122,7 @@ class Job:
 
     def instance_work(self, instance: int, spans: Spans) -> InstanceWork:
         """What an instance of the operator knows of the batch."""
+        before = self.before if self.same is None or instance in self.same else None
         return InstanceWork(
             instance=instance,
             batch=self.batch,
@@ -132,7 +135,8 @@ class Job:
             store=self.store.open(),
             ports=self.subquery.ports,
             spans=spans,
-            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", self.before, self.name),
+            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", before, self.name),
+            run=self.owner,
         )
 
     def __post_init__(self) -> None:
@@ -220,7 +224,8 @@ class Outcome:
     that tasks have written all rows of the batch to their sink, and which parts this outcome stands
     for, in order; its piece has some of the last rows then. `due` are files that it has written on
     the driver's host and not synced; the driver does it. `spans_ms` is what it spent its time
-    on, and what the map tasks did whose parcels said so.
+    on, and what the map tasks did whose parcels said so. `bucket_work` says how its work was
+    divided among its buckets, as `operate.bucket_work` packs it.
     """
 
     instance: int
@@ -233,6 +238,7 @@ class Outcome:
     counts: Mapping[str, int] = field(default_factory=dict)
     receipts: tuple[Receipt, ...] | None = None
     due: tuple[str, ...] = ()
+    bucket_work: bytes = b""
 
     @property
     def rows(self) -> int:

@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from tidegate.batch import MIN_US, TS, ints
 from tidegate.operate.join.bound import bounds_of, key_of
+from tidegate.operate.join.part import Part
 from tidegate.operate.join.run_index import Searched
 from tidegate.operate.join.spec import Extent, Probe
 from tidegate.operate.kernels.bisect import bisect
 from tidegate.operate.kernels.order import inverse
-from tidegate.operate.kernels.pair import find
+from tidegate.operate.kernels.pair import find, passing
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -35,10 +36,26 @@ _HITS = 2**22
 
 @dataclass
 class Work:
-    """How much was compared: what the definition implies, and what was done."""
+    """How much was compared: what the definition implies, and what was done.
+
+    `rows` has the latter for each new tuple of a side, as it asks; None where nobody wants to know.
+    `side` is the one that asks now.
+    """
 
     implied: int = 0
     made: int = 0
+    rows: tuple[Ints, Ints] | None = None
+    side: int = 0
+
+    def count(self, ask: Ask, compared: Ints) -> None:
+        """Note with how many each probe was compared."""
+        if self.rows is None:
+            return
+        rows = self.rows[self.side]
+        if ask.order is None:
+            rows += compared
+        else:
+            rows[ask.order] += compared
 
 
 @dataclass(frozen=True)
@@ -153,12 +170,7 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
     if ask.index is None:
         first, last = _window(run, ask)
     else:
-        key = run.searched.key
-        assert key is not None
-        first = np.searchsorted(key, ask.index[0])
-        last = np.maximum(first, np.searchsorted(key, ask.index[1], "right"))
-        if len(ask.unknown):
-            last[ask.unknown] = first[ask.unknown]
+        first, last = _ranges(run, ask, ask.index)
         if ask.one_key:
             if not run.searched.values and int((last - first).sum()) <= _FEW_PAIRS:
                 yield from _few(run, ask, first, last, work)
@@ -168,6 +180,7 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
     if not made:
         return
     work.made += made if ask.one_key else made - _past(run, ask, first, last)
+    work.count(ask, last - first)
     values = run.searched.values
     lows, highs = run.searched.narrowed(ask.bounds)
     for a, b, hits in _steps(first, last, bool(values)):
@@ -184,6 +197,39 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
             yield probe, place
 
 
+def candidates_of(part: Part, run: Run, ask: Ask, work: Work) -> list[tuple[Ints, Ints]] | None:
+    """The same of a part of a run, by the keys of all of it; None where that takes too long.
+
+    All tuples of the run must be in the windows of all that ask. The tests of other intervals are
+    left to the predicate where the run has no values for them.
+    """
+    if ask.index is None or run.searched.oldest < ask.newest_low:
+        return None
+    first, last = _ranges(run, ask, ask.index)
+    if not part.affords(int((last - first).sum())):
+        return None
+    work.implied += part.rows * len(ask.low)
+    probe, place = find(first, last, (), (), ())
+    kept = part.has(run.searched.rows(place))
+    probe, place = probe[kept], place[kept]
+    work.made += len(probe)
+    if run.searched.values:
+        lows, highs = run.searched.narrowed(ask.bounds)
+        probe, place = passing(probe, place, lows, highs, run.searched.values)
+    return [(probe, place)] if len(probe) else []
+
+
+def _ranges(run: Run, ask: Ask, index: tuple[Floats, Floats]) -> tuple[Ints, Ints]:
+    """What of a run the index of each asking tuple finds."""
+    key = run.searched.key
+    assert key is not None
+    first = np.searchsorted(key, index[0])
+    last = np.maximum(first, np.searchsorted(key, index[1], "right"))
+    if len(ask.unknown):
+        last[ask.unknown] = first[ask.unknown]
+    return first, last
+
+
 def _few(run: Run, ask: Ask, first: Ints, last: Ints, work: Work) -> Iterator[tuple[Ints, Ints]]:
     """Candidates of one key each: looking at few of them takes less than searching their ranges."""
     probe, place = find(first, last, (), (), ())
@@ -192,6 +238,7 @@ def _few(run: Run, ask: Ask, first: Ints, last: Ints, work: Work) -> Iterator[tu
         probe, place = probe[kept], place[kept]
     work.made += len(probe)
     if len(probe):
+        work.count(ask, np.bincount(probe, minlength=len(first)))
         yield probe, place
 
 
