@@ -173,6 +173,8 @@ def status_text(found: Mapping[str, Any]) -> str:
     ]
     for name, of in found["subqueries"].items():
         lines.append(f"{name}: {_counted(of['instances'], 'instance')}, epoch {of['epoch']}")
+    if found["executors"] is not None:
+        lines.append("executors: {wanted:,} wanted, {there:,} there".format(**found["executors"]))
     for of in found["pending"]:
         why = f": {of['why']}" if of["why"] else ""
         lines.append(
