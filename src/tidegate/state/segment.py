@@ -25,6 +25,7 @@ from tidegate.errors import CheckpointError, StateError
 from tidegate.memory import MEMORY
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.files import Files, guard
+from tidegate.state.nearby import nearby
 from tidegate.state.seal import REMEDY
 
 if TYPE_CHECKING:
@@ -95,8 +96,16 @@ def write_segment(
         }
     )
     path = f"segment/{name}.arrow"
-    with store.files.create(path) as out, ipc.new_file(out, schema) as writer:
-        writer.write_table(table.replace_schema_metadata(schema.metadata))
+    near = None if store.files.local else nearby()
+    with store.files.create(path) as out:
+        if near is None:
+            _write(out, table, schema)
+        else:
+            memory = pa.BufferOutputStream()
+            _write(memory, table, schema)
+            out.write(memory.getvalue())
+    if near is not None:
+        near.put((store.files.full(path), out.bytes, out.checksum), memory.getvalue())
     return Segment(
         name=name,
         rows=table.num_rows,
@@ -107,6 +116,11 @@ def write_segment(
         high=int(position.max()) if len(position) else -1,
         tag=int(tag),
     )
+
+
+def _write(out: Any, table: pa.Table, schema: pa.Schema) -> None:
+    with ipc.new_file(out, schema) as writer:
+        writer.write_table(table.replace_schema_metadata(schema.metadata))
 
 
 def read_segment(
@@ -213,7 +227,8 @@ _verified = _Newest(65_536)
 _counts = _Newest(4_096)
 """How many rows of each bucket are in them."""
 _remote = MEMORY.cache(1 / 4, _size)
-"""Segments that were read from a remote store; local ones are mapped, and the system's to keep."""
+"""Segments that were read from a remote store; local ones are mapped, and the system's to keep, as
+are those that an executor of Spark has nearby."""
 
 
 def _open(files: Files, segment: Segment, trusted: bool) -> pa.Table:
@@ -255,7 +270,18 @@ def _whole(files: Files, segment: Segment, where: str, trusted: bool) -> pa.Buff
             _verified.add(key)
         return buffer
 
-    return load() if files.local else _remote.get(key, load)
+    def is_good(buffer: pa.Buffer) -> bool:
+        if key not in _verified:
+            good = buffer.size == segment.bytes and zlib.crc32(buffer) == segment.checksum
+            if good:
+                _verified.add(key)
+            return good
+        return bool(buffer.size == segment.bytes)
+
+    if files.local:
+        return load()
+    near = nearby()
+    return _remote.get(key, load) if near is None else near.get(key, load, is_good)
 
 
 def _check(buffer: pa.Buffer, segment: Segment, where: str) -> None:

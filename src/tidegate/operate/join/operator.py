@@ -17,9 +17,10 @@ from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.expression.tree import Expr
 from tidegate.memory import MEMORY
-from tidegate.operate.join.chain import Chain, ChainRun
+from tidegate.operate.bucket_work import BucketWork
+from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
+from tidegate.operate.join.division import held_work, pair_work, stored_work
 from tidegate.operate.join.match import (
-    BUCKET,
     RANK,
     Held,
     Stored,
@@ -29,7 +30,7 @@ from tidegate.operate.join.match import (
 )
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
-from tidegate.operate.join.search import Ints, News
+from tidegate.operate.join.search import Ints, News, Work
 from tidegate.operate.join.spec import LEFT, RIGHT, Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
@@ -136,20 +137,25 @@ class StreamJoin(Operator):
         owners = work.mapping.owner_array
         tables, orders = zip(*(self._in_order(side, arrived) for side in range(2)), strict=True)
         at = places(orders[0], orders[1])
-        news, own = [], []
+        news, own, dealt = [], [], []
         for side, table in enumerate(tables):
             bucket: npt.NDArray[np.int32] = table.column(BUCKET).to_numpy()
             owned = owners[bucket] == work.instance
             held = owned if self.spread == TO_ALL else np.ones(len(owned), np.bool_)
             news.append(News(table, at[side], held, self.before[side]))
             own.append(owned)
+            dealt.append(bucket)
         work.spans.mark("instance merge")
         chains = work.kept.take(self._stored(work)) or (None, None)
         sides = [self._side(work, side, news, chains[side], owners) for side in range(2)]
         work.spans.mark("instance read state")
         newest = sides[0].newest, sides[1].newest
         found, compared = match(
-            self.spec, (news[0], news[1]), newest, (sides[0].stored, sides[1].stored)
+            self.spec,
+            (news[0], news[1]),
+            newest,
+            (sides[0].stored, sides[1].stored),
+            by_row=self.routing == BY_KEY,
         )
         work.spans.mark("instance match")
         rows = tuple(output_rows(port, self.spec, found) for port in work.ports)
@@ -163,7 +169,31 @@ class StreamJoin(Operator):
             SIDES[0]: int(own[0].sum()),
             SIDES[1]: int(own[1].sum()),
         }
-        return Result(rows, counts[SIDES[0]] + counts[SIDES[1]], segments, counts)
+        return Result(
+            rows,
+            counts[SIDES[0]] + counts[SIDES[1]],
+            segments,
+            counts,
+            self._divided(work.mapping.buckets, dealt, own, sides, news, compared),
+        )
+
+    def _divided(
+        self,
+        buckets: int,
+        dealt: Sequence[npt.NDArray[np.int32]],
+        own: Sequence[npt.NDArray[np.bool_]],
+        sides: Sequence[_SideTuples],
+        news: Sequence[News],
+        compared: Work,
+    ) -> BucketWork:
+        """How the work was divided among the buckets: new tuples, and what they met."""
+        touched = stored_work([b[o] for b, o in zip(dealt, own, strict=True)], buckets)
+        if compared.rows is not None:
+            return touched + pair_work(dealt, compared.rows, buckets)
+        for side, tuples in enumerate(sides):
+            asking = news[1 - side].table.num_rows
+            touched += held_work(tuples.newest, tuples.stored, asking, buckets)
+        return touched
 
     def keepers(self) -> Mapping[str, SideKeeper]:
         return {name: self._keeper(i) for i, name in enumerate(SIDES)}
