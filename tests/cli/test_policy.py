@@ -14,7 +14,7 @@ COUNTS = """
 CREATE STREAM rides FROM 'generator:taxi?rows=30000&rate=100' TIME dropoff_time;
 SELECT route, COUNT(*) AS n FROM rides [RANGE 1 MINUTE] GROUP BY route
 """
-HASTY = "threshold?maximum=2&batches=1&seconds=0&cooldown=0&improvement=0"
+HASTY = "threshold?maximum=2&batches=1&seconds=0&cooldown=0&improvement=0&lower=0.001"
 
 
 def ran(*options: str) -> dict[str, Any]:

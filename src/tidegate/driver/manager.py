@@ -48,6 +48,11 @@ class Manager:
         self.failure: str | None = None
         """The first that went wrong with the policy in this run."""
 
+    @property
+    def decides(self) -> bool:
+        """Whether anything is to be decided; else nothing need be observed."""
+        return not isinstance(self._policy, Fixed)
+
     def status(self) -> dict[str, str | None]:
         """Who decides, and what went wrong, as plain data."""
         return {"name": self._policy.name, "failure": self.failure}
@@ -75,7 +80,7 @@ class Manager:
         A policy is the user's code, and may raise anything.
         """
         policy = self._policy
-        if isinstance(policy, Fixed) or not observed:
+        if isinstance(policy, Fixed):
             return
         if policy.name != self._remembers:
             self._remembers, self._memory = policy.name, {}

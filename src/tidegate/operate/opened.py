@@ -68,7 +68,8 @@ def mapped_segments(
     """
     if not store.files.local:
         return {}
-    files = {s.name: version_of(store, s) for s in segments}
+    wanted = None if columns is None else tuple(columns)
+    files = {s.name: (version_of(store, s), wanted) for s in segments}
     loads = {
         files[s.name]: partial(
             read_segment,
