@@ -24,7 +24,10 @@ from tidegate.route.mapping import even
 from tidegate.sink.memory import MemorySink
 
 HASTY: dict[str, Any] = {
-    **{"batches": 1, "seconds": 0.0, "cooldown": 0, "improvement": 0.0},
+    "batches": 1,
+    "seconds": 0.0,
+    "cooldown": 0,
+    "improvement": 0.0,
     "lower": 0.001,  # else a machine with much to do may leave it idle between two batches
 }
 ROWS: list[Row] = [(float(i), "abcd"[i % 4], i) for i in range(120)]
