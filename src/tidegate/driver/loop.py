@@ -21,6 +21,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.finished import check_finished
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.latency import Latency
+from tidegate.driver.manager import Manager
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions
@@ -121,6 +122,13 @@ class Loop:
         self._subqueries = Subqueries(plan, store, options)
         self.summary.load = self._subqueries.load
         self._latency = Latency(self._clock.now())
+        self.manager = Manager(
+            options.policy,
+            ask=self.ask,
+            waiting=self.waiting,
+            slots=lambda: options.slots or self.executor.slots(),
+            shared=self._subqueries.shared,
+        )
         try:
             self._subqueries.check_options()
             self._replay: Replay | None = None
@@ -295,6 +303,7 @@ class Loop:
                     self._subqueries,
                     *self._inputs.saved(batch),
                     streams=[stream.name for stream in self.plan.streams],
+                    policy=self.manager.recorded(),
                 ),
             )
         self._observe("before commit", batch)
@@ -328,6 +337,8 @@ class Loop:
         backlog = self._inputs.backlog()
         measured = (latency, self._latency.over_run(), backlog)
         busy = self._note_load(work, report.seconds, started, backlog)
+        if self.manager.decides and not manifest.finished:
+            self.manager.after_batch(self.observed)
         return self._told(with_measured(report, *measured, busy))
 
     def _note_load(
@@ -431,6 +442,7 @@ class Loop:
             return manifest
         lost = self._outlets.publish_again(manifest)
         self.summary.count(manifest)
+        self.manager.enter(manifest.policy)
         query = self._checkpoint.query
         assert query is not None
         if not lost:

@@ -57,6 +57,11 @@ class Subqueries:
     def names(self) -> list[str]:
         return [s.name for s in self._all]
 
+    @property
+    def shared(self) -> bool:
+        """Whether several subqueries have the same instances."""
+        return self._plan.strategy == QUERY_CLOUD and len(self._all) > 1
+
     def check_options(self) -> None:
         """Refuse options for subqueries that the query does not have."""
         shared = self._plan.strategy == QUERY_CLOUD
