@@ -185,11 +185,11 @@ def status_text(found: Mapping[str, Any]) -> str:
     ]
     for name, of in found["subqueries"].items():
         lines.append(f"{name}: {_counted(of['instances'], 'instance')}, epoch {of['epoch']}")
+    if found["executors"] is not None:
+        lines.append("executors: {wanted:,} wanted, {there:,} there".format(**found["executors"]))
     if found["policy"]["name"] != "fixed":
         failed = f", failed: {found['policy']['failure']}" if found["policy"]["failure"] else ""
         lines.append(f"policy {found['policy']['name']}{failed}")
-    if found["executors"] is not None:
-        lines.append("executors: {wanted:,} wanted, {there:,} there".format(**found["executors"]))
     for of in found["pending"]:
         why = f": {of['why']}" if of["why"] else ""
         lines.append(

@@ -48,14 +48,14 @@ class Manager:
         self.failure: str | None = None
         """The first that went wrong with the policy in this run."""
 
-    @property
-    def decides(self) -> bool:
-        """Whether anything is to be decided; else nothing need be observed."""
-        return not isinstance(self._policy, Fixed)
-
     def status(self) -> dict[str, str | None]:
         """Who decides, and what went wrong, as plain data."""
         return {"name": self._policy.name, "failure": self.failure}
+
+    @property
+    def decides(self) -> bool:
+        """Whether it wants to see batches."""
+        return not isinstance(self._policy, Fixed)
 
     def use(self, policy: Policy) -> None:
         """Let another policy decide from the next batch on."""
@@ -70,7 +70,7 @@ class Manager:
     def recorded(self) -> dict[str, Any]:
         """What the next manifest has of the policy."""
         name = self._policy.name
-        if isinstance(self._policy, Fixed):
+        if not self.decides:
             return {}
         return {"name": name, "memory": self._memory if name == self._remembers else {}}
 
@@ -80,7 +80,7 @@ class Manager:
         A policy is the user's code, and may raise anything.
         """
         policy = self._policy
-        if isinstance(policy, Fixed):
+        if not observed:
             return
         if policy.name != self._remembers:
             self._remembers, self._memory = policy.name, {}

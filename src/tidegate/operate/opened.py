@@ -70,7 +70,7 @@ def mapped_segments(
         return {}
     wanted = None if columns is None else tuple(columns)
     files = {s.name: (version_of(store, s), wanted) for s in segments}
-    loads = {
+    loads: dict[Hashable, Callable[[], pa.Table]] = {
         files[s.name]: partial(
             read_segment,
             store,
