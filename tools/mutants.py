@@ -110,15 +110,15 @@ MUTANTS = (
     Mutant(
         "half of what is gathered is synced",
         "durable.py",
-        "        for done in beside:\n            done.result()\n",
+        "    for done in beside:\n        done.result()\n",
         "",
         "tests/test_durable.py",
     ),
     Mutant(
         "a batch is committed before what its tasks wrote is synced",
         "driver/loop.py",
-        "                    due.add_names(outcome.due)\n",
-        "                    pass\n",
+        "            due.add_names(outcome.due)\n",
+        "            pass\n",
         "tests/execute/test_unsynced.py",
     ),
     Mutant(

@@ -93,12 +93,13 @@ class ControlServer:
 
     def _answered(self, asking: socket.socket) -> dict[str, Any]:
         try:
+            question = receive(asking)  # before it is refused: who still sends would not hear why
             check_peer(peer_of(asking))
-            return {"done": self._answer(receive(asking))}
+            return {"done": self._answer(question)}
         except TidegateError as error:
             return {"error": error.to_dict()}
-        except OSError as error:
-            raise error
+        except OSError:
+            raise
         except Exception as error:
             _log.exception("control socket: a question could not be answered")
             failure = RunError("control socket", "must answer", f"{type(error).__name__}: {error}")
