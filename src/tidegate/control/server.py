@@ -93,8 +93,9 @@ class ControlServer:
 
     def _answered(self, asking: socket.socket) -> dict[str, Any]:
         try:
+            question = receive(asking)  # first: who is refused has to have been heard out
             check_peer(peer_of(asking))
-            return {"done": self._answer(receive(asking))}
+            return {"done": self._answer(question)}
         except TidegateError as error:
             return {"error": error.to_dict()}
         except OSError as error:
