@@ -6,16 +6,19 @@ import json
 import os
 import pwd
 import re
+import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal import Terminal
 from tidegate.cli.main import invoke
-from tidegate.control.address import Address, read_record, write_record
+from tidegate.control.address import read_record, write_record
+from tidegate.state.store import Store
 
 COUNTS = """
 CREATE STREAM rides FROM 'rides.csv' TIME ts;
@@ -47,7 +50,8 @@ def followed(folder: Path) -> Iterator[Terminal]:
         run.read_until("batch 0: 100 rows in")
         yield run
     finally:
-        run.signal(signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has ended by itself
+            run.signal(signal.SIGKILL)
         run.finish()
 
 
@@ -181,7 +185,10 @@ def test_a_query_is_looked_at_and_changed_while_it_runs(
 
 def test_a_query_that_does_not_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with followed(folder):
-        address = read_record("c/control.json")
+        store = Store.open("c")
+        address = read_record("c/control.json", store)
+        shutil.copytree("c", "copy")
+        assert "one whose query has ended" in refused(capsys, "copy", "scale", "3")
     assert address is not None
     here = folder / "c"
     assert refused(capsys, "c", "status") == (
@@ -189,7 +196,7 @@ def test_a_query_that_does_not_run(folder: Path, capsys: pytest.CaptureFixture[s
         f"(process {address.process}, without a word). Start it again with the same command, "
         "which continues it."
     )
-    write_record("c/control.json", Address(address.socket, 7, "far", os.geteuid(), "now"))
+    write_record("c/control.json", replace(address, process=7, host="far"))
     assert refused(capsys, "c", "scale", "2") == (
         f"{here}: must be the checkpoint of a query on this host; got one of process 7 on far. "
         "Run `tidegate ctl` on far."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -136,19 +137,23 @@ def test_a_folder_for_temporary_files_with_a_long_path(
 
 
 def test_the_address_is_for_its_user_and_the_newest_run_has_it(tmp_path: Path) -> None:
-    path = record_path(Store.open(str(tmp_path / "c")))
+    store = Store.open(str(tmp_path / "c"))
+    store.make()
+    path = record_path(store)
     assert path == str(tmp_path / "c" / "control.json")
-    old, new = (Address.here(f"/tmp/tidegate-ctl-x/{name}", "now") for name in ("a", "b"))
+    old, new = (Address.here(f"/tmp/tidegate-ctl-x/{name}", "now").of(store) for name in "ab")
     write_record(path, old)
     write_record(path, new)
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     assert os.listdir(tmp_path / "c") == ["control.json"]
-    remove_record(path, old)
-    assert read_record(path) == new
-    remove_record(path, new)
-    assert read_record(path) is None
+    remove_record(path, store, old)
+    assert read_record(path, store) == new
+    copy = Store.open(str(shutil.copytree(tmp_path / "c", tmp_path / "copy")))
+    assert read_record(str(record_path(copy)), copy) is None, "the query runs on the other one"
+    remove_record(path, store, new)
+    assert read_record(path, store) is None
     Path(path).write_text("{}")
-    assert read_record(path) is None
+    assert read_record(path, store) is None
 
 
 def test_the_address_of_a_checkpoint_elsewhere_is_with_the_user(

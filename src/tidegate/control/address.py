@@ -13,7 +13,7 @@ import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +31,27 @@ FOLDER = "tidegate-ctl-"
 
 @dataclass(frozen=True)
 class Address:
-    """The socket of a run, and whose it is."""
+    """The socket of a run, and whose it is.
+
+    `folder` is the inode of a local checkpoint, so that a copy of it is known as one: what is asked
+    of the copy is not for the query that runs on the other.
+    """
 
     socket: str
     process: int
     host: str
     user: int
     since: str
+    folder: int | None = None
 
     @staticmethod
     def here(path: str, since: str) -> Address:
         """The address of a socket of this process."""
         return Address(path, os.getpid(), platform.node(), os.geteuid(), since)
+
+    def of(self, store: Store) -> Address:
+        """The same for a run on a checkpoint."""
+        return replace(self, folder=_inode(store))
 
     @property
     def is_here(self) -> bool:
@@ -80,18 +89,23 @@ def write_record(path: str, address: Address) -> None:
         raise
 
 
-def read_record(path: str) -> Address | None:
-    """The address that a file has; None where there is none, or something else."""
+def read_record(path: str, store: Store) -> Address | None:
+    """The address that a file has for a checkpoint; None where there is none, or something else."""
     try:
         found: Mapping[str, Any] = json.loads(disk.read(path))
-        return Address(**found)
+        address = Address(**found)
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
         return None
+    return address if address.folder == _inode(store) else None
 
 
-def remove_record(path: str, address: Address) -> None:
+def _inode(store: Store) -> int | None:
+    return disk.current().status(store.files.root).inode if store.files.local else None
+
+
+def remove_record(path: str, store: Store, address: Address) -> None:
     """Take an address back, unless another run has put its own in the place."""
-    if read_record(path) == address:
+    if read_record(path, store) == address:
         disk.unlink_if_there(path)
 
 

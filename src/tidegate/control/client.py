@@ -57,7 +57,7 @@ def _address(store: Store) -> Address:
     """Where the query of a checkpoint listens, as far as this user may know."""
     path = record_path(store)
     try:
-        address = None if path is None else read_record(path)
+        address = None if path is None else read_record(path, store)
     except PermissionError as error:
         raise _of_another(store.location, os.stat(store.files.root).st_uid) from error
     if address is None:

@@ -33,15 +33,16 @@ def reachable(loop: Loop) -> Loop:
 
 def _listen(loop: Loop, path: str) -> None:
     try:
-        left = read_record(path)
+        left = read_record(path, loop.store)
         if left is not None:
             remove_left(left)
         server = ControlServer(partial(answer, loop))
     except OSError as error:
         _unreachable(loop, error)
         return
+    address = server.address.of(loop.store)
     try:
-        write_record(path, server.address)
+        write_record(path, address)
     except OSError as error:
         server.close()
         _unreachable(loop, error)
@@ -49,7 +50,7 @@ def _listen(loop: Loop, path: str) -> None:
 
     def end() -> None:
         with suppress(OSError):  # a file that is left is known by the process in it
-            remove_record(path, server.address)
+            remove_record(path, loop.store, address)
         server.close()
 
     loop.on_close(end)
