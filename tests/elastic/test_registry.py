@@ -43,7 +43,7 @@ class Nameless:
         (3, "must be a policy, or the name of one; got 3. Write for example tg.policy.threshold("),
         (Nameless(), "needs a name, for the timeline of switches; got Nameless without one."),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_what_is_none(asked: object, said: str) -> None:
     with pytest.raises(TidegateError, match=re.escape(f"--policy: {said}")):
