@@ -43,6 +43,10 @@ def test_options_and_the_summary_know_them(called: str, capsys: pytest.CaptureFi
     summary = json.loads(Path("s.json").read_text())
     assert {e["subquery"] for e in summary["epochs"]} == {"callers", "most"}
     assert {e["subquery"] for e in summary["per_instance"]} == {"callers", "most"}
+    busy = {name: load["utilisation"] for name, load in summary["load"].items()}
+    assert {name: len(shares) for name, shares in busy.items()} == {"callers": 3, "most": 1}
+    assert all(0 < share < 1.5 for shares in busy.values() for share in shares)
+    assert all(load["hottest_buckets"] for load in summary["load"].values())
 
 
 def test_a_checkpoint_does_not_depend_on_them() -> None:

@@ -41,6 +41,7 @@ def test_status_switches_and_stop(session: tg.Session, tmp_path: Path) -> None:
     until(lambda: query.status()["batch"] == 1, query)
     assert (query.status()["instances"], query.status()["epoch"]) == (4, 1)
     assert query.status()["subqueries"] == {"aggregate": {"epoch": 1, "instances": 4}}
+    until(lambda: len(query.status()["load"]["aggregate"]["utilisation"]) == 4, query)
     with pytest.raises(OptionError, match="8 buckets"):
         query.scale(9)
     query.move("0-1", 3, why="a trial")
