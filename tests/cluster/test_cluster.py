@@ -89,21 +89,27 @@ def rows(folder: Path) -> pa.Table:
     return pa.concat_tables([pq.read_table(f, partitioning=None) for f in files])
 
 
-def test_every_kind_of_operator_runs_on_the_cluster_and_switches(
+def test_every_kind_of_operator_runs_and_nothing_need_be_shared_but_an_object_store(
+    cluster: Standalone, server: Server, told: dict[str, Any]
+) -> None:
+    """With a switch, which the executors follow."""
+    found = parts(server.folder / "every")
+    assert {name.partition("/")[0] for name in found} == {"dear", "higher", "eights", "rises"}
+    assert found == parts(cluster.shared / "here" / "every")
+    assert told["segments nearby"] > 0
+    assert told["executors"] == {"wanted": 2, "there": 2}
+
+
+@pytest.mark.long
+def test_every_kind_of_operator_runs_on_shared_folders(
     cluster: Standalone, told: dict[str, Any]
 ) -> None:
     found = parts(cluster.shared / "cluster" / "every")
-    assert {name.partition("/")[0] for name in found} == {"dear", "higher", "eights", "rises"}
     assert found == parts(cluster.shared / "here" / "every")
+    assert len(found) > 4
 
 
-def test_nothing_need_be_shared_but_an_object_store(
-    cluster: Standalone, server: Server, told: dict[str, Any]
-) -> None:
-    assert parts(server.folder / "every") == parts(cluster.shared / "here" / "every")
-    assert told["segments nearby"] > 0
-
-
+@pytest.mark.long
 def test_many_rows_are_written_by_tasks_from_an_object_store(
     cluster: Standalone, server: Server, told: dict[str, Any]
 ) -> None:
@@ -115,13 +121,15 @@ def test_many_rows_are_written_by_tasks_from_an_object_store(
     assert list((server.folder / "state").rglob("*-rows-*")) == []
 
 
+@pytest.mark.long
 def test_executors_follow_instances_while_sources_come_and_go(
     cluster: Standalone, told: dict[str, Any]
 ) -> None:
-    assert told["executors"][0] == {"wanted": 2, "there": 2}
-    assert [found["wanted"] for found in told["executors"]] == [2, 3, 1]
-    assert told["with three"] == {"wanted": 3, "there": 3}
-    assert [epoch["instances"] for epoch in told["epochs"]] == [2, 3]
+    seen = told["elastic"]
+    assert seen["executors"][0] == {"wanted": 2, "there": 2}
+    assert [found["wanted"] for found in seen["executors"]] == [2, 3, 1]
+    assert seen["with three"] == {"wanted": 3, "there": 3}
+    assert [epoch["instances"] for epoch in seen["epochs"]] == [2, 3]
     assert rows(cluster.shared / "elastic").equals(rows(cluster.shared / "still"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -98,25 +97,3 @@ def test_switches_with_executors_added_removed_and_killed(
     assert after["verified"]["problems"] == []
     applied = {(e["batch"], e["instances"]) for e in after["state"]["epochs"] if e["batch"]}
     assert applied == set(switches.items())
-
-
-@pytest.mark.parametrize("stop", ["SIGINT", "SIGTERM"])
-def test_make_cluster_tells_how_to_use_it_and_leaves_no_process(stop: str) -> None:
-    import signal
-
-    command = [sys.executable, "tools/cluster.py", "--workers", "1", "--port", "0"]
-    tool = subprocess.Popen(
-        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert tool.stdout is not None
-    said = ""
-    for line in tool.stdout:
-        said += line
-        if "Ctrl-C" in line:
-            break
-    assert "--master spark://127.0.0.1:" in said
-    children = Path(f"/proc/{tool.pid}/task/{tool.pid}/children").read_text().split()
-    assert len(children) == 2
-    tool.send_signal(signal.Signals[stop])
-    assert tool.wait(60) == 0
-    assert [pid for pid in children if os.path.exists(f"/proc/{pid}")] == []

@@ -33,6 +33,8 @@ class Cluster:
         self.room = room
         self.there = [str(n) for n in range(there)]
         self.busy: set[str] = set()
+        self.ending: list[str] = []
+        """Released, and still listed."""
         self.conf = conf or {}
         self.limit: int | None = None
         self.calls: list[str] = []
@@ -66,7 +68,7 @@ class Cluster:
 
     def getExecutorIds(self) -> Ids:
         self.calls.append("look")
-        return Ids(self.there)
+        return Ids([*self.there, *self.ending])
 
     def requestTotalExecutors(self, count: int, local: int, hosts: Any) -> bool:
         self.limit = count
@@ -77,6 +79,7 @@ class Cluster:
         assert not force
         idle = Ids(i for i in ids if i not in self.busy)
         self.there = [i for i in self.there if i not in idle]
+        self.ending = list(idle)
         self.calls.append(f"released {' '.join(idle)}")
         return idle
 
@@ -103,7 +106,10 @@ def test_they_follow_up_and_down(on: Callable[..., Any], clock: ManualClock) -> 
     executors = Executors(cluster)
     assert executors.follow(1, lambda: cluster.calls.append("let go"))
     assert cluster.calls == ["look", "1 executors", "let go", "released 1"]
-    assert not executors.follow(1, nothing)
+    clock.advance(2)
+    assert not executors.follow(1, lambda: cluster.calls.append("let go"))
+    assert cluster.calls[4:] == ["look"]
+    cluster.ending.clear()
     executors.follow(3, nothing)
     assert executors.counts() == {"wanted": 3, "there": 1}
     cluster.grow()

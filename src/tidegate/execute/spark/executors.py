@@ -33,7 +33,8 @@ _PATIENCE_S = 10.0
 class _Asked:
     """What was asked for a context; grows with its queries that run.
 
-    `needs` are the slots that each of them needs, `slots` those that were asked for.
+    `needs` are the slots that each of them needs, `slots` those that were asked for. `leaving` are
+    executors that were released, and that Spark still lists.
     """
 
     needs: dict[int, int] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class _Asked:
     wanted: int = 0
     at: float = 0.0
     told: bool = False
+    leaving: frozenset[str] = frozenset()
 
 
 _lock = Lock()
@@ -138,14 +140,18 @@ class Executors:
         idle = self._java.schedulerBackend().killExecutors(
             jvm.PythonUtils.toSeq(ids), False, False, False
         )
-        self._there -= int(idle.size())
-        if idle.size():
-            _log.info("executors: %d released, idle", idle.size())
+        gone = [str(idle.apply(i)) for i in range(idle.size())]
+        self._there -= len(gone)
+        self._asked.leaving |= frozenset(gone)
+        if gone:
+            _log.info("executors: %d released, idle", len(gone))
 
     def _ids(self) -> list[str]:
         """Those that are there, the oldest first: they have most of what instances have kept."""
         found = self._java.getExecutorIds()
-        return sorted((str(found.apply(i)) for i in range(found.size())), key=_number)
+        listed = [str(found.apply(i)) for i in range(found.size())]
+        self._asked.leaving &= frozenset(listed)
+        return sorted((i for i in listed if i not in self._asked.leaving), key=_number)
 
     @property
     def _java(self) -> Any:
