@@ -305,6 +305,27 @@ MUTANTS = (
         "if False:",
         "tests/control/test_server.py",
     ),
+    Mutant(
+        "tuples are dealt to instances that own no bucket",
+        "route/round_robin.py",
+        "owners = np.unique(mapping.owner_array)",
+        "owners = np.arange(mapping.instances)",
+        "tests/property/test_switches.py",
+    ),
+    Mutant(
+        "instances whose buckets have moved go on with what they have in memory",
+        "driver/subquery.py",
+        "frozenset(i for i in range(mapping.instances) if i not in changed)",
+        "frozenset(range(mapping.instances))",
+        "tests/property/test_switches.py",
+    ),
+    Mutant(
+        "after a switch tuples of other instances are found as well",
+        "operate/join/search.py",
+        "    kept = part.has(run.searched.rows(place))\n",
+        "    kept = np.ones(len(place), np.bool_)\n",
+        "tests/property/test_switches.py",
+    ),
     # Kernels: exact sums, decimals, groups.
     Mutant(
         "sliced decimals are read from the start of their column",

@@ -10,6 +10,7 @@ import itertools
 import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -133,15 +134,13 @@ class Run:
     """What came out of a run, and what was seen of it.
 
     `mappings` has those of the subqueries after each batch, -1 for the first, by their keys;
-    `asked` has the changes that were asked for before a batch, the newest last, `loads` what was
-    known of the buckets then.
+    `asked` has what the newest request before a batch makes of them.
     """
 
     rows: dict[str, Lines] = field(default_factory=dict)
     ran: list[Ran] = field(default_factory=list)
     mappings: dict[int, dict[str, route.Mapping]] = field(default_factory=dict)
-    asked: dict[int, dict[str, list[Change]]] = field(default_factory=dict)
-    loads: dict[int, dict[str, Sequence[float]]] = field(default_factory=dict)
+    asked: dict[int, dict[str, route.Mapping]] = field(default_factory=dict)
     sights: list[Sight] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     crashed: bool = False
@@ -240,19 +239,12 @@ def _note(loop: Loop, made: Run) -> None:
 def _ask(loop: Loop, course: Course, made: Run) -> None:
     """Ask for what the course has before the next batch."""
     batch = loop.manifest.batch + 1
-    asked: dict[str, list[Change]] = {}
+    keys = {name: key for key, name in loop.plan.names.items()}
+    asked: dict[str, route.Mapping] = {}
     for request in course.requests.get(batch, ()):
-        try:
-            loop.ask(request)
-        except OptionError:  # an instance that is not there; nothing changes
-            continue
-        for running in loop._subqueries:
-            if request.subquery in (None, running.name):
-                asked.setdefault(running.subquery.key, []).append(request.change)
+        with suppress(OptionError):  # an instance that is not there; nothing changes
+            asked |= {keys[name]: taken.mapping for name, taken in loop.ask(request).items()}
     made.asked[batch] = asked
-    made.loads[batch] = {
-        running.subquery.key: loop._subqueries.loads(running.name) for running in loop._subqueries
-    }
 
 
 def requests(
@@ -356,9 +348,8 @@ def switches_are_whole(run: Run) -> None:
         for key, mapping in run.mappings[after].items():
             if before < 0:
                 continue
-            had, asked = run.mappings[before][key], run.asked[after].get(key, [])
-            wanted = asked[-1].after(had, run.loads[after][key]) if asked else had
-            assert mapping == wanted, (after, key, asked)
+            had = run.mappings[before][key]
+            assert mapping == run.asked[after].get(key, had), (after, key)
             assert mapping.epoch in (had.epoch, EpochId(had.epoch + 1))
     for ran in run.ran:
         answered = [outcome.instance for outcome in ran.outcomes]

@@ -161,15 +161,15 @@ def test_each_tuple_is_processed_once_by_the_owner_of_its_bucket() -> None:
 def large_state(affords: bool | None) -> Iterator[list[bool]]:
     """Joins keep nothing in memory, as if it were too much, and read segments of few tuples.
 
-    Whether they search segments that others own a part of as they are is up to them, or told;
-    gives what it was, each time.
+    Whether they search segments as they are is up to them, or told; gives each time whether others
+    owned a part of one.
     """
     taken: list[bool] = []
     afforded = Part.affords
 
     def asked(part: Part, candidates: int) -> bool:
-        taken.append(afforded(part, candidates) if affords is None else affords)
-        return taken[-1]
+        taken.append(not part.is_whole)
+        return afforded(part, candidates) if affords is None else affords
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidegate.operate.join.chain.FEW_ROWS", 1)
@@ -179,7 +179,7 @@ def large_state(affords: bool | None) -> Iterator[list[bool]]:
         yield taken
 
 
-@pytest.mark.parametrize("name", JOINS if LONG else random.Random(SEED).sample(JOINS, 3))
+@pytest.mark.parametrize("name", JOINS if LONG else ("a band", "itself"))
 def test_switched_joins_find_the_same_in_segments_of_several_instances(name: str) -> None:
     """Whatever they have in memory: rows, and how much was compared."""
     chance = random.Random(f"{name} in parts")
@@ -195,7 +195,7 @@ def test_switched_joins_find_the_same_in_segments_of_several_instances(name: str
             found = run(graph, course)
         assert found.rows == wanted.rows
         assert found.counters == wanted.counters
-        assert bool(taken) == (name in INDEXED)
+        assert any(taken) == (name in INDEXED)
 
 
 @pytest.mark.parametrize("step", STEPS)
