@@ -320,7 +320,9 @@ class Apart:
     def arrange(self, rows: pa.Table) -> pa.Table:
         return rows
 
-    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+    def kin(
+        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+    ) -> list[int | None]:
         return [0] * len(segments)
 
 
@@ -341,5 +343,5 @@ def test_segments_side_by_side_are_not_merged(step_us: int, merged: int, tmp_pat
         for number in range(4)
     ]
     compactor = Compactor(Store.open(str(tmp_path)), Apart())
-    groups = list(compactor._groups(segments, Apart().horizon(0, 0), [0]))
+    groups = list(compactor._groups(segments, Apart().horizon(0, 0), [0] * 4))
     assert [len(group) for group in groups] == ([merged] if merged else [])

@@ -148,6 +148,7 @@ def run(
     strategy: str,
     method: str,
     exchange: str,
+    handover: str,
     routing: str,
     partitioner: str,
     max_windows_per_tuple: int,
@@ -201,6 +202,7 @@ def run(
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
         memory_bytes=memory,
+        handover=handover,
     )
     place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))
     place = place.titled(Path(query).name)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from tidegate.elastic.handover import AUTO
 from tidegate.errors import OptionError, near
 
 T = TypeVar("T")
@@ -28,7 +29,8 @@ class RunOptions:
     there is input and the one before it is done. Where there is none, `poll_s` is how long a run
     waits at most until it looks again; sources that tell, or know when more is due, cut it short.
     A run that neither follows its input nor takes what is `available_now` reads to the end of it
-    and finishes every window.
+    and finishes every window. `handover` is how buckets come to other instances at a switch
+    (`elastic.handover`), and `one_host` whether all instances are on the driver's.
     """
 
     instances: int | None = None
@@ -43,6 +45,8 @@ class RunOptions:
     subquery_instances: Mapping[str, int] = field(default_factory=dict)
     subquery_switches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     memory_bytes: int | None = None
+    handover: str = AUTO
+    one_host: bool = True
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)

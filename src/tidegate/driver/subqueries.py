@@ -7,12 +7,14 @@ from typing import Any
 
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock
+from tidegate.driver.handing import reach_of
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.subquery import RunningSubquery
+from tidegate.elastic import handover
 from tidegate.errors import OptionError, near
-from tidegate.execute.executor import Draft, Executor
+from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.intake import Cut
@@ -29,6 +31,7 @@ class Subqueries:
     def __init__(self, plan: Plan, store: Store, options: RunOptions) -> None:
         self._plan = plan
         self._options = options.called(plan.names)
+        self._local = store.files.local
         self._all = [
             RunningSubquery(plan, number, store, telling, options.memory_bytes)
             for number, telling in enumerate(telling_inputs(plan))
@@ -46,6 +49,12 @@ class Subqueries:
         """Refuse options for subqueries that the query does not have."""
         shared = self._plan.strategy == QUERY_CLOUD
         self._options.check_subqueries(self.names, shared=shared)
+        reaches = {s.name: reach_of(s.subquery.operator) for s in self._all}
+        handover.check(
+            self._options.handover,
+            handover.Site(self._options.one_host, self._local),
+            {name: reach for name, reach in reaches.items() if reach is not None},
+        )
 
     def first_manifest(self) -> Manifest:
         """The state before the first batch."""
@@ -92,6 +101,24 @@ class Subqueries:
         if replay is not None:
             epochs += [e for e in replay.after.epochs if e["batch"] == batch]
         return drafts, epochs
+
+    def measured(
+        self, epochs: Sequence[Mapping[str, Any]], outcomes: Outcomes, batch: int
+    ) -> list[Mapping[str, Any]]:
+        """The history of mappings with what instances have loaded for the epochs of a batch.
+
+        That is known where the store is remote; of files of a host it is about what they hold.
+        """
+        if self._local:
+            return list(epochs)
+        pairs = zip(self._all, outcomes, strict=True)
+        loaded = {s.subquery.key: sum(o.counts["fetched_bytes"] for o in f) for s, f in pairs}
+        return [
+            {**e, "bytes_moved": loaded[e["subquery"]]}
+            if e["batch"] == batch and e.get("handover") == handover.STATE
+            else e
+            for e in epochs
+        ]
 
     def committed(self, jobs: Sequence[Job]) -> None:
         """The newest batch that counts had these jobs."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tidegate import schedule
+from tidegate.batch import MIN_US
 from tidegate.clock import Clock
 from tidegate.driver.compactor import Compactor
+from tidegate.driver.handing import handed_over
 from tidegate.driver.options import RunOptions
+from tidegate.elastic.handover import Site
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import splits_of, time_span
@@ -67,7 +71,9 @@ class RunningSubquery:
         held = manifest.mappings.get(self.subquery.key)
         if held is None:
             return route.even(manifest.buckets, manifest.instances)
-        return route.restored(held["epoch"], held["instances"], held["owners"])
+        return route.restored(
+            held["epoch"], held["instances"], held["owners"], held.get("formers", ())
+        )
 
     def switched(
         self, manifest: Manifest, batch: int, options: RunOptions, clock: Clock
@@ -75,11 +81,12 @@ class RunningSubquery:
         """The mapping of a batch, and the entry in the history where an epoch begins with it."""
         started = clock.now()
         asked = self.asked or options.instances_at(batch, self.name)
-        mapping = self.mapping(manifest)
+        mapping, handed = self._going_on(manifest), dict[str, Any]()
         if batch == 0:
             mapping = route.even(options.buckets, asked or options.first_instances)
         elif asked is not None and asked != mapping.instances:
-            mapping = route.switched(mapping, asked)
+            after = route.switched(mapping, asked)
+            mapping, handed = self._handed_over(manifest, mapping, after, options)
         else:
             return mapping, None
         return mapping, {
@@ -88,7 +95,33 @@ class RunningSubquery:
             "batch": batch,
             "instances": mapping.instances,
             "switch_ms": round((clock.now() - started) * 1e3, 4),
+            **handed,
         }
+
+    def _going_on(self, manifest: Manifest) -> route.Mapping:
+        """The mapping as the next batch finds it, without the former owners that are done.
+
+        A run that starts has nothing in memory, and its windows may be others than before: there
+        all owners load what is stored of their buckets, and none has anything to finish.
+        """
+        mapping = self.mapping(manifest)
+        if self._last is None:
+            return replace(mapping, formers=())
+        return mapping.lasting(manifest.frontier_us)
+
+    def _handed_over(
+        self, manifest: Manifest, before: route.Mapping, after: route.Mapping, options: RunOptions
+    ) -> tuple[route.Mapping, dict[str, Any]]:
+        """The mapping of an epoch, and what is recorded of how its buckets are handed over."""
+        return handed_over(
+            before,
+            after,
+            operator=self.subquery.operator,
+            state={w: manifest.operators.get(self.key(w), ()) for w in self._compactors},
+            frontier_us=manifest.frontier_us,
+            asked=options.handover,
+            site=Site(options.one_host, self._store.files.local),
+        )
 
     def draft(
         self,
@@ -117,16 +150,18 @@ class RunningSubquery:
             memory_bytes=self._memory_bytes,
             owner=self._store.owner,
             run=self._run,
-            before=self._before(mapping),
+            before=self._before(mapping, cut.previous_us),
         )
         counted = self.subquery.operator.counted
         counts = {name: manifest.counters.get(self.key(name), 0) for name in counted}
         return Draft(job, time_span(self.subquery, cut), counts)
 
-    def _before(self, mapping: route.Mapping) -> str | None:
+    def _before(self, mapping: route.Mapping, previous_us: int) -> str | None:
         """The job whose state instances may have in memory: the last, where they are the same."""
         last = self._last
-        return last.name if last is not None and last.mapping.owners == mapping.owners else None
+        if last is None or not mapping.continues(last.mapping.lasting(previous_us)):
+            return None
+        return last.name
 
     def committed(self, job: Job) -> None:
         """The newest batch that counts had this job."""
@@ -155,6 +190,8 @@ class RunningSubquery:
 
     def compact(self, manifest: Manifest, executor: Executor) -> None:
         """Let the compactors know what was committed, and start what is worth it."""
+        mapping = self.mapping(manifest)
+        since_us = mapping.formers[-1].until_us if mapping.formers else MIN_US
         for what, compactor in self._compactors.items():
             segments = manifest.operators.get(self.key(what), ())
             compactor.settle(segments)
@@ -164,8 +201,9 @@ class RunningSubquery:
                     segments,
                     manifest.frontier_us,
                     manifest.counters.get(self.key(what), 0),
-                    manifest.mappings[self.subquery.key]["owners"],
+                    mapping.owners,
                     executor,
+                    since_us,
                 )
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate.batch import ints
 from tidegate.operate.aggregate.open_panes import OpenPanes
 from tidegate.operate.aggregate.pane import AggregateSpec, needed_from, sealed_before
+from tidegate.operate.aggregate.tenure import received
 from tidegate.operate.keeper import CELLS
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet
@@ -87,13 +88,16 @@ class PaneKeeper:
     def arrange(self, rows: pa.Table) -> pa.Table:
         return by_bucket(rows, self.order)
 
-    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+    def kin(
+        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+    ) -> list[int | None]:
         return [0] * len(segments)
 
 
 def read_panes(work: InstanceWork, spec: AggregateSpec) -> OpenPanes:
     """The open panes of an instance, out of the segments."""
-    own = BucketSet.of(work.mapping.owned_by(work.instance))
+    mapping = work.mapping
+    own = BucketSet.where((mapping.tenures == work.instance).any(axis=0))
     horizon = PaneHorizon.at(spec, work.previous_us)
     waiting, complete = [], []
     for segment in work.state.get(PANES, ()):
@@ -101,6 +105,8 @@ def read_panes(work: InstanceWork, spec: AggregateSpec) -> OpenPanes:
         if not mine:
             continue
         rows = read_segment(work.store, segment, mine, spec.partial_schema.names)
+        if mapping.formers:
+            rows = rows.filter(pa.array(received(spec, mapping, work.instance, rows)))
         pane = ints(rows, "pane")
         is_complete = pane < segment.tag
         waiting.append(rows.filter(pa.array(~is_complete & (pane >= horizon.sealed))))

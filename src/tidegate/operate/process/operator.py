@@ -96,6 +96,10 @@ class UserProcess(Operator):
         work.spans.mark("instance finish")
         return Result(output, 0 if news is None else news.num_rows, {BUCKETS: segments})
 
+    @property
+    def reach_us(self) -> int | str:
+        return "its objects keep what they like"
+
     def keepers(self) -> Mapping[str, EntryKeeper]:
         return {BUCKETS: EntryKeeper()}
 
@@ -139,7 +143,7 @@ def _stored(work: InstanceWork, mine: Sequence[int]) -> StoredState:
     wanted = BucketSet.of(mine)
     layers = [s for s in work.state.get(BUCKETS, ()) if s.buckets & wanted]
     mapped = mapped_segments(work.store, (work.query, work.instance, BUCKETS), layers)
-    tables = [mapped[s.name] if mapped else read_segment(work.store, s) for s in layers]
+    tables = [mapped[s.name] if mapped else read_segment(work.store, s, wanted) for s in layers]
     return StoredState(tables, mine)
 
 

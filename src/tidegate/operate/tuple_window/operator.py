@@ -64,6 +64,10 @@ class TupleAggregate(Operator):
         work.spans.mark("instance finish")
         return Result(output, news.num_rows, {TUPLES: (made,)})
 
+    @property
+    def reach_us(self) -> int | str:
+        return "its windows count tuples"
+
     def keepers(self) -> Mapping[str, TupleKeeper]:
         return {TUPLES: TupleKeeper(self.spec)}
 
