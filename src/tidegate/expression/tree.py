@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -49,6 +50,11 @@ class Call:
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", _is_total(self.op, self.args, self.type))
         object.__setattr__(self, "mark", hash((self.op, *map(_mark, self.args))))
+
+    @cached_property
+    def shared(self) -> frozenset[int]:
+        """The ids of the calls in it that are an argument more than once."""
+        return shared_calls(self)
 
     def __eq__(self, other: object) -> bool:
         return _same(self, other) if isinstance(other, Call) else NotImplemented

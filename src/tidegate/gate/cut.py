@@ -135,7 +135,11 @@ class _Merge:
         return key, self.tracks[number].rank
 
     def _look_further(self) -> None:
-        """Look at more rows of the source that holds the others up: twice as many each time."""
+        """Look at more rows of the source that holds the others up: twice as many each time.
+
+        One that has come to its end is not looked at again, or a live source whose rows come as
+        fast as they are looked at would never let the batch begin.
+        """
         _, _, track = heappop(self._open)
         known = len(track.keys)
         share = self._limit_rows // len(self.tracks)
@@ -143,7 +147,7 @@ class _Merge:
         more = len(track.look_further(wanted)) - known
         self._known_rows += more
         self._spent += _ROW_COST * more
-        if not track.complete():
+        if not track.drained() and not track.complete():
             heappush(self._open, (track.next_low_us(), track.rank, track))
 
 

@@ -133,6 +133,7 @@ class Track:
         self._ahead = Times.empty()
         self._held = Times.empty()
         self._known = 0
+        self._drained = False
         self._pieced = source if isinstance(source, Pieced) else None
         self._marked = source if isinstance(source, Marked) else None
         self._mark: Mapping[str, Any] | None = None
@@ -149,6 +150,7 @@ class Track:
         have = len(self._ahead.keys)
         if have < rows and not self.removed:
             self._known = self.source.extend(self.position + rows)
+            self._drained = self._known < self.position + rows
             start, stop = self.position + have, min(self._known, self.position + rows)
             if stop > start:
                 floor = int(self._ahead.keys[-1]) if have else self.floor_us
@@ -188,6 +190,10 @@ class Track:
         if not self.removed and end >= self._known:
             self._known = self.source.extend(end + 1)
         return self.removed or end >= self._known
+
+    def drained(self) -> bool:
+        """Whether the newest look came to the end of what was there; more may have come since."""
+        return self._drained
 
     def exhausted(self) -> bool:
         """Whether every position has been taken and no other will come; costs no decoding."""

@@ -55,6 +55,29 @@ class Rows:
         return len(self.places) > rows and bool(column.nbytes > _WIDE_BYTES * rows)
 
 
+def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows | None:
+    """Rows of several tables of one side as rows of one, with some columns.
+
+    None where that would copy long values.
+    """
+    first, *others = (rows.table for rows in parts)
+    if all(table is first for table in others):
+        return Rows(first, np.concatenate([rows.places for rows in parts]))
+    own = [n for n in names if n in first.column_names] or [TS]
+    if any(_is_long(rows.table.column(n)) for rows in parts for n in own):
+        return None
+    columns = {n: pa.concat_arrays([_flat(rows.column(n)) for rows in parts]) for n in own}
+    return Rows(pa.table(columns), np.arange(sum(len(rows.places) for rows in parts)))
+
+
+def _is_long(column: pa.ChunkedArray) -> bool:
+    return bool(column.nbytes > _WIDE_BYTES * max(len(column), 1))
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
 def true_of(spec: JoinSpec, left: Rows, right: Rows) -> Ints:
     """Which pairs fulfil the predicate, conjunct by conjunct on what is left."""
     kept: Ints = np.arange(len(left.places))

@@ -18,7 +18,7 @@ from tidegate.batch import MIN_US, ORDER, TS, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.bound import key_of, value_of
 from tidegate.operate.join.chain import ChainRun
-from tidegate.operate.join.decide import Rows, true_of
+from tidegate.operate.join.decide import Rows, joined, true_of
 from tidegate.operate.join.newest import Newest
 from tidegate.operate.join.run_index import Searched, Terms, known
 from tidegate.operate.join.search import Ask, Ints, News, Run, Work, candidates, implied
@@ -33,7 +33,7 @@ _EVERYTHING = Probe((), None)
 
 
 _FEW_PAIRS = 16_384
-"""So many candidates of both directions are decided together: each part costs as much as many."""
+"""So many candidates are decided together: each part costs as much as many."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ def match(
     found: list[Pairs] = []
     few: list[Pairs] = []
     work = Work()
+    waiting = 0
     for side in (LEFT, RIGHT):
         asking, other = news[1 - side], newest[1 - side]
         if not asking.table.num_rows:
@@ -101,26 +102,29 @@ def match(
                 sides = Rows(meeting.table, rows), Rows(other.table, asks)
                 left, right = sides if side == LEFT else sides[::-1]
                 pairs = Pairs(left, right, 1 - side, asking.place[ask_rows])
-                if meeting.place is not None and len(ask_rows) <= _FEW_PAIRS:
-                    few.append(pairs)
-                else:
+                if len(ask_rows) > _FEW_PAIRS:
                     found += _decided(spec, [pairs])
+                    continue
+                few.append(pairs)
+                waiting += len(ask_rows)
+                if waiting > _FEW_PAIRS:
+                    found += _decided(spec, few)
+                    few, waiting = [], 0
     return found + _decided(spec, few), work
 
 
 def _decided(spec: JoinSpec, found: Sequence[Pairs]) -> list[Pairs]:
-    """The pairs that fulfil the predicate; all are of the same two tables."""
-    if not found:
-        return []
-    if len(found) == 1:
-        (pairs,) = found
-        kept = [true_of(spec, pairs.left, pairs.right)]
+    """The pairs that fulfil the predicate, in as few evaluations of it as can be."""
+    left = right = None
+    if len(found) > 1:
+        left, right = (
+            joined(rows, spec.decided_by)
+            for rows in ([p.left for p in found], [p.right for p in found])
+        )
+    if left is None or right is None:
+        kept = [true_of(spec, pairs.left, pairs.right) for pairs in found]
     else:
         ends = np.cumsum([len(p.place) for p in found])
-        left, right = (
-            Rows(parts[0].table, np.concatenate([rows.places for rows in parts]))
-            for parts in zip(*((p.left, p.right) for p in found), strict=True)
-        )
         true = true_of(spec, left, right)
         cuts = np.searchsorted(true, ends[:-1])
         parts = np.split(true, cuts)

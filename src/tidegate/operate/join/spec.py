@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from tidegate.expression.tree import Expr, exact_text
+from tidegate.expression.tree import Expr, columns_of, exact_text
 
 EQUAL = "equal"
 BAND = "band"
@@ -91,7 +92,7 @@ class Interval:
             if expr is not None and expr.type != pa.float64():
                 raise ValueError(f"an interval is over doubles: {self.text}")
 
-    @property
+    @cached_property
     def exact(self) -> str:
         """What it tests, whatever the query calls the columns."""
         tested = (
@@ -197,6 +198,14 @@ class JoinSpec:
     def side(self, side: int) -> Side:
         """The left or the right side, by its number."""
         return self.left if side == LEFT else self.right
+
+    @cached_property
+    def decided_by(self) -> tuple[str, ...]:
+        """The columns of both sides that say whether a pair matches."""
+        names = [name for conjunct in self.predicate for name in columns_of(conjunct)]
+        if self.function is not None:
+            names += [name for side in (self.left, self.right) for name, _ in side.columns]
+        return tuple(dict.fromkeys(names))
 
     @property
     def probe(self) -> Probe:

@@ -17,7 +17,6 @@ from tidegate.expression.tree import (
     Expr,
     Literal,
     describe,
-    shared_calls,
     user_function,
 )
 from tidegate.expression.user_function import USER
@@ -65,8 +64,12 @@ def evaluate(expr: Expr, table: pa.Table) -> pa.Array:
     if isinstance(expr, Column):
         column = _flat(table.column(expr.name))
         return column if column.type == expr.type else column.cast(expr.type)
-    rows = _Rows(table.num_rows, lambda name: _flat(table.column(name)), shared_calls(expr))
+    rows = _Rows(table.num_rows, lambda name: _flat(table.column(name)), _shared(expr))
     return descend(rows.array(expr))
+
+
+def _shared(expr: Expr) -> frozenset[int]:
+    return expr.shared if isinstance(expr, Call) else frozenset()
 
 
 def _flat(column: Any) -> Any:
