@@ -284,6 +284,27 @@ MUTANTS = (
         "return Mapping(EpochId(current.epoch), instances, tuple(owners.tolist()))",
         "tests/route/test_mapping.py",
     ),
+    Mutant(
+        "an option goes before what somebody asks for",
+        "elastic/switchboard.py",
+        "wanted = {**scheduled, **self._waiting}",
+        "wanted = {**self._waiting, **scheduled}",
+        "tests/elastic/test_switchboard.py",
+    ),
+    Mutant(
+        "a batch that is tried again takes what came meanwhile",
+        "elastic/switchboard.py",
+        "            if batch == self._batch:\n                return self._taken\n",
+        "",
+        "tests/elastic/test_switchboard.py",
+    ),
+    Mutant(
+        "any user may ask over the control socket",
+        "control/server.py",
+        "if user not in (None, own, 0):",
+        "if False:",
+        "tests/control/test_server.py",
+    ),
     # Kernels: exact sums, decimals, groups.
     Mutant(
         "sliced decimals are read from the start of their column",
@@ -501,8 +522,8 @@ MUTANTS = (
     Mutant(
         "an unknown bound finds what is equal to it",
         "operate/join/search.py",
-        "            last[ask.unknown] = first[ask.unknown]\n",
-        "            pass\n",
+        "        last[ask.unknown] = first[ask.unknown]\n",
+        "        pass\n",
         f"tests/operate/join/test_match.py {JOINS}",
     ),
     # Compaction and retention.

@@ -116,6 +116,14 @@ class Cache:
                     self._loading.pop(key, None)
         return value
 
+    def held(self, key: Hashable) -> Any | None:
+        """The value of a key where it is held, else None; it counts as used."""
+        with self._memory._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][0]
+
     def put(self, key: Hashable, value: object) -> None:
         """Keep a value under a key, in place of what is there."""
         self.take(key)

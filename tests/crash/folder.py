@@ -76,7 +76,8 @@ def facts(checkpoint: Path) -> dict[str, Any]:
     found = inspect(store, verify=True)
     state = found["state"] or {}
     for epoch in state.get("epochs", []):
-        epoch.pop("switch_ms")
+        for name in ("switch_ms", "control_ms", "asked", "applied", "completed"):
+            epoch.pop(name, None)
     for name in state.get("operators", {}):
         layers = store.kept()[-1].operators[name]
         if name.endswith("/tuples"):

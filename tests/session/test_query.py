@@ -10,7 +10,7 @@ import pytest
 
 import tidegate as tg
 from tests.driver.scene import SCHEMA, csv, memory, rows_of, table
-from tidegate.errors import GateError, OptionError, RunError, UnavailableError
+from tidegate.errors import GateError, OptionError, RunError
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def until(condition: Callable[[], bool], query: tg.RunningQuery) -> None:
     raise AssertionError(f"never came: {query.status()}")
 
 
-def test_status_scale_and_stop(session: tg.Session, tmp_path: Path) -> None:
+def test_status_switches_and_stop(session: tg.Session, tmp_path: Path) -> None:
     source, sink = memory((1, "a", 1), (12, "a", 2)), tg.sink.memory()
     counted = session.stream(source, time="ts", name="s").window(10).agg(n=tg.count())
     query = counted.start(sink=sink, checkpoint=str(tmp_path), instances=1, buckets=8)
@@ -43,9 +43,21 @@ def test_status_scale_and_stop(session: tg.Session, tmp_path: Path) -> None:
     assert query.status()["subqueries"] == {"aggregate": {"epoch": 1, "instances": 4}}
     with pytest.raises(OptionError, match="8 buckets"):
         query.scale(9)
-    with pytest.raises(UnavailableError, match="rebalance"):
-        query.rebalance()
+    query.move("0-1", 3, why="a trial")
+    query.rebalance()
+    query.switch([0, 1] * 4, "aggregate")
+    [pending] = query.status()["pending"]
+    assert (pending["subquery"], pending["request"]) == ("aggregate", "switch to 2 instances")
+    with pytest.raises(OptionError, match="scale: must be a whole number; got 'two'"):
+        query.scale("two")  # type: ignore[arg-type]
+    source.append(table((26, "a", 3)))
+    until(lambda: query.status()["batch"] == 2, query)
+    status = query.status()
+    assert (status["instances"], status["pending"]) == (2, [])
+    assert [e.get("by") for e in status["epochs"]] == [None, "user", "user"]
     summary = query.stop()
+    with pytest.raises(OptionError, match="needs a query that runs; got one that has ended"):
+        query.scale(2)
     assert not summary.finished
     assert not query.status()["running"]
     assert rows_of(sink) == [(0.0, 10.0, 1), (10.0, 20.0, 1)]

@@ -32,6 +32,7 @@ from tidegate.session.launch import prepare
 from tidegate.session.options import trigger_seconds
 from tidegate.session.place import EXECUTIONS, Place
 from tidegate.session.planning import plan_for
+from tidegate.session.reach import reachable
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.terminal import drawable
 
@@ -225,6 +226,8 @@ def run(
         on_rows=(lambda name, rows: view.rows(rows, name)) if view else None,
         observer=view.step if view else None,
     )
+    if checkpoint is not None:
+        reachable(loop)
     loop.summary.places = side_places(address, sys.stderr.isatty())
     if loop.manifest.finished:
         click.echo(

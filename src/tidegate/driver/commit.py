@@ -10,6 +10,7 @@ from typing import Any
 from tidegate.driver.outlet import Staged
 from tidegate.driver.side import sides_after
 from tidegate.driver.subquery import RunningSubquery
+from tidegate.driver.timeline import completed
 from tidegate.execute.executor import Outcomes
 from tidegate.execute.job import Job
 from tidegate.gate.intake import Cut
@@ -53,7 +54,7 @@ def next_manifest(
         operators=operators,
         counters=counters,
         sides=sides_after(previous.sides, cut, work.staged.outputs[0].rejected, streams),
-        epochs=tuple(work.epochs),
+        epochs=completed(work.epochs, previous.batch + 1),
         finished=cut.exhausted,
         outputs=work.staged.receipts,
         written=_written(previous, work.staged.receipts),

@@ -27,6 +27,8 @@ from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.report import START, report_of, with_latency
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
+from tidegate.elastic.request import Request, Scale
+from tidegate.elastic.switchboard import Asked, Taken
 from tidegate.errors import (
     GateError,
     MemoryExceededError,
@@ -40,6 +42,7 @@ from tidegate.execute.within_memory import exceeded
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
+from tidegate.state.epoch import epoch_text
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -57,7 +60,7 @@ class Loop:
     """Runs one query, batch by batch, from where its checkpoint ends.
 
     `step` runs one batch; `run` goes on until the input ends or `stop` is called. Not for several
-    threads, except `stop`, `scale`, `announce` and `remove`, which take effect between batches, and
+    threads, except `stop`, `ask`, `announce` and `remove`, which take effect between batches, and
     `abort`.
     """
 
@@ -96,6 +99,8 @@ class Loop:
         self._stop = threading.Event()
         self._news = threading.Event()
         """Given when there may be something to do before the next look for input."""
+        self._closed = False
+        self._opening: list[Callable[[], None]] = []
         self._closing: list[Callable[[], None]] = []
         self._checkpoint = Checkpoint(store)
         self._outlets = Outlets(plan, sinks, store)
@@ -111,6 +116,7 @@ class Loop:
             if self._manifest.finished:
                 check_finished(store.location, self._inputs.new_sources())
             self._checkpoint.clean()
+            self._subqueries.enter(self._manifest if self._replay is None else self._replay.after)
         except BaseException:
             self._closing.append(self._checkpoint.withdraw)
             self.close()
@@ -122,6 +128,8 @@ class Loop:
         A run over what is available now ends when it has taken that, and leaves windows open.
         """
         try:
+            for action in self._opening:
+                action()
             while not self._manifest.finished and not self._enough() and self._next_start():
                 if self.step() is not None:
                     continue
@@ -159,6 +167,7 @@ class Loop:
 
         Raises the StateError of a deletion that failed after the last batch, when all is let go.
         """
+        self._closed = True
         try:
             self._checkpoint.close()
         finally:
@@ -172,6 +181,10 @@ class Loop:
         for action in self._closing:
             action()
         self._checkpoint.release()
+
+    def on_run(self, action: Callable[[], None]) -> None:
+        """Something to do when `run` begins; what it raises ends the run."""
+        self._opening.append(action)
 
     def on_close(self, action: Callable[[], None]) -> None:
         """Something to do when the loop is closed."""
@@ -195,9 +208,25 @@ class Loop:
         for action in self._closing:
             action()
 
+    def ask(self, request: Request) -> dict[str, Taken]:
+        """Ask for other mappings from the next batch on, for one subquery or all.
+
+        It replaces what waits for these subqueries. What cannot be is an OptionError at once, and
+        the query goes on as it would have. Gives by subquery what it would make now.
+        """
+        if self._manifest.finished or self._closed:
+            ended = "finished" if self._manifest.finished else "ended"
+            where = str(request.change).partition(" ")[0]
+            raise OptionError(where, "needs a query that runs", f"one that has {ended}")
+        return self._subqueries.ask(request, self._clock.now())
+
     def scale(self, instances: int, subquery: str | None = None) -> None:
         """Ask for another number of instances from the next batch on, for one subquery or all."""
-        self._subqueries.scale(self._manifest, instances, subquery)
+        self.ask(Request(Scale(instances), subquery))
+
+    def waiting(self) -> dict[str, Asked]:
+        """By subquery what was asked for and waits for the next batch."""
+        return self._subqueries.waiting()
 
     def announce(self, connection: Connection, promised_us: int | None = None) -> None:
         """Let a source join at the next batch; it promises event times from `promised_us` on.
@@ -394,5 +423,8 @@ class Loop:
             report.spans_ms,
             report.tasks_ms,
         )
+        for epoch in self.summary.epochs:
+            if epoch["batch"] == report.batch and "by" in epoch:
+                _log.info("%s %s", epoch["subquery"], epoch_text(epoch))
         self._on_batch(report)
         return report

@@ -14,6 +14,7 @@ from tidegate.driver.latency import Quantiles
 from tidegate.driver.side import side_lines
 from tidegate.gate.backlog import UNITS, Backlog
 from tidegate.gate.standing import Extent
+from tidegate.state.epoch import epoch_text
 from tidegate.state.manifest import Manifest
 
 KEPT_REPORTS = 4_096
@@ -264,7 +265,7 @@ class Summary:
     def _per_instance(self) -> list[dict[str, Any]]:
         """What each instance counted, over the batches that are kept."""
         total: dict[tuple[str, int], dict[str, Any]] = {}
-        for report in self.reports:
+        for report in list(self.reports):  # a batch may end meanwhile
             seen: Counter[str] = Counter()
             for name, counts in zip(report.subqueries, report.instance_counts, strict=True):
                 number = seen[name]
@@ -318,11 +319,9 @@ class Summary:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1
         lines += [
-            f"{e['subquery'] + ' ' if several else ''}epoch {e['epoch']}: "
-            f"{_counted(e['instances'], 'instance')} from batch {e['batch']}, "
-            f"switched in {e['switch_ms']:.2f} ms"
+            f"{e['subquery'] + ' ' if several else ''}{epoch_text(e)}"
             for e in self.epochs
-            if e["epoch"]
+            if e["epoch"] or "by" in e
         ]
         lines += side_lines(self.sides, self.counters, self.places)
         return "\n".join(lines)

@@ -109,11 +109,25 @@ class RunOptions:
 
     def instances_at(self, batch: int, subquery: str) -> int | None:
         """The instances asked for a subquery at a batch; None where nothing was asked."""
+        due = self.due_at(batch, subquery)
+        return None if due is None else due[1]
+
+    def due_at(
+        self, batch: int, subquery: str, since: int | None = None, answered: bool = False
+    ) -> tuple[str, int] | None:
+        """The option that counts for a subquery at a batch, and the instances it asks for.
+
+        `since` is the batch at which somebody has asked for something else: switches of later
+        batches count again. With `answered` that was in this run, which began with `instances`.
+        """
         own = self.subquery_switches.get(subquery, {})
-        asked = {b: n for b, n in {**self.switches, **own}.items() if b <= batch}
-        if asked:
-            return asked[max(asked)]
-        return self.subquery_instances.get(subquery, self.instances)
+        past = [b for b in (*self.switches, *own) if b <= batch]
+        if past:
+            newest = max(past)
+            counts = since is None or newest > since
+            return ("--switch", {**self.switches, **own}[newest]) if counts else None
+        asked = self.subquery_instances.get(subquery, self.instances)
+        return None if asked is None or answered else ("--instances", asked)
 
     def called(self, names: Mapping[str, str]) -> RunOptions:
         """The same by the names of subqueries, where some are called as a checkpoint does.

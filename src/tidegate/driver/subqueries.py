@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tidegate.batch import MIN_US
-from tidegate.clock import Clock
+from tidegate.clock import Clock, utc_now
 from tidegate.driver.handing import reach_of
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.subquery import RunningSubquery
+from tidegate.driver.timeline import epoch_of
 from tidegate.elastic import handover
+from tidegate.elastic.request import Request, Scale
+from tidegate.elastic.switchboard import Asked, Switchboard, Taken
 from tidegate.errors import OptionError, near
 from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job
@@ -20,9 +25,12 @@ from tidegate.execute.splits import telling_inputs
 from tidegate.gate.intake import Cut
 from tidegate.memory import MEMORY
 from tidegate.plan.physical import QUERY_CLOUD, Plan
-from tidegate.route.mapping import even, recorded, switched
+from tidegate.route import mapping as route
+from tidegate.state.epoch import time_of
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
+
+_log = logging.getLogger(__name__)
 
 
 class Subqueries:
@@ -36,6 +44,11 @@ class Subqueries:
             RunningSubquery(plan, number, store, telling, options.memory_bytes)
             for number, telling in enumerate(telling_inputs(plan))
         ]
+        self._board = Switchboard()
+        self._since: dict[str, int] = {}
+        """By subquery the newest batch that has taken a request which was no option."""
+        self._answered: set[str] = set()
+        """The subqueries for which that was in this run."""
         MEMORY.resize(options.memory_bytes)
 
     def __iter__(self) -> Iterator[RunningSubquery]:
@@ -58,23 +71,73 @@ class Subqueries:
 
     def first_manifest(self) -> Manifest:
         """The state before the first batch."""
-        mapping = even(self._options.buckets, self._options.first_instances)
-        return Manifest(-1, dict.fromkeys(self._plan.names, recorded(mapping)), MIN_US)
+        mapping = route.even(self._options.buckets, self._options.first_instances)
+        return Manifest(-1, dict.fromkeys(self._plan.names, route.recorded(mapping)), MIN_US)
 
-    def scale(self, manifest: Manifest, instances: int, subquery: str | None) -> None:
-        """Ask for another number of instances from the next batch on, for one subquery or all."""
-        names = self.names
-        subquery = None if subquery is None else self._plan.names.get(subquery, subquery)
-        if subquery is not None and subquery not in names:
+    def enter(self, manifest: Manifest) -> None:
+        """Before the first batch of a run: what stands, and who has asked for it."""
+        self._board.enter(self._standing(manifest))
+        self._since = {
+            self._plan.names[e["subquery"]]: e["batch"]
+            for e in manifest.epochs
+            if e["subquery"] in self._plan.names and not e.get("by", "--").startswith("--")
+        }
+
+    def ask(self, request: Request, at: float) -> dict[str, Taken]:
+        """Ask for a change from the next batch on, for one subquery or all; from any thread.
+
+        `at` is the time on the clock. Gives what it would make now, by subquery. Where one of them
+        cannot be, none is asked for: OptionError.
+        """
+        names = self._named(request)
+        asked = Asked(request, at, time_of(utc_now()))
+        return self._board.ask(asked, names, self.loads)
+
+    def waiting(self) -> dict[str, Asked]:
+        """By subquery what was asked for and waits for the next batch."""
+        return self._board.waiting()
+
+    def loads(self, subquery: str) -> Sequence[float]:
+        """The loads of the buckets of a subquery."""
+        return [1.0] * self._options.buckets
+
+    def _named(self, request: Request) -> list[str]:
+        """The subqueries that a request is for."""
+        if request.subquery is None:
+            return self.names
+        where = str(request.change).partition(" ")[0]
+        name = self._plan.names.get(request.subquery, request.subquery)
+        if name not in self.names:
             raise OptionError(
-                "scale", "must name a subquery of the query", subquery, near(subquery, names)
+                where, "must name a subquery of the query", name, near(name, self.names)
             )
-        if subquery is not None and self._plan.strategy == QUERY_CLOUD and len(names) > 1:
-            raise one_number("scale", subquery)
-        for running in self._all:
-            if subquery in (None, running.name):
-                switched(running.mapping(manifest), instances)
-                running.asked = instances
+        if self._plan.strategy == QUERY_CLOUD and len(self.names) > 1:
+            raise one_number(where, name)
+        return [name]
+
+    def _standing(self, manifest: Manifest) -> dict[str, route.Mapping]:
+        """The mappings that the next batch begins with."""
+        return {s.name: self._mapping(s, manifest) for s in self._all}
+
+    def _mapping(self, subquery: RunningSubquery, manifest: Manifest) -> route.Mapping:
+        if manifest.batch >= 0:
+            return subquery.going_on(manifest)
+        asked = self._options.due_at(0, subquery.name)
+        first = self._options.first_instances if asked is None else asked[1]
+        return route.even(self._options.buckets, first)
+
+    def _scheduled(
+        self, batch: int, standing: Mapping[str, route.Mapping], at: float
+    ) -> dict[str, Asked]:
+        """What options ask for with a batch."""
+        found = {}
+        for name, mapping in standing.items():
+            answered = name in self._answered
+            due = self._options.due_at(batch, name, self._since.get(name), answered)
+            if due is not None and due[1] != mapping.instances:
+                request = Request(Scale(due[1]), name, by=due[0])
+                found[name] = Asked(request, at, time_of(utc_now()))
+        return found
 
     def drafts(
         self,
@@ -88,19 +151,55 @@ class Subqueries:
 
         One that runs again has the mappings it had, whatever is asked for now.
         """
-        batch, drafts = manifest.batch + 1, []
-        epochs: list[Mapping[str, Any]] = list(manifest.epochs)
-        for subquery in self._all:
-            if replay is not None:
-                mapping = subquery.mapping(replay.after)
-            else:
-                mapping, epoch = subquery.switched(manifest, batch, self._options, clock)
-                epochs += [] if epoch is None else [epoch]
-            parts = outlets.for_tasks(subquery.target)
-            drafts.append(subquery.draft(manifest, cut, mapping, parts))
+        batch = manifest.batch + 1
         if replay is not None:
-            epochs += [e for e in replay.after.epochs if e["batch"] == batch]
-        return drafts, epochs
+            had = {s.name: s.mapping(replay.after) for s in self._all}
+            taken = self._board.repeat(batch, had)
+            begun = [e for e in replay.after.epochs if e["batch"] == batch]
+        else:
+            taken, begun = self._switched(manifest, batch, clock)
+        drafts = [
+            s.draft(manifest, cut, taken[s.name].mapping, outlets.for_tasks(s.target))
+            for s in self._all
+        ]
+        return drafts, [*manifest.epochs, *begun]
+
+    def _switched(
+        self, manifest: Manifest, batch: int, clock: Clock
+    ) -> tuple[dict[str, Taken], list[Mapping[str, Any]]]:
+        """What a batch has of each subquery, and the entries of epochs that begin with it."""
+        started, standing = clock.now(), self._standing(manifest)
+        scheduled = self._scheduled(batch, standing, started)
+        taken = dict(self._board.begin(batch, standing, scheduled, self.loads))
+        handed = self._handed_over(manifest, taken)
+        now = clock.now()
+        switch_ms = round((now - started) * 1e3, 4)
+        for asked, error in self._board.refused:
+            _log.warning("%s, asked by %s: %s", asked.request.change, asked.request.by, error)
+        for name, of in taken.items():
+            if of.asked is not None and not of.asked.request.by.startswith("--"):
+                self._since[name] = batch
+                self._answered.add(name)
+        begun: list[Mapping[str, Any]] = [
+            epoch_of(s.subquery.key, batch, taken[s.name], switch_ms, now) | handed.get(s.name, {})
+            for s in self._all
+            if batch == 0 or taken[s.name].mapping is not taken[s.name].before
+        ]
+        return taken, begun
+
+    def _handed_over(
+        self, manifest: Manifest, taken: dict[str, Taken]
+    ) -> dict[str, dict[str, Any]]:
+        """See to the handover of what is taken; what the epochs say of it, by subquery."""
+        facts = {}
+        for s in self._all:
+            of = taken[s.name]
+            if manifest.batch >= 0 and of.mapping is not of.before:
+                mapping, facts[s.name] = s.handed_over(
+                    manifest, of.before, of.mapping, self._options
+                )
+                taken[s.name] = replace(of, mapping=mapping)
+        return facts
 
     def measured(
         self, epochs: Sequence[Mapping[str, Any]], outcomes: Outcomes, batch: int

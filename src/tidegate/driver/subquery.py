@@ -9,7 +9,6 @@ from typing import Any
 
 from tidegate import schedule
 from tidegate.batch import MIN_US
-from tidegate.clock import Clock
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.handing import handed_over
 from tidegate.driver.options import RunOptions
@@ -29,7 +28,7 @@ from tidegate.state.store import Store
 class RunningSubquery:
     """A subquery with its mapping and the compactors of its state.
 
-    Owned by the loop; what is asked with `scale` takes effect with the next batch.
+    Owned by the loop.
     """
 
     def __init__(
@@ -43,7 +42,6 @@ class RunningSubquery:
         self.subquery = subquery = plan.subqueries[number]
         self.target = plan.sole_target(number)
         """The output whose rows tasks may write themselves, where they are many."""
-        self.asked: int | None = None
         self._store = store
         self._held = plan.hold
         self._telling = telling
@@ -75,30 +73,7 @@ class RunningSubquery:
             held["epoch"], held["instances"], held["owners"], held.get("formers", ())
         )
 
-    def switched(
-        self, manifest: Manifest, batch: int, options: RunOptions, clock: Clock
-    ) -> tuple[route.Mapping, dict[str, Any] | None]:
-        """The mapping of a batch, and the entry in the history where an epoch begins with it."""
-        started = clock.now()
-        asked = self.asked or options.instances_at(batch, self.name)
-        mapping, handed = self._going_on(manifest), dict[str, Any]()
-        if batch == 0:
-            mapping = route.even(options.buckets, asked or options.first_instances)
-        elif asked is not None and asked != mapping.instances:
-            after = route.switched(mapping, asked)
-            mapping, handed = self._handed_over(manifest, mapping, after, options)
-        else:
-            return mapping, None
-        return mapping, {
-            "subquery": self.subquery.key,
-            "epoch": int(mapping.epoch),
-            "batch": batch,
-            "instances": mapping.instances,
-            "switch_ms": round((clock.now() - started) * 1e3, 4),
-            **handed,
-        }
-
-    def _going_on(self, manifest: Manifest) -> route.Mapping:
+    def going_on(self, manifest: Manifest) -> route.Mapping:
         """The mapping as the next batch finds it, without the former owners that are done.
 
         A run that starts has nothing in memory, and its windows may be others than before: there
@@ -109,7 +84,7 @@ class RunningSubquery:
             return replace(mapping, formers=())
         return mapping.lasting(manifest.frontier_us)
 
-    def _handed_over(
+    def handed_over(
         self, manifest: Manifest, before: route.Mapping, after: route.Mapping, options: RunOptions
     ) -> tuple[route.Mapping, dict[str, Any]]:
         """The mapping of an epoch, and what is recorded of how its buckets are handed over."""
@@ -150,18 +125,25 @@ class RunningSubquery:
             memory_bytes=self._memory_bytes,
             owner=self._store.owner,
             run=self._run,
-            before=self._before(mapping, cut.previous_us),
+            before=None if self._last is None else self._last.name,
+            same=self._same(mapping, cut.previous_us),
         )
         counted = self.subquery.operator.counted
         counts = {name: manifest.counters.get(self.key(name), 0) for name in counted}
         return Draft(job, time_span(self.subquery, cut), counts)
 
-    def _before(self, mapping: route.Mapping, previous_us: int) -> str | None:
-        """The job whose state instances may have in memory: the last, where they are the same."""
-        last = self._last
-        if last is None or not mapping.continues(last.mapping.lasting(previous_us)):
+    def _same(self, mapping: route.Mapping, previous_us: int) -> frozenset[int] | None:
+        """The instances that have what they had in the last job; None for all of them."""
+        if self._last is None:
             return None
-        return last.name
+        before = self._last.mapping.lasting(previous_us)
+        if mapping.continues(before):
+            return None
+        if mapping.formers or before.formers:
+            return frozenset()
+        moved = before.owner_array != mapping.owner_array
+        changed = {*before.owner_array[moved], *mapping.owner_array[moved]}
+        return frozenset(i for i in range(mapping.instances) if i not in changed)
 
     def committed(self, job: Job) -> None:
         """The newest batch that counts had this job."""

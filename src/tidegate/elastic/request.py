@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate.batch import EpochId
+from tidegate.elastic.owners import NOBODY, buckets_text
 from tidegate.errors import OptionError
+from tidegate.route.balance import balanced
 from tidegate.route.mapping import Mapping, switched
 
 
 class Change(Protocol):
-    """One kind of change; it depends on the mapping that is there and on loads alone."""
+    """One kind of change; it depends on the mapping that is there and on loads alone.
+
+    As a text it is what `tidegate ctl` calls it.
+    """
 
     def after(self, current: Mapping, loads: Sequence[float]) -> Mapping:
         """The mapping of the next epoch, or the current one where nothing is to change.
@@ -27,8 +32,31 @@ class Scale:
 
     instances: int
 
+    def __str__(self) -> str:
+        return f"scale {self.instances}"
+
     def after(self, current: Mapping, loads: Sequence[float]) -> Mapping:
+        if self.instances < 1:
+            raise OptionError("scale", "needs at least one instance", str(self.instances))
+        if self.instances > current.buckets:
+            raise OptionError(
+                "scale",
+                f"instances must not outnumber the {current.buckets} buckets",
+                str(self.instances),
+                "Ask for fewer instances, or start a new checkpoint with more --buckets.",
+            )
         return current if self.instances == current.instances else switched(current, self.instances)
+
+
+@dataclass(frozen=True)
+class Rebalance:
+    """The same instances with evener loads."""
+
+    def __str__(self) -> str:
+        return "rebalance"
+
+    def after(self, current: Mapping, loads: Sequence[float]) -> Mapping:
+        return balanced(current, loads)
 
 
 @dataclass(frozen=True)
@@ -38,7 +66,17 @@ class Move:
     buckets: tuple[int, ...]
     instance: int
 
+    def __str__(self) -> str:
+        return f"move {buckets_text(self.buckets)} {self.instance}"
+
     def after(self, current: Mapping, loads: Sequence[float]) -> Mapping:
+        if not 0 <= self.instance < current.instances:
+            raise OptionError(
+                "move",
+                f"must name an instance that is there, {_numbers(current.instances)}",
+                str(self.instance),
+                "`scale` changes how many there are.",
+            )
         owners = list(current.owners)
         for bucket in self.buckets:
             if not 0 <= bucket < current.buckets:
@@ -56,16 +94,38 @@ class Switch:
     owners: tuple[int, ...]
     instances: int
 
+    def __str__(self) -> str:
+        return f"switch to {self.instances} instance{'' if self.instances == 1 else 's'}"
+
     def after(self, current: Mapping, loads: Sequence[float]) -> Mapping:
-        if len(self.owners) != current.buckets:
-            raise OptionError(
-                "switch",
-                f"a mapping must give an owner to each of the {current.buckets} buckets",
-                f"{len(self.owners)} owners",
-            )
+        self._check(current.buckets)
         if (self.owners, self.instances) == (current.owners, current.instances):
             return current
         return Mapping(EpochId(current.epoch + 1), self.instances, self.owners)
+
+    def _check(self, buckets: int) -> None:
+        requirement = f"a mapping must give an owner to each of the {buckets} buckets"
+        given = [b for b, owner in enumerate(self.owners) if owner != NOBODY]
+        if given and given[-1] >= buckets:
+            remedy = f"Buckets are from 0 to {buckets - 1}."
+            raise OptionError("switch", requirement, f"one for bucket {given[-1]}", remedy)
+        missing = sorted(set(range(buckets)) - set(given))
+        if missing:
+            got = f"none for {_buckets(missing)}" if given else "none at all"
+            raise OptionError("switch", requirement, got, "Add what is missing; nothing changed.")
+        if not 1 <= self.instances <= buckets:
+            raise OptionError(
+                "switch",
+                f"a mapping must have from 1 to {buckets} instances, as many as buckets at most",
+                str(self.instances),
+            )
+        wrong = [o for o in self.owners if not 0 <= o < self.instances]
+        if wrong:
+            raise OptionError(
+                "switch",
+                f"owners must be instances, {_numbers(self.instances)}",
+                str(wrong[0]),
+            )
 
 
 @dataclass(frozen=True)
@@ -76,3 +136,11 @@ class Request:
     subquery: str | None = None
     by: str = "user"
     why: str = ""
+
+
+def _numbers(instances: int) -> str:
+    return "0" if instances == 1 else f"0 to {instances - 1}"
+
+
+def _buckets(numbers: Sequence[int]) -> str:
+    return f"bucket{'' if len(numbers) == 1 else 's'} {buckets_text(numbers)}"

@@ -69,7 +69,8 @@ class Job:
     are the ports that an output of the query takes. `memory_bytes` is what the caches of a process
     that runs its tasks may hold; None leaves it to the process. `run` names the run of the query,
     and `before` the job whose state this one goes on with, as its instances have it in memory; None
-    where they have not, as at a start and when buckets have moved.
+    where they have not, as at a start. After a switch only the instances `same` have it: those that
+    own what they owned; None stands for all.
 
     Files that tasks write begin with `name`, which has the `owner` of the checkpoint and stands for
     all that makes their bytes: the tasks of a driver that died, or that another took over from, may
@@ -91,6 +92,7 @@ class Job:
     owner: int = 0
     run: str = ""
     before: str | None = None
+    same: frozenset[int] | None = None
     name: str = field(init=False)
 
     @property
@@ -119,6 +121,7 @@ class Job:
 
     def instance_work(self, instance: int, spans: Spans) -> InstanceWork:
         """What an instance of the operator knows of the batch."""
+        before = self.before if self.same is None or instance in self.same else None
         return InstanceWork(
             instance=instance,
             batch=self.batch,
@@ -131,7 +134,8 @@ class Job:
             store=self.store.open(),
             ports=self.subquery.ports,
             spans=spans,
-            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", self.before, self.name),
+            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", before, self.name),
+            run=self.owner,
         )
 
     def __post_init__(self) -> None:

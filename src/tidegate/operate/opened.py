@@ -13,12 +13,15 @@ from functools import partial
 
 import pyarrow as pa
 
+from tidegate.state.name import owner_of
 from tidegate.state.segment import Segment, read_segment, version_of
 from tidegate.state.store import Store
 
 
 class Opened:
     """The tables that each owner had in its last batch; grows with owners, of which `most` count.
+
+    Owners share what they have: one that takes over from another opens nothing again.
 
     What an owner no longer asks for is let go, so that a file that was deleted does not keep its
     place on the disk. Only for tables that take no memory of their own.
@@ -35,6 +38,9 @@ class Opened:
         """What is wanted by name; what the owner had in its last call is not loaded again."""
         with self._lock:
             had = self._kept.pop(owner, {})
+            missing = [name for name in wanted if name not in had]
+            for others in self._kept.values() if missing else ():
+                had |= {name: others[name] for name in missing if name in others}
         now = {name: had[name] if name in had else load() for name, load in wanted.items()}
         with self._lock:
             self._kept[owner] = now
@@ -51,15 +57,27 @@ def mapped_segments(
     owner: Hashable,
     segments: Sequence[Segment],
     columns: Sequence[str] | None = None,
+    run: int | None = None,
 ) -> dict[str, pa.Table]:
     """Whole segments by name, mapped for an earlier batch of `owner` or now.
 
     An owner is an instance of a query and what it reads. None is given where the store is remote:
-    reading copies there. A file that was changed meanwhile is read, and so checked, again.
+    reading copies there. A file that was changed meanwhile is read, and so checked, again; one that
+    this `run` of the query wrote is not: a checksum is a pass over it, and tells what became of a
+    file over time and elsewhere.
     """
     if not store.files.local:
         return {}
     files = {s.name: version_of(store, s) for s in segments}
-    loads = {files[s.name]: partial(read_segment, store, s, columns=columns) for s in segments}
+    loads = {
+        files[s.name]: partial(
+            read_segment,
+            store,
+            s,
+            columns=columns,
+            trusted=run is not None and owner_of(s.name) == run,
+        )
+        for s in segments
+    }
     tables = _OPENED.tables(owner, loads)
     return {name: tables[file] for name, file in files.items()}

@@ -116,7 +116,7 @@ class InstanceWork:
     `state` has the segments of the operator by what they hold. Segments that it writes have names
     that begin with `name`, which stands for all that makes their bytes. `query` tells the state of
     one query from that of another that was at the same place before. `kept` is what it has in
-    memory of the batch before.
+    memory of the batch before. `run` is the number of the run in the names of files.
     """
 
     instance: int
@@ -131,6 +131,7 @@ class InstanceWork:
     ports: tuple[Port, ...]
     spans: Spans
     kept: Kept
+    run: int | None = None
 
 
 @dataclass(frozen=True)

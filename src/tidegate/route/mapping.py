@@ -115,9 +115,12 @@ def switched(current: Mapping, instances: int) -> Mapping:
     share[:instances] = smaller
     most_first = np.argsort(-owned[:instances], kind="stable")
     share[most_first[:larger]] += 1
-    # An instance keeps its first buckets, and what is free is given out in stretches: rows of
-    # neighbouring buckets are neighbours in a segment, so that a stretch of them is one slice.
+    # An instance keeps its first buckets, and what is free is given out in stretches, owner by
+    # owner: rows of neighbouring buckets are neighbours in a segment of their owner, so that a
+    # stretch of them is one slice; and an instance takes over from as few others as can be, each of
+    # which may have what is known of its segments in another process.
     free = np.flatnonzero(_places(owners) >= share[owners])
+    free = free[np.argsort(owners[free], kind="stable")]
     owners[free] = np.repeat(np.arange(len(owned)), np.maximum(share - owned, 0))
     return Mapping(EpochId(current.epoch + 1), instances, tuple(owners.tolist()))
 

@@ -30,10 +30,11 @@ class RoundRobin:
         number = np.arange(units.rows, dtype=np.int64) + first
         number += 0 if units.filtered else units.start
         bucket = np.empty(units.rows, np.int32)
-        for instance in range(mapping.instances):
+        owners = np.unique(mapping.owner_array)  # an instance may own none
+        for place, instance in enumerate(owners):
             mine = np.flatnonzero(mapping.owner_array == instance).astype(np.int32)
-            chosen = number % mapping.instances == instance
-            bucket[chosen] = mine[number[chosen] // mapping.instances % len(mine)]
+            chosen = number % len(owners) == place
+            bucket[chosen] = mine[number[chosen] // len(owners) % len(mine)]
         return bucket
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime
@@ -11,8 +12,11 @@ from tidegate import schedule
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
-from tidegate.driver.metrics import BatchReport, Summary
-from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.driver.metrics import Summary
+from tidegate.driver.status import status_of
+from tidegate.elastic.owners import buckets_of, owners_of, whole
+from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
+from tidegate.errors import OptionError, near
 from tidegate.execute.ending import stop_at_end
 from tidegate.microsecond import read_us, time_text, time_us
 from tidegate.query.node import StreamDef
@@ -78,21 +82,46 @@ class RunningQuery:
             self._running.exception()
         return self._result()
 
-    def scale(self, instances: int, subquery: str | None = None) -> None:
-        """Go on with another number of instances from the next batch on; no state moves.
+    def scale(self, instances: int, subquery: str | None = None, *, why: str = "") -> None:
+        """Go on with another number of instances from the next batch on.
 
-        For every subquery, or for one by its name; `explain` shows the names.
+        For every subquery, or for one by its name; `explain` shows the names. Whatever waits for
+        the next batch already is replaced. What cannot be is an OptionError at once, and the query
+        goes on as before. `why` is for the timeline in `status()["epochs"]`. All this holds for
+        `rebalance`, `move` and `switch` too. On one host no state moves.
         """
-        self._loop.scale(instances, subquery)
+        self._ask(Scale(whole(instances, "scale")), subquery, why)
 
-    def rebalance(self) -> None:
-        """Spread the buckets by their load."""
-        raise UnavailableError(
-            "rebalance",
-            "needs the elastic manager",
-            "a version without it",
-            "It is not available yet; `scale` deals the buckets out evenly.",
-        )
+    def rebalance(self, subquery: str | None = None, *, why: str = "") -> None:
+        """Spread the load of the buckets evenly over the instances there are, with few moves."""
+        self._ask(Rebalance(), subquery, why)
+
+    def move(
+        self,
+        buckets: int | str | Iterable[int],
+        instance: int,
+        subquery: str | None = None,
+        *,
+        why: str = "",
+    ) -> None:
+        """Give some buckets to an instance: a number, several, or a text as `"3,4,10-12"`."""
+        self._ask(Move(buckets_of(buckets), whole(instance, "move")), subquery, why)
+
+    def switch(
+        self,
+        mapping: Sequence[int] | Mapping[int | str, str | Iterable[int]] | str,
+        subquery: str | None = None,
+        *,
+        why: str = "",
+    ) -> None:
+        """Say of all buckets who has them: the owner of each, as `[0, 1, 0, 1]`.
+
+        Or the buckets of each instance, as `{0: "0-31", 1: range(32, 64)}`.
+        """
+        self._ask(Switch(*owners_of(mapping)), subquery, why)
+
+    def _ask(self, change: Change, subquery: str | None, why: str) -> None:
+        self._loop.ask(Request(change, subquery, by="user", why=why))
 
     def announce(
         self, stream: str, source: str | MemorySource, promise: str | datetime | int | None = None
@@ -123,26 +152,10 @@ class RunningQuery:
 
     def status(self) -> dict[str, Any]:
         """What the query has done so far, as plain data."""
-        reports = self._loop.summary.reports
-        newest: BatchReport | None = reports[-1] if reports else None
         return {
             "running": not self._running.done(),
             "failure": str(self._failure) if self._failure else None,
-            "batch": self._loop.manifest.batch,
-            "frontier_us": self._loop.manifest.frontier_us,
-            "instances": self._loop.manifest.instances,
-            "epoch": self._loop.manifest.epoch,
-            "subqueries": {
-                self._loop.plan.names[key]: {"epoch": of["epoch"], "instances": of["instances"]}
-                for key, of in self._loop.manifest.mappings.items()
-            },
-            "sources": [
-                {name: value for name, value in source.items() if name != "log"}
-                for source in self._loop.manifest.sources
-            ],
-            "newest_batch_ms": round(newest.seconds * 1e3, 3) if newest else None,
-            "newest_latency_ms": newest.latency.as_dict() if newest and newest.latency else None,
-            **self._loop.summary.as_dict(),
+            **status_of(self._loop),
         }
 
     def _opened(self, stream: StreamDef, source: str | MemorySource) -> Connector:

@@ -29,6 +29,7 @@ from tidegate.session.options import run_options
 from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
+from tidegate.session.reach import reachable
 from tidegate.session.script import outputs_of
 from tidegate.session.sources import Sources
 from tidegate.session.spark_table import (
@@ -293,7 +294,7 @@ class Session:
             connectors=self._sources.connectors,
             observer=observer,
         )
-        return RunningQuery(loop).begin()
+        return RunningQuery(loop if checkpoint is None else reachable(loop)).begin()
 
 
 def _nodes(streams: Mapping[str, Any]) -> dict[str, Node]:

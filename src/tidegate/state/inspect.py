@@ -17,6 +17,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
 from tidegate.microsecond import moment
 from tidegate.state.bucket_set import BucketSet
+from tidegate.state.epoch import epoch_text
 from tidegate.state.epoch_log import logged
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment, verify_segment
@@ -238,8 +239,16 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
     if state["epochs"]:
         before = state["epochs_logged"]
         lines.append(f"epochs, after {before:,} that are in epoch/" if before else "epochs")
-        lines += [_line(epoch, "epoch") for epoch in state["epochs"]]
+        lines += [_epoch_line(epoch) for epoch in state["epochs"]]
     return lines
+
+
+def _epoch_line(epoch: Mapping[str, Any]) -> str:
+    """An epoch that somebody has asked for with when and why, another by its members."""
+    if "by" not in epoch:
+        return _line(epoch, "epoch")
+    times = (f"{name} {epoch[name]}" for name in ("asked", "applied", "completed"))
+    return f"  {epoch['subquery']} {epoch_text(epoch)} ({', '.join(times)})"
 
 
 def _query_lines(

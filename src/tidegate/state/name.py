@@ -10,6 +10,7 @@ from tidegate.whole_file import is_temporary
 META = "meta.json"
 
 _MANIFEST = re.compile(r"manifest/(\d{8,})\.json")
+_OWNED = re.compile(r"\d{8,}\.(\d+)-")
 _EPOCHS = re.compile(r"epoch/(\d{8,})\.(\d+)\.json")
 
 
@@ -37,6 +38,12 @@ def logged_by(manifest: Manifest, first: int) -> int:
 def owned(batch: int, owner: int) -> str:
     """How the names of files begin that a run writes for a batch: no other run uses them."""
     return f"{batch:08d}.{owner}"
+
+
+def owner_of(name: str) -> int | None:
+    """The run that wrote a file whose name begins as `owned` has it."""
+    match = _OWNED.match(name)
+    return int(match[1]) if match else None
 
 
 def counts(newest: Manifest, name: str) -> bool:

@@ -20,8 +20,18 @@ from tidegate.operate.join.bound import key_of, value_of
 from tidegate.operate.join.chain import ChainRun
 from tidegate.operate.join.decide import Rows, joined, true_of
 from tidegate.operate.join.newest import Newest
-from tidegate.operate.join.run_index import Searched, Terms, known
-from tidegate.operate.join.search import Ask, Ints, News, Run, Work, candidates, implied
+from tidegate.operate.join.part import Part
+from tidegate.operate.join.run_index import Floats, Searched, Terms, kept, known, let_go
+from tidegate.operate.join.search import (
+    Ask,
+    Ints,
+    News,
+    Run,
+    Work,
+    candidates,
+    candidates_of,
+    implied,
+)
 from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, Probe
 from tidegate.operate.join.union import union
 from tidegate.operate.kernels.order import inverse
@@ -60,11 +70,21 @@ class Held:
     """Stored tuples of a side, in the order they are searched.
 
     `token` names them for as long as the process lives, so that what searching needs of them is
-    computed once; None where they are made anew for every batch.
+    computed once; None where they are made anew for every batch. Only those of `part` are searched,
+    where it is given. `least` is the least coordinate, where it is known.
     """
 
     table: pa.Table
     token: Hashable | None = None
+    part: Part | None = None
+    least: int | None = None
+
+    @property
+    def own(self) -> pa.Table:
+        """The tuples that are searched, in a table of their own."""
+        if self.part is None or self.part.is_whole:
+            return self.table
+        return self.table.filter(pa.array(self.part.has(np.arange(self.table.num_rows))))
 
 
 @dataclass(frozen=True)
@@ -160,8 +180,8 @@ def total_order(table: pa.Table) -> Ints:
 class _Meeting:
     """Tuples that are asked: stored ones, or the newest, which stand at a `place`.
 
-    What is searched are `rows` of the table, None for all. `searched` has one index for each probe,
-    none where a value of a branch cannot be computed.
+    What is searched are `rows` of the table, or a `part` of it, None for all. `searched` has one
+    index for each probe, none where a value of a branch cannot be computed.
     """
 
     table: pa.Table
@@ -169,6 +189,7 @@ class _Meeting:
     searched: tuple[Searched, ...]
     rows: Ints | None = None
     place: Ints | None = None
+    part: Part | None = None
 
 
 @dataclass(frozen=True)
@@ -218,6 +239,14 @@ class _Search:
         ]
         if self.everything is None:
             (run,), (ask,) = runs, self.asks
+            if meeting.part is not None:
+                found = candidates_of(meeting.part, run, ask, work)
+                if found is not None:
+                    yield from ((ask.rows(p), run.searched.rows(s)) for p, s in found)
+                    return
+                every = self._whole(meeting.table, meeting.coordinate, meeting.part.token)
+                (searched,) = meeting.part.index(every)
+                run = replace(run, searched=searched)
             work.implied += implied(run, ask)
             for probe, spot in candidates(run, ask, work):
                 yield ask.rows(probe), run.searched.rows(spot)
@@ -233,16 +262,38 @@ class _Search:
         """Tuples of a segment, or of several."""
         order = TS if self.spec.side(self.side).extent.rows is None else RANK
         coordinate = ints(held.table, order)
-        searched = known(held.token, partial(self._index, held.table, coordinate))
+        if held.part is not None:
+            own = held.part.indexed
+            if own is not None:
+                return _Meeting(held.table, coordinate, own)
+            keys = kept(held.token) or known(
+                _keys_of(held.token), partial(self._keys, held, coordinate)
+            )
+            return _Meeting(held.table, coordinate, keys, part=held.part)
+        searched = self._whole(held.table, coordinate, held.token)
         if not searched and (live := coordinate >= needed).any() and not live.all():
             # The value may be of a tuple that is in no window any more.
             table, coordinate = held.table.filter(pa.array(live)), coordinate[live]
-            return _Meeting(table, coordinate, self._index(table, coordinate))
+            return _Meeting(table, coordinate, self._index(table, coordinate, None))
         return _Meeting(held.table, coordinate, searched)
 
-    def _index(self, table: pa.Table, coordinate: Ints) -> tuple[Searched, ...]:
+    def _whole(
+        self, table: pa.Table, coordinate: Ints, token: Hashable | None
+    ) -> tuple[Searched, ...]:
+        """The index of a table, made where it is not known."""
+        return known(token, partial(self._index, table, coordinate, token))
+
+    def _keys(self, held: Held, coordinate: Ints) -> tuple[Searched, ...]:
+        """The keys of a table in the order of its index, without the values of other tests."""
+        key = key_of(self.spec.probe, self.side, held.table)
+        return (Searched(None, key, [], [], coordinate, held.least),)
+
+    def _index(
+        self, table: pa.Table, coordinate: Ints, token: Hashable | None
+    ) -> tuple[Searched, ...]:
+        keys = None if token is None else let_go(_keys_of(token))
         try:
-            terms = terms_of(self.spec, self.side, table)
+            terms = terms_of(self.spec, self.side, table, keys[0].key if keys else None)
         except TaskError:
             if not self.spec.branches:
                 raise
@@ -254,12 +305,19 @@ def _searched(terms: Sequence[Terms], coordinate: Ints, sort: bool) -> tuple[Sea
     return tuple(Searched.of(t.key, t.values, coordinate, sort) for t in terms)
 
 
-def terms_of(spec: JoinSpec, side: int, table: pa.Table) -> tuple[Terms, ...]:
-    """What each probe of a join looks at in tuples."""
+def terms_of(
+    spec: JoinSpec, side: int, table: pa.Table, key: Floats | None = None
+) -> tuple[Terms, ...]:
+    """What each probe of a join looks at in tuples; `key` is that of the only one, if known."""
     return tuple(
         Terms(
-            None if probe.index is None else key_of(probe, side, table),
+            key if probe.index is None or key is not None else key_of(probe, side, table),
             tuple(value_of(i, side, table) for i in probe.tests),
         )
         for probe in spec.probes
     )
+
+
+def _keys_of(token: Hashable) -> Hashable:
+    """The token of the keys of tuples that have no index yet."""
+    return token, "keys"

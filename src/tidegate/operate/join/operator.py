@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -145,7 +146,7 @@ class StreamJoin(Operator):
             news.append(News(table, at[side], held, self.before[side]))
             own.append(owned)
         work.spans.mark("instance merge")
-        chains = work.kept.take(_STORED) or (None, None)
+        chains = work.kept.take(self._stored(work)) or (None, None)
         apart = self.spread == OVER_GRID and bool(work.mapping.formers)
         if apart:
             found, compared = self._matched_by_epoch(work, news)
@@ -372,7 +373,14 @@ class StreamJoin(Operator):
             run = newest.stored(kept, since) if kept.any() else None
             end = work.frontier_us if keeper.order == TS else count
             chains.append(chain.grown(run, needed=needed, end=end, most_bytes=_most_bytes()))
-        work.kept.leave(_STORED, tuple(chains), sum(chain.nbytes for chain in chains))
+        held_bytes = sum(chain.nbytes for chain in chains)
+        work.kept.leave(self._stored(work), tuple(chains), held_bytes)
+
+    def _stored(self, work: InstanceWork) -> str:
+        """The name of what stays in memory; over a grid, whose tuples are seen is up to all."""
+        if self.spread != OVER_GRID:
+            return _STORED
+        return f"{_STORED} {zlib.crc32(work.mapping.owner_array.tobytes())}"
 
     def _kept(
         self, work: InstanceWork, side: int, news: News, own: npt.NDArray[np.bool_]

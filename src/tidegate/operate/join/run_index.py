@@ -65,6 +65,8 @@ class Searched:
     values: list[Singles]
     bases: list[float]
     coordinate: Ints
+    least: int | None = None
+    """The least coordinate, where it is known without a look."""
 
     @staticmethod
     def of(
@@ -99,6 +101,10 @@ class Searched:
         """Values of the table's rows in the order that is searched."""
         return values if self.order is None else values[self.order]
 
+    def arranged_by(self, buckets: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The buckets of the table's rows in that order."""
+        return buckets if self.order is None else buckets[self.order]
+
     def places(self, rows: Ints) -> Ints:
         """Where rows of the table stand."""
         return rows if self.order is None else self._inverse[rows]
@@ -112,7 +118,7 @@ class Searched:
 
     @cached_property
     def oldest(self) -> int:
-        return int(self.coordinate.min())
+        return int(self.coordinate.min()) if self.least is None else self.least
 
     @cached_property
     def in_order(self) -> Ints:
@@ -142,3 +148,15 @@ def known(
 ) -> tuple[Searched, ...]:
     """What is kept under a token, or computed and kept; nothing is kept under None."""
     return compute() if token is None else _INDEXES.get(token, compute)
+
+
+def kept(token: Hashable | None) -> tuple[Searched, ...] | None:
+    """What is kept under a token, if anything; it counts as used."""
+    found: tuple[Searched, ...] | None = _INDEXES.held(token)
+    return found
+
+
+def let_go(token: Hashable) -> tuple[Searched, ...] | None:
+    """What is kept under a token, if anything, and no longer is."""
+    found: tuple[Searched, ...] | None = _INDEXES.take(token)
+    return found

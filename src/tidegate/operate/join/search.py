@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from tidegate.batch import MIN_US, TS, ints
 from tidegate.operate.join.bound import bounds_of, key_of
+from tidegate.operate.join.part import Part
 from tidegate.operate.join.run_index import Searched
 from tidegate.operate.join.spec import Extent, Probe
 from tidegate.operate.kernels.bisect import bisect
 from tidegate.operate.kernels.order import inverse
-from tidegate.operate.kernels.pair import find
+from tidegate.operate.kernels.pair import find, passing
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -153,12 +154,7 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
     if ask.index is None:
         first, last = _window(run, ask)
     else:
-        key = run.searched.key
-        assert key is not None
-        first = np.searchsorted(key, ask.index[0])
-        last = np.maximum(first, np.searchsorted(key, ask.index[1], "right"))
-        if len(ask.unknown):
-            last[ask.unknown] = first[ask.unknown]
+        first, last = _ranges(run, ask, ask.index)
         if ask.one_key:
             if not run.searched.values and int((last - first).sum()) <= _FEW_PAIRS:
                 yield from _few(run, ask, first, last, work)
@@ -182,6 +178,39 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
                 probe, place = probe[kept], place[kept]
         if len(probe):
             yield probe, place
+
+
+def candidates_of(part: Part, run: Run, ask: Ask, work: Work) -> list[tuple[Ints, Ints]] | None:
+    """The same of a part of a run, by the keys of all of it; None where that takes too long.
+
+    All tuples of the run must be in the windows of all that ask. The tests of other intervals are
+    left to the predicate where the run has no values for them.
+    """
+    if ask.index is None or run.searched.oldest < ask.newest_low:
+        return None
+    first, last = _ranges(run, ask, ask.index)
+    if not part.affords(int((last - first).sum())):
+        return None
+    work.implied += part.rows * len(ask.low)
+    probe, place = find(first, last, (), (), ())
+    kept = part.has(run.searched.rows(place))
+    probe, place = probe[kept], place[kept]
+    work.made += len(probe)
+    if run.searched.values:
+        lows, highs = run.searched.narrowed(ask.bounds)
+        probe, place = passing(probe, place, lows, highs, run.searched.values)
+    return [(probe, place)] if len(probe) else []
+
+
+def _ranges(run: Run, ask: Ask, index: tuple[Floats, Floats]) -> tuple[Ints, Ints]:
+    """What of a run the index of each asking tuple finds."""
+    key = run.searched.key
+    assert key is not None
+    first = np.searchsorted(key, index[0])
+    last = np.maximum(first, np.searchsorted(key, index[1], "right"))
+    if len(ask.unknown):
+        last[ask.unknown] = first[ask.unknown]
+    return first, last
 
 
 def _few(run: Run, ask: Ask, first: Ints, last: Ints, work: Work) -> Iterator[tuple[Ints, Ints]]:

@@ -5,7 +5,7 @@ They stand between the state of a join and its search, for what is not in memory
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,13 +17,14 @@ from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.chain import FEW_ROWS, Chain, ChainRun
 from tidegate.operate.join.match import BUCKET, Held, arranged, terms_of, total_order
+from tidegate.operate.join.part import Part
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.spread import Sight
 from tidegate.operate.join.state import SIDES, SideHorizon, SideKeeper
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment
+from tidegate.state.segment import Segment, read_segment, rows_by_bucket
 
 _MOST_ADOPTED_ROWS = 65_536
 
@@ -62,26 +63,40 @@ class StoredSegments:
         """The tuples of some of them, run by run; what is mapped stays so for the next batch."""
         work, columns, way = self.work, self.keeper.columns, self.horizon.tag
         known = [(s, *self._mine(s)) for s in segments if s.tag == way]
-        own = [s for s, mine, _ in known if stay and mine == s.buckets]
-        mapped = mapped_segments(work.store, self._owner, own, columns)
+        # In time order nearly all tuples are candidates. And a value that a branch cannot compute
+        # counts for all tuples that are searched: others' must not be among them.
+        by_index = not self.keeper.spec.in_time_order
+        own = [s for s, mine, all_ in known if stay and ((by_index and all_) or mine == s.buckets)]
+        mapped = mapped_segments(work.store, self._owner, own, columns, work.run)
         held = []
         for segment, mine, whole in known:
             # Another query may have written the same file at the same place before.
-            file = (work.store.location, segment.name, segment.checksum)
+            file = (work.query, work.store.location, segment.name, segment.checksum, way)
             rows = mapped.get(segment.name)
             if rows is None:
                 rows = read_segment(work.store, segment, mine, columns)
-            token = (work.query, *file, way, mine)
-            if whole:
-                held.append(Held(rows, token))
-            else:
+            if not whole:
                 seen = self._seen(rows.column(BUCKET).to_numpy(), ints(rows, TS))
-                held.append(Held(rows.filter(pa.array(seen)), (*token, self._times)))
+                held.append(Held(rows.filter(pa.array(seen)), (*file, mine, self._times)))
+            elif segment.name not in mapped or not by_index:
+                held.append(Held(rows, (*file, mine)))
+            else:
+                held.append(self._part(segment, rows, mine, (*file, segment.buckets)))
         for segment in segments:
             if segment.tag != way:
                 rows = read_segment(work.store, segment, columns=columns)
                 held.append(Held(self._adapted(rows)))
         return held
+
+    def _part(
+        self, segment: Segment, rows: pa.Table, mine: BucketSet, token: tuple[Hashable, ...]
+    ) -> Held:
+        """The instance's tuples of a segment that has those of others as well."""
+        bucket: npt.NDArray[np.int32] = rows.column(BUCKET).combine_chunks().to_numpy()
+        counts = rows_by_bucket(self.work.store, segment)
+        counted = None if counts is None else sum(counts[b] for b in mine)
+        part = Part(token, mine, segment.buckets, bucket, counted)
+        return Held(rows, token, part, segment.low)
 
     @property
     def _owner(self) -> tuple[str, int, int]:
@@ -92,10 +107,10 @@ class StoredSegments:
         return [BucketSet.where(sight.buckets) for sight in self.sights]
 
     @cached_property
-    def _times(self) -> tuple[tuple[int, BucketSet], ...]:
+    def _times(self) -> tuple[tuple[int, int, BucketSet], ...]:
         """What tells what is seen here from what is in another epoch."""
         pairs = zip(self.sights, self._wanted, strict=True)
-        return tuple((sight.until_us, wanted) for sight, wanted in pairs)
+        return tuple((sight.since_us, sight.until_us, wanted) for sight, wanted in pairs)
 
     def _mine(self, segment: Segment) -> tuple[BucketSet, bool]:
         """The buckets of a segment of which tuples are seen, and whether all of these are."""
@@ -132,7 +147,7 @@ class StoredSegments:
 def adopted(keeper: SideKeeper, held: Sequence[Held], needed: int) -> Chain | None:
     """A chain of all stored tuples; None where what is searched of them cannot be computed."""
     spec, side = keeper.spec, keeper.side
-    tables = [h.table for h in held if h.table.num_rows]
+    tables = [h.own for h in held if h.table.num_rows]
     if not tables:
         return Chain()
     table = pa.concat_tables(tables).combine_chunks()
@@ -151,7 +166,7 @@ def adopted(keeper: SideKeeper, held: Sequence[Held], needed: int) -> Chain | No
 def fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
     """Small runs as one: sorting them again costs less than searching them one by one."""
     large = [h for h in held if h.table.num_rows > FEW_ROWS]
-    small = [h.table for h in held if h.table.num_rows <= FEW_ROWS]
+    small = [h.own for h in held if h.table.num_rows <= FEW_ROWS]
     if len(small) <= 1:
         return list(held)
     rows = pa.concat_tables(small).combine_chunks()

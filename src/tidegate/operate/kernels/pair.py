@@ -56,7 +56,7 @@ def find(
     if not bool((starts[1:] >= starts[:-1]).all()):
         order = order[np.argsort(starts)]
     p, s = _loop(order, first, last, bounds, values[:LOOP_TESTS])
-    return _passing(p, s, lows[LOOP_TESTS:], highs[LOOP_TESTS:], values[LOOP_TESTS:])
+    return passing(p, s, lows[LOOP_TESTS:], highs[LOOP_TESTS:], values[LOOP_TESTS:])
 
 
 def _all_pairs(first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
@@ -109,14 +109,14 @@ def _fixed(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
     return view
 
 
-def _passing(
+def passing(
     p: Int64s,
     s: Int64s,
     lows: Sequence[Floats],
     highs: Sequence[Floats],
     values: Sequence[Floats],
 ) -> tuple[Int64s, Int64s]:
-    """The pairs that pass the tests beyond those of the loop."""
+    """The pairs that pass tests, one after the other: those beyond the loop's, or few pairs."""
     for low, high, column in zip(lows, highs, values):
         value = column[s]
         kept = (low[p] <= value) & (value <= high[p])

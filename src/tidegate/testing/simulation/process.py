@@ -45,7 +45,7 @@ def exchange_memory(held: list[Any]) -> list[Any]:
         before.append((cache._values, cache._loading, cache.bytes))
         fresh: Any = (OrderedDict(), {}, 0)
         cache._values, cache._loading, cache.bytes = held[number] if held else fresh
-    before += [segment._verified._keys, opened._OPENED._kept]
+    before += [segment._verified._found, opened._OPENED._kept]
     fresh_tables: Any = [OrderedDict(), OrderedDict()]
-    segment._verified._keys, opened._OPENED._kept = held[-2:] if held else fresh_tables
+    segment._verified._found, opened._OPENED._kept = held[-2:] if held else fresh_tables
     return before

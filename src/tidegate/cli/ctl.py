@@ -1,0 +1,206 @@
+"""`tidegate ctl`: what a query does that runs in another process, and changes of its mapping."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tidegate.cli.option import Command
+from tidegate.cli.value import Whole
+from tidegate.control.client import ask
+from tidegate.control.command import STATUS
+from tidegate.driver.metrics import backlog_text, ms_text
+from tidegate.elastic.owners import buckets_of
+from tidegate.errors import OptionError
+from tidegate.state.epoch import epoch_text
+from tidegate.state.inspect import frontier_text, size_text
+
+SHOWN = 10
+"""So many of the newest switches are told; --json has all that the query has at hand."""
+
+
+class CheckpointFirst(click.Group):
+    """A group whose commands come after the checkpoint; one that forgets it is told so."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] in self.commands and not os.path.exists(args[0]):
+            if not {"-h", "--help"} & set(args[1:]):
+                raise OptionError(
+                    "ctl",
+                    "needs CHECKPOINT before the command",
+                    " ".join(args),
+                    f"Write `tidegate ctl CHECKPOINT {' '.join(args)}`.",
+                )
+            args = ["CHECKPOINT", *args]  # of no matter for help
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=CheckpointFirst, no_args_is_help=False)
+@click.argument("checkpoint", metavar="CHECKPOINT")
+@click.pass_context
+def ctl(context: click.Context, checkpoint: str) -> None:
+    """Look at the query that runs on CHECKPOINT, and change its parallelism while it runs.
+
+    A change takes effect with the next batch, and replaces one that is still pending. The results
+    are the same with and without it. Works for the user who runs the query, on the host of its
+    driver.
+    """
+    context.obj = checkpoint
+
+
+def _change(command: Command) -> Command:
+    """The options of all changes."""
+    for option in (
+        click.option("--why", metavar="TEXT", default="", help="A reason, for the timeline."),
+        click.option(
+            "--subquery",
+            metavar="NAME",
+            help="For one subquery, as `status` and `tidegate explain` name them (default: all).",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+class Numbers(click.Command):
+    """A command whose arguments are numbers: -1 is a negative one, not an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for word in args:
+            if re.fullmatch(r"-\d[\d,-]*", word):
+                raise OptionError(ctx.info_name or "ctl", "numbers must not be negative", word)
+        return super().parse_args(ctx, args)
+
+
+@ctl.command(cls=Numbers)
+@click.argument("instances", metavar="N", type=Whole())
+@_change
+@click.pass_obj
+def scale(checkpoint: str, instances: int, subquery: str | None, why: str) -> None:
+    """Go on with N instances; the buckets are spread evenly, with the fewest moves."""
+    _ask(checkpoint, "scale", subquery, why, instances=instances)
+
+
+@ctl.command()
+@_change
+@click.pass_obj
+def rebalance(checkpoint: str, subquery: str | None, why: str) -> None:
+    """Spread the load of the buckets evenly over the instances there are."""
+    _ask(checkpoint, "rebalance", subquery, why)
+
+
+@ctl.command(cls=Numbers)
+@click.argument("buckets", metavar="BUCKETS")
+@click.argument("instance", metavar="INSTANCE", type=Whole())
+@_change
+@click.pass_obj
+def move(checkpoint: str, buckets: str, instance: int, subquery: str | None, why: str) -> None:
+    """Give BUCKETS, for example 3,4,10-12, to an instance by its number, from 0 on."""
+    _ask(checkpoint, "move", subquery, why, buckets=buckets_of(buckets), instance=instance)
+
+
+@ctl.command()
+@click.argument("mapping", metavar="FILE_OR_JSON")
+@_change
+@click.pass_obj
+def switch(checkpoint: str, mapping: str, subquery: str | None, why: str) -> None:
+    """Say of all buckets who has them.
+
+    JSON, or a file with it: the owner of each bucket as [0, 1, 0, 1], or the buckets of each
+    instance as {"0": "0-31", "1": "32-63"}, which is what `status --json` has under `buckets`.
+    """
+    _ask(checkpoint, "switch", subquery, why, mapping=_text(mapping))
+
+
+@ctl.command()
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.pass_obj
+def status(checkpoint: str, as_json: bool) -> None:
+    """Show what the query does: batch, watermark, rate, latency, backlog, instances, switches."""
+    found = ask(checkpoint, {"command": STATUS})
+    click.echo(json.dumps(found, indent=2) if as_json else status_text(found))
+
+
+def _ask(
+    checkpoint: str, command: str, subquery: str | None, why: str, **arguments: object
+) -> None:
+    question = {"command": command, "subquery": subquery, "why": why, **arguments}
+    answer = ask(checkpoint, question)
+    for name, of in answer["subqueries"].items():
+        click.echo(_asked_text(name, of))
+
+
+def _asked_text(subquery: str, of: Mapping[str, int]) -> str:
+    """What was asked for, of one subquery."""
+    now = _counted(of["instances"], "instance")
+    if of["before"] == of["instances"] and not of["buckets_moved"]:
+        return f"{subquery}: stays as it is, with {now}"
+    was = "" if of["before"] == of["instances"] else f" ({of['before']:,} before)"
+    moved = _counted(of["buckets_moved"], "bucket")
+    return f"{subquery}: {now}{was}, {moved} moved, from the next batch on"
+
+
+def _text(mapping: str) -> str:
+    """JSON as it was given, or that of a file."""
+    if mapping.lstrip().startswith(("[", "{")):
+        return mapping
+    try:
+        return Path(mapping).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        got = getattr(error, "strerror", None) or str(error)
+        raise OptionError(
+            "switch",
+            "needs a mapping as JSON, or a readable file with one",
+            f"{mapping}: {got}",
+            "Write for example '[0, 0, 1, 1]', the owner of each bucket.",
+        ) from None
+
+
+def status_text(found: Mapping[str, Any]) -> str:
+    """How a query stands, for a terminal, one fact per line."""
+    lines = [
+        f"batch {found['batch']:,}, watermark {frontier_text(found['frontier_us'])}",
+        f"{found['rows_in']:,} rows in, {found['rows_out']:,} out, {found['rows_late']:,} late, "
+        f"{found['rows_rejected']:,} rejected",
+        *_speed(found),
+        f"state {found['state_rows']:,} rows, {size_text(found['state_bytes'])}",
+    ]
+    for name, of in found["subqueries"].items():
+        lines.append(f"{name}: {_counted(of['instances'], 'instance')}, epoch {of['epoch']}")
+    for of in found["pending"]:
+        why = f": {of['why']}" if of["why"] else ""
+        lines.append(
+            f"pending for {of['subquery']}: {of['request']}, asked by {of['by']} at "
+            f"{of['asked']}{why}"
+        )
+    switches = [e for e in found["epochs"] if "by" in e]
+    if switches:
+        lines.append("switches" + (", the newest" if len(switches) > SHOWN else ""))
+        lines += [f"  {e['subquery']} {epoch_text(e)}" for e in switches[-SHOWN:]]
+    return "\n".join(lines)
+
+
+def _speed(found: Mapping[str, Any]) -> list[str]:
+    if found["newest_batch_ms"] is None:
+        return ["no batch in this run yet"]
+    batch_ms, latency, backlog = found["batch_ms"], found["latency_ms"], found["backlog"]
+    lines = [
+        f"{found['rows_per_second']:,.0f} rows/s; batch time {ms_text(found['newest_batch_ms'])}, "
+        f"p50 {ms_text(batch_ms['p50'])}, p95 {ms_text(batch_ms['p95'])}"
+    ]
+    if latency is not None:
+        parts = [f"{name} {ms_text(latency[name])}" for name in ("p50", "p95", "p99")]
+        lines.append(f"latency {', '.join(parts)}, from arrival to commit")
+    if backlog is not None:
+        lines.append(f"backlog {backlog_text(backlog)}")
+    return lines
+
+
+def _counted(count: int, one: str) -> str:
+    return f"{count:,} {one}{'' if count == 1 else 's'}"

@@ -1,0 +1,105 @@
+"""Where the control socket of a query is, between the run that has it and who looks for it.
+
+The path of a socket must be short, and checkpoints have long ones or are elsewhere. So the socket
+is in a private folder of the temporary ones, and a small file says where: `control.json` in a local
+checkpoint; for one on another file system, a file of the user on the driver's host.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tidegate import disk
+from tidegate.state.store import Store
+from tidegate.whole_file import temporary
+
+RECORD = "control.json"
+"""The file in a local checkpoint."""
+
+SOCKET = "ctl"
+FOLDER = "tidegate-ctl-"
+"""The name of a socket, and how that of its folder begins."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """The socket of a run, and whose it is."""
+
+    socket: str
+    process: int
+    host: str
+    user: int
+    since: str
+
+    @staticmethod
+    def here(path: str, since: str) -> Address:
+        """The address of a socket of this process."""
+        return Address(path, os.getpid(), platform.node(), os.geteuid(), since)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is on this host."""
+        return self.host == platform.node()
+
+
+def record_path(store: Store) -> str | None:
+    """The file that has the address for a checkpoint; None for one in the memory of a process."""
+    if store.files.local:
+        return store.files.full(RECORD)
+    if store.handle().token is not None:
+        return None
+    name = hashlib.sha256(store.location.encode()).hexdigest()[:32]
+    return str(_state_folder() / f"{name}.json")
+
+
+def _state_folder() -> Path:
+    """The folder of this user for addresses, as the XDG rules have it."""
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(home) / "tidegate" / "control"
+
+
+def write_record(path: str, address: Address) -> None:
+    """Let others of this user find an address, in the place of an older one."""
+    disk.make_folders(os.path.dirname(path), 0o700)
+    aside = temporary(path)
+    try:
+        with disk.current().create(aside, 0o600) as file:
+            file.write(json.dumps(asdict(address)).encode() + b"\n")
+        disk.current().replace(aside, path)
+    except OSError:
+        with suppress(OSError):  # the first error is the one to tell
+            disk.unlink_if_there(aside)
+        raise
+
+
+def read_record(path: str) -> Address | None:
+    """The address that a file has; None where there is none, or something else."""
+    try:
+        found: Mapping[str, Any] = json.loads(disk.read(path))
+        return Address(**found)
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+        return None
+
+
+def remove_record(path: str, address: Address) -> None:
+    """Take an address back, unless another run has put its own in the place."""
+    if read_record(path) == address:
+        disk.unlink_if_there(path)
+
+
+def remove_left(address: Address) -> None:
+    """Remove the socket of a run of this host that did not do so itself, because it was killed."""
+    folder = os.path.dirname(address.socket)
+    ours = address.is_here and address.user == os.geteuid()
+    if ours and os.path.basename(folder).startswith(FOLDER):
+        with suppress(OSError):  # it may be gone, or be something else by now
+            os.unlink(address.socket)
+            os.rmdir(folder)

@@ -1,0 +1,62 @@
+"""What a running query can be asked over its control socket, between questions and its loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tidegate.driver.loop import Loop
+from tidegate.driver.status import buckets_of as buckets_by_instance
+from tidegate.driver.status import status_of
+from tidegate.elastic.owners import buckets_of, owners_of, whole
+from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
+from tidegate.errors import OptionError, near
+
+BY = "ctl"
+"""Who has asked, in the timeline."""
+
+Arguments = Mapping[str, Any]
+
+CHANGES: dict[str, Callable[[Arguments], Change]] = {
+    "scale": lambda given: Scale(whole(given.get("instances"), "scale")),
+    "rebalance": lambda given: Rebalance(),
+    "move": lambda given: Move(
+        buckets_of(given.get("buckets")), whole(given.get("instance"), "move")
+    ),
+    "switch": lambda given: Switch(*owners_of(given.get("mapping"))),
+}
+"""What changes mappings, by the name of the command."""
+
+STATUS = "status"
+
+
+def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
+    """Do what a question asks of a query; what cannot be done is a UserError.
+
+    Called by the thread of the socket while batches run in another.
+    """
+    command = str(question.get("command"))
+    if command == STATUS:
+        return {**status_of(loop), "buckets": buckets_by_instance(loop)}
+    if command not in CHANGES:
+        raise OptionError(
+            "ctl", "must be a known command", command, near(command, [*CHANGES, STATUS])
+        )
+    request = Request(
+        CHANGES[command](question),
+        question.get("subquery"),
+        by=BY,
+        why=str(question.get("why") or ""),
+    )
+    made = loop.ask(request)
+    return {
+        "request": str(request.change),
+        "subqueries": {
+            name: {
+                "before": of.before.instances,
+                "instances": of.mapping.instances,
+                "buckets_moved": of.moved,
+            }
+            for name, of in made.items()
+        },
+    }

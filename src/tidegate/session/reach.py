@@ -1,0 +1,64 @@
+"""Making a query one that `tidegate ctl` reaches, between a loop that will run and its socket."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from functools import partial
+
+from tidegate.control.address import (
+    read_record,
+    record_path,
+    remove_left,
+    remove_record,
+    write_record,
+)
+from tidegate.control.command import answer
+from tidegate.control.server import ControlServer
+from tidegate.driver.loop import Loop
+
+_log = logging.getLogger(__name__)
+
+
+def reachable(loop: Loop) -> Loop:
+    """The same loop, with a control socket while it runs; a query goes on without one too.
+
+    For loops with a checkpoint of their user: by that the socket is found.
+    """
+    path = record_path(loop.store)
+    if path is not None:
+        loop.on_run(partial(_listen, loop, path))
+    return loop
+
+
+def _listen(loop: Loop, path: str) -> None:
+    try:
+        left = read_record(path)
+        if left is not None:
+            remove_left(left)
+        server = ControlServer(partial(answer, loop))
+    except OSError as error:
+        _unreachable(loop, error)
+        return
+    try:
+        write_record(path, server.address)
+    except OSError as error:
+        server.close()
+        _unreachable(loop, error)
+        return
+
+    def end() -> None:
+        with suppress(OSError):  # a file that is left is known by the process in it
+            remove_record(path, server.address)
+        server.close()
+
+    loop.on_close(end)
+    server.start()
+
+
+def _unreachable(loop: Loop, error: OSError) -> None:
+    _log.warning(
+        "%s: `tidegate ctl` cannot reach this run; got %s. The query goes on.",
+        loop.store.location,
+        error,
+    )

@@ -1,0 +1,54 @@
+"""An epoch as a manifest records it, between a switch that was made and who reads of it.
+
+Every epoch has its `subquery`, its number `epoch`, the first `batch` of it, the `instances` and
+`switch_ms`, what changing the mapping took. One that somebody has asked for also has
+
+    by, why       who: user, ctl, a policy by its name, --switch, --instances; and the reason given
+    asked         when that was, in UTC
+    applied       when the batch began that is the first to have it
+    completed     when that batch was committed
+    control_ms    from asked to applied
+    before        how many instances there were
+    buckets_moved, bytes_moved, handover
+                  how much got another owner, what of its state was copied, and how it changed hands
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+
+def time_of(moment: datetime) -> str:
+    """A time of day in UTC as an epoch has it, always as long."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def epoch_text(epoch: Mapping[str, Any]) -> str:
+    """An epoch in a line, for the log, the summary and who looks into a checkpoint."""
+    instances = _counted(epoch["instances"], "instance")
+    text = (
+        f"epoch {epoch['epoch']}: {instances} from batch {epoch['batch']}, "
+        f"switched in {epoch['switch_ms']:.2f} ms"
+    )
+    return f"{text}; {_asked_text(epoch)}" if "by" in epoch else text
+
+
+def _asked_text(epoch: Mapping[str, Any]) -> str:
+    parts = []
+    if epoch["before"] != epoch["instances"]:
+        parts.append(f"{epoch['before']:,} before")
+    moved = f"{_counted(epoch['buckets_moved'], 'bucket')} moved"
+    if epoch["bytes_moved"]:
+        moved += f" with {_counted(epoch['bytes_moved'], 'byte')}"
+    parts.append(moved)
+    by = f"asked by {epoch['by']}"
+    if not epoch["by"].startswith("--"):
+        by += f" {epoch['control_ms']:,.0f} ms before"
+    parts.append(by + (f": {epoch['why']}" if epoch["why"] else ""))
+    return ", ".join(parts)
+
+
+def _counted(count: int, one: str) -> str:
+    return f"{count:,} {one}{'' if count == 1 else 's'}"
