@@ -927,6 +927,21 @@ MUTANTS = (
         "signals = 1",
         "tests/cli/test_watch.py tests/cli/test_stop.py",
     ),
+    # The load of instances and buckets.
+    Mutant(
+        "every bucket of an instance has the same load",
+        "operate/bucket_work.py",
+        "cpu_s * work / total if total > 0 else cpu_s / len(own)",
+        "cpu_s / len(own)",
+        "tests/driver/test_bucket_load.py",
+    ),
+    Mutant(
+        "what a query waits for input counts as busy",
+        "driver/loop.py",
+        "period_s=report.seconds + waited_s",
+        "period_s=report.seconds",
+        "tests/driver/test_observe.py",
+    ),
     # Workers that stay.
     Mutant(
         "a worker goes on inside a task when the driver is gone",

@@ -11,13 +11,13 @@ class Spans:
     """Wall time between the marks of a batch."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.clock = clock
         self._last = clock.now()
         self.spans_ms: dict[str, float] = {}
 
     def mark(self, name: str) -> None:
         """The time since the last mark was spent on this, as may have been some before."""
-        now = self._clock.now()
+        now = self.clock.now()
         spent = (now - self._last) * 1e3
         self.spans_ms[name] = round(self.spans_ms.get(name, 0.0) + spent, 3)
         self._last = now

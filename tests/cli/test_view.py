@@ -99,6 +99,23 @@ def test_the_whole_picture(run: Run) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("subqueries", "shares", "told"),
+    [
+        (("join", "join"), (0.617, 0.0712), "62% 7%"),
+        (("join",) * 5, (0.5, 0.61, 0.4, 0.9, 1.04), "40% to 104%"),
+        (("aggregate", "join"), (0.5, 0.61), "50% to 61%"),
+    ],
+)
+def test_how_busy_instances_are(
+    run: Run, subqueries: tuple[str, ...], shares: tuple[float, ...], told: str
+) -> None:
+    counts = ({},) * len(shares)
+    run.batch(0, subqueries=subqueries, utilisation=shares, instance_counts=counts)
+    line = next(line for line in run.lines() if "utilisation" in line)
+    assert line.endswith(f"utilisation           {told}")
+
+
 LIVE = {
     "latency": Quantiles(100, 12.3, 19.6, 31.0, 44.4),
     "run_latency": Quantiles(5_000, 11.1, 18.0, 1204.0, 62_000.0),

@@ -15,7 +15,6 @@ from tidegate.driver.metrics import (
     BatchReport,
     Reports,
     Summary,
-    imbalance,
     size_bytes,
 )
 from tidegate.spans import Spans
@@ -116,6 +115,7 @@ def large(batch: int, instances: int) -> BatchReport:
             for _ in range(instances)
         ),
         subqueries=("aggregate",) * instances,
+        utilisation=tuple(batch + i / 2 for i in range(instances)),
     )
 
 
@@ -201,10 +201,3 @@ def test_spans_are_the_times_between_marks() -> None:
     clock.advance(1.0)
     spans.mark("operate")
     assert spans.spans_ms == {"gate": 250.0, "operate": 1000.0}
-
-
-@pytest.mark.parametrize(
-    ("loads", "expected"), [([], 0.0), ([0, 0], 0.0), ([5, 5], 0.0), ([10, 0], 1.0), ([7], 0.0)]
-)
-def test_imbalance_is_the_greatest_load_over_the_mean(loads: list[int], expected: float) -> None:
-    assert imbalance(loads) == expected

@@ -11,6 +11,7 @@ import pytest
 
 from tests.driver.scene import COUNTS, Row, drain, loop_of, memory, plan_of, rows_of, table
 from tidegate.driver.loop import Loop
+from tidegate.driver.subqueries import Subqueries
 from tidegate.elastic.owners import owners_of
 from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import MemoryExceededError, OptionError
@@ -76,7 +77,10 @@ def quiet(folder: Path, sql: str = COUNTS) -> list[tuple[Any, ...]]:
     return rows_of(sink)
 
 
-def test_every_change_takes_effect_with_the_next_batch(tmp_path: Path) -> None:
+def test_every_change_takes_effect_with_the_next_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Subqueries, "loads", lambda self, subquery: [1.0] * 8)
     fed = Fed(tmp_path / "fed")
     fed.batch()
     fed.ask(Move((0, 2), 1))

@@ -26,6 +26,7 @@ _FRESH_S = 3.0
 """How long a change of instances stands out."""
 
 _MOST_BLOCKS = 12
+_MOST_SHARES = 4
 _LEAST_ROWS = 3
 _TOLD_START_S = 0.5
 
@@ -129,6 +130,8 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
         ("event-time lag", _lag(status.lag_us)),
         ("instances", _instances(newest, _fresh(scene))),
     ]
+    if newest.utilisation:
+        right.append(("utilisation", _utilisation(newest)))
     if status.start_s >= _TOLD_START_S:
         right.append(("started in", Text(duration_text(round(status.start_s * 1e6)))))
     troubles = [("late", "rows_late"), ("rejected", "rows_rejected")]
@@ -283,6 +286,14 @@ def _instances(newest: BatchReport, fresh: Switch | None) -> Text:
     text = Text(f"{newest.instances} {blocks}{more}", style="bold yellow" if fresh else "cyan")
     text.append(f"  epoch {newest.epoch}", style="default not bold")
     return text.append(f"  was {fresh.before}" if fresh else "", style="yellow")
+
+
+def _utilisation(newest: BatchReport) -> Text:
+    """How busy each instance was; from whom to whom where there are many, or several subqueries."""
+    shares = newest.utilisation
+    if len(set(newest.subqueries)) == 1 and len(shares) <= _MOST_SHARES:
+        return Text(" ".join(f"{share:.0%}" for share in shares))
+    return Text(f"{min(shares):.0%} to {max(shares):.0%}")
 
 
 def _switches(scene: Scene) -> Text | None:

@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -27,6 +28,7 @@ from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.report import START, report_of, with_latency
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
+from tidegate.elastic.observation import Observation
 from tidegate.elastic.request import Request, Scale
 from tidegate.elastic.switchboard import Asked, Taken
 from tidegate.errors import (
@@ -96,6 +98,10 @@ class Loop:
         self._started = False
         self._started_at = -math.inf
         """When the newest batch was started, on the clock."""
+        self._ended_at = math.inf
+        """When the newest batch of this run ended."""
+        self.observed: tuple[Observation, ...] = ()
+        """What the newest batch showed of the load of each subquery, in the order of the plan."""
         self._stop = threading.Event()
         self._news = threading.Event()
         """Given when there may be something to do before the next look for input."""
@@ -306,7 +312,23 @@ class Loop:
             holder,
         )
         measured = (latency, self._latency.over_run(), self._inputs.backlog())
-        return self._told(with_latency(report, *measured))
+        report = with_latency(report, *measured)
+        return self._told(self._with_load(work, report, started))
+
+    def _with_load(self, work: BatchWork, report: BatchReport, started: float) -> BatchReport:
+        """The report of a committed batch, after what it showed of the load was taken in."""
+        waited_s = max(started - self._ended_at, 0.0)
+        self.observed = self._subqueries.observed(
+            work.jobs,
+            work.outcomes,
+            seconds=report.seconds,
+            period_s=report.seconds + waited_s,
+            backlog=report.backlog,
+        )
+        self.summary.load = load = self._subqueries.load()
+        self._ended_at = self._clock.now()
+        busy = tuple(share for of in load.values() for share in of.utilisation.tolist())
+        return replace(report, utilisation=busy)
 
     def _fitting(self, batch: int, started: float, spans: Spans, due: Due) -> BatchWork | None:
         """All of a batch before its commit, cut as small as memory makes it."""

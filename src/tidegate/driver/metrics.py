@@ -12,6 +12,7 @@ import numpy as np
 from tidegate.batch import MIN_US
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.side import side_lines
+from tidegate.elastic.load import RecentLoad
 from tidegate.gate.backlog import UNITS, Backlog
 from tidegate.gate.standing import Extent
 from tidegate.state.epoch import epoch_text
@@ -23,8 +24,9 @@ KEPT_BYTES = 8 * 2**20
 
 With two instances a report takes about 5 kB, with sixty-four about 70 kB."""
 
-_REPORT_BYTES, _COUNTS_BYTES, _COUNT_BYTES = 400, 180, 100
-"""What a report takes, each mapping in it, and each entry of one; measured, see the tests."""
+_REPORT_BYTES, _COUNTS_BYTES, _COUNT_BYTES, _FLOAT_BYTES = 400, 180, 100, 32
+"""What a report takes, each mapping in it, each entry of one, and each entry of a tuple; measured,
+see the tests."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class BatchReport:
     """
     subqueries: tuple[str, ...] = ()
     """Of which subquery each of them is."""
+    utilisation: tuple[float, ...] = ()
+    """The share of the time that each of them was busy in recent batches."""
     start_s: float = 0.0
     """What getting ready took before it, as starting Spark; not part of `seconds`."""
     output_rows: Mapping[str, int] = field(default_factory=dict)
@@ -133,7 +137,8 @@ def size_bytes(report: BatchReport) -> int:
         *report.instance_counts,
         *(() if report.backlog is None else report.backlog.sources.values()),
     )
-    return _REPORT_BYTES + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
+    size = _REPORT_BYTES + _FLOAT_BYTES * len(report.utilisation)
+    return size + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
 
 
 @dataclass(repr=False)
@@ -170,6 +175,8 @@ class Summary:
     """What had arrived and was not taken after the newest batch; None where no source is live."""
     backlog_max: dict[str, int] = field(default_factory=dict)
     """By unit, the most that there was of it after any batch of this run."""
+    load: Mapping[str, RecentLoad] = field(default_factory=dict)
+    """By subquery, over recent batches of this run."""
 
     def __repr__(self) -> str:
         counts = self.counters
@@ -253,6 +260,7 @@ class Summary:
             "comparisons": self.counters.get("comparisons", 0),
             "compared": self.counters.get("compared", 0),
             "per_instance": self._per_instance(),
+            "load": {name: load.as_dict() for name, load in self.load.items()},
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
             "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)
@@ -363,9 +371,3 @@ def _percentile(values: Sequence[float], percent: int) -> float:
 def _medians(spans: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = sorted({n for s in spans for n in s})
     return {n: _percentile([s.get(n, 0.0) for s in spans], 50) for n in names}
-
-
-def imbalance(loads: Sequence[int]) -> float:
-    """The largest load over the mean load, minus one; 0 is even."""
-    mean = sum(loads) / len(loads) if loads else 0
-    return max(loads) / mean - 1 if mean else 0.0

@@ -8,7 +8,8 @@ from dataclasses import replace
 from tidegate.batch import MIN_US
 from tidegate.driver.commit import BatchWork
 from tidegate.driver.latency import Quantiles
-from tidegate.driver.metrics import BatchReport, Held, imbalance
+from tidegate.driver.metrics import BatchReport, Held
+from tidegate.elastic.load import imbalance
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent, Holder
 from tidegate.plan.physical import Plan

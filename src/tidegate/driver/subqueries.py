@@ -10,18 +10,22 @@ from typing import Any
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
 from tidegate.driver.handing import reach_of
+from tidegate.driver.observe import observation
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.timeline import epoch_of
 from tidegate.elastic import handover
+from tidegate.elastic.load import RecentLoad
+from tidegate.elastic.observation import Observation
 from tidegate.elastic.request import Request, Scale
 from tidegate.elastic.switchboard import Asked, Switchboard, Taken
 from tidegate.errors import OptionError, near
 from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job
 from tidegate.execute.splits import telling_inputs
+from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut
 from tidegate.memory import MEMORY
 from tidegate.plan.physical import QUERY_CLOUD, Plan
@@ -98,8 +102,12 @@ class Subqueries:
         return self._board.waiting()
 
     def loads(self, subquery: str) -> Sequence[float]:
-        """The loads of the buckets of a subquery."""
-        return [1.0] * self._options.buckets
+        """The loads of the buckets of a subquery in recent batches; equal before the first."""
+        load = self.load().get(subquery)
+        if load is None or not load.cpu_s.any():
+            return [1.0] * self._options.buckets
+        shares: list[float] = load.buckets.tolist()
+        return shares
 
     def _named(self, request: Request) -> list[str]:
         """The subqueries that a request is for."""
@@ -223,6 +231,26 @@ class Subqueries:
         """The newest batch that counts had these jobs."""
         for subquery, job in zip(self._all, jobs, strict=True):
             subquery.committed(job)
+
+    def observed(
+        self,
+        jobs: Sequence[Job],
+        outcomes: Outcomes,
+        seconds: float,
+        period_s: float,
+        backlog: Backlog | None,
+    ) -> tuple[Observation, ...]:
+        """What the newest batch that counts showed of the load of each; see `Observation`."""
+        found = []
+        for subquery, job, of in zip(self._all, jobs, outcomes, strict=True):
+            seen = observation(job, of, seconds, period_s, backlog)
+            subquery.observed(seen)
+            found.append(seen)
+        return tuple(found)
+
+    def load(self) -> dict[str, RecentLoad]:
+        """The load of each over recent batches of this run, by name; none before the first."""
+        return {s.name: s.load for s in self._all if s.load is not None}
 
     def compact(self, manifest: Manifest, executor: Executor) -> None:
         """After a commit: start what rewriting is worth it."""

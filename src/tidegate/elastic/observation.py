@@ -12,7 +12,7 @@ from tidegate.route.mapping import Mapping
 
 @dataclass(frozen=True)
 class InstanceLoad:
-    """What one instance did in a batch."""
+    """What one instance did in a batch; `cpu_s` has its even part of what map tasks did."""
 
     cpu_s: float
     tuples: int
@@ -24,11 +24,12 @@ class InstanceLoad:
 class Observation:
     """One batch of one subquery.
 
-    `seconds` is what the batch took, and `period_s` the time from its start to that of the next
-    one, or to its own end where no other has begun: what its input may take at most if the query is
-    to keep up. `buckets` has the CPU seconds of each bucket, as the instances measured or estimated
-    them; they add up to those of the instances. `backlog` are the tuples that had arrived and were
-    not taken, None where no source is live.
+    `seconds` is what the batch took, and `period_s` the time from the end of the batch before it to
+    its own end: its `seconds` where there was input all the time, and what the query waited for
+    input before it. The first batch of a run has waited for nothing. `buckets` has the CPU seconds
+    of each bucket, as the instances measured or estimated them; those of an instance's buckets add
+    up to its own. `backlog` are the tuples that had arrived and were not taken, None where no
+    source is live or their number is not known.
     """
 
     subquery: str

@@ -216,7 +216,8 @@ class Outcome:
     that tasks have written all rows of the batch to their sink, and which parts this outcome stands
     for, in order; its piece has some of the last rows then. `due` are files that it has written on
     the driver's host and not synced; the driver does it. `spans_ms` is what it spent its time
-    on, and what the map tasks did whose parcels said so.
+    on, and what the map tasks did whose parcels said so. `bucket_work` says how its work was
+    divided among its buckets, as `operate.bucket_work` packs it.
     """
 
     instance: int
@@ -229,6 +230,7 @@ class Outcome:
     counts: Mapping[str, int] = field(default_factory=dict)
     receipts: tuple[Receipt, ...] | None = None
     due: tuple[str, ...] = ()
+    bucket_work: bytes = b""
 
     @property
     def rows(self) -> int:

@@ -30,6 +30,7 @@ from tidegate.execute.shared_read import SharedReads
 from tidegate.execute.side_output import side_parcels
 from tidegate.execute.within_memory import within_memory
 from tidegate.memory import MEMORY
+from tidegate.operate.bucket_work import packed
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
 from tidegate.plan.physical import Edge, Prefix
@@ -192,4 +193,5 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         seconds=clock.now() - started,
         spans_ms=spent,
         counts={**result.counts, **own},
+        bucket_work=packed(result.bucket_work, job.mapping, instance),
     )

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tidegate.collect.order import OutputOrder
 from tidegate.expression.tree import Expr
+from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kept import Kept
 from tidegate.operate.port import Port
@@ -138,13 +139,15 @@ class InstanceWork:
 class Result:
     """What an instance made of a batch: rows by port, each in order, with what a merge needs.
 
-    `segments` are those it wrote, by what they hold; `tuples` is its load.
+    `segments` are those it wrote, by what they hold; `tuples` is its load. `bucket_work` says how
+    its work was divided among the buckets, see there; None where it was not by bucket.
     """
 
     rows: tuple[pa.Table, ...]
     tuples: int
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    bucket_work: BucketWork | None = None
 
 
 class Operator(Protocol):

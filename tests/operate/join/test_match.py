@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.expression.tree import Call, Column, Expr, Literal
+from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.decide import Rows, true_of
 from tidegate.operate.join.match import (
-    BUCKET,
     RANK,
     Held,
     Stored,

@@ -32,6 +32,7 @@ from tidegate.operate.aggregate.tenure import (
     shares_of,
     stored,
 )
+from tidegate.operate.bucket_work import BucketWork, rows_by_bucket, values_by_bucket
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
     Arrival,
@@ -116,7 +117,21 @@ class WindowAggregate(Operator):
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
-        return Result(rows, sum(a.rows.num_rows for a in arrived), {PANES: segments})
+        return Result(
+            rows,
+            sum(a.rows.num_rows for a in arrived),
+            {PANES: segments},
+            bucket_work=self._touched([*(a.rows for a in arrived), panes], work.mapping.buckets),
+        )
+
+    def _touched(self, partials: Sequence[pa.Table], buckets: int) -> BucketWork:
+        """What arrived and what windows were closed with: partials, and the values they keep."""
+        work = rows_by_bucket(partials, buckets)
+        for function in self.spec.functions:
+            if function.definition.holistic:
+                for name, _ in function.state:
+                    work += values_by_bucket(partials, name, buckets)
+        return work
 
     def _lasting(self, held: OpenPanes, work: InstanceWork) -> OpenPanes:
         """What the next batch has use for, where former owners have finished with this one."""
@@ -208,7 +223,8 @@ class MergeWindows(Operator):
         keys = [name for name, _ in self.spec.keys]
         rows = tuple(window_rows(port, keys, results) for port in work.ports)
         work.spans.mark("instance finish")
-        return Result(rows, parts.num_rows)
+        work_of = rows_by_bucket([a.rows for a in arrived], work.mapping.buckets)
+        return Result(rows, parts.num_rows, bucket_work=work_of)
 
     def title(self) -> str:
         return f"merge windows by {', '.join(self.key_names) or 'nothing'}"

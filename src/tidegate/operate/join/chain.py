@@ -17,6 +17,9 @@ import pyarrow as pa
 from tidegate.batch import MIN_US
 from tidegate.operate.join.run_index import Ints, Searched, Terms
 
+BUCKET = "bucket"
+"""The column of the bucket that a tuple is stored in."""
+
 FEW_ROWS = 1_024
 """So many tuples are merged with new ones in every batch: searching them apart costs more."""
 
@@ -49,6 +52,11 @@ class ChainRun:
         """With the index, also where it is not made yet."""
         index = sum(2 * t.nbytes for t in self.terms) + 40 * self.rows * len(self.terms)
         return int(self.table.get_total_buffer_size()) + int(self.coordinate.nbytes) + index
+
+    @cached_property
+    def by_bucket(self) -> Ints:
+        """How many of the tuples are of each bucket, up to the last that has any."""
+        return np.bincount(self.table.column(BUCKET).to_numpy())
 
     @cached_property
     def searched(self) -> tuple[Searched, ...]:

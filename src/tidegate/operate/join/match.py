@@ -36,7 +36,7 @@ from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, Probe
 from tidegate.operate.join.union import union
 from tidegate.operate.kernels.order import inverse
 
-BUCKET, RANK = "bucket", "rank"
+RANK = "rank"
 
 _EVERYTHING = Probe((), None)
 """No index and no test: every pair of the window is a candidate."""
@@ -104,14 +104,21 @@ def match(
     news: tuple[News, News],
     newest: tuple[Newest, Newest],
     stored: tuple[Stored, Stored],
+    by_row: bool = False,
 ) -> tuple[list[Pairs], Work]:
-    """All pairs of a new tuple and an earlier one that is held here, each once, in no order."""
+    """All pairs of a new tuple and an earlier one that is held here, each once, in no order.
+
+    `by_row` has what was compared counted for each new tuple too.
+    """
     found: list[Pairs] = []
     few: list[Pairs] = []
     work = Work()
+    if by_row:
+        counts = [np.zeros(n.table.num_rows, np.int64) for n in news]
+        work.rows = counts[LEFT], counts[RIGHT]
     waiting = 0
     for side in (LEFT, RIGHT):
-        asking, other = news[1 - side], newest[1 - side]
+        asking, other, work.side = news[1 - side], newest[1 - side], 1 - side
         if not asking.table.num_rows:
             continue
         search = _Search.of(spec, side, asking, news[side])

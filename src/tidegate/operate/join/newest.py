@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import TS, ints
+from tidegate.batch import ORDER, TS, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.bound import value_of
-from tidegate.operate.join.chain import ChainRun
+from tidegate.operate.join.chain import BUCKET, ChainRun
 from tidegate.operate.join.run_index import Ints, Terms
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spec import JoinSpec
@@ -58,7 +58,7 @@ def newest_of(
     place = news.place[rows]
     counts = spec.side(side).extent.rows is not None
     coordinate = news.ranks[rows] if counts else ints(news.table, TS)[rows]
-    names = [TS, "src", "seq", *(name for name, _ in spec.side(side).columns)]
+    names = [*ORDER, BUCKET, *(name for name, _ in spec.side(side).columns)]
     table = news.table.select(names)
     try:
         terms = _terms(spec, side, news, rows)

@@ -17,9 +17,10 @@ from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.expression.tree import Expr
 from tidegate.memory import MEMORY
-from tidegate.operate.join.chain import Chain, ChainRun
+from tidegate.operate.bucket_work import BucketWork
+from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
+from tidegate.operate.join.division import held_work, pair_work, stored_work
 from tidegate.operate.join.match import (
-    BUCKET,
     RANK,
     Held,
     Pairs,
@@ -138,24 +139,25 @@ class StreamJoin(Operator):
         owners = work.mapping.owner_array
         tables, orders = zip(*(self._in_order(side, arrived) for side in range(2)), strict=True)
         at = places(orders[0], orders[1])
-        news, own = [], []
+        news, own, dealt = [], [], []
         for side, table in enumerate(tables):
             bucket: npt.NDArray[np.int32] = table.column(BUCKET).to_numpy()
             owned = owners[bucket] == work.instance
             held = np.ones(len(owned), np.bool_) if self.spread == OVER_GRID else owned
             news.append(News(table, at[side], held, self.before[side]))
             own.append(owned)
+            dealt.append(bucket)
         work.spans.mark("instance merge")
         chains = work.kept.take(self._stored(work)) or (None, None)
-        apart = self.spread == OVER_GRID and bool(work.mapping.formers)
-        if apart:
+        sides: list[_SideTuples] = []
+        if self.spread == OVER_GRID and work.mapping.formers:
             found, compared = self._matched_by_epoch(work, news)
         else:
             found, compared, sides = self._matched(work, news, chains)
         rows = tuple(output_rows(port, self.spec, found) for port in work.ports)
         work.spans.mark("instance output")
         segments = {SIDES[side]: self._kept(work, side, news[side], own[side]) for side in range(2)}
-        if not apart:
+        if sides:
             self._leave(work, sides, news)
         work.spans.mark("instance write")
         counts = {
@@ -164,7 +166,31 @@ class StreamJoin(Operator):
             SIDES[0]: int(own[0].sum()),
             SIDES[1]: int(own[1].sum()),
         }
-        return Result(rows, counts[SIDES[0]] + counts[SIDES[1]], segments, counts)
+        return Result(
+            rows,
+            counts[SIDES[0]] + counts[SIDES[1]],
+            segments,
+            counts,
+            self._divided(work.mapping.buckets, dealt, own, sides, news, compared),
+        )
+
+    def _divided(
+        self,
+        buckets: int,
+        dealt: Sequence[npt.NDArray[np.int32]],
+        own: Sequence[npt.NDArray[np.bool_]],
+        sides: Sequence[_SideTuples],
+        news: Sequence[News],
+        compared: Work,
+    ) -> BucketWork:
+        """How the work was divided among the buckets: new tuples, and what they met."""
+        touched = stored_work([b[o] for b, o in zip(dealt, own, strict=True)], buckets)
+        if compared.rows is not None:
+            return touched + pair_work(dealt, compared.rows, buckets)
+        for side, tuples in enumerate(sides):
+            asking = news[1 - side].table.num_rows
+            touched += held_work(tuples.newest, tuples.stored, asking, buckets)
+        return touched
 
     def _matched(
         self,
@@ -178,7 +204,8 @@ class StreamJoin(Operator):
         sides = [self._side(work, i, news, chains[i], sights[i]) for i in range(2)]
         work.spans.mark("instance read state")
         newest, stored = (sides[0].newest, sides[1].newest), (sides[0].stored, sides[1].stored)
-        found, compared = match(self.spec, (news[0], news[1]), newest, stored)
+        by_row = self.routing == BY_KEY
+        found, compared = match(self.spec, (news[0], news[1]), newest, stored, by_row=by_row)
         work.spans.mark("instance match")
         return found, compared, sides
 

@@ -136,11 +136,19 @@ def _single(values: Floats, base: float) -> Singles:
         return (values - base).astype(np.float32)
 
 
-def _nbytes(searched: Sequence[Searched]) -> int:
-    return sum(s.nbytes for s in searched)
+def _nbytes(found: Sequence[Searched | Ints]) -> int:
+    return sum(int(one.nbytes) for one in found)
 
 
 _INDEXES = MEMORY.cache(3 / 8, _nbytes)
+
+
+def known_rows(token: Hashable | None, compute: Callable[[], Ints]) -> Ints:
+    """As `known`, of how many tuples are of each bucket."""
+    if token is None:
+        return compute()
+    (found,) = _INDEXES.get(("rows", token), lambda: (compute(),))
+    return found
 
 
 def known(

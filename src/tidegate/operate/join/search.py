@@ -36,10 +36,26 @@ _HITS = 2**22
 
 @dataclass
 class Work:
-    """How much was compared: what the definition implies, and what was done."""
+    """How much was compared: what the definition implies, and what was done.
+
+    `rows` has the latter for each new tuple of a side, as it asks; None where nobody wants to know.
+    `side` is the one that asks now.
+    """
 
     implied: int = 0
     made: int = 0
+    rows: tuple[Ints, Ints] | None = None
+    side: int = 0
+
+    def count(self, ask: Ask, compared: Ints) -> None:
+        """Note with how many each probe was compared."""
+        if self.rows is None:
+            return
+        rows = self.rows[self.side]
+        if ask.order is None:
+            rows += compared
+        else:
+            rows[ask.order] += compared
 
 
 @dataclass(frozen=True)
@@ -164,6 +180,7 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
     if not made:
         return
     work.made += made if ask.one_key else made - _past(run, ask, first, last)
+    work.count(ask, last - first)
     values = run.searched.values
     lows, highs = run.searched.narrowed(ask.bounds)
     for a, b, hits in _steps(first, last, bool(values)):
@@ -221,6 +238,7 @@ def _few(run: Run, ask: Ask, first: Ints, last: Ints, work: Work) -> Iterator[tu
         probe, place = probe[kept], place[kept]
     work.made += len(probe)
     if len(probe):
+        work.count(ask, np.bincount(probe, minlength=len(first)))
         yield probe, place
 
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
-from tidegate.operate.join.match import BUCKET, RANK, arranged
+from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.join.match import RANK, arranged
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.keeper import CELLS
 from tidegate.state.segment import Segment

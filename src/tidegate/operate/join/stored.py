@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
 from tidegate.errors import TaskError
-from tidegate.operate.join.chain import FEW_ROWS, Chain, ChainRun
-from tidegate.operate.join.match import BUCKET, Held, arranged, terms_of, total_order
+from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun
+from tidegate.operate.join.match import Held, arranged, terms_of, total_order
 from tidegate.operate.join.part import Part
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.spread import Sight
@@ -153,7 +153,7 @@ def adopted(keeper: SideKeeper, held: Sequence[Held], needed: int) -> Chain | No
     table = pa.concat_tables(tables).combine_chunks()
     table = table.take(pa.array(total_order(table)))
     coordinate = ints(table, keeper.order)
-    table = table.select([*ORDER, *(name for name, _ in spec.side(side).columns)])
+    table = table.select([*ORDER, BUCKET, *(name for name, _ in spec.side(side).columns)])
     live = slice(int(np.searchsorted(coordinate, needed)), None)
     coordinate, table = coordinate[live], table.slice(live.start)
     try:

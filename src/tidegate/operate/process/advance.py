@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from tidegate.batch import SEQ, SRC, TS
 from tidegate.errors import TaskError
+from tidegate.operate.bucket_work import Laps
 from tidegate.operate.kernels.group import rank
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.process.calls import ObjectCalls
@@ -115,6 +116,7 @@ def advance(
     where: str,
     *,
     total: int,
+    laps: Laps | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Let the objects of these buckets see all tuples and timers in [previous, frontier).
 
@@ -122,20 +124,24 @@ def advance(
     is that of these buckets, `total` is the query's number of buckets. Gives the rows of
     `spec.result` in their order, and the rows of the state that changed. Objects live for this call
     only: one that is touched costs reading its head, and the entries of mappings that it uses.
+    `laps` gets the time of each bucket.
     """
     shares = _shares(spec, buckets, news, previous_us, frontier_us)
     due = set(state.due(frontier_us))
     output = OutputRows(spec)
     changes: list[tuple[int, list[StateRow]]] = []
+    if laps is not None:
+        laps.start()
     for bucket in sorted(due.union(shares)):
         calls = ObjectCalls(spec, bucket, total, output, where)
         rows = calls.chosen(shares[bucket]) if bucket in shares else None
-        if rows is None and bucket not in due:
-            continue
-        calls.run(state.bucket(bucket, 0 if rows is None else rows.rows), rows, frontier_us)
-        changed = calls.changes()
-        state.changed(bucket, changed)
-        changes.append((bucket, changed))
+        if rows is not None or bucket in due:
+            calls.run(state.bucket(bucket, 0 if rows is None else rows.rows), rows, frontier_us)
+            changed = calls.changes()
+            state.changed(bucket, changed)
+            changes.append((bucket, changed))
+        if laps is not None:
+            laps.lap(bucket)
     try:
         made = output.table()
     except Mistake as mistake:

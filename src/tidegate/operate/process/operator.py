@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate.batch import TS
 from tidegate.collect.trigger import TriggerOrder, triggered
 from tidegate.memory import MEMORY
+from tidegate.operate.bucket_work import Laps
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import (
     Arrival,
@@ -78,6 +79,7 @@ class UserProcess(Operator):
         mine = work.mapping.owned_by(work.instance)
         state = _state(work, mine)
         work.spans.mark("instance read state")
+        laps = Laps(work.spans.clock, work.mapping.buckets)
         rows, changes = advance(
             spec,
             mine,
@@ -87,6 +89,7 @@ class UserProcess(Operator):
             work.frontier_us,
             f"batch {work.batch}",
             total=work.mapping.buckets,
+            laps=laps,
         )
         work.spans.mark("instance process")
         segments = _written(work, changes)
@@ -94,7 +97,8 @@ class UserProcess(Operator):
         work.spans.mark("instance write")
         output = tuple(_rows(port, rows) for port in work.ports)
         work.spans.mark("instance finish")
-        return Result(output, 0 if news is None else news.num_rows, {BUCKETS: segments})
+        tuples = 0 if news is None else news.num_rows
+        return Result(output, tuples, {BUCKETS: segments}, bucket_work=laps.work())
 
     @property
     def reach_us(self) -> int | str:

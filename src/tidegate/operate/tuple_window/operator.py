@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tidegate.collect.trigger import TriggerOrder, triggered
 from tidegate.duration import rows_text
+from tidegate.operate.bucket_work import rows_by_bucket
 from tidegate.operate.operator import (
     Arrival,
     InstanceWork,
@@ -62,7 +63,8 @@ class TupleAggregate(Operator):
         work.spans.mark("instance write")
         output = tuple(_rows(port, results) for port in work.ports)
         work.spans.mark("instance finish")
-        return Result(output, news.num_rows, {TUPLES: (made,)})
+        touched = rows_by_bucket([held, news], work.mapping.buckets)
+        return Result(output, news.num_rows, {TUPLES: (made,)}, bucket_work=touched)
 
     @property
     def reach_us(self) -> int | str:

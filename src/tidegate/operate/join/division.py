@@ -1,0 +1,53 @@
+"""How the work of a join was divided among buckets, between what was compared and its instance.
+
+Tuples that are stored by key meet those of their own bucket: what counts are the pairs that were
+looked at. Those that are stored in turn are met by all: what counts is how many a bucket holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.operate.bucket_work import BucketWork
+from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.join.match import Held, Stored
+from tidegate.operate.join.newest import Newest
+from tidegate.operate.join.run_index import Ints, known_rows
+
+Buckets = npt.NDArray[np.int32]
+
+
+def stored_work(own: Sequence[Buckets], buckets: int) -> BucketWork:
+    """One for each new tuple that is stored, by the buckets of those of each side."""
+    return np.bincount(np.concatenate(own), minlength=buckets).astype(np.float64)
+
+
+def pair_work(dealt: Sequence[Buckets], pairs: Sequence[Ints], buckets: int) -> BucketWork:
+    """One for each pair: `pairs` are those of each new tuple of a side, `dealt` its bucket."""
+    work = np.zeros(buckets)
+    for bucket, counts in zip(dealt, pairs, strict=True):
+        work += np.bincount(bucket, weights=counts, minlength=buckets)
+    return work
+
+
+def held_work(newest: Newest, stored: Stored, asking: int, buckets: int) -> BucketWork:
+    """One for each tuple of a side that is held here and each new one of the other that asks."""
+    work = np.zeros(buckets)
+    if not asking:
+        return work
+    new: Buckets = newest.table.column(BUCKET).to_numpy()
+    counts = [np.bincount(new[newest.rows]), *(run.by_bucket for run in stored.runs)]
+    counts += [_rows(held) for held in stored.held]
+    for one in counts:
+        work[: len(one)] += one
+    return work * asking
+
+
+def _rows(held: Held) -> Ints:
+    def count() -> Ints:
+        return np.bincount(held.table.column(BUCKET).to_numpy())
+
+    return known_rows(held.token, count)
