@@ -1,13 +1,14 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup s3-server demo newcomer test test-inner test-fast test-long mutants lint types layers rooms docs check \
+.PHONY: help setup s3-server demo cluster newcomer test test-inner test-fast test-long mutants lint types layers rooms docs check \
         format bench cliffs lock \
         clean clean-venv
 
 BIN := .venv/bin
 STAMP := .venv/.setup-done
 PYTEST_ARGS ?=
+CLUSTER_ARGS ?=
 # Tests that share a JVM run in one worker, beside the others (tests/conftest.py).
 WORKERS ?= -n auto --maxprocesses 4
 
@@ -24,6 +25,9 @@ s3-server: setup ## build the S3 server that tests/s3 runs against, once, into t
 
 demo: setup ## watch a continuous query over taxi rides; ends by itself
 	$(BIN)/tidegate demo taxi
+
+cluster: setup ## a Spark cluster on this machine, a master and three workers, until Ctrl-C (CLUSTER_ARGS=...)
+	@$(BIN)/python tools/cluster.py $(CLUSTER_ARGS)
 
 newcomer: ## make demo from a fresh clone of the commit, in an empty home
 	@tools/newcomer.sh

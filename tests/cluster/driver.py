@@ -1,8 +1,9 @@
 """A program for spark-submit that names no master: several queries, and what became of each.
 
-    spark-submit ... driver.py SHARED RIDES HERE
+    spark-submit ... driver.py SHARED RIDES HERE S3
 
-HERE is a folder on the path of this process alone. Prints a JSON object of what was said.
+HERE is a folder on the path of this process alone, S3 the URI of a folder with {} for its path.
+Prints a JSON object of what was said.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import tidegate as tg
+from tests.cluster.rides import write_rides
+from tests.crash.process import wait_for
 from tidegate.execute.spark import shared as shared_exchange
 
 OWN = "/proc/self/cwd"
@@ -28,6 +31,123 @@ def pairs(session: tg.Session, rides: Path, on: Any = tg.left.fare < tg.right.fa
     stream = session.stream(str(rides), time="ts")
     joined = stream.join(stream, within="1 second", on=on)
     return joined.select(tg.left.fare.alias("one"), tg.right.fare.alias("other"))
+
+
+EVERY = """
+CREATE STREAM rides FROM '{rides}' TIME ts;
+
+CREATE STREAM busy AS
+SELECT route, COUNT(*) AS n, AVG(fare) AS fare
+FROM rides [RANGE 30 SECONDS SLIDE 10 SECONDS] GROUP BY route;
+
+INSERT INTO dear
+SELECT r.route, r.fare - b.fare AS more, b.n
+FROM rides [RANGE 5 SECONDS] AS r JOIN busy [RANGE 20 SECONDS] AS b
+ON r.route = b.route AND r.fare > b.fare;
+
+INSERT INTO higher
+SELECT a.fare AS one, b.fare AS other
+FROM rides [RANGE 1 SECOND] AS a JOIN rides [RANGE 1 SECOND] AS b ON a.fare < b.fare;
+
+INSERT INTO eights SELECT route, SUM(fare) AS fare FROM rides [ROWS 8 SLIDE 3] GROUP BY route;
+"""
+"""Each kind of operator: an aggregate, a join by key of its rows and the stream, a join whose
+tuples are dealt out, windows of tuples; `every` adds a process."""
+
+
+class Rises(tg.Process):
+    """How often a route had more than before."""
+
+    output: ClassVar = {"route": "string", "times": "bigint"}
+
+    def __init__(self) -> None:
+        self.last: dict[str, float] = {}
+        self.times: dict[str, int] = {}
+
+    def on_tuple(self, tuple: Any, keys: Any) -> Any:
+        for key in keys:
+            if tuple.more > self.last.get(key, 0):
+                self.times[key] = self.times.get(key, 0) + 1
+                yield {"route": key, "times": self.times[key]}
+            self.last[key] = tuple.more
+
+
+def every(session: tg.Session, rides: Path | str, out: Path | str, **options: Any) -> None:
+    """Run all kinds of operators as one query."""
+    outputs = session.queries(EVERY.replace("{rides}", str(rides)))
+    outputs["rises"] = outputs["dear"].process(Rises, keys="route")
+    sinks = {name: tg.sink.of(str(out), name) for name in outputs}
+    session.start(outputs, sinks=sinks, batch_rows=600, **options).wait()
+
+
+def on_s3(session: tg.Session, at: Any, cluster: Path) -> dict[str, Any]:
+    """Queries whose sources, output and checkpoint are on an S3 server, which is all they share.
+
+    The pairs are so many that their rows do not come to the driver.
+    """
+    every(session, at("rides.csv"), at("every"), checkpoint=at("state/every"), instances=2)
+    stream = session.stream(at("rides.csv"), time="ts")
+    query = many(stream).start(
+        sink=tg.sink.of(at("many")), checkpoint=at("state/many"), instances=2
+    )
+    query.wait()
+    segments = cluster.glob("*/local/**/tidegate-segments/*.arrow")
+    return {"segments nearby": len(list(segments))}
+
+
+def many(stream: Any) -> Any:
+    joined = stream.join(stream, within="10 minutes", on=tg.left.fare < tg.right.fare)
+    return joined.select(tg.left.fare.alias("one"), tg.right.fare.alias("other"))
+
+
+def elastic(session: tg.Session, shared: Path) -> dict[str, Any]:
+    """A query over files that arrive, whose executors follow its instances."""
+    from pyspark.sql import SparkSession
+
+    java = SparkSession.builder.getOrCreate().sparkContext._jsc.sc()
+    folder, extra = shared / "arriving", shared / "extra.csv"
+    folder.mkdir()
+    write_rides(extra, 2_400, rows=100)
+    write_rides(folder / "0.csv", 0, rows=800)
+    options = {"sink": tg.sink.files(shared / "elastic"), "checkpoint": shared / "elastic-state"}
+    query = arriving(session, folder).start(instances=1, follow=True, **options)
+    rows, executors = 0, []
+
+    def arrive(number: int, more: int = 0) -> None:
+        nonlocal rows
+        if number:
+            write_rides(folder / f"{number}.csv", number * 800, rows=800)
+        rows += 800 + more
+        wait_for(lambda: query.status()["rows_in"] >= rows or not query.status()["running"], "rows")
+
+    def there(count: int) -> None:
+        wait_for(lambda: java.getExecutorIds().size() == count, f"{count} executors")
+        executors.append(query.status()["executors"])
+
+    arrive(0)
+    there(1)
+    query.scale(3)
+    arrive(1)
+    there(3)
+    query.announce("rides", str(extra))
+    arrive(3, more=100)
+    status = query.status()
+    query.scale(1)
+    (source,) = (s["id"] for s in status["sources"] if "extra" in s["id"])
+    query.remove(source)
+    arrive(4)
+    there(1)
+    query.stop()
+    arriving(session, folder).start(**options).wait()
+    alone = arriving(tg.Session(master="none"), [folder, extra])
+    alone.start(sink=tg.sink.files(shared / "still")).wait()
+    return {"executors": executors, "with three": status["executors"], "epochs": status["epochs"]}
+
+
+def arriving(session: tg.Session, source: Any) -> Any:
+    places = [str(place) for place in source] if isinstance(source, list) else str(source)
+    stream = session.stream(places, time="ts", name="rides")
+    return stream.window("1 minute").group_by("route").agg(n=tg.count(), fare=tg.mean("fare"))
 
 
 def failure(query: Any, **options: Any) -> str:
@@ -52,7 +172,8 @@ def submitted() -> dict[str, Any]:
 
 
 def main() -> None:
-    shared, rides, here = (Path(word) for word in sys.argv[1:])
+    shared, rides, here = (Path(word) for word in sys.argv[1:4])
+    remote = sys.argv[4].format
     session = tg.Session()
     told: dict[str, Any] = {
         "checkpoint": failure(counts(session, rides), checkpoint=f"{OWN}/state"),
@@ -81,10 +202,17 @@ def main() -> None:
                 sink=tg.sink.files(shared / place / name),
                 checkpoint=shared / f"{place}-{name}",
                 batch_rows=500,
+                instances=1 if place == "here" else 2,
                 execution=execution,
             )
             told[f"tasks {place} {name}"] = sorted(query.wait().as_dict()["tasks_ms"])
             told[f"instances {place}"] = query.status()["instances"]
+    out, state = shared / "cluster" / "every", shared / "cluster-every"
+    every(session, rides, out, checkpoint=state, instances=2, switches={1: 3})
+    every(alone, rides, shared / "here" / "every")
+    many(alone.stream(str(rides), time="ts")).start(sink=tg.sink.files(shared / "many")).wait()
+    told |= on_s3(session, remote, shared.parent)
+    told |= elastic(session, shared)
     print(json.dumps(told | submitted()))
 
 

@@ -1,4 +1,4 @@
-"""A real cluster of two workers, whose temporary folders are not those of the driver."""
+"""A real cluster of three workers, whose temporary folders are not those of the driver."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import venv
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cluster.standalone import CONF, REPOSITORY, SPARK, Standalone, environment
 from tests.docs.block import blocks
+from tests.s3.server import KEYS, Server
 
 HERE = Path(__file__).parent
 COMMAND = (sys.executable, "-c", "from tidegate.cli.main import main; main()")
@@ -37,13 +40,20 @@ def ran(
 
 @pytest.fixture(scope="module")
 def told(
-    cluster: Standalone, rides: Path, tmp_path_factory: pytest.TempPathFactory
+    cluster: Standalone, rides: Path, server: Server, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Any]:
-    """What one program on the cluster said, after its last queries have written their output."""
+    """What one program on the cluster said, after its last queries have written their output.
+
+    Its executors follow the instances of its queries, and get keys as the page says.
+    """
     alone, cwd = tmp_path_factory.mktemp("alone"), tmp_path_factory.mktemp("cwd")
-    submit = (SPARK / "bin/spark-submit", "--master", cluster.url, *LEAN)
-    words = (HERE / "driver.py", cluster.shared, rides, alone)
-    done = ran(*submit, *words, cwd=cwd, env=OURS)
+    (server.folder / "rides.csv").write_bytes(rides.read_bytes())
+    conf = {"spark.cores.max": "3", "spark.tidegate.executors": "follow"}
+    conf |= {f"spark.executorEnv.{name}": value for name, value in KEYS.items()}
+    more = (word for item in conf.items() for word in ("--conf", "=".join(item)))
+    submit = (SPARK / "bin/spark-submit", "--master", cluster.url, *LEAN, *more)
+    words = (HERE / "driver.py", cluster.shared, rides, alone, server.uri("{}"))
+    done = ran(*submit, *words, cwd=cwd, env=OURS | KEYS)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -65,6 +75,55 @@ def test_the_output_has_the_bytes_of_a_run_on_one_host(
     assert len(files["here"]) > 1
     assert files["cluster"] == files["here"]
     assert files["staying"] == files["here"]
+
+
+def parts(folder: Path) -> dict[str, bytes]:
+    """The files of results below a folder."""
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("batch=*/part-*.parquet"))
+    }
+
+
+def rows(folder: Path) -> pa.Table:
+    files = sorted(folder.glob("batch=*/part-*.parquet"))
+    return pa.concat_tables([pq.read_table(f, partitioning=None) for f in files])
+
+
+def test_every_kind_of_operator_runs_on_the_cluster_and_switches(
+    cluster: Standalone, told: dict[str, Any]
+) -> None:
+    found = parts(cluster.shared / "cluster" / "every")
+    assert {name.partition("/")[0] for name in found} == {"dear", "higher", "eights", "rises"}
+    assert found == parts(cluster.shared / "here" / "every")
+
+
+def test_nothing_need_be_shared_but_an_object_store(
+    cluster: Standalone, server: Server, told: dict[str, Any]
+) -> None:
+    assert parts(server.folder / "every") == parts(cluster.shared / "here" / "every")
+    assert told["segments nearby"] > 0
+
+
+def test_many_rows_are_written_by_tasks_from_an_object_store(
+    cluster: Standalone, server: Server, told: dict[str, Any]
+) -> None:
+    """Their way to those tasks was by objects, which are gone."""
+    found = rows(server.folder / "many")
+    assert found.num_rows > 400_000
+    assert found.equals(rows(cluster.shared / "many"))
+    assert len(list((server.folder / "many" / "batch=00000000").iterdir())) > 1
+    assert list((server.folder / "state").rglob("*-rows-*")) == []
+
+
+def test_executors_follow_instances_while_sources_come_and_go(
+    cluster: Standalone, told: dict[str, Any]
+) -> None:
+    assert told["executors"][0] == {"wanted": 1, "there": 1}
+    assert [found["wanted"] for found in told["executors"]] == [1, 3, 1]
+    assert told["with three"] == {"wanted": 3, "there": 3}
+    assert [epoch["instances"] for epoch in told["epochs"]] == [1, 3]
+    assert rows(cluster.shared / "elastic").equals(rows(cluster.shared / "still"))
 
 
 @pytest.mark.parametrize(

@@ -53,14 +53,15 @@ def run(request: dict[str, Any], executor: Executor | None = None) -> None:
         request.get("master", "none"),
         exchange=request.get("exchange", "auto"),
         execution=request.get("execution", "auto"),
+        conf=request.get("conf", {}),
     )
     outputs = scene.outputs(request["inputs"])
     plan = plan_for(outputs, place)
     options = RunOptions(
         instances=request.get("instances", scene.instances),
         buckets=BUCKETS,
-        batch_rows=scene.batch_rows,
-        switches=scene.switches,
+        batch_rows=request.get("batch_rows", scene.batch_rows),
+        switches={int(b): n for b, n in request.get("switches", scene.switches).items()},
     )
     format_ = request.get("format", scene.format)
     out = Address.parse(f"{request['out']}?format={format_}", "--out")

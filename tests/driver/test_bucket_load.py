@@ -329,5 +329,5 @@ def test_the_bucket_of_a_hot_key_is_found(plan: Plan, tmp_path: Path) -> None:
     assert hottest == bucket("c")
     assert most > 2 * second
     (subquery,), mapping = loop._subqueries, runs[-1].job.mapping
-    loads = subquery.loads(loop.manifest)
+    loads = loop._subqueries.loads(subquery.name)
     assert hottest == max(mapping.owned_by(mapping.owners[hottest]), key=lambda b: loads[b])

@@ -48,6 +48,7 @@ def test_what_was_submitted_stays() -> None:
         ("spark.remote", "sc://there", "Spark Connect cannot be used"),
         ("spark.submit.deployMode", "cluster", "spark-submit --deploy-mode cluster"),
         ("executor.memory", "4g", "Did you mean spark.executor.memory?"),
+        ("spark.tidegate.executors", "auto", "must be fixed or follow; got auto"),
     ],
 )
 def test_settings_that_would_break_something_are_refused(name: str, value: str, part: str) -> None:

@@ -42,10 +42,16 @@ class EdgeReader:
         fields = [f for f in self.port.schema if f.name in wanted]
         tables = [
             table.select([n for n in table.column_names if n in wanted or n.startswith(HIDDEN)])
-            for table in (self._part(p.load()) for p in self.pieces)
+            for table in (self._part(p.load(*self._span())) for p in self.pieces)
         ]
         rows = merged(self.order, replace(self.port, schema=pa.schema(fields)), tables)
         return Rows(rows.select(columns), np.arange(rows.num_rows, dtype=np.int64))
+
+    def _span(self) -> tuple[int, int]:
+        """The span as the column has times."""
+        ends = (self.low_us, MIN_US), (self.high_us, MAX_US)
+        low, high = (us if us == end else us - self.port.offset_us for us, end in ends)
+        return low, high
 
     def _part(self, table: pa.Table) -> pa.Table:
         if (self.low_us, self.high_us) == (MIN_US, MAX_US):

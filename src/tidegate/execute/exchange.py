@@ -21,7 +21,8 @@ import pyarrow as pa
 from tidegate import disk, schedule
 from tidegate.batch import write_table
 from tidegate.errors import StateError
-from tidegate.execute.job import Job, Outcome, Parcel
+from tidegate.execute.job import Job, Outcome, Parcel, rows_name
+from tidegate.execute.remote_rows import LEAST_BYTES, RemoteRows
 from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.state.files import OWNER_ONLY, reason
 from tidegate.state.store import Store
@@ -115,6 +116,24 @@ def store_rows(job: Job, outcome: Outcome, least_bytes: int = INLINE_BYTES) -> O
             with _file(path) as file:
                 write_table(rows, file)
             piece = replace(piece, table=None, path=path, data=None)
+        pieces.append(piece)
+    return replace(outcome, pieces=tuple(pieces))
+
+
+def store_apart(job: Job, outcome: Outcome) -> Outcome:
+    """Leave an outcome's rows where they are many, for tasks and a driver on other hosts.
+
+    They are in the checkpoint, which all share: in files, or in objects where it is remote.
+    """
+    if job.store.open().files.local:
+        return store_rows(job, outcome, LEAST_BYTES)
+    pieces = []
+    ports = job.subquery.ports
+    for number, (port, piece) in enumerate(zip(ports, outcome.pieces, strict=True)):
+        if (rows := piece.load()).nbytes >= LEAST_BYTES:
+            name = rows_name(job, outcome.instance, number)
+            remote = RemoteRows.leave(job.store, name, rows, port.time)
+            piece = replace(piece, table=None, data=None, remote=remote)
         pieces.append(piece)
     return replace(outcome, pieces=tuple(pieces))
 

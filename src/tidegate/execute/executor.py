@@ -108,6 +108,13 @@ class Executor(Protocol):
         """
         return Tasks(0, 0)
 
+    def executors(self) -> Mapping[str, int] | None:
+        """Of a cluster, where executors follow the instances: how many are `wanted` and `there`.
+
+        None where they do not. For those who watch, from any thread.
+        """
+        return None
+
     def run(self, job: Job) -> list[Outcome]: ...
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate import disk
-from tidegate.batch import from_bytes, to_bytes
+from tidegate.batch import MAX_US, MIN_US, from_bytes, to_bytes
+from tidegate.execute.remote_rows import RemoteRows
 from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
@@ -175,7 +176,8 @@ class Piece:
     """The rows that one instance gives to one port, in order, with hidden columns for the merge.
 
     They are here, or in a file of this host, or bytes of another process, which are passed on as
-    they are. `low_us` and `high_us` are the first and the last event time.
+    they are, or in objects of a remote checkpoint. `low_us` and `high_us` are the first and the
+    last event time.
     """
 
     count: int
@@ -184,6 +186,7 @@ class Piece:
     table: pa.Table | None = None
     path: str | None = None
     data: bytes | None = None
+    remote: RemoteRows | None = None
 
     @staticmethod
     def of(port: Port, table: pa.Table) -> Piece:
@@ -193,8 +196,14 @@ class Piece:
             ends = [times[i].value + port.offset_us for i in (0, -1)]
         return Piece(table.num_rows, ends[0], ends[1], table)
 
-    def load(self) -> pa.Table:
-        """The rows, mapped where they are in a file."""
+    def load(self, low_us: int = MIN_US, high_us: int = MAX_US) -> pa.Table:
+        """The rows, mapped where they are in a file.
+
+        Of those that are elsewhere only what may have times in its column from `low_us` to before
+        `high_us`.
+        """
+        if self.remote is not None:
+            return self.remote.load(low_us, high_us)
         if self.table is not None:
             return self.table
         if self.data is not None:
@@ -204,7 +213,8 @@ class Piece:
 
     def __reduce__(self) -> tuple[type[Piece], tuple[Any, ...]]:
         data = self.data if self.table is None else to_bytes(self.table)
-        return Piece, (self.count, self.low_us, self.high_us, None, self.path, data)
+        place = (None, self.path, data, self.remote)
+        return Piece, (self.count, self.low_us, self.high_us, *place)
 
 
 @dataclass(frozen=True)
@@ -249,6 +259,11 @@ def raw_name(name: str) -> str:
 def out_name(name: str) -> str:
     """A prefix output's name beside ts, src and seq."""
     return f"{OUT}{name}"
+
+
+def rows_name(job: Job, instance: int, port: int) -> str:
+    """How the names of objects begin that an instance leaves its rows of a port in."""
+    return f"staged/{job.name}-rows-{instance:04d}-{port}"
 
 
 def side_name(job: Job, split: int) -> str:

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.batch import MAX_US, MIN_US
 from tidegate.execute.job import Job, Outcome, Piece
 from tidegate.execute.merge import merged
 from tidegate.execute.within_memory import within_memory
@@ -33,12 +35,7 @@ def cuts_of(job: Job, outcomes: Sequence[Outcome], parts: int) -> list[int]:
     They are chosen by some rows of each instance.
     """
     (port,) = job.subquery.ports
-    times = [_times(port, outcome) for outcome in outcomes]
-    some = [
-        chunk.to_numpy()[:: max(len(column) // _SAMPLES, 1)]
-        for column in times
-        for chunk in column.chunks
-    ]
+    some = [times for outcome in outcomes for times in _sample(port, outcome.pieces[0])]
     sample = np.sort(np.concatenate(some))
     cuts = sample[np.arange(1, parts) * len(sample) // parts]
     return [int(c) for c in np.unique(cuts) if c > sample[0]]
@@ -50,11 +47,13 @@ def write_part(job: Job, outcomes: Sequence[Outcome], cuts: Sequence[int], numbe
     assert job.parts is not None
     (port,) = job.subquery.ports
     pieces = []
+    span = [MIN_US, *cuts, MAX_US][number : number + 2]
     for outcome in outcomes:
-        times = _times(port, outcome)
+        rows = outcome.pieces[0].load(*span)
+        times = _times(port, rows)
         low = _place(times, cuts[number - 1]) if number else 0
         high = _place(times, cuts[number]) if number < len(cuts) else len(times)
-        pieces.append(outcome.pieces[0].load().slice(low, high - low))
+        pieces.append(rows.slice(low, high - low))
     whole = merged(job.operator.order, port, pieces)
     receipt = job.parts.write(Part(number), whole)
     last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
@@ -71,8 +70,16 @@ def written(job: Job, outcomes: Sequence[Outcome], parts: Sequence[Outcome]) -> 
     return [replace(bare[0], pieces=parts[-1].pieces, receipts=receipts), *bare[1:]]
 
 
-def _times(port: Port, outcome: Outcome) -> pa.ChunkedArray:
-    times = outcome.pieces[0].load().column(port.time)
+def _sample(port: Port, piece: Piece) -> list[npt.NDArray[np.int64]]:
+    """Some times of the rows, in one or several arrays."""
+    if piece.remote is not None:
+        return list(piece.remote.sample())
+    times = _times(port, piece.load())
+    return [chunk.to_numpy()[:: max(len(times) // _SAMPLES, 1)] for chunk in times.chunks]
+
+
+def _times(port: Port, rows: pa.Table) -> pa.ChunkedArray:
+    times = rows.column(port.time)
     return pa.chunked_array([chunk.view(pa.int64()) for chunk in times.chunks], pa.int64())
 
 

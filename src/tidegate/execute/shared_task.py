@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 
 from tidegate import schedule
 from tidegate.durable import gathering
-from tidegate.execute.exchange import Shipment, receive, ship, store_rows
+from tidegate.execute.exchange import Shipment, receive, ship, store_apart, store_rows
 from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import SPANS, Job, Outcome, Parcel, Piece
 from tidegate.execute.large_output import write_part
@@ -63,8 +63,8 @@ def merge_task(left: Work, number: int) -> Outcome:
 def whole_work(job: Work, groups: int, apart: bool = False) -> bytes:
     """What to leave for tasks that run the instances of a small batch in so many groups.
 
-    Tasks that are `apart` share no files with the driver: they answer with all of their rows, and
-    what they write is on the disk then.
+    Tasks that are `apart` share the checkpoint with the driver, and no more: they answer with their
+    rows unless they are very many, and what they write is on the disk then.
     """
     return json.dumps({"job": str(job), "groups": groups, "apart": apart}).encode()
 
@@ -85,7 +85,7 @@ def whole_task(left: Work, number: int) -> list[Outcome]:
         told = instance == number  # what the reading took is told once
         mine = [p for p in parcels if (told if p.kind == SPANS else p.instance in takes)]
         if work["apart"]:
-            outcomes.append(run_instance(job, instance, mine))
+            outcomes.append(store_apart(job, run_instance(job, instance, mine)))
         else:
             outcomes.append(_stored(job, _unsynced(job, instance, mine)))
     return outcomes

@@ -203,6 +203,9 @@ class DeferredExecutor(Executor):
     def tasks(self) -> Tasks | None:
         return None if self._executor is None else self._executor.tasks()
 
+    def executors(self) -> Mapping[str, int] | None:
+        return None if self._executor is None else self._executor.executors()
+
     def run(self, job: Job) -> list[Outcome]:
         return self._connected().run(job)
 

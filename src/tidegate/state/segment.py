@@ -26,6 +26,7 @@ from tidegate.errors import CheckpointError, StateError
 from tidegate.memory import MEMORY
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.files import Files, guard
+from tidegate.state.nearby import nearby
 from tidegate.state.piece import WORTH_BYTES, Pieces, count_fetched, cut, described
 from tidegate.state.seal import REMEDY
 
@@ -100,15 +101,18 @@ def write_segment(
         }
     )
     path = f"segment/{name}.arrow"
-    copy = pa.BufferOutputStream() if remote else None
+    parts = pieces if len(pieces) > 1 else [table]
     with store.files.create(path) as out:
-        with ipc.new_file(copy or out, schema) as writer:
-            for batch in pieces if len(pieces) > 1 else [table]:
-                writer.write(batch.replace_schema_metadata(schema.metadata))
-        if copy is not None:
-            out.write(data := copy.getvalue())
-    if copy is not None:  # who wrote it will read it
-        _remote.put(_key(store.files, path, out.bytes, out.checksum), data)
+        if not remote:
+            _write(out, parts, schema)
+        else:
+            memory = pa.BufferOutputStream()
+            _write(memory, parts, schema)
+            out.write(memory.getvalue())
+    if remote:  # who wrote it will read it
+        key, near = _key(store.files, path, out.bytes, out.checksum), nearby()
+        keep = _remote.put if near is None else near.put
+        keep(key, memory.getvalue())
     return Segment(
         name=name,
         rows=table.num_rows,
@@ -119,6 +123,12 @@ def write_segment(
         high=int(position.max()) if len(position) else -1,
         tag=int(tag),
     )
+
+
+def _write(out: Any, parts: Sequence[pa.Table | pa.RecordBatch], schema: pa.Schema) -> None:
+    with ipc.new_file(out, schema) as writer:
+        for part in parts:
+            writer.write(part.replace_schema_metadata(schema.metadata))
 
 
 def read_segment(
@@ -227,7 +237,8 @@ _verified = _Newest(65_536)
 _counts = _Newest(4_096)
 """How many rows of each bucket are in them."""
 _remote = MEMORY.cache(1 / 4, _size)
-"""Segments that were read from a remote store; local ones are mapped, and the system's to keep."""
+"""Segments that were read from a remote store; local ones are mapped, and the system's to keep, as
+are those that an executor of Spark has nearby."""
 
 
 def _open(files: Files, segment: Segment, trusted: bool) -> pa.Table:
@@ -260,7 +271,8 @@ def _in_pieces(files: Files, segment: Segment, wanted: BucketSet) -> pa.Table | 
     mine = segment.buckets & wanted
     spared = segment.bytes * (1 - len(mine) / max(len(segment.buckets), 1))
     whole = _key(files, segment.path, segment.bytes, segment.checksum)
-    if spared < WORTH_BYTES or whole in _remote:
+    near = nearby()
+    if spared < WORTH_BYTES or whole in _remote or (near is not None and near.holds(whole)):
         return None
     where = files.full(segment.path)
 
@@ -334,7 +346,18 @@ def _whole(files: Files, segment: Segment, where: str, trusted: bool) -> pa.Buff
             _verified.add(key)
         return buffer
 
-    return load() if files.local else _remote.get(key, load)
+    def is_good(buffer: pa.Buffer) -> bool:
+        if key not in _verified:
+            good = buffer.size == segment.bytes and zlib.crc32(buffer) == segment.checksum
+            if good:
+                _verified.add(key)
+            return good
+        return bool(buffer.size == segment.bytes)
+
+    if files.local:
+        return load()
+    near = nearby()
+    return _remote.get(key, load) if near is None else near.get(key, load, is_good)
 
 
 def _check(buffer: pa.Buffer, segment: Segment, where: str) -> None:

@@ -1,7 +1,8 @@
 """Batches on tasks that stay and share no files with the driver, on other hosts perhaps.
 
 A small batch goes by messages: every task reads it by itself, as sources and checkpoint are where
-all can reach them, and answers with its rows. A larger one is shuffled by a job of its own.
+all can reach them, and answers with its rows, or leaves many there. A larger one is shuffled by a
+job of its own.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class ApartExecutor:
         left = self._packing.leave(job, "job", job)
         work = self._runner.leave(job, "groups", whole_work(left, groups, apart=True))
         spans.mark("spark prepare")
-        first, *others = by_instance(self._runner.each(job, groups, whole_task, work))
+        found = by_instance(self._runner.each(job, groups, whole_task, work))
+        first, *others = self._shuffle.settled(job, found)
         spans.mark("spark instance job")
         return [first.with_spans(added([first.spans_ms, spans.spans_ms])), *others]

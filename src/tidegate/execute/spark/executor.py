@@ -29,6 +29,7 @@ from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.spark.apart import ApartExecutor
 from tidegate.execute.spark.aside import Aside
+from tidegate.execute.spark.executors import executors_of
 from tidegate.execute.spark.failure import answering, first_line, spark_gone, without_stacks
 from tidegate.execute.spark.group import JobGroup
 from tidegate.execute.spark.master import check_answers, is_one_host, with_retries, with_slots
@@ -224,6 +225,7 @@ class SparkExecutor(Executor):
         take_charge(session.sparkContext)
         own = sql_session(session)
         self._context = own.sparkContext
+        self._executors = executors_of(self._context, 2 if execution == "resident" else 1)
         self._asked = False
         """Whether executors of a cluster have been looked at."""
         self._exchange = exchange
@@ -239,8 +241,12 @@ class SparkExecutor(Executor):
         self._aside = Aside(self._context, self._group)
         self._progress = TaskProgress(self._context)
 
+    def executors(self) -> Mapping[str, int] | None:
+        return None if self._executors is None else self._executors.counts()
+
     def tasks(self) -> Tasks:
-        own = None if self._runner is None else self._runner.tasks()
+        runner = self._runner  # which the loop may replace
+        own = None if runner is None else runner.tasks()
         return own or self._progress.tasks()
 
     def start(self, drafts: Sequence[Draft]) -> bool:
@@ -248,12 +254,16 @@ class SparkExecutor(Executor):
             if not self._one_host and not self._asked:
                 preflight(self._context, self._group, drafts)
                 self._asked = True
+            self._follow(drafts)
             if all(self._shares(d.job) for d in drafts):
                 return self._shared().start(drafts)
-            return self._execution == "resident" and self._apart().start(drafts)
+            apart = self._apart() if self._execution == "resident" else None
+            return apart is not None and apart.start(drafts)
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not all(self._shares(d.job) for d in drafts):
+            with answering(partial(spark_gone, drafts[0].job)):
+                self._follow(drafts)
             return in_turn(drafts, self.run)
         with answering(partial(spark_gone, drafts[0].job)):
             self._group.join()
@@ -265,13 +275,37 @@ class SparkExecutor(Executor):
             self._group.join()
             if shared:
                 return self._shared().run(job)
-            return (self._apart() if self._execution == "resident" else self._shuffle).run(job)
+            apart = self._apart() if self._execution == "resident" else None
+            return (apart or self._shuffle).run(job)
 
-    def _apart(self) -> ApartExecutor:
-        """Tasks that stay where they share no files with the driver."""
-        if self._being_apart is None:
-            runner = self._resident(apart=True)
-            assert runner is not None, "it was asked for"
+    def _follow(self, drafts: Sequence[Draft]) -> None:
+        """Have the executors that a batch needs, where they are to follow its instances."""
+        if self._executors is None:
+            return
+        widest = max(draft.job.mapping.instances for draft in drafts)
+        others = self._executors.follow(widest, self._let_go)
+        staying = self._execution == "resident"
+        if staying and others and self._slots < min(widest, slots_of(self._context) // 2):
+            self._let_go()
+        if staying and self._being_apart is None and (apart := self._apart()) is not None:
+            apart.start(drafts)
+
+    def _let_go(self) -> None:
+        """End the tasks that stay, if there are any; others are started for the next batch."""
+        runner, self._runner, self._being_apart = self._runner, None, None
+        if runner is not None:
+            try:
+                runner.close()
+            finally:
+                give_back(self._context, self._slots)
+                self._slots = 0
+
+    def _apart(self) -> ApartExecutor | None:
+        """Tasks that stay where they share no files with the driver.
+
+        None where executors follow the instances, and too few are there now.
+        """
+        if self._being_apart is None and (runner := self._resident(apart=True)) is not None:
             self._runner = runner
             self._being_apart = ApartExecutor(runner, self._shuffle)
         return self._being_apart
@@ -292,7 +326,7 @@ class SparkExecutor(Executor):
             distant = not self._one_host
             return ResidentTasks(self._context, self._slots, self._title, distant)
         got = f"{there} in all on {self._context.master}, and none to spare"
-        if self._execution == "resident":
+        if self._execution == "resident" and self._executors is None:
             raise OptionError(
                 "--execution",
                 "resident needs slots of Spark for tasks that stay, and one more for other jobs",
@@ -323,8 +357,8 @@ class SparkExecutor(Executor):
         return possible and self._exchange != "shuffle"
 
     def until_at_work(self) -> None:
-        if self._runner is not None:
-            self._runner.until_at_work()
+        if (runner := self._runner) is not None:
+            runner.until_at_work()
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         return self._aside.submit(function, *arguments)
@@ -332,20 +366,19 @@ class SparkExecutor(Executor):
     def release(self, jobs: Sequence[Job]) -> None:
         if jobs[0].store.open().files.local:
             clear(jobs[0])
+        else:
+            self._shuffle.release(jobs[0])
 
     def abort(self) -> bool:
-        if self._runner is not None:
-            self._runner.abort()
+        if (runner := self._runner) is not None:
+            runner.abort()
         self._group.cancel()
         return True
 
     def close(self) -> None:
         """End what runs beside the batches; the Spark context is the caller's."""
-        if self._runner is not None:
-            try:
-                self._runner.close()
-            finally:
-                give_back(self._context, self._slots)
-                self._runner, self._slots = None, 0
+        self._let_go()
+        if self._executors is not None:
+            self._executors.close()
         self._progress.close()
         self._aside.close()

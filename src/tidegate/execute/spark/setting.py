@@ -19,6 +19,13 @@ _PATH = "spark.executorEnv.PYTHONPATH"
 """Where workers find modules. On one host they have those of the program, whose script may be in
 another folder than it was started from."""
 
+EXECUTORS = "spark.tidegate.executors"
+"""The property that says who chooses how many executors a query has."""
+
+FIXED, FOLLOW = "fixed", "follow"
+
+_DYNAMIC = "spark.dynamicAllocation.enabled"
+
 _SOCKET_FOLDER_LENGTH = 60
 
 _OURS = {
@@ -63,6 +70,21 @@ def check_conf(conf: Mapping[str, str], where: str = "--conf") -> None:
             )
         if name in _ELSEWHERE:
             raise OptionError(where, f"{name} cannot be set here", got, _ELSEWHERE[name])
+    check_executors(conf, where)
+
+
+def check_executors(conf: Mapping[str, str], where: str = "--conf") -> None:
+    """Refuse a choice of executors that is not known, or that Spark makes by itself."""
+    chosen = conf.get(EXECUTORS, FIXED)
+    if chosen not in (FIXED, FOLLOW):
+        raise OptionError(where, f"{EXECUTORS} must be {FIXED} or {FOLLOW}", chosen)
+    if chosen == FOLLOW and conf.get(_DYNAMIC, "false").lower() == "true":
+        raise OptionError(
+            where,
+            f"{EXECUTORS}={FOLLOW} needs {_DYNAMIC}=false",
+            f"{_DYNAMIC}=true",
+            "Leave one of the two out: with dynamic allocation Spark chooses the executors.",
+        )
 
 
 def sql_settings() -> Mapping[str, str]:

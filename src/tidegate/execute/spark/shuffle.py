@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidegate.batch import SEQ, SRC, TS, from_bytes, to_bytes
 from tidegate.errors import TidegateError
-from tidegate.execute.exchange import begin, leave, store_rows
+from tidegate.execute.exchange import begin, leave, make, store_apart, store_rows
 from tidegate.execute.job import (
     ERROR,
     Job,
@@ -33,10 +33,12 @@ from tidegate.execute.job import (
     out_name,
     side_name,
 )
+from tidegate.execute.large_output import PART_ROWS, cuts_of, write_part, written
 from tidegate.execute.spark.failure import is_lost_shuffle, tasks_failed
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.sql_session import register_functions
 from tidegate.execute.task import deal, map_split, read_split, run_instance, start_parcels
+from tidegate.execute.task_runner import is_large
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.route.partitioner import EVERY_INSTANCE
 
@@ -67,19 +69,21 @@ class ShuffleExecutor:
         self._session = session
         self._jobs = PlainJobs(session.sparkContext)
         self._registered = False
+        self._left: list[str] = []
+        """Objects of a remote checkpoint that hold rows of the batch."""
 
     def run(self, job: Job) -> list[Outcome]:
         job = job.with_operator(job.operator.across_hosts())
         if _leaves_files(job):
             begin(job)
-        found: list[Outcome] = []
-        for row in self._answers(job):
-            answer: Outcome | TidegateError = pickle.loads(row[0])
-            if isinstance(answer, TidegateError):
-                raise answer
-            found.append(answer)
-        outcomes = self._settled(job, found)
-        return self._with_side(job, outcomes)
+        found = _opened(self._answers(job))
+        return self._with_side(job, self.settled(job, found))
+
+    def release(self, job: Job) -> None:
+        """Remove what the jobs of a batch left in a remote checkpoint."""
+        store = job.store.open()
+        while self._left:
+            store.delete(self._left.pop())
 
     def _answers(self, job: Job) -> list[Row]:
         """What the instances say.
@@ -98,11 +102,24 @@ class ShuffleExecutor:
                 _log.warning("batch %d: rows were lost with an executor; trying again", job.batch)
         raise AssertionError("unreachable")
 
-    def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
-        if not _leaves_files(job):
+    def settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
+        """The outcomes of instances; where their rows are many, tasks have written them."""
+        for remote in (p.remote for o in outcomes for p in o.pieces):
+            self._left += [] if remote is None else remote.names()
+        if not is_large(job, outcomes):
             return outcomes
-        left = leave(job, "job", cloudpickle.dumps(job))
-        return self._jobs.settled(job, left, outcomes)
+        if _leaves_files(job):
+            make(job)
+            left = leave(job, "job", cloudpickle.dumps(job))
+            return self._jobs.settled(job, left, outcomes)
+        rows = sum(o.rows for o in outcomes)
+        cuts = cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))
+        write = _part_task(job, [Outcome(o.instance, o.pieces) for o in outcomes], cuts)
+        try:
+            answers = self._tasks(len(cuts) + 1).mapInArrow(write, _ddl(_OUTCOME)).collect()
+        except (PySparkException, Py4JJavaError) as error:
+            raise tasks_failed(job, error) from error
+        return written(job, outcomes, sorted(_opened(answers), key=lambda part: part.instance))
 
     def _parcels(self, job: Job) -> DataFrame:
         """What the map stage sends: one partition per split, prefixes in Arrow or in Spark SQL."""
@@ -225,13 +242,43 @@ def _instance_task(job: Job) -> Callable[[Batches], Batches]:
         else:
             try:
                 answer = run_instance(job, parcels[0].instance, parcels)
-                if _leaves_files(job):
-                    answer = store_rows(job, answer)
+                answer = (store_rows if _leaves_files(job) else store_apart)(job, answer)
             except TidegateError as error:
                 answer = error
         yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(answer)])], schema=_OUTCOME)
 
     return run
+
+
+def _part_task(
+    job: Job, outcomes: Sequence[Outcome], cuts: Sequence[int]
+) -> Callable[[Batches], Batches]:
+    """Write parts of a large output, of rows in a remote checkpoint."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                answer: Outcome | TidegateError
+                try:
+                    answer = write_part(job, outcomes, cuts, number)
+                except TidegateError as error:
+                    answer = error
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([pickle.dumps(answer)])], schema=_OUTCOME
+                )
+
+    return run
+
+
+def _opened(answers: Sequence[Row]) -> list[Outcome]:
+    """What tasks answered; an error of ours is raised."""
+    found = []
+    for row in answers:
+        answer: Outcome | TidegateError = pickle.loads(row[0])
+        if isinstance(answer, TidegateError):
+            raise answer
+        found.append(answer)
+    return found
 
 
 def _leaves_files(job: Job) -> bool:

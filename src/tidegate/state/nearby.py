@@ -1,0 +1,108 @@
+"""Segments of a remote store on the disk of an executor, between its workers and the store.
+
+Each worker is a process with a memory of its own, and Spark gives an instance to any of them. What
+one has fetched or written, the others map from here. The folder is one that Spark removes with the
+executor. It can be lost at any time, and is written without a sync: whoever maps a file checks it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+
+import pyarrow as pa
+
+from tidegate import disk
+from tidegate.memory import bytes_of
+from tidegate.whole_file import is_temporary, whole_file
+
+_log = logging.getLogger(__name__)
+
+LIMIT = "TIDEGATE_SEGMENT_CACHE"
+"""The variable of the environment that says how much may be there, as 4GB; 0 for nothing."""
+
+DEFAULT = "1GB"
+_LOCAL = "SPARK_LOCAL_DIRS"
+"""Where a worker of Spark finds folders of its executor; elsewhere it is a setting of a host."""
+
+_OF_EXECUTOR = "blockmgr-"
+_FOLDER = "tidegate-segments"
+
+
+class Nearby:
+    """A folder of files by what they hold; of more than `limit_bytes` the oldest go first.
+
+    Who has mapped one that went has it on. Several processes may use it at a time.
+    """
+
+    def __init__(self, folder: str, limit_bytes: int) -> None:
+        self._folder, self._limit = folder, limit_bytes
+        self._usable = limit_bytes > 0
+
+    def get(
+        self, key: Hashable, load: Callable[[], pa.Buffer], is_good: Callable[[pa.Buffer], bool]
+    ) -> pa.Buffer:
+        """What is there under a key and is good, mapped; else it is loaded, and put there."""
+        try:
+            found = disk.current().map(self._path(key)) if self._usable else None
+        except FileNotFoundError:
+            found = None
+        if found is not None and is_good(found):
+            return found
+        data = load()
+        kept = self.put(key, data)
+        return data if kept is None else kept
+
+    def holds(self, key: Hashable) -> bool:
+        """Whether something is there under a key."""
+        return self._usable and disk.is_file(self._path(key))
+
+    def put(self, key: Hashable, data: pa.Buffer) -> pa.Buffer | None:
+        """Keep bytes, and give them mapped; None where they are too many, or the disk is full."""
+        if not self._usable or data.size > self._limit:
+            return None
+        path = self._path(key)
+        try:
+            disk.make_folders(self._folder, 0o700)
+            self._make_room(data.size)
+            with whole_file(path, sync="nothing") as file:
+                file.write(data)
+            return disk.current().map(path)
+        except OSError as error:
+            self._usable = False
+            _log.warning("%s: segments are not kept there any more: %s", self._folder, error)
+            return None
+
+    def _make_room(self, wanted: int) -> None:
+        files = []
+        for name in disk.current().names(self._folder):
+            path = os.path.join(self._folder, name)
+            if disk.is_file(path) and not is_temporary(name):
+                status = disk.seen(path)
+                files.append((status.modified_ns, path, status.bytes))
+        held = sum(size for *_, size in files)
+        for _, path, size in sorted(files):
+            if held + wanted <= self._limit:
+                return
+            disk.unlink_if_there(path)
+            held -= size
+
+    def _path(self, key: Hashable) -> str:
+        name = hashlib.sha256(repr(key).encode()).hexdigest()
+        return os.path.join(self._folder, f"{name}.arrow")
+
+
+def nearby() -> Nearby | None:
+    """The folder of the executor that this process works for; None where it works for none."""
+    place = os.environ.get(_LOCAL, "").split(",")[0]
+    if not os.path.basename(place).startswith(_OF_EXECUTOR):
+        return None
+    return _at(os.path.join(place, _FOLDER), os.environ.get(LIMIT, DEFAULT))
+
+
+@lru_cache
+def _at(folder: str, limit: str) -> Nearby:
+    return Nearby(folder, bytes_of(limit, LIMIT))
