@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow.fs import _MockFileSystem
 
 from tests.driver.scene import drain, loop_of, memory, plan_of, rows_of
 from tests.property.course import IN_MEMORY
@@ -26,6 +27,8 @@ from tidegate.operate.kept import Kept
 from tidegate.operate.operator import InstanceWork
 from tidegate.plan.physical import Plan
 from tidegate.sink.memory import MemorySink
+from tidegate.state import segment as segment_module
+from tidegate.state.piece import fetched_bytes
 
 SLIDING = (
     "SELECT k, SUM(v) AS v, COUNT(*) AS n, MEDIAN(v) AS m, LAST(v) AS o "
@@ -56,7 +59,7 @@ QUERIES = {
     "band join": BAND,
     "join on anything": ANY,
 }
-ROWS = [(t / 10, f"k{t * t % 11}", (t * 37) % 101) for t in range(200)]
+ROWS = [(t / 10, f"k{t * t % 11}", (t * 37) % 101) for t in range(160)]
 BATCH_ROWS = 11
 
 
@@ -148,7 +151,7 @@ def watched() -> Iterator[list[int]]:
 def test_switches_by_any_handover_give_the_rows_of_a_run_without(query: str, place: Path) -> None:
     plan = plan_of(QUERIES[query])
     wanted = plain(plan, place / "plain")
-    for handover, forget in ((STATE, 0.0), (WINDOW, 0.0), (WINDOW, 0.6)):
+    for handover, forget in ((STATE, 0.0), (WINDOW, 0.5)):
         sink = MemorySink()
         loop = loop_of(
             plan,
@@ -175,3 +178,46 @@ def test_windows_are_finished_where_instances_are_a_grid(query: str, place: Path
     assert switched(loop, random.Random(query), 0.5) > 5
     loop.close()
     assert rows_of(sink) == wanted
+
+
+def test_on_a_remote_store_new_owners_load_their_buckets_and_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pieces of segments by state recreation, each as if in a process of its own; else nothing."""
+    for name, size in (("segment.WORTH_BYTES", 0), ("piece.PIECE_BYTES", 1)):
+        monkeypatch.setattr(f"tidegate.state.{name}", size)
+    monkeypatch.setattr("tidegate.state.piece._END_BYTES", 4096)
+    rows = [(t / 1000, f"k{t % 4001}", t) for t in range(12_000)]
+    query = "SELECT k, SUM(v) AS v FROM s [RANGE 6 SECONDS SLIDE 3 SECONDS] GROUP BY k"
+    fetched: dict[int, int] = {}
+
+    def loaded(work: InstanceWork, spec: Any) -> Any:
+        segment_module._remote.clear()
+        before = fetched_bytes()
+        found = read_panes(work, spec)
+        fetched[work.instance] = fetched_bytes() - before
+        return found
+
+    monkeypatch.setattr(pane_operator, "read_panes", loaded)
+    for handover in (STATE, WINDOW):
+        fetched.clear()
+        loop = loop_of(
+            plan_of(query),
+            [memory(*rows, end=True)],
+            (_MockFileSystem(), "ckpt"),
+            batch_rows=6_000,
+            handover=handover,
+            switches={1: 4},
+        )
+        assert loop.step() is not None
+        stored = sum(s.bytes for s in loop.manifest.segments())
+        assert loop.step() is not None
+        (epoch,) = (e for e in loop.manifest.epochs if e["epoch"])
+        assert epoch["handover"] == handover
+        assert epoch["bytes_moved"] == sum(fetched.values())
+        loop.close()
+        if handover == STATE:
+            assert set(fetched) == {0, 1, 2, 3}
+            assert all(size < 0.4 * stored for size in fetched.values())
+        else:
+            assert sum(fetched.values()) == 0

@@ -14,9 +14,11 @@ from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, share
 from tests.property.test_join_determinism import WAYS, Way, planned
 from tests.property.test_kept_join import spread_out
+from tests.seed import seeds
 from tidegate.elastic.handover import HANDOVERS, WINDOW
 from tidegate.plan.physical import Plan
 
+SEEDS = seeds(1)
 PAIRED = {name: query for name, query in JOINED.items() if "ROWS" not in query.sql}
 TIMED = {name: query for name, query in WINDOWED.items() if "ROWS" not in query.sql}
 
@@ -32,7 +34,7 @@ def plan_of(scenario: Scenario) -> Plan:
     return scenario.query.plan([len(s.sources) for s in streams], streams[0].disorder)
 
 
-@share(20, least=20)
+@share(10, least=10)
 @given(
     scenarios(PAIRED).map(numbered),
     st.sampled_from(WAYS),
@@ -46,16 +48,19 @@ def test_pairs_do_not_depend_on_the_handover(
     check(scenario, spread_out(plan) if remote else plan, handover)
 
 
-@share(20, least=20)
+@share(10, least=10)
 @given(scenarios(TIMED), st.sampled_from(HANDOVERS))
 def test_windows_do_not_depend_on_the_handover(scenario: Scenario, handover: str) -> None:
     check(scenario, plan_of(scenario), handover)
 
 
 def test_crowded_streams_do_not_depend_on_the_handover() -> None:
-    for name in PAIRED:
-        scenario = numbered(crowded(PAIRED[name], f"{name} handed over"))
-        check(scenario, planned(scenario, WAYS[len(name) % len(WAYS)]), WINDOW)
-    for name in TIMED:
-        scenario = crowded(TIMED[name], f"{name} handed over")
-        check(scenario, plan_of(scenario), WINDOW)
+    for seed in SEEDS:
+        for name in PAIRED:
+            scenario = numbered(crowded(PAIRED[name], f"{name} handed over {seed}"))
+            check(scenario, planned(scenario, WAYS[len(name) % len(WAYS)]), WINDOW)
+        for name in TIMED:
+            scenario = crowded(TIMED[name], f"{name} handed over {seed}")
+            check(scenario, plan_of(scenario), WINDOW)
+    assert len(PAIRED) > 9
+    assert len(TIMED) > 7

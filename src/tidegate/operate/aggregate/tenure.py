@@ -17,6 +17,8 @@ from tidegate.batch import MAX_US, MIN_US, ints
 from tidegate.operate.aggregate.pane import AggregateSpec, sealed_before
 from tidegate.operate.operator import InstanceWork, MapWork, Migration, Share
 from tidegate.route.mapping import Mapping
+from tidegate.state.bucket_set import BucketSet
+from tidegate.state.segment import Segment
 
 Flags = npt.NDArray[np.bool_]
 
@@ -49,6 +51,21 @@ def received(spec: AggregateSpec, mapping: Mapping, instance: int, partials: pa.
     for owners, (since, over) in zip(mapping.tenures, _covered(spec, mapping), strict=True):
         found |= (owners[bucket] == instance) & (pane >= since) & (pane < over)
     return found
+
+
+Span = tuple[int, int, BucketSet]
+
+
+def spans_of(spec: AggregateSpec, mapping: Mapping, instance: int) -> list[Span]:
+    """Of which panes an instance needs which buckets: from one on, and below another."""
+    pairs = zip(mapping.tenures, _covered(spec, mapping), strict=True)
+    return [(since, over, BucketSet.where(own == instance)) for own, (since, over) in pairs]
+
+
+def needed_of(spans: list[Span], segment: Segment) -> BucketSet:
+    """The buckets of a segment of which it may have partials that an instance needs."""
+    met = [own for since, over, own in spans if segment.low < over and segment.high >= since]
+    return BucketSet.union([segment.buckets & own for own in met])
 
 
 def stored(spec: AggregateSpec, work: InstanceWork, partials: pa.Table) -> pa.Table:
