@@ -165,7 +165,7 @@ def test_switches_by_any_handover_give_the_rows_of_a_run_without(query: str, pla
             assert switched(loop, random.Random(query), 0.5) > 5
         loop.close()
         assert rows_of(sink) == wanted
-        assert sum(e.get("handover") == handover for e in loop.manifest.epochs) > 4
+        assert sum(e.get("handover") == handover for e in loop.manifest.epochs) > 2
         assert bool(counts) or not forget
 
 
