@@ -27,8 +27,7 @@ from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
 from tidegate.operate.join.state import SideHorizon
 from tidegate.sink.memory import MemorySink
-from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, write_segment
+from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 T = TypeVar("T")
@@ -317,8 +316,10 @@ class Apart:
     ) -> SideHorizon:
         return SideHorizon("ts", frontier_us, tag=0)
 
+    columns = None
+
     def arrange(self, rows: pa.Table) -> pa.Table:
-        return rows
+        return rows.take(pa.array(np.argsort(rows.column("key").to_numpy(), kind="stable")))
 
     def kin(
         self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
@@ -326,22 +327,30 @@ class Apart:
         return [0] * len(segments)
 
 
-@pytest.mark.parametrize(("step_us", "merged"), [(10, 4), (9, 0), (5, 0)])
-def test_segments_side_by_side_are_not_merged(step_us: int, merged: int, tmp_path: Path) -> None:
-    """After a switch an instance has segments of one time; merged, keys would not be in order."""
-    segments = [
-        Segment(
-            name=str(number),
-            rows=10,
-            bytes=100,
-            checksum=0,
-            buckets=BucketSet.of([0]),
-            low=number * step_us,
-            high=number * step_us + 9,
-            tag=0,
+@pytest.mark.parametrize("step_us", [10, 9, 5, 0])
+def test_equal_keys_stay_in_the_total_order_when_segments_are_merged(
+    step_us: int, tmp_path: Path
+) -> None:
+    """After a switch an instance has segments of one time, side by side."""
+    store = Store.open(str(tmp_path))
+    segments = []
+    for number in range(4):
+        ts = np.arange(number * step_us, number * step_us + 10)
+        rows = pa.table(
+            {
+                "ts": ts,
+                "src": np.full(10, number),
+                "seq": np.arange(10),
+                "bucket": pa.array(np.zeros(10), pa.int32()),
+                "key": ts % 2,
+            }
         )
-        for number in range(4)
-    ]
-    compactor = Compactor(Store.open(str(tmp_path)), Apart())
-    groups = list(compactor._groups(segments, Apart().horizon(0, 0), [0] * 4))
-    assert [len(group) for group in groups] == ([merged] if merged else [])
+        segments.append(write_segment(store, str(number), Apart().arrange(rows), "ts", 0, False))
+    compactor = Compactor(store, Apart())
+    compactor.consider(0, segments, 0, owners=[0])
+    compactor.wait()
+    (merged,) = compactor.apply(segments)
+    found = read_segment(store, merged).select(["key", "ts", "src", "seq"]).to_pylist()
+    places = [tuple(row.values()) for row in found]
+    assert len(places) == 40
+    assert places == sorted(places)

@@ -27,7 +27,7 @@ def test_a_table_is_loaded_once_while_its_owner_asks_for_it() -> None:
     assert ask("a", "1", "2") == ["1", "2"]
     assert ask("a", "2", "3") == ["3"]
     assert ask("a", "1", "3") == ["1"]
-    assert ask("b", "1") == ["1"]
-    assert ask("c", "1") == ["1"]
-    assert ask("b", "1") == []
-    assert ask("a", "1", "3") == ["1", "3"]
+    assert ask("b", "1", "4") == ["4"], "what another owner has is not loaded again"
+    assert ask("c", "1") == []
+    assert ask("b", "1", "4") == []
+    assert ask("a", "1", "3") == ["3"], "nobody had it any more"

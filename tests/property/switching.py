@@ -133,13 +133,15 @@ class Run:
     """What came out of a run, and what was seen of it.
 
     `mappings` has those of the subqueries after each batch, -1 for the first, by their keys;
-    `asked` has the changes that were asked for before a batch, the newest last.
+    `asked` has the changes that were asked for before a batch, the newest last, `loads` what was
+    known of the buckets then.
     """
 
     rows: dict[str, Lines] = field(default_factory=dict)
     ran: list[Ran] = field(default_factory=list)
     mappings: dict[int, dict[str, route.Mapping]] = field(default_factory=dict)
     asked: dict[int, dict[str, list[Change]]] = field(default_factory=dict)
+    loads: dict[int, dict[str, Sequence[float]]] = field(default_factory=dict)
     sights: list[Sight] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     crashed: bool = False
@@ -248,6 +250,9 @@ def _ask(loop: Loop, course: Course, made: Run) -> None:
             if request.subquery in (None, running.name):
                 asked.setdefault(running.subquery.key, []).append(request.change)
     made.asked[batch] = asked
+    made.loads[batch] = {
+        running.subquery.key: loop._subqueries.loads(running.name) for running in loop._subqueries
+    }
 
 
 def requests(
@@ -352,8 +357,7 @@ def switches_are_whole(run: Run) -> None:
             if before < 0:
                 continue
             had, asked = run.mappings[before][key], run.asked[after].get(key, [])
-            loads = [1.0] * had.buckets
-            wanted = asked[-1].after(had, loads) if asked else had
+            wanted = asked[-1].after(had, run.loads[after][key]) if asked else had
             assert mapping == wanted, (after, key, asked)
             assert mapping.epoch in (had.epoch, EpochId(had.epoch + 1))
     for ran in run.ran:

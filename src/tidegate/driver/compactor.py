@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
+import numpy as np
+import pyarrow as pa
+
 from tidegate import schedule
-from tidegate.batch import MIN_US
+from tidegate.batch import MIN_US, ORDER, ints
 from tidegate.driver.beside import beside
 from tidegate.errors import StateError
 from tidegate.execute.executor import Executor
@@ -63,10 +66,17 @@ class Work:
             self.horizon.live,
             order=self.keeper.order,
             tag=self.horizon.tag,
-            arrange=self.keeper.arrange,
+            arrange=self._arranged,
             grouped=self.keeper.grouped,
             columns=self.keeper.columns,
         )
+
+    def _arranged(self, rows: pa.Table) -> pa.Table:
+        if not self.keeper.grouped and not _in_sequence(self.group):
+            # After a switch some segments of one instance are side by side. Rows that are not
+            # sorted by bucket are tuples; where they are equal, they are to be in the total order.
+            rows = rows.take(pa.array(np.lexsort([ints(rows, c) for c in reversed(ORDER)])))
+        return self.keeper.arrange(rows)
 
 
 class Compactor:
@@ -233,13 +243,12 @@ class Compactor:
             if number is not None:
                 kin[number].append(segment)
         for number in sorted(kin):
-            groups = choose(
+            yield from choose(
                 kin[number],
                 [self._live_rows(s, horizon) for s in kin[number]],
                 cell=self._keeper.cell,
                 dead_share=self._keeper.dead_share,
             )
-            yield from (g for g in groups if self._keeper.grouped or _in_sequence(g))
 
     def _live_rows(self, segment: Segment, horizon: Horizon) -> int:
         """How many rows of a segment are needed; reads it where its bounds do not tell."""
@@ -251,5 +260,5 @@ class Compactor:
 
 
 def _in_sequence(group: Sequence[Segment]) -> bool:
-    """Whether segments follow each other; after a switch some of one instance are side by side."""
+    """Whether segments follow each other."""
     return all(a.high < b.low for a, b in pairwise(group))

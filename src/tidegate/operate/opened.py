@@ -68,8 +68,9 @@ def mapped_segments(
     """
     if not store.files.local:
         return {}
-    files = {s.name: version_of(store, s) for s in segments}
-    loads = {
+    wanted = None if columns is None else tuple(columns)
+    files = {s.name: (version_of(store, s), wanted) for s in segments}
+    loads: dict[Hashable, Callable[[], pa.Table]] = {
         files[s.name]: partial(
             read_segment,
             store,

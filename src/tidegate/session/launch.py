@@ -52,7 +52,10 @@ def prepare(
     connections = connections_of(plan.streams, connectors or {}, options)
     place.check()  # else a checkpoint would be begun before the first batch asks for Spark
     options = replace(
-        options, default_instances=place.default_instances(), one_host=place.on_one_host
+        options,
+        default_instances=place.default_instances(),
+        one_host=place.on_one_host,
+        slots=place.cores(),
     )
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
     try:

@@ -26,7 +26,7 @@ from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, rows_by_bucket
 
-_MOST_ADOPTED_ROWS = 65_536
+_MOST_ADOPTED_ROWS = 8_192
 
 
 @dataclass(frozen=True)
