@@ -23,6 +23,13 @@ from tidegate.errors import OptionError
 from tidegate.route.mapping import even
 from tidegate.sink.memory import MemorySink
 
+HASTY: dict[str, Any] = {
+    "batches": 1,
+    "seconds": 0.0,
+    "cooldown": 0,
+    "improvement": 0.0,
+    "lower": 0.001,  # else a machine with much to do may leave it idle between two batches
+}
 ROWS: list[Row] = [(float(i), "abcd"[i % 4], i) for i in range(120)]
 
 
@@ -226,7 +233,7 @@ def test_a_policy_that_raises_kills_nothing(
 
 def test_a_query_that_catches_up_gets_more_instances(tmp_path: Path) -> None:
     """As fast as it can: an instance does nothing but work."""
-    policy = Threshold(maximum=2, batches=1, seconds=0.0, cooldown=0, improvement=0.0)
+    policy = Threshold(**HASTY, maximum=2)
     _, loop = run(tmp_path, policy, slots=1)
     assert loop.manifest.instances == 2
     entry = loop.manifest.epochs[1]
@@ -236,6 +243,31 @@ def test_a_query_that_catches_up_gets_more_instances(tmp_path: Path) -> None:
 
 
 def test_the_cores_of_the_place_are_the_limit(tmp_path: Path) -> None:
-    policy = tg.policy.threshold(batches=1, seconds=0.0, cooldown=0, improvement=0.0)
+    policy = tg.policy.threshold(**HASTY)
     _, loop = run(tmp_path, policy, slots=2)
     assert loop.manifest.instances == 2
+
+
+class Recording(Threshold):
+    """Thresholds that keep what they were shown, and what they decided."""
+
+    def decide(self, observed: Sequence[Observation], memory: Mapping[str, Any]) -> Decision:
+        decision = super().decide(observed, memory)
+        TRACE.append((list(observed), memory, decision))
+        return decision
+
+
+TRACE: list[tuple[list[Observation], Mapping[str, Any], Decision]] = []
+
+
+def test_a_recorded_run_is_decided_again_in_the_same_way(tmp_path: Path) -> None:
+    TRACE.clear()
+    _, loop = run(tmp_path, Recording(**HASTY, maximum=3))
+    assert len(TRACE) == loop.manifest.batch, "after every batch but the last"
+    assert sum(len(decision.requests) for _, _, decision in TRACE) > 0
+    memory: Mapping[str, Any] = {}
+    for observed, known, decision in TRACE:
+        assert known == memory
+        again = Threshold(**HASTY, maximum=3).decide(observed, known)
+        assert again == decision
+        memory = again.memory

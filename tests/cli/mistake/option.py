@@ -91,7 +91,11 @@ MISTAKES = {
         options=(*RIDES, "--policy", "threshold?lower=0.95"),
     ),
     "--policy threshold?uper=1": Mistake(
-        message="--policy: threshold has no parameter of this name; got uper. Did you mean upper?",
+        message=(
+            "--policy: threshold has no parameter of this name; got uper. Did you mean upper? "
+            "There are: upper, target, lower, imbalance, improvement, cooldown, batches, seconds, "
+            "minimum, maximum, provisioning."
+        ),
         options=(*RIDES, "--policy", "threshold?uper=1"),
     ),
     "--partitioner pk": Mistake(
