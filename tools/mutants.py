@@ -466,15 +466,15 @@ MUTANTS = (
     Mutant(
         "stored tuples of another arrangement are merged with the others",
         "operate/join/state.py",
-        "return [owner[s.buckets] if s.tag == way else None for s in segments]",
-        "return [owner[s.buckets] for s in segments]",
+        "alike = [s.tag == way and s.low >= since for s in segments]",
+        "alike = [s.low >= since for s in segments]",
         JOIN_STATE,
     ),
     Mutant(
         "stored tuples of another arrangement are searched as they are",
         "operate/join/stored.py",
-        "known = [s for s in segments if s.tag == way]",
-        "known = list(segments)",
+        "known = [(s, *self._mine(s)) for s in segments if s.tag == way]",
+        "known = [(s, *self._mine(s)) for s in segments]",
         JOIN_STATE,
     ),
     Mutant(

@@ -146,6 +146,10 @@ class Cache:
     def __len__(self) -> int:
         return len(self._values)
 
+    def __contains__(self, key: Hashable) -> bool:
+        with self._memory._lock:
+            return key in self._values
+
     def _keep(self, key: Hashable, value: object) -> None:
         size = self._size(value)
         with self._memory._lock:

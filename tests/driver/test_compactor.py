@@ -321,7 +321,9 @@ class Apart:
     def arrange(self, rows: pa.Table) -> pa.Table:
         return rows.take(pa.array(np.argsort(rows.column("key").to_numpy(), kind="stable")))
 
-    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+    def kin(
+        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+    ) -> list[int | None]:
         return [0] * len(segments)
 
 

@@ -251,6 +251,7 @@ def test_a_switch_is_recorded(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
         "buckets_moved": 4,
         "bytes_moved": 0,
         "handover": "shared",
+        "handover_why": "all instances share the files of one host",
     }
     line = (
         r"epoch 1: 4 instances from batch 1, switched in [\d.]+ ms; 2 before, 4 buckets moved, "

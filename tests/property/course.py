@@ -77,6 +77,7 @@ class Course:
     events: tuple[Event, ...] = ()
     instances: int | None = 1
     switches: tuple[tuple[int, int], ...] = ()
+    handover: str = "auto"
 
 
 AT_ONCE = Course(1_000_000)
@@ -127,6 +128,7 @@ class _Run:
             buckets=BUCKETS,
             batch_rows=self.course.batch_rows,
             switches=dict(self.course.switches),
+            handover=self.course.handover,
         )
         store = Store.open(self.folder)
         return Loop(

@@ -163,6 +163,7 @@ def test_a_name_cannot_leave_the_folder(store: Store, name: str) -> None:
 
 
 def _alter(store: Store, segment: Segment, damage: str) -> None:
+    segment_module._remote.clear()  # who has written it has it in memory
     data = bytearray(store.read(segment.path))
     if damage == "missing":
         store.delete(segment.path)

@@ -14,7 +14,9 @@ from tidegate.cli.option import (
     read_query,
     settings,
 )
+from tidegate.driver.handing import reach_of
 from tidegate.driver.options import MAX_BUCKETS, RunOptions
+from tidegate.elastic.handover import Site, check, foreseen
 from tidegate.errors import UserError
 from tidegate.plan.explain import Cuts, explain_all
 from tidegate.plan.explain import explain as explained
@@ -39,6 +41,7 @@ def explain(
     strategy: str,
     method: str,
     exchange: str,
+    handover: str,
     routing: str,
     partitioner: str,
     max_windows_per_tuple: int,
@@ -69,7 +72,15 @@ def explain(
         cuts = _cuts(outputs, place, planning, layout)
         click.echo(explain_all(size(outputs), cuts, Weights()))
     else:
-        click.echo(explained(outputs, plan))
+        click.echo(explained(outputs, plan, _handovers(plan, place, handover)))
+
+
+def _handovers(plan: Plan, place: Place, asked: str) -> dict[str, str]:
+    """How the buckets of each subquery would be handed over, with a checkpoint that hosts share."""
+    site = Site(place.on_one_host)
+    reaches = {s.name: reach_of(s.operator) for s in plan.subqueries}
+    check(asked, site, {name: reach for name, reach in reaches.items() if reach is not None})
+    return {name: foreseen(asked, site, reach) for name, reach in reaches.items()}
 
 
 def _cuts(outputs: Sequence[Output], place: Place, planning: PlanOptions, chosen: Layout) -> Cuts:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from tidegate.cli.value import OneOf, Whole
+from tidegate.elastic.handover import AUTO, HANDOVERS
 from tidegate.errors import OptionError, likely
 from tidegate.plan.method import OTHER_WORDS, ROUTINGS
 from tidegate.plan.options import MAX_WINDOWS
@@ -85,6 +86,14 @@ _OPTIONS = {
         default="auto",
         show_default=True,
         help="How tasks exchange tuples: files on one host, or a shuffle.",
+    ),
+    "--handover": click.option(
+        "--handover",
+        type=OneOf(list(HANDOVERS)),
+        default=AUTO,
+        show_default=True,
+        help="How buckets come to other instances at a switch: as files that all share, by loading "
+        "their state, or with the windows that begin next.",
     ),
     "--routing": click.option(
         "--routing",

@@ -144,6 +144,7 @@ def run(
     strategy: str,
     method: str,
     exchange: str,
+    handover: str,
     routing: str,
     partitioner: str,
     max_windows_per_tuple: int,
@@ -196,6 +197,7 @@ def run(
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
         memory_bytes=memory,
+        handover=handover,
         policy=policies.of(policy, "--policy"),
     )
     place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate import schedule
-from tidegate.batch import ORDER, ints
+from tidegate.batch import MIN_US, ORDER, ints
 from tidegate.driver.beside import beside
 from tidegate.errors import StateError
 from tidegate.execute.executor import Executor
@@ -123,17 +123,20 @@ class Compactor:
         tuples: int = 0,
         owners: Sequence[int] = (),
         executor: Executor | None = None,
+        since_us: int = MIN_US,
     ) -> None:
         """Start rewriting where it is worth it; at most one piece of work is under way.
 
-        Without an executor this process does all of it.
+        Without an executor this process does all of it. What is stored of times before `since_us`
+        is not all with these `owners`.
         """
         if self._running is not None or not segments:
             return
         self._considered = tuple(segments)
         # What is needed is found by the thread as well: it costs a look at every segment.
         horizon = partial(self._keeper.horizon, frontier_us, tuples, self._considered)
-        work = partial(self._rewrite, batch, horizon, owners, executor)
+        alike = partial(self._keeper.kin, self._considered, owners, since_us)
+        work = partial(self._rewrite, batch, horizon, alike, executor)
         self._running = beside("tidegate-compact", work)
 
     def apply(self, segments: Sequence[Segment]) -> tuple[Segment, ...]:
@@ -196,7 +199,7 @@ class Compactor:
         self,
         batch: int,
         horizon_of: Callable[[], Horizon],
-        owners: Sequence[int],
+        alike: Callable[[], list[int | None]],
         executor: Executor | None,
     ) -> list[Rewrite]:
         horizon = horizon_of()
@@ -209,7 +212,7 @@ class Compactor:
                 name=f"{owned(batch, self._store.owner)}-{self._label}-{number:02d}",
                 memory_bytes=self._memory_bytes,
             )
-            for number, group in enumerate(self._groups(self._considered, horizon, owners))
+            for number, group in enumerate(self._groups(self._considered, horizon, alike()))
         ]
         # Tasks are started first: they run while this thread does the rest.
         tasks = {
@@ -233,10 +236,10 @@ class Compactor:
         return done
 
     def _groups(
-        self, segments: Sequence[Segment], horizon: Horizon, owners: Sequence[int]
+        self, segments: Sequence[Segment], horizon: Horizon, alike: Sequence[int | None]
     ) -> Iterator[Group]:
         kin: defaultdict[int, list[Segment]] = defaultdict(list)
-        for segment, number in zip(segments, self._keeper.kin(segments, owners), strict=True):
+        for segment, number in zip(segments, alike, strict=True):
             if number is not None:
                 kin[number].append(segment)
         for number in sorted(kin):

@@ -400,6 +400,7 @@ class Loop:
         staged = self._outlets.stage(outcomes)
         self.executor.release(jobs)
         spans.mark("collect")
+        epochs = self._subqueries.with_loaded(epochs, outcomes, batch)
         return BatchWork(cut, jobs, outcomes, staged, epochs)
 
     def _start_executor(self, drafts: Sequence[Draft], spans: Spans) -> None:

@@ -58,18 +58,21 @@ class Measured:
         """What it says of instances and buckets.
 
         What map tasks did is no instance's and moves with no bucket: each instance, and so each of
-        its buckets, has an even part of it.
+        its buckets, has an even part of it. Instances that only finish what they began before a
+        switch have no buckets, and are left out.
         """
-        map_s = sum(counts[1] for counts in self.counts) / 1e6 / self.mapping.instances
-        own_s = [counts[0] / 1e6 for counts in self.counts]
+        instances = self.mapping.instances
+        owning = self.counts[:instances]
+        map_s = sum(counts[1] for counts in self.counts) / 1e6 / instances
+        own_s = [counts[0] / 1e6 for counts in owning]
         return Observation(
             subquery=self.subquery,
             batch=self.batch,
             seconds=self.seconds,
             period_s=self.period_s,
             mapping=self.mapping,
-            instances=tuple(InstanceLoad(c[0] / 1e6 + map_s, *c[2:]) for c in self.counts),
-            buckets=divided(own_s, map_s, self.work, self.mapping),
+            instances=tuple(InstanceLoad(c[0] / 1e6 + map_s, *c[2:]) for c in owning),
+            buckets=divided(own_s, map_s, self.work[:instances], self.mapping),
             backlog=self.backlog,
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tidegate.elastic.fixed import Fixed
+from tidegate.elastic.handover import AUTO
 from tidegate.elastic.policy import Policy
 from tidegate.errors import OptionError, near
 
@@ -32,7 +33,8 @@ class RunOptions:
     `policy` decides about instances after every batch, besides what the user asks for; `slots` is
     how many of them run at once, None where only the executor knows.
     A run that neither follows its input nor takes what is `available_now` reads to the end of it
-    and finishes every window.
+    and finishes every window. `handover` is how buckets come to other instances at a switch
+    (`elastic.handover`), and `one_host` whether all instances are on the driver's.
     """
 
     instances: int | None = None
@@ -47,6 +49,8 @@ class RunOptions:
     subquery_instances: Mapping[str, int] = field(default_factory=dict)
     subquery_switches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     memory_bytes: int | None = None
+    handover: str = AUTO
+    one_host: bool = True
     policy: Policy = field(default_factory=Fixed)
     slots: int | None = None
 

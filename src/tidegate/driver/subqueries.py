@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
+from tidegate.driver.handing import reach_of
 from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.timeline import epoch_of
+from tidegate.elastic import handover
 from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.request import Request, Scale
 from tidegate.elastic.switchboard import Asked, Switchboard, Taken
@@ -39,6 +42,7 @@ class Subqueries:
     def __init__(self, plan: Plan, store: Store, options: RunOptions) -> None:
         self._plan = plan
         self._options = options.called(plan.names)
+        self._local = store.files.local
         self._all = [
             RunningSubquery(plan, number, store, telling, options.memory_bytes)
             for number, telling in enumerate(telling_inputs(plan))
@@ -66,6 +70,12 @@ class Subqueries:
         """Refuse options for subqueries that the query does not have."""
         shared = self._plan.strategy == QUERY_CLOUD
         self._options.check_subqueries(self.names, shared=shared)
+        reaches = {s.name: reach_of(s.subquery.operator) for s in self._all}
+        handover.check(
+            self._options.handover,
+            handover.Site(self._options.one_host, self._local),
+            {name: reach for name, reach in reaches.items() if reach is not None},
+        )
 
     def first_manifest(self) -> Manifest:
         """The state before the first batch."""
@@ -123,7 +133,7 @@ class Subqueries:
 
     def _mapping(self, subquery: RunningSubquery, manifest: Manifest) -> route.Mapping:
         if manifest.batch >= 0:
-            return subquery.mapping(manifest)
+            return subquery.going_on(manifest)
         asked = self._options.due_at(0, subquery.name)
         first = self._options.first_instances if asked is None else asked[1]
         return route.even(self._options.buckets, first)
@@ -155,7 +165,8 @@ class Subqueries:
         """
         batch = manifest.batch + 1
         if replay is not None:
-            taken = self._board.repeat(batch, self._standing(replay.after))
+            had = {s.name: s.mapping(replay.after) for s in self._all}
+            taken = self._board.repeat(batch, had)
             begun = [e for e in replay.after.epochs if e["batch"] == batch]
         else:
             taken, begun = self._switched(manifest, batch, clock)
@@ -171,7 +182,8 @@ class Subqueries:
         """What a batch has of each subquery, and the entries of epochs that begin with it."""
         started, standing = clock.now(), self._standing(manifest)
         scheduled = self._scheduled(batch, standing, started)
-        taken = self._board.begin(batch, standing, scheduled, self.loads)
+        taken = dict(self._board.begin(batch, standing, scheduled, self.loads))
+        handed = self._handed_over(manifest, taken)
         now = clock.now()
         switch_ms = round((now - started) * 1e3, 4)
         for asked, error in self._board.refused:
@@ -181,11 +193,43 @@ class Subqueries:
                 self._since[name] = batch
                 self._answered.add(name)
         begun: list[Mapping[str, Any]] = [
-            epoch_of(s.subquery.key, batch, taken[s.name], switch_ms, now)
+            epoch_of(s.subquery.key, batch, taken[s.name], switch_ms, now) | handed.get(s.name, {})
             for s in self._all
             if batch == 0 or taken[s.name].mapping is not taken[s.name].before
         ]
         return taken, begun
+
+    def _handed_over(
+        self, manifest: Manifest, taken: dict[str, Taken]
+    ) -> dict[str, dict[str, Any]]:
+        """See to the handover of what is taken; what the epochs say of it, by subquery."""
+        facts = {}
+        for s in self._all:
+            of = taken[s.name]
+            if manifest.batch >= 0 and of.mapping is not of.before:
+                mapping, facts[s.name] = s.handed_over(
+                    manifest, of.before, of.mapping, self._options
+                )
+                taken[s.name] = replace(of, mapping=mapping)
+        return facts
+
+    def with_loaded(
+        self, epochs: Sequence[Mapping[str, Any]], outcomes: Outcomes, batch: int
+    ) -> list[Mapping[str, Any]]:
+        """The history of mappings with what instances have loaded for the epochs of a batch.
+
+        That is known where the store is remote; of files of a host it is about what they hold.
+        """
+        if self._local:
+            return list(epochs)
+        pairs = zip(self._all, outcomes, strict=True)
+        loaded = {s.subquery.key: sum(o.counts["fetched_bytes"] for o in f) for s, f in pairs}
+        return [
+            {**e, "bytes_moved": loaded[e["subquery"]]}
+            if e["batch"] == batch and e.get("handover") == handover.STATE
+            else e
+            for e in epochs
+        ]
 
     def committed(self, jobs: Sequence[Job]) -> None:
         """The newest batch that counts had these jobs."""

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from tidegate import schedule
+from tidegate.batch import MIN_US
 from tidegate.driver.compactor import Compactor
+from tidegate.driver.handing import handed_over
 from tidegate.driver.observe import LoadLog
+from tidegate.driver.options import RunOptions
+from tidegate.elastic.handover import Site
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import splits_of, time_span
@@ -65,7 +71,34 @@ class RunningSubquery:
         held = manifest.mappings.get(self.subquery.key)
         if held is None:
             return route.even(manifest.buckets, manifest.instances)
-        return route.restored(held["epoch"], held["instances"], held["owners"])
+        return route.restored(
+            held["epoch"], held["instances"], held["owners"], held.get("formers", ())
+        )
+
+    def going_on(self, manifest: Manifest) -> route.Mapping:
+        """The mapping as the next batch finds it, without the former owners that are done.
+
+        A run that starts has nothing in memory, and its windows may be others than before: there
+        all owners load what is stored of their buckets, and none has anything to finish.
+        """
+        mapping = self.mapping(manifest)
+        if self._last is None:
+            return replace(mapping, formers=())
+        return mapping.lasting(manifest.frontier_us)
+
+    def handed_over(
+        self, manifest: Manifest, before: route.Mapping, after: route.Mapping, options: RunOptions
+    ) -> tuple[route.Mapping, dict[str, Any]]:
+        """The mapping of an epoch, and what is recorded of how its buckets are handed over."""
+        return handed_over(
+            before,
+            after,
+            operator=self.subquery.operator,
+            state={w: manifest.operators.get(self.key(w), ()) for w in self._compactors},
+            frontier_us=manifest.frontier_us,
+            asked=options.handover,
+            site=Site(options.one_host, self._store.files.local),
+        )
 
     def draft(
         self,
@@ -95,18 +128,23 @@ class RunningSubquery:
             owner=self._store.owner,
             run=self._run,
             before=None if self._last is None else self._last.name,
-            same=self._same(mapping),
+            same=self._same(mapping, cut.previous_us),
         )
         counted = self.subquery.operator.counted
         counts = {name: manifest.counters.get(self.key(name), 0) for name in counted}
         return Draft(job, time_span(self.subquery, cut), counts)
 
-    def _same(self, mapping: route.Mapping) -> frozenset[int] | None:
-        """The instances that own what they owned in the last job; None for all of them."""
-        if self._last is None or self._last.mapping.owners == mapping.owners:
+    def _same(self, mapping: route.Mapping, previous_us: int) -> frozenset[int] | None:
+        """The instances that have what they had in the last job; None for all of them."""
+        if self._last is None:
             return None
-        moved = self._last.mapping.owner_array != mapping.owner_array
-        changed = {*self._last.mapping.owner_array[moved], *mapping.owner_array[moved]}
+        before = self._last.mapping.lasting(previous_us)
+        if mapping.continues(before):
+            return None
+        if mapping.formers or before.formers:
+            return frozenset()
+        moved = before.owner_array != mapping.owner_array
+        changed = {*before.owner_array[moved], *mapping.owner_array[moved]}
         return frozenset(i for i in range(mapping.instances) if i not in changed)
 
     def committed(self, job: Job) -> None:
@@ -136,6 +174,8 @@ class RunningSubquery:
 
     def compact(self, manifest: Manifest, executor: Executor) -> None:
         """Let the compactors know what was committed, and start what is worth it."""
+        mapping = self.mapping(manifest)
+        since_us = mapping.formers[-1].until_us if mapping.formers else MIN_US
         for what, compactor in self._compactors.items():
             segments = manifest.operators.get(self.key(what), ())
             compactor.settle(segments)
@@ -145,8 +185,9 @@ class RunningSubquery:
                     segments,
                     manifest.frontier_us,
                     manifest.counters.get(self.key(what), 0),
-                    manifest.mappings[self.subquery.key]["owners"],
+                    mapping.owners,
                     executor,
+                    since_us,
                 )
 
     def close(self) -> None:

@@ -77,10 +77,10 @@ def in_turn(
 def checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The outcomes by instance; every instance must have answered exactly once."""
     answered = sorted(o.instance for o in outcomes)
-    if answered != list(range(job.mapping.instances)):
+    if answered != list(range(job.mapping.running)):
         raise RunError(
             f"batch {job.batch}, subquery {job.subquery.name}",
-            f"all {job.mapping.instances} instances must answer once",
+            f"all {job.mapping.running} instances must answer once",
             f"answers of {answered}",
             "Nothing was committed; run again.",
         )

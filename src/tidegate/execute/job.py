@@ -145,7 +145,9 @@ class Job:
             for s in self.splits
         ]
         bounds = [int(us) for us in (self.previous_us, self.frontier_us)]
-        facts = (read, self.mapping.owners, bounds)
+        facts: tuple[Any, ...] = (read, self.mapping.owners, bounds)
+        if self.mapping.formers:
+            facts = (*facts, [former.recorded() for former in self.mapping.formers])
         digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
         stem = owned(self.batch, self.owner)
         object.__setattr__(self, "name", f"{stem}-{self.subquery.key}-{digest}")

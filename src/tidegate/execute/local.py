@@ -23,7 +23,7 @@ class LocalExecutor(Executor):
         return self._tasks
 
     def run(self, job: Job) -> list[Outcome]:
-        self._tasks = Tasks(0, len(job.splits) + job.mapping.instances)
+        self._tasks = Tasks(0, len(job.splits) + job.mapping.running)
         try:
             return self._run(job)
         finally:
@@ -52,7 +52,7 @@ def run_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Outcome]
     """All instances of a job, one after the other; `done` is called after each task."""
     parcels = [*start_parcels(job), *map_here(job, done)]
     outcomes = []
-    for i in range(job.mapping.instances):
+    for i in range(job.mapping.running):
         mine = [p for p in parcels if p.instance in (i, EVERY_INSTANCE)]
         outcomes.append(run_instance(job, i, mine))
         done()

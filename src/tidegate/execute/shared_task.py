@@ -80,7 +80,7 @@ def whole_task(left: Work, number: int) -> list[Outcome]:
     job = _job(work_of(work["job"]))
     parcels = map_here(job)
     outcomes = []
-    for instance in range(number, job.mapping.instances, work["groups"]):
+    for instance in range(number, job.mapping.running, work["groups"]):
         takes = {instance, EVERY_INSTANCE}
         told = instance == number  # what the reading took is told once
         mine = [p for p in parcels if (told if p.kind == SPANS else p.instance in takes)]

@@ -37,6 +37,7 @@ from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.source.protocol import Rows
 from tidegate.spans import Spans, added
+from tidegate.state.piece import fetched_bytes
 
 _INPUT_SHIFT = 32
 _COMPACT_BYTES = 65_536
@@ -44,7 +45,7 @@ _COMPACT_BYTES = 65_536
 
 def start_parcels(job: Job) -> list[Parcel]:
     """Wake every instance, also those that no tuple goes to."""
-    return [Parcel(i, -1, START, b"") for i in range(job.mapping.instances)]
+    return [Parcel(i, -1, START, b"") for i in range(job.mapping.running)]
 
 
 def map_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Parcel]:
@@ -166,6 +167,7 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     MEMORY.resize(job.memory_bytes)
     clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
+    before = fetched_bytes()
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     arrived = [Arrival(job.splits[p.split].input, p.rows()) for p in ordered if p.kind == ROWS]
     result = job.operator.run(job.instance_work(instance, spans), arrived)
@@ -180,6 +182,7 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         "cpu_us": round((clock.cpu() - used) * 1e6),
         "map_cpu_us": sum(t["map_cpu_us"] for _, t in told),
         "taken": sum(t["taken"] for owner, t in told if owner == instance),
+        "fetched_bytes": fetched_bytes() - before,
     }
     return Outcome(
         instance=instance,

@@ -72,5 +72,10 @@ class Keeper(Protocol):
     def arrange(self, rows: pa.Table) -> pa.Table:
         """Rows of several segments, oldest first, in the order of one."""
 
-    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
-        """Numbers that are equal for segments which may be merged; None for one left alone."""
+    def kin(
+        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+    ) -> list[int | None]:
+        """Numbers that are equal for segments which may be merged; None for one left alone.
+
+        What is stored of times before `since_us` is, for a while, with other owners than these.
+        """

@@ -77,7 +77,9 @@ class LayeredKeeper(Protocol):
     ) -> LayerHorizon:
         return LayerHorizon(self.order, segments[0].name if segments else None)
 
-    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+    def kin(
+        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+    ) -> list[int | None]:
         return [0] * len(segments)
 
 

@@ -72,10 +72,22 @@ class MapWork:
 
     def by_owner(self, table: pa.Table, owners: npt.NDArray[np.signedinteger[Any]]) -> list[Share]:
         """Rows divided among the instances that these numbers name."""
-        if self.mapping.instances == 1:
+        if self.mapping.running == 1:
             return [Share(0, table)]
-        parts = ((i, table.filter(pa.array(owners == i))) for i in range(self.mapping.instances))
+        parts = ((i, table.filter(pa.array(owners == i))) for i in range(self.mapping.running))
         return [Share(i, part) for i, part in parts if part.num_rows]
+
+
+@dataclass(frozen=True)
+class Migration:
+    """Where an operator can be handed over with no state moved: UniMiCo's migration timestamp.
+
+    What is stored of times below `until_us` stays with who has it, and nothing is stored yet of
+    times from it on. When the frontier is at `over_us`, no window has any of it.
+    """
+
+    until_us: int
+    over_us: int
 
 
 @dataclass(frozen=True)
@@ -198,6 +210,24 @@ class Operator(Protocol):
     def keepers(self) -> Mapping[str, Keeper]:
         """How its state is kept, by what segments hold; none where nothing is kept."""
         return {}
+
+    @property
+    def reach_us(self) -> int | str:
+        """How far back in time its windows reach; where no time bounds its state, why not.
+
+        Where it is a time, former owners of buckets may finish what they have begun: the operator
+        then sees to the `formers` of a mapping.
+        """
+        return "its state is bound by no time"
+
+    def migration(
+        self, frontier_us: int, state: Mapping[str, Sequence[Segment]]
+    ) -> Migration | None:
+        """Where buckets may change hands now with no state moved; None where nothing is stored.
+
+        Asked only where `reach_us` is a time.
+        """
+        return None
 
     @property
     def expressions(self) -> tuple[Expr, ...]:

@@ -40,8 +40,13 @@ _WITH_SPARK = ("project", "sort")
 
 
 @nested
-def explain(outputs: Sequence[Output], plan: Plan) -> str:
-    """The logical nodes, the subqueries and where each part runs, the outputs, the gate."""
+def explain(
+    outputs: Sequence[Output], plan: Plan, handovers: Mapping[str, str] | None = None
+) -> str:
+    """The logical nodes, the subqueries and where each part runs, the outputs, the gate.
+
+    `handovers` says by subquery how its buckets are handed over at a switch, where that is known.
+    """
     parts = []
     for output in outputs:
         title = "query" if output.name is None else f"query of output {output.name}"
@@ -49,6 +54,8 @@ def explain(outputs: Sequence[Output], plan: Plan) -> str:
     parts.append([f"subqueries ({plan.strategy}: {_MEANING[plan.strategy]})"])
     for number, subquery in enumerate(plan.subqueries):
         parts[-1] += _indent(_subquery(number, subquery, plan))
+        if handovers is not None:
+            parts[-1] += _indent(_indent([f"handover: {handovers[subquery.name]}"]))
     for target in plan.targets:
         source = plan.subqueries[target.edge.subquery].name
         title = "output" if target.name is None else f"output {target.name}"

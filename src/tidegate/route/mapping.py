@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping as Held
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,15 +13,23 @@ import numpy.typing as npt
 
 from tidegate.batch import EpochId
 from tidegate.errors import OptionError
+from tidegate.route.former import Former
+
+Numbers = npt.NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True)
 class Mapping:
-    """Which instance owns which bucket, during one epoch."""
+    """Which instance owns which bucket, during one epoch.
+
+    `formers` are owners of earlier epochs, oldest first, that still finish what began before their
+    buckets moved; there are none but after a switch by window recreation.
+    """
 
     epoch: EpochId
     instances: int
     owners: tuple[int, ...]
+    formers: tuple[Former, ...] = ()
 
     def __post_init__(self) -> None:
         _check_instances(self.instances, len(self.owners))
@@ -38,13 +47,47 @@ class Mapping:
         """The owners by bucket, for arithmetic with many of them; not to be changed."""
         return np.asarray(self.owners, np.int32)
 
+    @cached_property
+    def running(self) -> int:
+        """How many instances are at work, with those that only finish what they have begun."""
+        finishing = (max(former.owners) + 1 for former in self.formers)
+        return max(self.instances, *finishing, 1)
+
+    @cached_property
+    def tenures(self) -> npt.NDArray[np.int32]:
+        """The owners by epoch, those that still finish something first, and by bucket."""
+        if not self.formers:
+            return self.owner_array[np.newaxis]
+        return np.array([*(f.owners for f in self.formers), self.owners], np.int32)
+
+    def owners_at(self, buckets: Numbers, places: Numbers, unit_us: int = 1) -> Numbers:
+        """Who keeps what is stored of buckets and times, which are counted in units of time."""
+        ends = np.array([f.until_us // unit_us for f in self.formers], np.int64)
+        found: Numbers = self.tenures[np.searchsorted(ends, places, "right"), buckets]
+        return found
+
+    def lasting(self, frontier_us: int) -> Mapping:
+        """The mapping when the frontier is there: without the formers that are done."""
+        formers = tuple(f for f in self.formers if f.over_us > frontier_us)
+        return self if formers == self.formers else replace(self, formers=formers)
+
+    def continues(self, before: Mapping) -> bool:
+        """Whether every instance goes on with just the state that it had before.
+
+        So it is where nothing has moved, and where what has moved is not stored yet.
+        """
+        if self.owners == before.owners:
+            return self.formers == before.formers
+        *older, last = self.formers or (None,)
+        return last is not None and last.epoch == before.epoch and tuple(older) == before.formers
+
     def owned_by(self, instance: int) -> tuple[int, ...]:
         """The buckets of an instance, ascending."""
         return tuple(np.flatnonzero(self.owner_array == instance).tolist())
 
     def __getstate__(self) -> dict[str, Any]:
-        # The array is made from the owners where it is needed: it does not travel beside them.
-        return {k: v for k, v in self.__dict__.items() if k != "owner_array"}
+        # What is made of the owners is made where it is needed: it does not travel beside them.
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
 
 def even(buckets: int, instances: int, epoch: int = 0) -> Mapping:
@@ -84,16 +127,21 @@ def switched(current: Mapping, instances: int) -> Mapping:
 
 def recorded(mapping: Mapping) -> dict[str, Any]:
     """A mapping as a manifest has it."""
+    finishing = [former.recorded() for former in mapping.formers]
     return {
         "epoch": int(mapping.epoch),
         "instances": mapping.instances,
         "owners": list(mapping.owners),
+        **({"formers": finishing} if finishing else {}),
     }
 
 
-def restored(epoch: int, instances: int, owners: Sequence[int]) -> Mapping:
+def restored(
+    epoch: int, instances: int, owners: Sequence[int], formers: Sequence[Held[str, Any]] = ()
+) -> Mapping:
     """The mapping that a manifest recorded."""
-    return Mapping(EpochId(epoch), instances, tuple(owners))
+    finishing = tuple(Former.restored(former) for former in formers)
+    return Mapping(EpochId(epoch), instances, tuple(owners), finishing)
 
 
 def _places(owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

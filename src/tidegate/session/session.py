@@ -255,6 +255,7 @@ class Session:
         partitioner: str = DEFAULT_PARTITIONER,
         memory: str | int | None = None,
         max_windows_per_tuple: int = MAX_WINDOWS,
+        handover: str = AUTO,
     ) -> RunningQuery:
         """Start a query; instances and switches are for all subqueries, or by their names.
 
@@ -262,7 +263,7 @@ class Session:
         window. With `available_now` it takes what there is and leaves windows open: the next run on
         the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
         `"1 second"`. `memory` is what the caches of a worker may hold, as `"512MB"` or
-        in bytes.
+        in bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
         """
         options = run_options(
             instances,
@@ -274,6 +275,7 @@ class Session:
             batch_rows=batch_rows,
             follow=follow,
             available_now=available_now,
+            handover=handover,
         )
         place = replace(
             self._place,

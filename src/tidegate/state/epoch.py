@@ -9,8 +9,10 @@ Every epoch has its `subquery`, its number `epoch`, the first `batch` of it, the
     completed     when that batch was committed
     control_ms    from asked to applied
     before        how many instances there were
-    buckets_moved, bytes_moved, handover
-                  how much got another owner, what of its state was copied, and how it changed hands
+    buckets_moved, bytes_moved, handover, handover_why
+                  how much got another owner, what of its state was copied, how it changed hands,
+                  and why so; with window recreation until_us, the migration timestamp, and over_us,
+                  the frontier at which former owners are done
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+
+_RECREATED = ("state", "window")
+"""The handovers that are worth a word; files that instances share are no matter."""
 
 
 def time_of(moment: datetime) -> str:
@@ -40,6 +45,8 @@ def _asked_text(epoch: Mapping[str, Any]) -> str:
     if epoch["before"] != epoch["instances"]:
         parts.append(f"{epoch['before']:,} before")
     moved = f"{_counted(epoch['buckets_moved'], 'bucket')} moved"
+    if epoch["handover"] in _RECREATED:
+        moved += f" by {epoch['handover']} recreation"
     if epoch["bytes_moved"]:
         moved += f" with {_counted(epoch['bytes_moved'], 'byte')}"
     parts.append(moved)

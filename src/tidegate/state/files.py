@@ -52,6 +52,9 @@ class Files(Protocol):
     def buffer(self, name: str) -> pa.Buffer:
         """All bytes of a file: a memory map on a local file system, else a copy in memory."""
 
+    def part(self, name: str, begin: int, size: int) -> pa.Buffer:
+        """Some bytes of a file, and no others read."""
+
     def stamp(self, name: str) -> tuple[int, ...]:
         """What changes when a file is altered in place; empty where asking costs a round trip."""
 
@@ -124,6 +127,9 @@ class LocalFiles:
 
     def buffer(self, name: str) -> pa.Buffer:
         return disk.current().map(self.full(name))
+
+    def part(self, name: str, begin: int, size: int) -> pa.Buffer:
+        return self.buffer(name).slice(begin, size)
 
     def stamp(self, name: str) -> tuple[int, ...]:
         status = disk.current().status(self.full(name))
@@ -277,6 +283,10 @@ class RemoteFiles:
     def buffer(self, name: str) -> pa.Buffer:
         with self.fs.open_input_file(self._path(name)) as file:
             return file.read_buffer()
+
+    def part(self, name: str, begin: int, size: int) -> pa.Buffer:
+        with self.fs.open_input_file(self._path(name)) as file:
+            return pa.py_buffer(file.read_at(size, begin))
 
     def stamp(self, name: str) -> tuple[int, ...]:
         return ()

@@ -56,6 +56,10 @@ class Nearby:
         kept = self.put(key, data)
         return data if kept is None else kept
 
+    def holds(self, key: Hashable) -> bool:
+        """Whether something is there under a key."""
+        return self._usable and disk.is_file(self._path(key))
+
     def put(self, key: Hashable, data: pa.Buffer) -> pa.Buffer | None:
         """Keep bytes, and give them mapped; None where they are too many, or the disk is full."""
         if not self._usable or data.size > self._limit:

@@ -94,6 +94,10 @@ class ObjectFiles(ObjectFolder):
         with as_os_error():
             return pa.py_buffer(obstore.get(self._client, name).bytes())
 
+    def part(self, name: str, begin: int, size: int) -> pa.Buffer:
+        with as_os_error():
+            return pa.py_buffer(obstore.get_range(self._client, name, start=begin, length=size))
+
     def stamp(self, name: str) -> tuple[int, ...]:
         return ()
 

@@ -14,6 +14,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from tidegate.memory import MEMORY
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.files import Files, guard
 from tidegate.state.nearby import nearby
+from tidegate.state.piece import WORTH_BYTES, Pieces, count_fetched, cut, described
 from tidegate.state.seal import REMEDY
 
 if TYPE_CHECKING:
@@ -84,9 +86,12 @@ def write_segment(
         buckets, rows = np.unique(bucket, return_counts=True)
         offsets = np.empty(0, np.int64)
         counts = {b"tidegate.counts": base64.b64encode(rows.astype("<i8").tobytes())}
+    remote = not store.files.local
+    pieces = cut(table, offsets) if remote and grouped else []
     schema = table.schema.with_metadata(
         {
             **(table.schema.metadata or {}),
+            **(described(pieces) if len(pieces) > 1 else {}),
             b"tidegate.version": str(VERSION),
             b"tidegate.order": order,
             b"tidegate.tag": str(tag),
@@ -96,16 +101,18 @@ def write_segment(
         }
     )
     path = f"segment/{name}.arrow"
-    near = None if store.files.local else nearby()
+    parts = pieces if len(pieces) > 1 else [table]
     with store.files.create(path) as out:
-        if near is None:
-            _write(out, table, schema)
+        if not remote:
+            _write(out, parts, schema)
         else:
             memory = pa.BufferOutputStream()
-            _write(memory, table, schema)
+            _write(memory, parts, schema)
             out.write(memory.getvalue())
-    if near is not None:
-        near.put((store.files.full(path), out.bytes, out.checksum), memory.getvalue())
+    if remote:  # who wrote it will read it
+        key, near = _key(store.files, path, out.bytes, out.checksum), nearby()
+        keep = _remote.put if near is None else near.put
+        keep(key, memory.getvalue())
     return Segment(
         name=name,
         rows=table.num_rows,
@@ -118,9 +125,10 @@ def write_segment(
     )
 
 
-def _write(out: Any, table: pa.Table, schema: pa.Schema) -> None:
+def _write(out: Any, parts: Sequence[pa.Table | pa.RecordBatch], schema: pa.Schema) -> None:
     with ipc.new_file(out, schema) as writer:
-        writer.write_table(table.replace_schema_metadata(schema.metadata))
+        for part in parts:
+            writer.write(part.replace_schema_metadata(schema.metadata))
 
 
 def read_segment(
@@ -137,16 +145,18 @@ def read_segment(
     checksum is verified once per process and version of the file, but for one that is `trusted`.
     Damage is a StateError.
     """
+    if buckets is not None and not store.files.local:
+        some = _in_pieces(store.files, segment, BucketSet.of(buckets))
+        if some is not None:
+            return some if columns is None else some.select(list(columns))
     table = _open(store.files, segment, trusted)
     metadata = table.schema.metadata
     if columns is not None:
         table = table.select(list(columns))
-    plain = {k: v for k, v in metadata.items() if not k.startswith(_PREFIX)}
-    table = table.replace_schema_metadata(plain or None)
+    table = table.replace_schema_metadata(_plain(metadata))
     if buckets is None:
         return table
-    have = np.frombuffer(base64.b64decode(metadata[b"tidegate.buckets"]), "<i4")
-    offsets = np.frombuffer(base64.b64decode(metadata[b"tidegate.offsets"]), "<i8")
+    have, offsets = _ranges(metadata)
     wanted = np.asarray(buckets, dtype=np.int64)
     chosen = np.isin(have, wanted)
     if chosen.all():
@@ -251,6 +261,70 @@ def _open(files: Files, segment: Segment, trusted: bool) -> pa.Table:
     return table
 
 
+def _key(files: Files, path: str, size: int, checksum: int) -> tuple[Hashable, ...]:
+    """What tells a file from any other."""
+    return (files.full(path), size, checksum, *files.stamp(path))
+
+
+def _in_pieces(files: Files, segment: Segment, wanted: BucketSet) -> pa.Table | None:
+    """The rows of some buckets by ranged reads; None where it is better to read all."""
+    mine = segment.buckets & wanted
+    spared = segment.bytes * (1 - len(mine) / max(len(segment.buckets), 1))
+    whole = _key(files, segment.path, segment.bytes, segment.checksum)
+    near = nearby()
+    if spared < WORTH_BYTES or whole in _remote or (near is not None and near.holds(whole)):
+        return None
+    where = files.full(segment.path)
+
+    def fetch(begin: int, size: int) -> pa.Buffer:
+        count_fetched(size)
+        return files.part(segment.path, begin, size)
+
+    def part(begin: int, size: int) -> pa.Buffer:
+        if begin + size < segment.bytes:
+            return fetch(begin, size)
+        return _remote.get((*whole, "end"), partial(fetch, begin, size))
+
+    def load(number: int) -> pa.Buffer:
+        batch = pieces.load(number)
+        if batch is None:
+            raise StateError(where, "must have the rows it was written with", "others", REMEDY)
+        return batch.serialize()
+
+    def rows() -> pa.Table | None:
+        have, offsets = _ranges(pieces.metadata)
+        chosen = np.flatnonzero(np.isin(have, mine.numbers()))
+        parts = []
+        for begin, end in zip(offsets[chosen].tolist(), offsets[chosen + 1].tolist(), strict=True):
+            for number in pieces.of(begin, end):
+                data = _remote.get((*whole, number), partial(load, number))
+                batch = ipc.read_record_batch(data, pieces.schema)
+                first = pieces.start(number)
+                low, high = max(begin - first, 0), min(end - first, batch.num_rows)
+                parts.append(pa.table(batch.slice(low, high - low)))
+        return pa.concat_tables(parts).combine_chunks() if parts else None
+
+    try:
+        pieces = guard(lambda: Pieces(part, segment.bytes), where, REMEDY)
+        if len(pieces) < 2:
+            return None
+        found = guard(rows, where, REMEDY)
+    except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
+        raise StateError(where, "must be a segment file", str(error), REMEDY) from error
+    return None if found is None else found.replace_schema_metadata(_plain(pieces.metadata))
+
+
+def _ranges(metadata: Mapping[bytes, bytes]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The buckets that a segment has, and the rows at which each begins, and the last ends."""
+    have = np.frombuffer(base64.b64decode(metadata[b"tidegate.buckets"]), "<i4")
+    return have, np.frombuffer(base64.b64decode(metadata[b"tidegate.offsets"]), "<i8")
+
+
+def _plain(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes] | None:
+    """What a segment's table was written with, without what the file says of itself."""
+    return {k: v for k, v in metadata.items() if not k.startswith(_PREFIX)} or None
+
+
 def _counted(metadata: Mapping[bytes, bytes]) -> dict[int, int]:
     buckets, counts = (
         np.frombuffer(base64.b64decode(metadata[name]), kind).tolist()
@@ -261,10 +335,12 @@ def _counted(metadata: Mapping[bytes, bytes]) -> dict[int, int]:
 
 def _whole(files: Files, segment: Segment, where: str, trusted: bool) -> pa.Buffer:
     """All bytes of a segment's file, known to be good, or trusted to be."""
-    key = (where, segment.bytes, segment.checksum, *files.stamp(segment.path))
+    key = _key(files, segment.path, segment.bytes, segment.checksum)
 
     def load() -> pa.Buffer:
         buffer = files.buffer(segment.path)
+        if not files.local:
+            count_fetched(buffer.size)
         if buffer.size != segment.bytes or (key not in _verified and not trusted):
             _check(buffer, segment, where)
             _verified.add(key)

@@ -244,7 +244,7 @@ class KillInOperate(Executor):
 
     def _rigged(self, job: Job) -> Job:
         if self._phase == "state":
-            after = self._place % job.mapping.instances
+            after = self._place % job.mapping.running
             handle = _RiggedHandle(job.store.location, None, None, job.store, self._trap, after)
             return replace(job, store=handle)
         place = self._place % max(len(job.splits), 1)

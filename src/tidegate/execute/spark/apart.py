@@ -34,7 +34,7 @@ class ApartExecutor:
         return self._runner.start()
 
     def run(self, job: Job) -> list[Outcome]:
-        groups = self._runner.groups(job.mapping.instances)
+        groups = self._runner.groups(job.mapping.running)
         if job.rows * groups > shared.SMALL_ROWS:
             return self._shuffle.run(job)
         spans = Spans(SystemClock())

@@ -285,7 +285,7 @@ class SparkExecutor(Executor):
         """Have the executors that a batch needs, where they are to follow its instances."""
         if self._executors is None:
             return
-        widest = max(draft.job.mapping.instances for draft in drafts)
+        widest = max(draft.job.mapping.running for draft in drafts)
         others = self._executors.follow(widest, self._let_go)
         staying = self._execution == "resident"
         if staying and others and self._slots < min(widest, slots_of(self._context) // 2):

@@ -74,7 +74,7 @@ class SharedExecutor:
     def _is_one(self, drafts: Sequence[Draft], rows: int, pace: Pace) -> bool:
         """Whether one task is to run all of a batch."""
         if self._runner.stays:
-            return all(self._runner.groups(d.job.mapping.instances) == 1 for d in drafts)
+            return all(self._runner.groups(d.job.mapping.running) == 1 for d in drafts)
         return pace.short(rows)
 
     def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
@@ -87,7 +87,7 @@ class SharedExecutor:
     def run(self, job: Job) -> list[Outcome]:
         spans = Spans(SystemClock())
         shipments: list[Shipment] = []
-        groups = self._runner.groups(job.mapping.instances)
+        groups = self._runner.groups(job.mapping.running)
         small = job.rows * groups <= SMALL_ROWS
         if not small:
             begin(job)
@@ -100,7 +100,7 @@ class SharedExecutor:
             shipments = self._runner.each(job, len(job.splits), map_task, left)
             spans.mark("spark map job")
             work = self._runner.leave(job, "shipments", instance_work(left, shipments))
-            answers = self._runner.each(job, job.mapping.instances, instance_task, work)
+            answers = self._runner.each(job, job.mapping.running, instance_task, work)
         spans.mark("spark instance job")
         outcomes = self._runner.settled(job, left, answers)
         spans.mark("spark finish")

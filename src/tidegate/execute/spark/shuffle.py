@@ -93,7 +93,7 @@ class ShuffleExecutor:
         """
         for left in reversed(range(_TRIES)):
             parcels = self._parcels(job)
-            routed = parcels.repartitionById(job.mapping.instances, F.col("instance"))
+            routed = parcels.repartitionById(job.mapping.running, F.col("instance"))
             try:
                 return list(routed.mapInArrow(_instance_task(job), _ddl(_OUTCOME)).collect())
             except (PySparkException, Py4JJavaError) as error:
@@ -299,7 +299,7 @@ def _to_every(job: Job, parcels: Sequence[Parcel]) -> list[Parcel]:
     return [
         replace(p, instance=i)
         for p in parcels
-        for i in (range(job.mapping.instances) if p.instance == EVERY_INSTANCE else (p.instance,))
+        for i in (range(job.mapping.running) if p.instance == EVERY_INSTANCE else (p.instance,))
     ]
 
 

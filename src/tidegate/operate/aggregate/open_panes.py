@@ -7,10 +7,11 @@ it for the next one where there is room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ints
@@ -74,6 +75,14 @@ class OpenPanes:
         """Without the complete panes below one."""
         pairs = [part.split(pane) for part in self.complete]
         return OpenPanes(tuple(part for _, part in pairs if part is not None), self.waiting)
+
+    def those(self, wanted: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> OpenPanes:
+        """Some of the partials."""
+        complete, waiting = (
+            [part.rows.filter(pa.array(wanted(part.rows))) for part in parts]
+            for parts in (self.complete, self.waiting)
+        )
+        return OpenPanes.of(complete, waiting)
 
     def with_complete(self, rows: pa.Table) -> OpenPanes:
         return OpenPanes(_fewer((*self.complete, *_parts([rows]))), self.waiting)

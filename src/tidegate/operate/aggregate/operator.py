@@ -25,12 +25,20 @@ from tidegate.operate.aggregate.pane import (
     sealed_before,
 )
 from tidegate.operate.aggregate.state import PANES, PaneKeeper, read_panes, write_panes
+from tidegate.operate.aggregate.tenure import (
+    closings,
+    migration_of,
+    received,
+    shares_of,
+    stored,
+)
 from tidegate.operate.bucket_work import BucketWork, rows_by_bucket, values_by_bucket
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
     Arrival,
     InstanceWork,
     MapWork,
+    Migration,
     Operator,
     Result,
     Share,
@@ -41,6 +49,7 @@ from tidegate.operate.port import Port
 from tidegate.operate.spill import Spill
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
+from tidegate.state.segment import Segment
 
 WINDOW = ("window_start", "window_end")
 
@@ -67,6 +76,8 @@ class WindowAggregate(Operator):
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         partials = fold(self.spec, plain_names(tuples), work.router(self.partitioner))
         work.spans.mark("map fold")
+        if work.mapping.formers:
+            return shares_of(self.spec, work, partials)
         return work.by_bucket(partials)
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
@@ -98,10 +109,13 @@ class WindowAggregate(Operator):
             work.spans.mark("instance seal")
         elif held is not None or not work.state.get(PANES):
             held = (held or OpenPanes()).with_waiting(news)
+        if work.mapping.formers:
+            keep = [stored(spec, work, part) for part in keep]
         segments = write_panes(work.store, work.name, keep, sealed)
         work.spans.mark("instance write")
         rows = self._closed(panes, work)
         if held is not None:
+            held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
         return Result(
             rows,
@@ -119,13 +133,34 @@ class WindowAggregate(Operator):
                     work += values_by_bucket(partials, name, buckets)
         return work
 
+    def _lasting(self, held: OpenPanes, work: InstanceWork) -> OpenPanes:
+        """What the next batch has use for, where former owners have finished with this one."""
+        after = work.mapping.lasting(work.frontier_us)
+        if after.formers == work.mapping.formers:
+            return held
+        return held.those(lambda rows: received(self.spec, after, work.instance, rows))
+
+    @property
+    def reach_us(self) -> int | str:
+        return self.spec.range_us
+
+    def migration(
+        self, frontier_us: int, state: Mapping[str, Sequence[Segment]]
+    ) -> Migration | None:
+        """Windows stay with the owners of the epoch in which they begin."""
+        highest = max((s.high for s in state.get(PANES, ()) if s.rows), default=None)
+        return None if highest is None else migration_of(self.spec, frontier_us, highest)
+
     def _closed(self, panes: pa.Table, work: InstanceWork) -> tuple[pa.Table, ...]:
         """The rows of windows that end, by port; made step by step, for they may be very many."""
         spec = self.spec
         keys = [name for name, _ in spec.keys] + [PART] * self.partly
         schema = spec.window_schema if self.partly else spec.result_schema
         spills = [Spill(work.store, f"{work.name}-rows-{i}") for i in range(len(work.ports))]
-        steps = close_steps(spec, panes, work.previous_us, work.frontier_us, partly=self.partly)
+        steps = chain.from_iterable(
+            close_steps(spec, part, above_us, upto_us, partly=self.partly)
+            for part, above_us, upto_us in closings(spec, work, panes)
+        )
         try:
             for results in chain([next(steps, schema.empty_table())], steps):
                 work.spans.mark("instance close")

@@ -13,9 +13,9 @@ import pyarrow as pa
 from tidegate.batch import ints
 from tidegate.operate.aggregate.open_panes import OpenPanes
 from tidegate.operate.aggregate.pane import AggregateSpec, needed_from, sealed_before
+from tidegate.operate.aggregate.tenure import needed_of, received, spans_of
 from tidegate.operate.keeper import CELLS
 from tidegate.operate.operator import InstanceWork
-from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import DEAD_SHARE, by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -87,20 +87,25 @@ class PaneKeeper:
     def arrange(self, rows: pa.Table) -> pa.Table:
         return by_bucket(rows, self.order)
 
-    def kin(self, segments: Sequence[Segment], owners: Sequence[int]) -> list[int | None]:
+    def kin(
+        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+    ) -> list[int | None]:
         return [0] * len(segments)
 
 
 def read_panes(work: InstanceWork, spec: AggregateSpec) -> OpenPanes:
     """The open panes of an instance, out of the segments."""
-    own = BucketSet.of(work.mapping.owned_by(work.instance))
+    mapping = work.mapping
+    spans = spans_of(spec, mapping, work.instance)
     horizon = PaneHorizon.at(spec, work.previous_us)
     waiting, complete = [], []
     for segment in work.state.get(PANES, ()):
-        mine = segment.buckets & own
+        mine = needed_of(spans, segment)
         if not mine:
             continue
         rows = read_segment(work.store, segment, mine, spec.partial_schema.names)
+        if mapping.formers:
+            rows = rows.filter(pa.array(received(spec, mapping, work.instance, rows)))
         pane = ints(rows, "pane")
         is_complete = pane < segment.tag
         waiting.append(rows.filter(pa.array(~is_complete & (pane >= horizon.sealed))))

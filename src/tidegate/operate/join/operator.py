@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import ORDER, TS, ints
+from tidegate.batch import MIN_US, ORDER, TS, ints
 from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.expression.tree import Expr
@@ -23,6 +23,7 @@ from tidegate.operate.join.division import held_work, pair_work, stored_work
 from tidegate.operate.join.match import (
     RANK,
     Held,
+    Pairs,
     Stored,
     match,
     order_columns,
@@ -32,7 +33,7 @@ from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
 from tidegate.operate.join.search import Ints, News, Work
 from tidegate.operate.join.spec import LEFT, RIGHT, Extent, JoinSpec
-from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by
+from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, Sight, seen_by, sights
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
 from tidegate.operate.join.stored import StoredSegments, adopted, fewer
 from tidegate.operate.kernels.expression import evaluate
@@ -41,12 +42,14 @@ from tidegate.operate.operator import (
     BatchFacts,
     InstanceWork,
     MapWork,
+    Migration,
     Operator,
     Result,
     Share,
     plain_names,
 )
 from tidegate.route.hash import Hash
+from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner, Router
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.segment import Segment, write_segment
@@ -123,10 +126,9 @@ class StreamJoin(Operator):
         table = table.add_column(3, BUCKET, pa.array(bucket))
         if self.spread == TO_ALL:
             return [Share.for_all(table)]
-        owners = work.mapping.owner_array[bucket]
         shares = []
-        for instance in range(work.mapping.instances):
-            seen = seen_by(instance, self.spread, side, owners, work.mapping.instances)
+        for instance in range(work.mapping.running):
+            seen = self._seen(work.mapping, instance, side, bucket)
             mine = table.filter(pa.array(seen))
             if mine.num_rows:
                 shares.append(Share(instance, mine))
@@ -141,27 +143,22 @@ class StreamJoin(Operator):
         for side, table in enumerate(tables):
             bucket: npt.NDArray[np.int32] = table.column(BUCKET).to_numpy()
             owned = owners[bucket] == work.instance
-            held = owned if self.spread == TO_ALL else np.ones(len(owned), np.bool_)
+            held = np.ones(len(owned), np.bool_) if self.spread == OVER_GRID else owned
             news.append(News(table, at[side], held, self.before[side]))
             own.append(owned)
             dealt.append(bucket)
         work.spans.mark("instance merge")
         chains = work.kept.take(self._stored(work)) or (None, None)
-        sides = [self._side(work, side, news, chains[side], owners) for side in range(2)]
-        work.spans.mark("instance read state")
-        newest = sides[0].newest, sides[1].newest
-        found, compared = match(
-            self.spec,
-            (news[0], news[1]),
-            newest,
-            (sides[0].stored, sides[1].stored),
-            by_row=self.routing == BY_KEY,
-        )
-        work.spans.mark("instance match")
+        sides: list[_SideTuples] = []
+        if self.spread == OVER_GRID and work.mapping.formers:
+            found, compared = self._matched_by_epoch(work, news)
+        else:
+            found, compared, sides = self._matched(work, news, chains)
         rows = tuple(output_rows(port, self.spec, found) for port in work.ports)
         work.spans.mark("instance output")
         segments = {SIDES[side]: self._kept(work, side, news[side], own[side]) for side in range(2)}
-        self._leave(work, sides, news)
+        if sides:
+            self._leave(work, sides, news)
         work.spans.mark("instance write")
         counts = {
             "comparisons": compared.implied,
@@ -194,6 +191,60 @@ class StreamJoin(Operator):
             asking = news[1 - side].table.num_rows
             touched += held_work(tuples.newest, tuples.stored, asking, buckets)
         return touched
+
+    def _matched(
+        self,
+        work: InstanceWork,
+        news: Sequence[News],
+        chains: Sequence[Chain | None],
+        sights: Sequence[Sequence[Sight]] | None = None,
+    ) -> tuple[list[Pairs], Work, list[_SideTuples]]:
+        """The pairs of new tuples and stored ones, or of those stored that are in sight."""
+        sights = self._sights(work) if sights is None else sights
+        sides = [self._side(work, i, news, chains[i], sights[i]) for i in range(2)]
+        work.spans.mark("instance read state")
+        newest, stored = (sides[0].newest, sides[1].newest), (sides[0].stored, sides[1].stored)
+        by_row = self.routing == BY_KEY
+        found, compared = match(self.spec, (news[0], news[1]), newest, stored, by_row=by_row)
+        work.spans.mark("instance match")
+        return found, compared, sides
+
+    def _matched_by_epoch(
+        self, work: InstanceWork, news: Sequence[News]
+    ) -> tuple[list[Pairs], Work]:
+        """The same where epochs have grids of their own, while former owners finish something.
+
+        What was stored in an epoch lies over its grid, and a new tuple meets it where the grid has
+        both. So each epoch has the new tuples that its grid gives to this instance.
+        """
+        found, compared = list[Pairs](), Work()
+        for epoch in zip(*self._sights(work), strict=True):
+            asking = []
+            for new, sight in zip(news, epoch, strict=True):
+                seen = np.flatnonzero(sight.buckets[new.table.column(BUCKET).to_numpy()])
+                held = np.full(len(seen), sight.newest)
+                asking.append(News(new.table.take(seen), new.place[seen], held, new.before))
+            pairs, made, _ = self._matched(work, asking, (None, None), [[s] for s in epoch])
+            found += pairs
+            compared.implied += made.implied
+            compared.made += made.made
+        return found, compared
+
+    @property
+    def reach_us(self) -> int | str:
+        if self.spec.counts:
+            return "its windows count tuples"
+        ranges = (self.spec.side(side).extent.range_us or 0 for side in (LEFT, RIGHT))
+        return max(ranges)
+
+    def migration(
+        self, frontier_us: int, state: Mapping[str, Sequence[Segment]]
+    ) -> Migration | None:
+        """Tuples stay with who has stored them; those from the frontier on are new."""
+        reach = self.reach_us
+        if frontier_us == MIN_US or not any(state.values()) or isinstance(reach, str):
+            return None
+        return Migration(frontier_us, frontier_us + reach)
 
     def keepers(self) -> Mapping[str, SideKeeper]:
         return {name: self._keeper(i) for i, name in enumerate(SIDES)}
@@ -266,10 +317,10 @@ class StreamJoin(Operator):
         side: int,
         news: Sequence[News],
         chain: Chain | None,
-        owners: npt.NDArray[np.int32],
+        sights: Sequence[Sight],
     ) -> _SideTuples:
         """The tuples of a side that are compared with: what is in memory is not read again."""
-        stored = self._segments(work, side, owners)
+        stored = self._segments(work, side, sights)
         begin, needed = self._begin(work, side), stored.horizon.needed
         held: list[Held] = []
         few = news[side].table.num_rows <= _MOST_NEW_ROWS
@@ -296,11 +347,23 @@ class StreamJoin(Operator):
         held = fewer(self.spec, side, held)
         return _SideTuples(newest, Stored(held, runs, needed), chain if few else None)
 
-    def _segments(
-        self, work: InstanceWork, side: int, owners: npt.NDArray[np.int32]
-    ) -> StoredSegments:
+    def _seen(
+        self, mapping: BucketMapping, instance: int, side: int, bucket: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.bool_]:
+        """Which new tuples an instance sees, also to compare them with what it has of before."""
+        if not mapping.formers:
+            owners = mapping.owner_array[bucket]
+            return seen_by(instance, self.spread, side, owners, mapping.instances)
+        every = sights(instance, self.spread, side, mapping)
+        return np.asarray(np.any([sight.buckets[bucket] for sight in every], axis=0))
+
+    def _sights(self, work: InstanceWork) -> list[list[Sight]]:
+        """What the instance sees of what is stored, by side."""
         # Where all new tuples are seen, the stored ones are divided.
         spread = TO_OWNER if self.spread == TO_ALL else self.spread
+        return [sights(work.instance, spread, side, work.mapping) for side in range(2)]
+
+    def _segments(self, work: InstanceWork, side: int, sights: Sequence[Sight]) -> StoredSegments:
         keeper = self._keeper(side)
         by_key = None
         if self.routing == BY_KEY:
@@ -309,7 +372,7 @@ class StreamJoin(Operator):
             work,
             keeper,
             keeper.horizon(work.previous_us, self.before[side]),
-            seen_by(work.instance, spread, side, owners, work.mapping.instances),
+            sights,
             by_key,
         )
 

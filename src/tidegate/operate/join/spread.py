@@ -2,16 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.join.spec import LEFT
+from tidegate.route.mapping import Mapping
 
 Owners = npt.NDArray[np.int32]
 
 TO_ALL, OVER_GRID, TO_OWNER = "all", "grid", "owner"
 """All to every instance; over rows (left) and columns (right) of a grid of instances; by key to the
 one that owns it."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What an instance sees of a side as the owners of one epoch: which buckets, by a flag each.
+
+    Of what is stored these are tuples of times from `since_us` on, and below `until_us`; what is
+    new belongs to the newest epoch, and is also seen by who has older tuples to compare it with.
+    """
+
+    since_us: int
+    until_us: int
+    buckets: npt.NDArray[np.bool_]
+    newest: bool
+
+    def meets(self, low_us: int, high_us: int) -> bool:
+        """Whether stored tuples between two times can be among those."""
+        return low_us < self.until_us and high_us >= self.since_us
+
+    def sees(
+        self, buckets: npt.NDArray[np.int32], times: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        """Which of some stored tuples are among those."""
+        within = (times >= self.since_us) & (times < self.until_us)
+        return np.asarray(self.buckets[buckets] & within)
+
+
+def sights(instance: int, spread: str, side: int, mapping: Mapping) -> list[Sight]:
+    """What an instance sees of a side, epoch by epoch, the newest last; most often there is one."""
+    ends = [former.until_us for former in mapping.formers]
+    sizes = [*(former.instances for former in mapping.formers), mapping.instances]
+    bounds = zip([MIN_US, *ends], [*ends, MAX_US], strict=True)
+    found: list[Sight] = []
+    for owners, size, (since, until) in zip(mapping.tenures, sizes, bounds, strict=True):
+        seen = seen_by(instance, spread, side, owners, size)
+        seen &= instance < size
+        found.append(Sight(since, until, seen, newest=len(found) == len(ends)))
+    return found
 
 
 def grid(instances: int) -> tuple[int, int]:

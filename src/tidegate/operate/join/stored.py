@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import ORDER, ints
+from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun
 from tidegate.operate.join.match import Held, arranged, terms_of, total_order
 from tidegate.operate.join.part import Part
 from tidegate.operate.join.spec import JoinSpec
+from tidegate.operate.join.spread import Sight
 from tidegate.operate.join.state import SIDES, SideHorizon, SideKeeper
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
@@ -32,23 +33,22 @@ _MOST_ADOPTED_ROWS = 8_192
 class StoredSegments:
     """The segments of one side, for one batch of an instance that sees some of their tuples.
 
-    `seen` says by bucket which. `by_key` gives the buckets of tuples by their keys, None where
-    tuples stay in the buckets that they were dealt to.
+    `sights` say by bucket and time which. `by_key` gives the buckets of tuples by their keys, None
+    where tuples stay in the buckets that they were dealt to.
     """
 
     work: InstanceWork
     keeper: SideKeeper
     horizon: SideHorizon
-    seen: npt.NDArray[np.bool_]
+    sights: Sequence[Sight]
     by_key: Callable[[pa.Table], npt.NDArray[np.int32]] | None
 
     @cached_property
     def live(self) -> list[Segment]:
         """Those with tuples that new ones may meet here, as far as their bounds tell."""
         segments = self.work.state.get(SIDES[self.keeper.side], ())
-        way, wanted = self.horizon.tag, self._wanted
         live = [s for s in segments if not self.horizon.passed(s)]
-        return [s for s in live if s.tag != way or s.buckets & wanted]
+        return [s for s in live if s.tag != self.horizon.tag or self._mine(s)[0]]
 
     def fit(self, most_bytes: int) -> bool:
         """Whether all live tuples may be kept in memory."""
@@ -62,22 +62,23 @@ class StoredSegments:
     def read(self, segments: Sequence[Segment], stay: bool = True) -> list[Held]:
         """The tuples of some of them, run by run; what is mapped stays so for the next batch."""
         work, columns, way = self.work, self.keeper.columns, self.horizon.tag
-        known = [s for s in segments if s.tag == way]
+        known = [(s, *self._mine(s)) for s in segments if s.tag == way]
         # In time order nearly all tuples are candidates. And a value that a branch cannot compute
         # counts for all tuples that are searched: others' must not be among them.
         by_index = not self.keeper.spec.in_time_order
-        own = [s for s in known if stay and (by_index or s.buckets & self._wanted == s.buckets)]
+        own = [s for s, mine, all_ in known if stay and ((by_index and all_) or mine == s.buckets)]
         mapped = mapped_segments(work.store, self._owner, own, columns, work.run)
         held = []
-        for segment in known:
-            mine = segment.buckets & self._wanted
+        for segment, mine, whole in known:
             # Another query may have written the same file at the same place before.
             file = (work.query, work.store.location, segment.name, segment.checksum, way)
             rows = mapped.get(segment.name)
             if rows is None:
                 rows = read_segment(work.store, segment, mine, columns)
-                held.append(Held(rows, (*file, mine)))
-            elif not by_index:
+            if not whole:
+                seen = self._seen(rows.column(BUCKET).to_numpy(), ints(rows, TS))
+                held.append(Held(rows.filter(pa.array(seen)), (*file, mine, self._times)))
+            elif segment.name not in mapped or not by_index:
                 held.append(Held(rows, (*file, mine)))
             else:
                 held.append(self._part(segment, rows, mine, (*file, segment.buckets)))
@@ -102,8 +103,35 @@ class StoredSegments:
         return (self.work.query, self.work.instance, self.keeper.side)
 
     @cached_property
-    def _wanted(self) -> BucketSet:
-        return BucketSet.where(self.seen)
+    def _wanted(self) -> list[BucketSet]:
+        return [BucketSet.where(sight.buckets) for sight in self.sights]
+
+    @cached_property
+    def _times(self) -> tuple[tuple[int, int, BucketSet], ...]:
+        """What tells what is seen here from what is in another epoch."""
+        pairs = zip(self.sights, self._wanted, strict=True)
+        return tuple((sight.since_us, sight.until_us, wanted) for sight, wanted in pairs)
+
+    def _mine(self, segment: Segment) -> tuple[BucketSet, bool]:
+        """The buckets of a segment of which tuples are seen, and whether all of these are."""
+        low, high = MIN_US, MAX_US - 1
+        if self.keeper.order == TS:
+            low, high = segment.low, segment.high
+        sets = [
+            segment.buckets & wanted
+            for sight, wanted in zip(self.sights, self._wanted, strict=True)
+            if sight.meets(low, high)
+        ]
+        mine = BucketSet.union(sets)
+        # The epochs follow each other without a gap.
+        covered = self.sights[0].since_us <= low and high < self.sights[-1].until_us
+        return mine, covered and all(s == mine for s in sets)
+
+    def _seen(
+        self, buckets: npt.NDArray[np.int32], times: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.bool_]:
+        seen = [sight.sees(buckets, times) for sight in self.sights]
+        return np.asarray(np.any(seen, axis=0))
 
     def _adapted(self, rows: pa.Table) -> pa.Table:
         """The instance's tuples of a segment that an earlier run arranged or dealt otherwise.
@@ -111,7 +139,7 @@ class StoredSegments:
         Tuples that were dealt in turn stay where they are; by key they belong where keys are.
         """
         bucket = rows.column(BUCKET).to_numpy() if self.by_key is None else self.by_key(rows)
-        rows = rows.filter(pa.array(self.seen[bucket])).combine_chunks()
+        rows = rows.filter(pa.array(self._seen(bucket, ints(rows, TS)))).combine_chunks()
         rows = rows.take(pa.array(total_order(rows)))
         return arranged(self.keeper.spec, self.keeper.side, rows)
 

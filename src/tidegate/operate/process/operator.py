@@ -100,6 +100,10 @@ class UserProcess(Operator):
         tuples = 0 if news is None else news.num_rows
         return Result(output, tuples, {BUCKETS: segments}, bucket_work=laps.work())
 
+    @property
+    def reach_us(self) -> int | str:
+        return "its objects keep what they like"
+
     def keepers(self) -> Mapping[str, EntryKeeper]:
         return {BUCKETS: EntryKeeper()}
 
@@ -143,7 +147,7 @@ def _stored(work: InstanceWork, mine: Sequence[int]) -> StoredState:
     wanted = BucketSet.of(mine)
     layers = [s for s in work.state.get(BUCKETS, ()) if s.buckets & wanted]
     mapped = mapped_segments(work.store, (work.query, work.instance, BUCKETS), layers)
-    tables = [mapped[s.name] if mapped else read_segment(work.store, s) for s in layers]
+    tables = [mapped[s.name] if mapped else read_segment(work.store, s, wanted) for s in layers]
     return StoredState(tables, mine)
 
 

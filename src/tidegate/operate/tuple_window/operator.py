@@ -66,6 +66,10 @@ class TupleAggregate(Operator):
         touched = rows_by_bucket([held, news], work.mapping.buckets)
         return Result(output, news.num_rows, {TUPLES: (made,)}, bucket_work=touched)
 
+    @property
+    def reach_us(self) -> int | str:
+        return "its windows count tuples"
+
     def keepers(self) -> Mapping[str, TupleKeeper]:
         return {TUPLES: TupleKeeper(self.spec)}
 

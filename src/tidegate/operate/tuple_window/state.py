@@ -70,10 +70,11 @@ def _layers(work: InstanceWork, spec: TupleSpec, buckets: Ints, groups: Ints) ->
     segments = [s for s in work.state.get(TUPLES, ()) if s.buckets & touched]
     owner, names = (work.query, work.instance, TUPLES), spec.state_schema.names
     mapped = mapped_segments(work.store, owner, segments, names)
+    own = BucketSet.of(work.mapping.owned_by(work.instance))
     for segment in segments:
         rows = mapped.get(segment.name)
         if rows is None:
-            rows = read_segment(work.store, segment, columns=names)
+            rows = read_segment(work.store, segment, own, names)
         yield found(rows, GROUP, buckets, groups)
         if segment.high >= HIDES:
             yield found(rows, GROUP, buckets, groups | HIDES)

@@ -111,13 +111,13 @@ class SimExecutor(Executor):
         begin(job)
         left = leave(job, "job", pickled)
         if way == 1:
-            groups = self._chance.randint(1, job.mapping.instances)
+            groups = self._chance.randint(1, job.mapping.running)
             work = leave(job, "groups", whole_work(left, groups))
             answers = by_instance(self._each(groups, whole_task, work))
         else:
             shipments: list[Shipment] = self._each(len(job.splits), map_task, left)
             work = leave(job, "shipments", instance_work(left, shipments))
-            answers = self._each(job.mapping.instances, instance_task, work)
+            answers = self._each(job.mapping.running, instance_task, work)
         return self._settled(job, left, answers)
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:

@@ -1,0 +1,146 @@
+"""Segments in pieces, between a remote store and who needs some buckets of a large one.
+
+On a remote store a segment that is sorted by bucket is written as several record batches, each of
+whole buckets. Who takes a few buckets over then reads the end of the file, which says where the
+pieces are, and those that it needs: not the rest of the state of who had them before. Each piece
+has a checksum of its own, because that of the file needs all of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import threading
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import ipc
+
+PIECE_BYTES = 2**18
+"""About how much a piece holds; fewer bytes cost a request as much as these do."""
+
+WORTH_BYTES = 2**20
+"""So much must be spared at least for the requests that pieces take: else all is read at once."""
+
+_END_BYTES = 2**16
+
+Ints = npt.NDArray[np.int64]
+Read = Callable[[int, int], pa.Buffer]
+"""Gives so many bytes of a file from a place on."""
+
+
+class _Tally(threading.local):
+    fetched = 0
+
+
+_TALLY = _Tally()
+
+
+def fetched_bytes() -> int:
+    """How much this thread has read of segments on remote stores, so far."""
+    return _TALLY.fetched
+
+
+def count_fetched(size: int) -> None:
+    """Something was read from a remote store by this thread."""
+    _TALLY.fetched += size
+
+
+def cut(table: pa.Table, offsets: Ints) -> list[pa.RecordBatch]:
+    """The rows in pieces of whole buckets, whose ranges begin at these offsets; the last is the
+    end."""
+    per_row = max(table.nbytes / max(table.num_rows, 1), 1.0)
+    rows = max(int(PIECE_BYTES / per_row), 1)
+    cuts = [0]
+    for begin in offsets[1:-1].tolist():
+        if begin - cuts[-1] >= rows:
+            cuts.append(begin)
+    ends = [*cuts[1:], table.num_rows]
+    parts = (table.slice(a, b - a).combine_chunks() for a, b in zip(cuts, ends, strict=True))
+    return [batch for part in parts for batch in part.to_batches()]
+
+
+def described(batches: list[pa.RecordBatch]) -> dict[bytes, bytes]:
+    """What a segment's metadata says of its pieces."""
+    ends = np.cumsum([b.num_rows for b in batches], dtype="<i8")
+    sums = np.array([_checksum(b) for b in batches], "<u4")
+    return {
+        b"tidegate.pieces": base64.b64encode(ends.tobytes()),
+        b"tidegate.sums": base64.b64encode(sums.tobytes()),
+    }
+
+
+class Pieces:
+    """A segment's file of which only parts are read; `size` is that of all of it."""
+
+    def __init__(self, read: Read, size: int) -> None:
+        self._reader = ipc.open_file(pa.PythonFile(_File(read, size), mode="r"))
+        metadata = self._reader.schema.metadata
+        self.schema = self._reader.schema
+        self.metadata: dict[bytes, bytes] = metadata
+        self._ends = np.frombuffer(base64.b64decode(metadata.get(b"tidegate.pieces", b"")), "<i8")
+        self._sums = np.frombuffer(base64.b64decode(metadata.get(b"tidegate.sums", b"")), "<u4")
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def of(self, begin: int, end: int) -> list[int]:
+        """The pieces that have some of these rows."""
+        starts = self._ends - np.diff(self._ends, prepend=0)
+        found: list[int] = np.flatnonzero((starts < end) & (self._ends > begin)).tolist()
+        return found
+
+    def start(self, number: int) -> int:
+        """The first row of a piece."""
+        return int(self._ends[number - 1]) if number else 0
+
+    def load(self, number: int) -> pa.RecordBatch | None:
+        """The rows of a piece; None where they are not what was written."""
+        batch = self._reader.get_batch(number)
+        return batch if _checksum(batch) == self._sums[number] else None
+
+
+class _File(io.RawIOBase):
+    """A remote file that is read in ranges; its end, where the index is, at once."""
+
+    def __init__(self, read: Read, size: int) -> None:
+        super().__init__()
+        self._read = read
+        self._size = size
+        self._place = 0
+        self._end_at = max(size - _END_BYTES, 0)
+        self._end = memoryview(read(self._end_at, size - self._end_at))
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        self._place = base + offset
+        return self._place
+
+    def read(self, size: int = -1) -> bytes:
+        begin, rest = self._place, self._size - self._place
+        length = rest if size < 0 else min(size, rest)
+        self._place += length
+        if begin >= self._end_at:
+            return bytes(self._end[begin - self._end_at :][:length])
+        return bytes(self._read(begin, length)) if length else b""
+
+    def readinto(self, into: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self.read(len(into))
+        into[: len(data)] = data
+        return len(data)
+
+
+def _checksum(batch: pa.RecordBatch) -> int:
+    return zlib.crc32(batch.serialize())

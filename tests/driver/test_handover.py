@@ -1,0 +1,223 @@
+"""Buckets that change hands while windows are open: the same output by every handover."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow.fs import _MockFileSystem
+
+from tests.driver.scene import drain, loop_of, memory, plan_of, rows_of
+from tests.property.course import IN_MEMORY
+from tidegate.batch import TS, ints
+from tidegate.driver.loop import Loop
+from tidegate.elastic.handover import STATE, WINDOW
+from tidegate.operate.aggregate import operator as pane_operator
+from tidegate.operate.aggregate.state import read_panes
+from tidegate.operate.join.stored import StoredSegments
+from tidegate.operate.kept import Kept
+from tidegate.operate.operator import InstanceWork
+from tidegate.plan.physical import Plan
+from tidegate.sink.memory import MemorySink
+from tidegate.state import segment as segment_module
+from tidegate.state.piece import fetched_bytes
+
+SLIDING = (
+    "SELECT k, SUM(v) AS v, COUNT(*) AS n, MEDIAN(v) AS m, LAST(v) AS o "
+    "FROM s [RANGE 12 SECONDS SLIDE 4 SECONDS] GROUP BY k"
+)
+TUMBLING = "SELECT k, COUNT(*) AS n FROM s [RANGE 7 SECONDS] GROUP BY k"
+FIRST = (
+    "SELECT k, SUM(v) AS v FROM s [RANGE 9 SECONDS SLIDE 2 SECONDS] GROUP BY k "
+    "ORDER BY v DESC LIMIT 3"
+)
+BY_KEY = (
+    "SELECT l.k AS k, l.v AS l, r.v AS r FROM s AS l [RANGE 3 SECONDS] "
+    "JOIN s AS r [RANGE 5 SECONDS] ON l.k = r.k"
+)
+BAND = (
+    "SELECT l.v AS l, r.v AS r FROM s AS l [RANGE 4 SECONDS] "
+    "JOIN s AS r [RANGE 2 SECONDS] ON l.v BETWEEN r.v - 9 AND r.v + 7 AND l.k <> r.k"
+)
+ANY = (
+    "SELECT l.v AS l, r.v AS r FROM s AS l [RANGE 1 SECOND] JOIN s AS r [RANGE 3 SECONDS] "
+    "ON l.k < r.k OR l.v % 7 = r.v % 5"
+)
+QUERIES = {
+    "sliding": SLIDING,
+    "tumbling": TUMBLING,
+    "first of a window": FIRST,
+    "join by key": BY_KEY,
+    "band join": BAND,
+    "join on anything": ANY,
+}
+ROWS = [(t / 10, f"k{t * t % 11}", (t * 37) % 101) for t in range(160)]
+BATCH_ROWS = 11
+
+
+def spread_out(plan: Plan) -> Plan:
+    """The plan as where instances are on several hosts, each with a part of a grid."""
+    across = [replace(s, operator=s.operator.across_hosts()) for s in plan.subqueries]
+    return replace(plan, subqueries=tuple(across))
+
+
+def switched(loop: Loop, chance: random.Random, how_often: float) -> int:
+    """Step to the end, and ask for other numbers of instances now and then; how often."""
+    asked = 0
+    while not loop.manifest.finished:
+        if chance.random() < how_often:
+            loop.scale(chance.randint(1, 6))
+            asked += 1
+        assert loop.step() is not None
+    return asked
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that costs no writes to a disk, where there is one."""
+    with tempfile.TemporaryDirectory(prefix="tidegate-", dir=IN_MEMORY) as folder:
+        yield Path(folder)
+
+
+def plain(plan: Plan, place: Path) -> list[tuple[Any, ...]]:
+    """What the query gives without a switch."""
+    sink = MemorySink()
+    loop = loop_of(plan, [memory(*ROWS, end=True)], place, sink, batch_rows=200)
+    drain(loop)
+    loop.close()
+    rows = rows_of(sink)
+    assert len(rows) > 15
+    return rows
+
+
+@contextmanager
+def forgetful(share: float) -> Iterator[None]:
+    """Instances that do not find some of what they have kept in memory."""
+    chance, take = random.Random(3), Kept.take
+
+    def taken(kept: Kept, what: str) -> Any | None:
+        value = take(kept, what)
+        return None if chance.random() < share else value
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kept, "take", taken)
+        yield
+
+
+@contextmanager
+def watched() -> Iterator[list[int]]:
+    """Counts the rows that instances read, and sees that no new owner reads what it has not."""
+    counts: list[int] = []
+
+    def own(work: InstanceWork, rows: pa.Table, times: Any) -> None:
+        bucket = ints(rows, "bucket")
+        for former in work.mapping.formers:
+            theirs = np.array(former.owners)[bucket] != work.instance
+            was = [f for f in work.mapping.formers if f.until_us <= former.until_us]
+            ever = np.any([np.array(f.owners)[bucket] == work.instance for f in was], axis=0)
+            assert not (theirs & ~ever & (times < former.until_us)).any()
+        counts.append(rows.num_rows)
+
+    read = StoredSegments.read
+
+    def tuples(stored: StoredSegments, *arguments: Any, **named: Any) -> Any:
+        found = read(stored, *arguments, **named)
+        if len(stored.sights) > 1:
+            for held in found:
+                own(stored.work, held.table, ints(held.table, TS))
+        return found
+
+    def panes(work: InstanceWork, spec: Any) -> Any:
+        found = read_panes(work, spec)
+        for part in (*found.complete, *found.waiting):
+            own(work, part.rows, ints(part.rows, "pane") * spec.pane_us)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StoredSegments, "read", tuples)
+        patch.setattr(pane_operator, "read_panes", panes)
+        yield counts
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_switches_by_any_handover_give_the_rows_of_a_run_without(query: str, place: Path) -> None:
+    plan = plan_of(QUERIES[query])
+    wanted = plain(plan, place / "plain")
+    for handover, forget in ((STATE, 0.0), (WINDOW, 0.5)):
+        sink = MemorySink()
+        loop = loop_of(
+            plan,
+            [memory(*ROWS, end=True)],
+            place / f"{handover} {forget}",
+            sink,
+            batch_rows=BATCH_ROWS,
+            handover=handover,
+        )
+        with forgetful(forget), watched() as counts:
+            assert switched(loop, random.Random(query), 0.5) > 5
+        loop.close()
+        assert rows_of(sink) == wanted
+        assert sum(e.get("handover") == handover for e in loop.manifest.epochs) > 2
+        assert bool(counts) or not forget
+
+
+@pytest.mark.parametrize("query", ["band join", "join on anything"])
+def test_windows_are_finished_where_instances_are_a_grid(query: str, place: Path) -> None:
+    plan = spread_out(plan_of(QUERIES[query]))
+    wanted = plain(plan, place / "plain")
+    sink, source = MemorySink(), memory(*ROWS, end=True)
+    loop = loop_of(plan, [source], place / "grid", sink, batch_rows=BATCH_ROWS, handover=WINDOW)
+    assert switched(loop, random.Random(query), 0.5) > 5
+    loop.close()
+    assert rows_of(sink) == wanted
+
+
+def test_on_a_remote_store_new_owners_load_their_buckets_and_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pieces of segments by state recreation, each as if in a process of its own; else nothing."""
+    for name, size in (("segment.WORTH_BYTES", 0), ("piece.PIECE_BYTES", 1)):
+        monkeypatch.setattr(f"tidegate.state.{name}", size)
+    monkeypatch.setattr("tidegate.state.piece._END_BYTES", 4096)
+    rows = [(t / 1000, f"k{t % 4001}", t) for t in range(12_000)]
+    query = "SELECT k, SUM(v) AS v FROM s [RANGE 6 SECONDS SLIDE 3 SECONDS] GROUP BY k"
+    fetched: dict[int, int] = {}
+
+    def loaded(work: InstanceWork, spec: Any) -> Any:
+        segment_module._remote.clear()
+        before = fetched_bytes()
+        found = read_panes(work, spec)
+        fetched[work.instance] = fetched_bytes() - before
+        return found
+
+    monkeypatch.setattr(pane_operator, "read_panes", loaded)
+    for handover in (STATE, WINDOW):
+        fetched.clear()
+        loop = loop_of(
+            plan_of(query),
+            [memory(*rows, end=True)],
+            (_MockFileSystem(), "ckpt"),
+            batch_rows=6_000,
+            handover=handover,
+            switches={1: 4},
+        )
+        assert loop.step() is not None
+        stored = sum(s.bytes for s in loop.manifest.segments())
+        assert loop.step() is not None
+        (epoch,) = (e for e in loop.manifest.epochs if e["epoch"])
+        assert epoch["handover"] == handover
+        assert epoch["bytes_moved"] == sum(fetched.values())
+        loop.close()
+        if handover == STATE:
+            assert set(fetched) == {0, 1, 2, 3}
+            assert all(size < 0.4 * stored for size in fetched.values())
+        else:
+            assert sum(fetched.values()) == 0
