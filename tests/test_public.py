@@ -36,7 +36,7 @@ def test_the_names_are_these() -> None:
     """A change here is a change of the interface: it belongs in the CHANGELOG."""
     assert set(tidegate.__all__) == {
         *("Session", "Stream", "RunningQuery", "MemorySource", "Aggregator", "Process"),
-        *("Gate", "sink"),
+        *("Gate", "sink", "policy"),
         *("col", "lit", "call", "left", "right", "when", "expr", "function"),
         *("aggregate", "count", "count_distinct", "first", "last", "max", "mean", "median"),
         *("min", "quantile", "stddev", "sum", "var", "min_by", "max_by", "corr", "covar_samp"),
@@ -66,6 +66,12 @@ def test_the_names_of_the_sinks() -> None:
     for name in tidegate.sink.__all__:
         assert hasattr(tidegate.sink, name)
     assert {"files", "memory", "console", "call"} <= set(tidegate.sink.__all__)
+
+
+def test_the_names_of_the_policies() -> None:
+    for name in tidegate.policy.__all__:
+        assert hasattr(tidegate.policy, name)
+    assert {"fixed", "threshold", "Policy", "Decision"} <= set(tidegate.policy.__all__)
 
 
 @pytest.mark.whole

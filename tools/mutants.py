@@ -952,15 +952,15 @@ MUTANTS = (
     Mutant(
         "every bucket of an instance has the same load",
         "operate/bucket_work.py",
-        "cpu_s * work / total if total > 0 else cpu_s / len(own)",
-        "cpu_s / len(own)",
+        "    idle = total == 0\n",
+        "    idle = total >= 0\n",
         "tests/driver/test_bucket_load.py",
     ),
     Mutant(
         "what a query waits for input counts as busy",
         "driver/loop.py",
-        "period_s=report.seconds + waited_s",
-        "period_s=report.seconds",
+        "period_s=seconds + waited_s",
+        "period_s=seconds",
         "tests/driver/test_observe.py",
     ),
     # Workers that stay.

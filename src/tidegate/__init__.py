@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.version import __version__
 
 if TYPE_CHECKING:
-    from tidegate import sink
+    from tidegate import policy, sink
     from tidegate.errors import (
         CheckpointError,
         GateError,
@@ -111,6 +111,7 @@ __all__ = [
     "median",
     "min",
     "min_by",
+    "policy",
     "quantile",
     "right",
     "sink",
@@ -150,6 +151,7 @@ _HOMES = {
     "RunningQuery": ("tidegate.session.query", "RunningQuery"),
     "Session": ("tidegate.session.session", "Session"),
     "MemorySource": ("tidegate.source.memory", "MemorySource"),
+    "policy": ("tidegate.policy", None),
     "sink": ("tidegate.sink", None),
 }
 
@@ -169,7 +171,6 @@ _HINTS = {
     ),
     "sql": 'Write tg.Session().sql("SELECT ...", rides=stream).',
     "window": 'Write stream.window("15 minutes", slide="5 minutes").',
-    "policy": "Policies other than fixed are not available yet.",
 }
 """What to write for names that users of other libraries look for."""
 

@@ -103,6 +103,14 @@ MISTAKES = {
         "switch: needs a mapping as JSON, or a readable file with one; got none.json: No such "
         "file or directory. Write for example '[0, 0, 1, 1]', the owner of each bucket."
     ),
+    ("policy", "threshold?upper=2"): (
+        "policy threshold: lower must be below upper, both between 0 and 1; got lower 0.45 and "
+        "upper 2."
+    ),
+    ("policy", "treshold"): (
+        "policy: must be a known word; got treshold. Did you mean threshold? There are: fixed, "
+        "threshold, model, auto."
+    ),
     ("scael", "3"): (
         "ctl: no such command 'scael'. Did you mean 'scale'? `tidegate ctl --help` lists what "
         "there is."
@@ -164,6 +172,9 @@ def test_a_query_is_looked_at_and_changed_while_it_runs(
             "  aggregate2 epoch 2: 4 instances from batch 2, switched in "
         )
         assert ctl(capsys, "rebalance", "--subquery", "aggregate2").startswith("aggregate2: ")
+        said = ctl(capsys, "policy", "threshold?maximum=4")
+        assert said == "threshold decides after the next batch and all that follow\n"
+        assert "policy threshold" in ctl(capsys, "status").splitlines()
         run.signal(signal.SIGINT)
         run.read_until("Run the same command to continue.")
 

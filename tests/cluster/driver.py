@@ -85,10 +85,10 @@ def on_s3(session: tg.Session, at: Any, cluster: Path) -> dict[str, Any]:
 
     The pairs are so many that their rows do not come to the driver.
     """
-    every(session, at("rides.csv"), at("every"), checkpoint=at("state/every"), instances=2)
+    every(session, at("rides.csv"), at("every"), checkpoint=at("state/every"), instances=3)
     stream = session.stream(at("rides.csv"), time="ts")
     query = many(stream).start(
-        sink=tg.sink.of(at("many")), checkpoint=at("state/many"), instances=2
+        sink=tg.sink.of(at("many")), checkpoint=at("state/many"), instances=3
     )
     query.wait()
     segments = cluster.glob("*/local/**/tidegate-segments/*.arrow")
@@ -110,7 +110,7 @@ def elastic(session: tg.Session, shared: Path) -> dict[str, Any]:
     write_rides(extra, 2_400, rows=100)
     write_rides(folder / "0.csv", 0, rows=800)
     options = {"sink": tg.sink.files(shared / "elastic"), "checkpoint": shared / "elastic-state"}
-    query = arriving(session, folder).start(instances=1, follow=True, **options)
+    query = arriving(session, folder).start(instances=2, follow=True, **options)
     rows, executors = 0, []
 
     def arrive(number: int, more: int = 0) -> None:
@@ -125,7 +125,7 @@ def elastic(session: tg.Session, shared: Path) -> dict[str, Any]:
         executors.append(query.status()["executors"])
 
     arrive(0)
-    there(1)
+    there(2)
     query.scale(3)
     arrive(1)
     there(3)
@@ -193,25 +193,21 @@ def main() -> None:
         if name == "pairs":
             shared_exchange.SMALL_ROWS = 600  # of which its batches have more, on two sides
         alone = tg.Session(master="none")
-        for place, on, execution in (
-            ("cluster", session, "auto"),
-            ("staying", session, "resident"),
-            ("here", alone, "auto"),
-        ):
+        for place, on, execution in (("staying", session, "resident"), ("here", alone, "auto")):
             query = ask(on, rides).start(
                 sink=tg.sink.files(shared / place / name),
                 checkpoint=shared / f"{place}-{name}",
                 batch_rows=500,
-                instances=1 if place == "here" else 2,
+                instances=1 if place == "here" else 3,
                 execution=execution,
             )
             told[f"tasks {place} {name}"] = sorted(query.wait().as_dict()["tasks_ms"])
             told[f"instances {place}"] = query.status()["instances"]
+    told |= on_s3(session, remote, shared.parent)
     out, state = shared / "cluster" / "every", shared / "cluster-every"
-    every(session, rides, out, checkpoint=state, instances=2, switches={1: 3})
+    every(session, rides, out, checkpoint=state, instances=3, switches={1: 2})
     every(alone, rides, shared / "here" / "every")
     many(alone.stream(str(rides), time="ts")).start(sink=tg.sink.files(shared / "many")).wait()
-    told |= on_s3(session, remote, shared.parent)
     told |= elastic(session, shared)
     print(json.dumps(told | submitted()))
 

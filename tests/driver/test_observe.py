@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,8 @@ def test_loads_stay_with_buckets_across_a_switch_and_begin_anew_with_a_run(
     for now, was in zip(bucket_loads(loop), before, strict=True):
         assert now > 0 or was == 0, "what it had counts still"
     loop.close()
+    kept = pickle.loads(pickle.dumps(loop.summary))
+    assert kept.as_dict()["load"] == loop.summary.as_dict()["load"] != {}
     again = loop_of(plan, [source], tmp_path, batch_rows=80, buckets=BUCKETS)
     assert bucket_loads(again) == [1.0] * BUCKETS
     assert again.summary.as_dict()["load"] == {}

@@ -164,7 +164,7 @@ class _Run:
                 self.sources[place].end()
             case Step() if not self.loop.manifest.finished:
                 self.step()
-            case Scale(instances):
+            case Scale(instances) if not self.loop.manifest.finished:
                 self.loop.scale(instances)
             case Restart(instances):
                 self.restart(instances)

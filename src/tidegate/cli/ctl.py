@@ -14,7 +14,7 @@ import click
 from tidegate.cli.option import Command
 from tidegate.cli.value import Whole
 from tidegate.control.client import ask
-from tidegate.control.command import STATUS
+from tidegate.control.command import POLICY, STATUS
 from tidegate.driver.metrics import backlog_text, ms_text
 from tidegate.elastic.owners import buckets_of
 from tidegate.errors import OptionError
@@ -119,6 +119,18 @@ def switch(checkpoint: str, mapping: str, subquery: str | None, why: str) -> Non
 
 
 @ctl.command()
+@click.argument("policy", metavar="POLICY")
+@click.pass_obj
+def policy(checkpoint: str, policy: str) -> None:
+    """Let another policy decide: fixed, or threshold, also as 'threshold?maximum=8'.
+
+    It counts for this run; the option --policy is for the next one.
+    """
+    found = ask(checkpoint, {"command": POLICY, "policy": policy})
+    click.echo(f"{found['name']} decides after the next batch and all that follow")
+
+
+@ctl.command()
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_obj
 def status(checkpoint: str, as_json: bool) -> None:
@@ -173,6 +185,11 @@ def status_text(found: Mapping[str, Any]) -> str:
     ]
     for name, of in found["subqueries"].items():
         lines.append(f"{name}: {_counted(of['instances'], 'instance')}, epoch {of['epoch']}")
+    if found["executors"] is not None:
+        lines.append("executors: {wanted:,} wanted, {there:,} there".format(**found["executors"]))
+    if found["policy"]["name"] != "fixed":
+        failed = f", failed: {found['policy']['failure']}" if found["policy"]["failure"] else ""
+        lines.append(f"policy {found['policy']['name']}{failed}")
     for of in found["pending"]:
         why = f": {of['why']}" if of["why"] else ""
         lines.append(

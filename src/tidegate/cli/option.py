@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from tidegate.cli.value import OneOf, Whole
-from tidegate.errors import OptionError, UnavailableError, likely
+from tidegate.errors import OptionError, likely
 from tidegate.plan.method import OTHER_WORDS, ROUTINGS
 from tidegate.plan.options import MAX_WINDOWS
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
@@ -127,19 +127,14 @@ def options(*names: str) -> Callable[[Command], Command]:
     return decorate
 
 
-def refuse_later(**chosen: str) -> None:
-    """Options of later versions: known, checked, and refused unless left at what works today."""
-    works = {
-        "policy": ("fixed",),
-    }
-    for name, value in chosen.items():
-        if value not in works[name]:
-            raise UnavailableError(
-                f"--{name}",
-                f"only {' or '.join(works[name])} can be used",
-                value,
-                "The others are not available yet.",
-            )
+policy_option = click.option(
+    "--policy",
+    default="fixed",
+    show_default=True,
+    metavar="fixed|threshold",
+    help="Who decides about instances: you, or thresholds of their utilisation; with parameters "
+    "as in 'threshold?maximum=8&target=0.6'.",
+)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import click
 
 from tidegate.cli.option import (
     asked_instances,
+    policy_option,
     query_options,
     read_query,
     refuse_all,
-    refuse_later,
     settings,
 )
 from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
@@ -24,6 +24,7 @@ from tidegate.cli.value import OneOf, Size, Whole
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
+from tidegate.elastic import registry as policies
 from tidegate.errors import OptionError, UnavailableError
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
@@ -82,13 +83,7 @@ from tidegate.sink.terminal import drawable
     metavar="BATCH=N",
     help="Ask for N instances from a batch on, NAME:BATCH=N for one subquery. Repeat for several.",
 )
-@click.option(
-    "--policy",
-    type=OneOf(["fixed", "threshold", "model", "auto"]),
-    default="fixed",
-    show_default=True,
-    help="Who decides about instances.",
-)
+@policy_option
 @click.option(
     "--execution",
     type=OneOf(list(EXECUTIONS)),
@@ -181,7 +176,6 @@ def run(
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         handlers=[LogHandler()],
     )
-    refuse_later(policy=policy)
     refuse_all(strategy, "tidegate run")
     if dashboard is not None:
         raise UnavailableError(
@@ -202,6 +196,7 @@ def run(
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
         memory_bytes=memory,
+        policy=policies.of(policy, "--policy"),
     )
     place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))
     place = place.titled(Path(query).name)

@@ -16,6 +16,8 @@ from tidegate.cli.watch import run_until_signal, view_of
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
+from tidegate.elastic.fixed import Fixed
+from tidegate.elastic.policy import Policy
 from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
@@ -142,11 +144,24 @@ SHOWS = {
 
 
 def run_show(
-    show: Show, place: Place, console: Console | None, clock: Clock | None = None
+    show: Show,
+    place: Place,
+    console: Console | None,
+    clock: Clock | None = None,
+    policy: Policy | None = None,
 ) -> Summary:
-    """Run a query, watched and paced on a console, without one as CSV on standard output."""
-    clock = clock or SystemClock()
-    options = RunOptions(instances=2, batch_rows=show.batch_rows, switches={12: 4, 26: 1})
+    """Run a query, watched and paced on a console, without one as CSV on standard output.
+
+    A policy that may change the instances does it alone.
+    """
+    clock, policy = clock or SystemClock(), policy or Fixed()
+    fixed = isinstance(policy, Fixed)
+    options = RunOptions(
+        instances=2 if fixed else None,
+        batch_rows=show.batch_rows,
+        switches={12: 4, 26: 1} if fixed else {},
+        policy=policy,
+    )
     with tempfile.TemporaryDirectory(prefix="tidegate-demo-") as folder:
         plan = plan_for(show.outputs(place, folder), place)
         view = view_of(console, show.title, plan, place, clock=clock)

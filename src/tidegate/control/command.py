@@ -8,6 +8,7 @@ from typing import Any
 from tidegate.driver.loop import Loop
 from tidegate.driver.status import buckets_of as buckets_by_instance
 from tidegate.driver.status import status_of
+from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import OptionError, near
@@ -28,6 +29,7 @@ CHANGES: dict[str, Callable[[Arguments], Change]] = {
 """What changes mappings, by the name of the command."""
 
 STATUS = "status"
+POLICY = "policy"
 
 
 def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
@@ -38,9 +40,12 @@ def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
     command = str(question.get("command"))
     if command == STATUS:
         return {**status_of(loop), "buckets": buckets_by_instance(loop)}
+    if command == POLICY:
+        loop.manager.use(policies.of(str(question.get("policy")), POLICY))
+        return loop.manager.status()
     if command not in CHANGES:
         raise OptionError(
-            "ctl", "must be a known command", command, near(command, [*CHANGES, STATUS])
+            "ctl", "must be a known command", command, near(command, [*CHANGES, STATUS, POLICY])
         )
     request = Request(
         CHANGES[command](question),

@@ -37,8 +37,9 @@ def next_manifest(
     sources: tuple[Mapping[str, Any], ...],
     files: tuple[str, ...],
     streams: Sequence[str],
+    policy: Mapping[str, Any],
 ) -> Manifest:
-    """The state after a batch."""
+    """The state after a batch; `policy` is what a policy remembers, of the batch before."""
     cut = work.cut
     counters = _counters(previous, work, subqueries)
     operators: dict[str, tuple[Segment, ...]] = {}
@@ -54,6 +55,7 @@ def next_manifest(
         operators=operators,
         counters=counters,
         sides=sides_after(previous.sides, cut, work.staged.outputs[0].rejected, streams),
+        policy=policy,
         epochs=completed(work.epochs, previous.batch + 1),
         finished=cut.exhausted,
         outputs=work.staged.receipts,

@@ -7,7 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -21,11 +21,13 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.finished import check_finished
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.latency import Latency
+from tidegate.driver.manager import Manager
 from tidegate.driver.metrics import BatchReport, Summary
+from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
-from tidegate.driver.report import START, report_of, with_latency
+from tidegate.driver.report import START, report_of, with_measured
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
 from tidegate.elastic.observation import Observation
@@ -41,6 +43,7 @@ from tidegate.errors import (
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.within_memory import exceeded
+from tidegate.gate.backlog import Backlog
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
@@ -49,6 +52,9 @@ from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 _log = logging.getLogger(__name__)
+
+_BUSY_S = 0.25
+"""How often it is worked out, at most, how busy instances are, for those who watch."""
 
 Observer = Callable[[str, int], None]
 """Called with the name of each step of a batch as it is reached, and the batch."""
@@ -100,8 +106,10 @@ class Loop:
         """When the newest batch was started, on the clock."""
         self._ended_at = math.inf
         """When the newest batch of this run ended."""
-        self.observed: tuple[Observation, ...] = ()
-        """What the newest batch showed of the load of each subquery, in the order of the plan."""
+        self._measured: list[Measured] = []
+        """What was measured of the load in the newest batch."""
+        self._busy: tuple[float, ...] = ()
+        self._busy_at = -math.inf
         self._stop = threading.Event()
         self._news = threading.Event()
         """Given when there may be something to do before the next look for input."""
@@ -112,7 +120,15 @@ class Loop:
         self._outlets = Outlets(plan, sinks, store)
         self._inputs = Inputs(plan, store, self._clock, options, self._news.set)
         self._subqueries = Subqueries(plan, store, options)
+        self.summary.load = self._subqueries.load
         self._latency = Latency(self._clock.now())
+        self.manager = Manager(
+            options.policy,
+            ask=self.ask,
+            waiting=self.waiting,
+            slots=lambda: options.slots or self.executor.slots(),
+            shared=self._subqueries.shared,
+        )
         try:
             self._subqueries.check_options()
             self._replay: Replay | None = None
@@ -180,6 +196,7 @@ class Loop:
             self._let_go()
 
     def _let_go(self) -> None:
+        self.summary.load = partial(dict, self._subqueries.load())  # a summary outlives its run
         self.executor.close()  # first: subqueries wait for what it still has of theirs
         self._subqueries.close()
         self._outlets.close()
@@ -250,6 +267,11 @@ class Loop:
         self._inputs.remove(source_id)
 
     @property
+    def observed(self) -> tuple[Observation, ...]:
+        """What the newest batch showed of the load of each subquery, in the order of the plan."""
+        return tuple(measured.observation() for measured in self._measured)
+
+    @property
     def rows_at_hand(self) -> int:
         """How many rows the batch that runs has, or may have while it is being cut."""
         return self._tried_rows
@@ -281,6 +303,7 @@ class Loop:
                     self._subqueries,
                     *self._inputs.saved(batch),
                     streams=[stream.name for stream in self.plan.streams],
+                    policy=self.manager.recorded(),
                 ),
             )
         self._observe("before commit", batch)
@@ -311,24 +334,34 @@ class Loop:
             extent,
             holder,
         )
-        measured = (latency, self._latency.over_run(), self._inputs.backlog())
-        report = with_latency(report, *measured)
-        return self._told(self._with_load(work, report, started))
+        backlog = self._inputs.backlog()
+        measured = (latency, self._latency.over_run(), backlog)
+        busy = self._note_load(work, report.seconds, started, backlog)
+        if self.manager.decides and not manifest.finished:
+            self.manager.after_batch(self.observed)
+        return self._told(with_measured(report, *measured, busy))
 
-    def _with_load(self, work: BatchWork, report: BatchReport, started: float) -> BatchReport:
-        """The report of a committed batch, after what it showed of the load was taken in."""
+    def _note_load(
+        self, work: BatchWork, seconds: float, started: float, backlog: Backlog | None
+    ) -> tuple[float, ...]:
+        """Take in what a committed batch showed of the load; how busy all instances are.
+
+        That is for people, and need not be worked out for every batch.
+        """
         waited_s = max(started - self._ended_at, 0.0)
-        self.observed = self._subqueries.observed(
+        self._measured = self._subqueries.measured(
             work.jobs,
             work.outcomes,
-            seconds=report.seconds,
-            period_s=report.seconds + waited_s,
-            backlog=report.backlog,
+            seconds=seconds,
+            period_s=seconds + waited_s,
+            backlog=backlog,
         )
-        self.summary.load = load = self._subqueries.load()
-        self._ended_at = self._clock.now()
-        busy = tuple(share for of in load.values() for share in of.utilisation.tolist())
-        return replace(report, utilisation=busy)
+        self._ended_at = now = self._clock.now()
+        instances = sum(job.mapping.instances for job in work.jobs)
+        if len(self._busy) != instances or now - self._busy_at >= _BUSY_S:
+            every = [load.utilisation.tolist() for load in self._subqueries.load().values()]
+            self._busy, self._busy_at = tuple(share for of in every for share in of), now
+        return self._busy
 
     def _fitting(self, batch: int, started: float, spans: Spans, due: Due) -> BatchWork | None:
         """All of a batch before its commit, cut as small as memory makes it."""
@@ -409,6 +442,7 @@ class Loop:
             return manifest
         lost = self._outlets.publish_again(manifest)
         self.summary.count(manifest)
+        self.manager.enter(manifest.policy)
         query = self._checkpoint.query
         assert query is not None
         if not lost:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
@@ -175,8 +175,8 @@ class Summary:
     """What had arrived and was not taken after the newest batch; None where no source is live."""
     backlog_max: dict[str, int] = field(default_factory=dict)
     """By unit, the most that there was of it after any batch of this run."""
-    load: Mapping[str, RecentLoad] = field(default_factory=dict)
-    """By subquery, over recent batches of this run."""
+    load: Callable[[], Mapping[str, RecentLoad]] = dict
+    """Gives the load of each subquery over recent batches of this run."""
 
     def __repr__(self) -> str:
         counts = self.counters
@@ -260,7 +260,7 @@ class Summary:
             "comparisons": self.counters.get("comparisons", 0),
             "compared": self.counters.get("compared", 0),
             "per_instance": self._per_instance(),
-            "load": {name: load.as_dict() for name, load in self.load.items()},
+            "load": {name: load.as_dict() for name, load in self.load().items()},
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
             "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from tidegate.elastic.fixed import Fixed
+from tidegate.elastic.policy import Policy
 from tidegate.errors import OptionError, near
 
 T = TypeVar("T")
@@ -27,6 +29,8 @@ class RunOptions:
     `trigger_s` is the least time between the starts of two batches; without it a batch starts when
     there is input and the one before it is done. Where there is none, `poll_s` is how long a run
     waits at most until it looks again; sources that tell, or know when more is due, cut it short.
+    `policy` decides about instances after every batch, besides what the user asks for; `slots` is
+    how many of them run at once, None where only the executor knows.
     A run that neither follows its input nor takes what is `available_now` reads to the end of it
     and finishes every window.
     """
@@ -43,6 +47,8 @@ class RunOptions:
     subquery_instances: Mapping[str, int] = field(default_factory=dict)
     subquery_switches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     memory_bytes: int | None = None
+    policy: Policy = field(default_factory=Fixed)
+    slots: int | None = None
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)

@@ -67,11 +67,20 @@ def report_of(
     )
 
 
-def with_latency(
-    report: BatchReport, latency: Quantiles | None, run: Quantiles | None, backlog: Backlog | None
+def with_measured(
+    report: BatchReport,
+    latency: Quantiles | None,
+    run: Quantiles | None,
+    backlog: Backlog | None,
+    utilisation: tuple[float, ...],
 ) -> BatchReport:
-    """A report with what was measured of arrivals: of the batch, of the run, and what waits."""
-    return replace(report, latency=latency, run_latency=run, backlog=backlog)
+    """A report with what was measured of arrivals and of the load.
+
+    The latency is that of the batch and that of the run, the backlog is what waits.
+    """
+    return replace(
+        report, latency=latency, run_latency=run, backlog=backlog, utilisation=utilisation
+    )
 
 
 def _output_rows(plan: Plan, work: BatchWork) -> dict[str, int]:

@@ -30,6 +30,7 @@ def status_of(loop: Loop) -> dict[str, Any]:
         ],
         "newest_batch_ms": round(newest.seconds * 1e3, 3) if newest else None,
         "newest_latency_ms": newest.latency.as_dict() if newest and newest.latency else None,
+        "policy": loop.manager.status(),
         "pending": pending_of(loop),
         **loop.summary.as_dict(),
     }

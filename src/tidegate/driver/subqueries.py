@@ -8,14 +8,13 @@ from typing import Any
 
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
-from tidegate.driver.observe import observation
+from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.timeline import epoch_of
 from tidegate.elastic.load import RecentLoad
-from tidegate.elastic.observation import Observation
 from tidegate.elastic.request import Request, Scale
 from tidegate.elastic.switchboard import Asked, Switchboard, Taken
 from tidegate.errors import OptionError, near
@@ -57,6 +56,11 @@ class Subqueries:
     @property
     def names(self) -> list[str]:
         return [s.name for s in self._all]
+
+    @property
+    def shared(self) -> bool:
+        """Whether several subqueries have the same instances."""
+        return self._plan.strategy == QUERY_CLOUD and len(self._all) > 1
 
     def check_options(self) -> None:
         """Refuse options for subqueries that the query does not have."""
@@ -188,25 +192,26 @@ class Subqueries:
         for subquery, job in zip(self._all, jobs, strict=True):
             subquery.committed(job)
 
-    def observed(
+    def measured(
         self,
         jobs: Sequence[Job],
         outcomes: Outcomes,
         seconds: float,
         period_s: float,
         backlog: Backlog | None,
-    ) -> tuple[Observation, ...]:
-        """What the newest batch that counts showed of the load of each; see `Observation`."""
+    ) -> list[Measured]:
+        """What was measured of the load of each in the newest batch that counts."""
         found = []
         for subquery, job, of in zip(self._all, jobs, outcomes, strict=True):
-            seen = observation(job, of, seconds, period_s, backlog)
-            subquery.observed(seen)
-            found.append(seen)
-        return tuple(found)
+            measured = Measured.of(job, of, seconds, period_s, backlog)
+            subquery.load_log.add(measured)
+            found.append(measured)
+        return found
 
     def load(self) -> dict[str, RecentLoad]:
         """The load of each over recent batches of this run, by name; none before the first."""
-        return {s.name: s.load for s in self._all if s.load is not None}
+        found = ((s.name, s.load_log.load()) for s in self._all)
+        return {name: load for name, load in found if load is not None}
 
     def compact(self, manifest: Manifest, executor: Executor) -> None:
         """After a commit: start what rewriting is worth it."""

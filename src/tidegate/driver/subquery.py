@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tidegate import schedule
 from tidegate.driver.compactor import Compactor
-from tidegate.elastic.load import RecentLoad
-from tidegate.elastic.observation import Observation
+from tidegate.driver.observe import LoadLog
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import splits_of, time_span
@@ -51,8 +50,7 @@ class RunningSubquery:
         self._run = schedule.current().token()
         self._last: Job | None = None
         """That of the newest batch that this run has committed."""
-        self.load: RecentLoad | None = None
-        """Over recent batches of this run; None before the first."""
+        self.load_log = LoadLog()
 
     @property
     def name(self) -> str:
@@ -114,11 +112,6 @@ class RunningSubquery:
     def committed(self, job: Job) -> None:
         """The newest batch that counts had this job."""
         self._last = job
-
-    def observed(self, observation: Observation) -> None:
-        """The newest batch that counts showed this load."""
-        before = self.load or RecentLoad.none(observation.mapping)
-        self.load = before.after(observation)
 
     def counted(self, outcomes: Sequence[Outcome]) -> Counter[str]:
         """What the instances counted in a batch, by the names that a manifest has."""

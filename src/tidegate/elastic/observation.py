@@ -29,7 +29,8 @@ class Observation:
     input before it. The first batch of a run has waited for nothing. `buckets` has the CPU seconds
     of each bucket, as the instances measured or estimated them; those of an instance's buckets add
     up to its own. `backlog` are the tuples that had arrived and were not taken, None where no
-    source is live or their number is not known.
+    source is live or their number is not known. `slots` is how many instances can run at once where
+    the query runs, None where that is not known.
     """
 
     subquery: str
@@ -40,6 +41,7 @@ class Observation:
     instances: tuple[InstanceLoad, ...]
     buckets: npt.NDArray[np.float64]
     backlog: int | None = None
+    slots: int | None = None
 
     @property
     def utilisation(self) -> npt.NDArray[np.float64]:

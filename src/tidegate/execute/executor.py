@@ -101,6 +101,10 @@ class Executor(Protocol):
         """Get ready for batches like this one, the first; false where nothing had to be started."""
         return False
 
+    def slots(self) -> int | None:
+        """How many tasks run at once, where only it knows, as on a cluster; None elsewhere."""
+        return None
+
     def tasks(self) -> Tasks | None:
         """Of what runs now: tasks done, and all there are; None where it is not ready yet.
 

@@ -6,7 +6,7 @@ proportions matter: the driver divides the CPU time of the instance by them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -74,12 +74,26 @@ def packed(work: BucketWork | None, mapping: Mapping, instance: int) -> bytes:
     return bytes(work[mapping.owner_array == instance].astype(_TRAVELS).tobytes())
 
 
-def divided(cpu_s: float, data: bytes, mapping: Mapping, instance: int) -> npt.NDArray[np.float64]:
-    """The CPU seconds of an instance by bucket, of all buckets; evenly where nothing is known."""
-    seconds = np.zeros(mapping.buckets)
-    own = np.flatnonzero(mapping.owner_array == instance)
-    work = np.frombuffer(data, _TRAVELS).astype(np.float64)
-    total = float(work.sum())
-    if len(own):
-        seconds[own] = cpu_s * work / total if total > 0 else cpu_s / len(own)
-    return seconds
+def divided(
+    cpu_s: Sequence[float], even_s: float, data: Sequence[bytes], mapping: Mapping
+) -> npt.NDArray[np.float64]:
+    """CPU seconds by bucket: those of each instance by what it packed, and `even_s` of each evenly.
+
+    Those of an instance that has packed nothing, or nothing but zeros, are divided evenly too.
+    """
+    owners, instances = mapping.owner_array, mapping.instances
+    counts = np.bincount(owners, minlength=instances)
+    work = np.empty(mapping.buckets)
+    work[np.argsort(owners, kind="stable")] = np.concatenate(
+        [
+            np.frombuffer(one, _TRAVELS) if one else np.zeros(count)
+            for one, count in zip(data, counts.tolist(), strict=True)
+        ]
+    )
+    total = np.bincount(owners, weights=work, minlength=instances)
+    idle = total == 0
+    seconds, spread = np.asarray(cpu_s), np.maximum(counts, 1)
+    each = np.where(idle, seconds + even_s, even_s) / spread
+    rate = seconds / np.where(idle, np.inf, total)
+    found: npt.NDArray[np.float64] = work * rate[owners] + each[owners]
+    return found

@@ -69,8 +69,8 @@ def mapped_segments(
     if not store.files.local:
         return {}
     wanted = None if columns is None else tuple(columns)
-    files: dict[str, Hashable] = {s.name: (version_of(store, s), wanted) for s in segments}
-    loads = {
+    files = {s.name: (version_of(store, s), wanted) for s in segments}
+    loads: dict[Hashable, Callable[[], pa.Table]] = {
         files[s.name]: partial(
             read_segment,
             store,

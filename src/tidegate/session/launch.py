@@ -51,7 +51,7 @@ def prepare(
             _log.warning("%s: %s", subquery.name, warning)
     connections = connections_of(plan.streams, connectors or {}, options)
     place.check()  # else a checkpoint would be begun before the first batch asks for Spark
-    options = replace(options, default_instances=place.default_instances())
+    options = replace(options, default_instances=place.default_instances(), slots=place.cores())
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
     try:
         store = Store.open(checkpoint or str(temporary))

@@ -8,7 +8,8 @@ from operator import index
 from typing import Any
 
 from tidegate.driver.options import RunOptions
-from tidegate.errors import OptionError, QueryError, UnavailableError
+from tidegate.elastic import registry as policies
+from tidegate.errors import OptionError, QueryError
 from tidegate.memory import bytes_of
 from tidegate.query.window import duration_us
 
@@ -22,13 +23,6 @@ def run_options(
     **more: Any,
 ) -> RunOptions:
     """The options of a run; instances and switches are for all subqueries, or by their names."""
-    if policy is not None and policy != "fixed":
-        raise UnavailableError(
-            "policy",
-            "only 'fixed' can be used",
-            str(policy),
-            "Other policies are not available yet.",
-        )
     general, own = _switches(switches or {})
     return RunOptions(
         instances=None if isinstance(instances, Mapping) else instances,
@@ -37,6 +31,7 @@ def run_options(
         subquery_switches=own,
         trigger_s=None if trigger is None else trigger_seconds(trigger, "trigger"),
         memory_bytes=None if memory is None else bytes_of(memory, "memory"),
+        policy=policies.of(policy),
         **more,
     )
 

@@ -200,6 +200,9 @@ class DeferredExecutor(Executor):
         connects = self._executor is None
         return self._connected().start(drafts) or connects
 
+    def slots(self) -> int | None:
+        return None if self._executor is None else self._executor.slots()
+
     def tasks(self) -> Tasks | None:
         return None if self._executor is None else self._executor.tasks()
 

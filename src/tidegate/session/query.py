@@ -14,7 +14,9 @@ from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
 from tidegate.driver.status import status_of
+from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
+from tidegate.elastic.policy import Policy
 from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import OptionError, near
 from tidegate.execute.ending import stop_at_end
@@ -119,6 +121,10 @@ class RunningQuery:
         Or the buckets of each instance, as `{0: "0-31", 1: range(32, 64)}`.
         """
         self._ask(Switch(*owners_of(mapping)), subquery, why)
+
+    def use(self, policy: Policy | str) -> None:
+        """Let another policy decide from the next batch on, an object or a name: "threshold"."""
+        self._loop.manager.use(policies.of(policy))
 
     def _ask(self, change: Change, subquery: str | None, why: str) -> None:
         self._loop.ask(Request(change, subquery, by="user", why=why))

@@ -234,8 +234,10 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
             f"{size_text(of['bytes'])}, {of['buckets']} live buckets"
         )
     for title in ("counters", "policy"):
-        if state[title]:
-            lines += [title, *_pairs(state[title])]
+        # What a policy remembers is for it alone, and long; --json has it.
+        single = {n: v for n, v in state[title].items() if not isinstance(v, dict)}
+        if single:
+            lines += [title, *_pairs(single)]
     if state["epochs"]:
         before = state["epochs_logged"]
         lines.append(f"epochs, after {before:,} that are in epoch/" if before else "epochs")

@@ -1,7 +1,7 @@
 """Shipped test doubles: a manual clock, processes that die or fail on cue, a witness to calls.
 
-And checks of what is one's own: of aggregates (`check_aggregate`), and of sinks, sources and
-process classes through simulated crashes (`simulate`).
+And checks of what is one's own: of aggregates (`check_aggregate`), of sinks, sources and process
+classes through simulated crashes (`simulate`), and of policies over a load (`drive`).
 """
 
 from tidegate.testing.aggregate import check_aggregate
@@ -20,6 +20,7 @@ from tidegate.testing.fault import (
 from tidegate.testing.process import Visit, Watched, disorder, visits
 from tidegate.testing.simulation.simulate import SimulationError, simulate
 from tidegate.testing.tap import CHANGES, Change, TappedDisk
+from tidegate.testing.trace import Driven, drive, switches
 
 __all__ = [
     "CHANGES",
@@ -27,6 +28,7 @@ __all__ = [
     "STEPS",
     "VICTIMS",
     "Change",
+    "Driven",
     "FailAtChange",
     "FullAtByte",
     "KillAt",
@@ -39,7 +41,9 @@ __all__ = [
     "Watched",
     "check_aggregate",
     "disorder",
+    "drive",
     "kill",
     "simulate",
+    "switches",
     "visits",
 ]

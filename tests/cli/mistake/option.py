@@ -71,7 +71,10 @@ MISTAKES = {
         options=(*RIDES, "--switch", "3=100"),
     ),
     "--policy model": Mistake(
-        message="--policy: only fixed can be used; got model. The others are not available yet.",
+        message=(
+            "--policy: only fixed or threshold can be used; got model. "
+            "The others are not available yet."
+        ),
         options=(*RIDES, "--policy", "model"),
     ),
     "--policy fast": Mistake(
@@ -79,6 +82,21 @@ MISTAKES = {
             "--policy: must be a known word; got fast. There are: fixed, threshold, model, auto."
         ),
         options=(*RIDES, "--policy", "fast"),
+    ),
+    "--policy threshold?lower=0.95": Mistake(
+        message=(
+            "policy threshold: lower must be below upper, both between 0 and 1; got lower 0.95 and "
+            "upper 0.9."
+        ),
+        options=(*RIDES, "--policy", "threshold?lower=0.95"),
+    ),
+    "--policy threshold?uper=1": Mistake(
+        message=(
+            "--policy: threshold has no parameter of this name; got uper. Did you mean upper? "
+            "There are: upper, target, lower, imbalance, improvement, cooldown, batches, seconds, "
+            "minimum, maximum, provisioning."
+        ),
+        options=(*RIDES, "--policy", "threshold?uper=1"),
     ),
     "--partitioner pk": Mistake(
         message="--partitioner: only hash can be used; got pk. The others are not available yet.",

@@ -241,6 +241,9 @@ class SparkExecutor(Executor):
         self._aside = Aside(self._context, self._group)
         self._progress = TaskProgress(self._context)
 
+    def slots(self) -> int | None:
+        return None if self._executors is not None else slots_of(self._context)
+
     def executors(self) -> Mapping[str, int] | None:
         return None if self._executors is None else self._executors.counts()
 

@@ -1,0 +1,172 @@
+"""A policy at work, between what each batch showed and the requests that the next one takes."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tidegate.elastic.fixed import Fixed
+from tidegate.elastic.observation import InstanceLoad, Observation
+from tidegate.elastic.policy import Decision, Policy
+from tidegate.elastic.request import Request
+from tidegate.errors import OptionError, TidegateError
+
+_log = logging.getLogger(__name__)
+
+
+class Manager:
+    """Asks a policy after every batch, hands its requests on, and keeps what it remembers.
+
+    `waiting` gives the subqueries for which a request waits, and `slots` how many instances run at
+    once, None where that is not known; it is asked once.
+    With `shared` instances, those of all subqueries are the same: the policy sees one subquery,
+    whose load is that of all, and what it asks for is for all. Owned by the loop; `use` may be
+    called by any thread.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        ask: Callable[[Request], object],
+        waiting: Callable[[], Collection[str]],
+        slots: Callable[[], int | None],
+        shared: bool = False,
+    ) -> None:
+        self._policy = policy
+        self._ask = ask
+        self._waiting = waiting
+        self._find_slots = slots
+        self._shared = shared
+        self._remembers = policy.name
+        self._memory: Mapping[str, Any] = {}
+        self.failure: str | None = None
+        """The first that went wrong with the policy in this run."""
+
+    def status(self) -> dict[str, str | None]:
+        """Who decides, and what went wrong, as plain data."""
+        return {"name": self._policy.name, "failure": self.failure}
+
+    @property
+    def decides(self) -> bool:
+        """Whether it wants to see batches."""
+        return not isinstance(self._policy, Fixed)
+
+    def use(self, policy: Policy) -> None:
+        """Let another policy decide from the next batch on."""
+        self._policy = policy
+        self.failure = None
+
+    def enter(self, recorded: Mapping[str, Any]) -> None:
+        """Go on with what a manifest has; it counts for a policy of the same name."""
+        if recorded:
+            self._remembers, self._memory = recorded["name"], recorded["memory"]
+
+    def recorded(self) -> dict[str, Any]:
+        """What the next manifest has of the policy."""
+        name = self._policy.name
+        if not self.decides:
+            return {}
+        return {"name": name, "memory": self._memory if name == self._remembers else {}}
+
+    def after_batch(self, observed: Sequence[Observation]) -> None:
+        """Let the policy decide; whatever it does, the query goes on.
+
+        A policy is the user's code, and may raise anything.
+        """
+        policy = self._policy
+        if not observed:
+            return
+        if policy.name != self._remembers:
+            self._remembers, self._memory = policy.name, {}
+        slots = self._slots
+        seen = [replace(one, slots=slots) for one in observed]
+        try:
+            decision = policy.decide([together(seen)] if self._shared else seen, self._memory)
+            requests, memory = _checked(decision)
+            for request in requests:
+                signed = self._signed(request, policy.name)
+                if not self._is_forestalled(signed):
+                    self._ask(signed)
+            self._memory = memory
+        except Exception as error:
+            self._note(policy.name, observed[0].batch, error)
+
+    @cached_property
+    def _slots(self) -> int | None:
+        return self._find_slots()
+
+    def _is_forestalled(self, request: Request) -> bool:
+        """Whether a user has asked for something else while the batch ran: that goes before it."""
+        waiting = self._waiting()
+        return bool(waiting) if request.subquery is None else request.subquery in waiting
+
+    def _signed(self, request: Request, name: str) -> Request:
+        """A request as the timeline has it, whoever the policy says that it is."""
+        named = None if self._shared else request.subquery
+        return replace(request, subquery=named, by=f"policy {name}")
+
+    def _note(self, name: str, batch: int, error: Exception) -> None:
+        """Say once what is wrong; a policy may fail after every batch of a run without end."""
+        said = str(error) if isinstance(error, TidegateError) else _told(error)
+        if self.failure is None:
+            own = not isinstance(error, TidegateError)
+            _log.error(
+                "policy %s: failed after batch %d: %s The query goes on with the instances it has. "
+                "The policy is asked again after every batch; further failures are not logged.",
+                name,
+                batch,
+                said,
+                exc_info=error if own else None,
+            )
+            self.failure = said
+
+
+def together(observed: Sequence[Observation]) -> Observation:
+    """Subqueries on the same instances as one, with the load of all."""
+    first = observed[0]
+    rows = zip(*(one.instances for one in observed), strict=True)
+    return replace(
+        first,
+        subquery=", ".join(one.subquery for one in observed),
+        instances=tuple(
+            InstanceLoad(
+                cpu_s=sum(load.cpu_s for load in of),
+                tuples=sum(load.tuples for load in of),
+                comparisons=sum(load.comparisons for load in of),
+                outputs=sum(load.outputs for load in of),
+            )
+            for of in rows
+        ),
+        buckets=np.sum([one.buckets for one in observed], axis=0),
+    )
+
+
+def _checked(decision: object) -> tuple[list[Request], Mapping[str, Any]]:
+    """What a policy asks for, and a copy of its memory as the manifest will give it back.
+
+    A manifest that could not be written would end the query: OptionError.
+    """
+    if not isinstance(decision, Decision):
+        raise OptionError("decide", "must return a Decision", repr(decision))
+    requests: list[Any] = list(decision.requests)
+    for request in requests:
+        if not isinstance(request, Request):
+            remedy = "Write for example Request(Scale(4))."
+            raise OptionError("decide", "must ask by a Request", repr(request), remedy)
+    try:
+        memory: Mapping[str, Any] = json.loads(json.dumps(dict(decision.memory), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        requirement = "memory must be a dict of plain data, as JSON has it"
+        raise OptionError("decide", requirement, str(error)) from error
+    return requests, memory
+
+
+def _told(error: Exception) -> str:
+    text = str(error)
+    return f"{type(error).__name__}{f': {text}' if text else ''}."

@@ -1,0 +1,74 @@
+"""The policies that have names, between what a user writes and the policy that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from tidegate.elastic.fixed import Fixed
+from tidegate.elastic.policy import Policy
+from tidegate.elastic.threshold import Threshold
+from tidegate.errors import OptionError, UnavailableError, near
+
+POLICIES: Mapping[str, Callable[..., Policy]] = {"fixed": Fixed, "threshold": Threshold}
+LATER = ("model", "auto")
+"""Names of policies that are not available yet."""
+
+_EXAMPLE = "Write for example tg.policy.threshold(maximum=4)."
+
+
+def of(asked: object, where: str = "policy") -> Policy:
+    """A policy by what a user gives: an object, a name, or a name with parameters.
+
+    The text `threshold?maximum=4&target=0.6` is `threshold(maximum=4, target=0.6)`.
+    """
+    if asked is None:
+        return Fixed()
+    if isinstance(asked, str):
+        return _named(asked, where)
+    if isinstance(asked, type) or not callable(getattr(asked, "decide", None)):
+        got = f"the class {asked.__name__}" if isinstance(asked, type) else repr(asked)
+        remedy = f"Write {asked.__name__}(...)." if isinstance(asked, type) else _EXAMPLE
+        raise OptionError(where, "must be a policy, or the name of one", got, remedy)
+    name = getattr(asked, "name", None)
+    if not isinstance(name, str) or not name:
+        kind = type(asked).__name__
+        raise OptionError(
+            where, "needs a name, for the timeline of switches", f"{kind} without one"
+        )
+    policy: Policy = asked  # type: ignore[assignment]  # it has the two members of the protocol
+    return policy
+
+
+def _named(text: str, where: str) -> Policy:
+    name, _, parameters = text.partition("?")
+    if name in LATER:
+        raise UnavailableError(
+            where,
+            f"only {' or '.join(POLICIES)} can be used",
+            name,
+            "The others are not available yet.",
+        )
+    if name not in POLICIES:
+        raise OptionError(where, "must be a known word", name, near(name, [*POLICIES, *LATER]))
+    make = POLICIES[name]
+    known = {field.name: str(field.type) for field in fields(make)}  # type: ignore[arg-type]
+    found: dict[str, Any] = {}
+    for part in parameters.split("&") if parameters else ():
+        key, sign, value = part.partition("=")
+        if not sign or not value:
+            raise OptionError(where, f"must look like {name}?parameter=value", text)
+        if key not in known:
+            raise OptionError(where, f"{name} has no parameter of this name", key, near(key, known))
+        found[key] = value if known[key] == "str" else _number(value, key, where)
+    return make(**found)
+
+
+def _number(text: str, name: str, where: str) -> int | float:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise OptionError(where, f"{name} must be a number", text)

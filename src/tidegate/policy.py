@@ -1,0 +1,45 @@
+"""Policies, which decide when a running query changes its instances: those there are, and the
+types for one of your own.
+
+A policy is an object with a `name` and a method `decide`; see `Policy`. It is given to a query as
+`start(policy=...)`, or by its name.
+"""
+
+from tidegate.elastic.fixed import Fixed
+from tidegate.elastic.observation import InstanceLoad, Observation
+from tidegate.elastic.policy import Decision, Policy
+from tidegate.elastic.registry import of
+from tidegate.elastic.request import Move, Request, Scale, Switch
+from tidegate.elastic.scripted import Scripted
+from tidegate.elastic.threshold import Threshold
+from tidegate.route.balance import balanced
+from tidegate.route.mapping import Mapping
+
+__all__ = [
+    "Decision",
+    "Fixed",
+    "InstanceLoad",
+    "Mapping",
+    "Move",
+    "Observation",
+    "Policy",
+    "Request",
+    "Scale",
+    "Scripted",
+    "Switch",
+    "Threshold",
+    "balanced",
+    "fixed",
+    "of",
+    "scripted",
+    "threshold",
+]
+
+fixed = Fixed
+"""Asks for nothing: instances change only where a user asks for it."""
+
+threshold = Threshold
+"""Keeps the average utilisation between thresholds, and the instances evenly loaded."""
+
+scripted = Scripted
+"""Asks for given requests after given batches, for tests."""

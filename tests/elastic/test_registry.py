@@ -1,0 +1,65 @@
+"""Policies by name, and objects that are none."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tidegate.elastic.fixed import Fixed
+from tidegate.elastic.registry import of
+from tidegate.elastic.request import Request, Scale
+from tidegate.elastic.scripted import Scripted
+from tidegate.elastic.threshold import Threshold
+from tidegate.errors import OptionError, TidegateError
+from tidegate.testing import drive, switches
+
+
+def test_by_name() -> None:
+    assert of(None) == of("fixed") == Fixed() == tg.policy.fixed()
+    assert of("threshold") == Threshold() == tg.policy.threshold()
+    asked = of("threshold?maximum=4&target=0.6&provisioning=individual")
+    assert asked == Threshold(maximum=4, target=0.6, provisioning="individual")
+    assert tg.policy.of(asked) is asked
+
+
+class Nameless:
+    def decide(self, observed: Any, memory: Any) -> tg.policy.Decision:
+        return tg.policy.Decision()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("treshold", "must be a known word; got treshold. Did you mean threshold? There are:"),
+        ("model", "only fixed or threshold can be used; got model. The others are not"),
+        ("fixed?n=2", "fixed has no parameter of this name; got n. There are none."),
+        ("threshold?uper=1", "threshold has no parameter of this name; got uper. Did you mean upp"),
+        ("threshold?upper", "must look like threshold?parameter=value; got threshold?upper."),
+        ("threshold?upper=x", "upper must be a number; got x."),
+        (Threshold, "must be a policy, or the name of one; got the class Threshold. Write Thresho"),
+        (3, "must be a policy, or the name of one; got 3. Write for example tg.policy.threshold("),
+        (Nameless(), "needs a name, for the timeline of switches; got Nameless without one."),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_what_is_none(asked: object, said: str) -> None:
+    with pytest.raises(TidegateError, match=re.escape(f"--policy: {said}")):
+        of(asked, "--policy")
+
+
+def test_mistakes_in_parameters_are_those_of_the_policy() -> None:
+    with pytest.raises(OptionError, match="policy threshold: cooldown must not be negative"):
+        of("threshold?cooldown=-1", "--policy")
+
+
+def test_a_script() -> None:
+    driven = drive(Scripted({1: [Request(Scale(3))], 3: [Request(Scale(2))]}), [[0.1] * 8] * 6)
+    assert [one.instances for one in driven] == [1, 1, 3, 3, 2, 2]
+    assert switches(driven) == 2
+
+
+def test_fixed_asks_for_nothing() -> None:
+    assert switches(drive(Fixed(), [[1.0] * 8] * 6)) == 0
