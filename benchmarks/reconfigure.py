@@ -3,6 +3,7 @@
     python benchmarks/reconfigure.py                              10, 100 and 1,000 MB, three rounds
     python benchmarks/reconfigure.py --sizes 10 --rounds 1 --cycles 1
     python benchmarks/reconfigure.py --engines spark --sizes 10 100
+    python benchmarks/reconfigure.py --engines static managed --sizes 10
 
 A band join of two streams is filled by large batches until its state has the size, and then goes on
 with small ones. It runs on one host with tasks that stay, and is scaled from 2 instances to 4,
@@ -13,7 +14,9 @@ instances wrote apart from the new tuples.
 
 Beside it an equality join of Spark, which has no others, with state of the same size in RocksDB: it
 is stopped, its checkpoint is rewritten for twice as many partitions, and it is started again, until
-the first batch after that is done. Results go to benchmarks/results/reconfigure.json.
+the first batch after that is done. And the same join of Tidegate that is never switched, without a
+policy and with one that observes and decides after every batch and may change nothing. Results go
+to benchmarks/results/reconfigure.json.
 """
 
 from __future__ import annotations
@@ -41,11 +44,15 @@ from measure import (
     medians,
     middle,
     spark_session,
+    speed,
     write_report,
 )
 
 SIZES_MB = (10, 100, 1_000)
-ENGINES = ("tidegate", "spark")
+ENGINES = ("tidegate", "spark", "static", "managed")
+IDLE, IDLE_RATIO = 300, 0.98
+"""Batches that are measured without a switch, and how fast they are to be with a policy, beside
+those without one."""
 ROW_BYTES = {"tidegate": 53, "spark": 100}
 """What a stored tuple takes, with what finds it."""
 FILL_ROWS, FILL_BATCHES = 1_000_000, 8
@@ -57,7 +64,8 @@ CYCLE = (4, 2, 3, 2, 1, 2)
 WANTED = {"extra_ms": 40.0, "extra_share": 0.10, "bytes_moved": 0}
 """One of the first two is enough."""
 SPARK_MOST_MB = 100
-"""Filling more of Spark's state takes longer than the rest together; ask for it by `--sizes`."""
+"""Filling more of Spark's state takes longer than the rest together: ask for it alone. A policy
+costs the same whatever the state."""
 RATE = 10_000
 QUERY = """
 CREATE STREAM r FROM 'generator:r?rows={rows}&rate={rate}&domain=16777216&seed=7' TIME ts;
@@ -111,13 +119,15 @@ class Course:
         return size * max(rows - new_rows, 0) // max(rows, 1)
 
 
-def run_tidegate(size_mb: int, cycles: int, work: Path) -> dict[str, Any]:
-    """One run, and what each of its switches cost."""
+def run_tidegate(size_mb: int, cycles: int, work: Path, managed: bool = False) -> dict[str, Any]:
+    """One run, and what each of its switches cost; its speed where it is not switched."""
     import tidegate as tg
 
     fill = size_mb * 1_000_000 // ROW_BYTES["tidegate"]
     fill_rows = min(FILL_ROWS, -(-fill // FILL_BATCHES))
     course = Course(-(-fill // fill_rows), cycles)
+    if not cycles:
+        course.batches += IDLE
     rows = fill + fill_rows + BATCH_ROWS * course.batches
     stream = tg.Session(master=MASTER).sql(QUERY.format(rows=rows // 2, rate=RATE))
 
@@ -129,17 +139,28 @@ def run_tidegate(size_mb: int, cycles: int, work: Path) -> dict[str, Any]:
             instances=CORES,
             execution="resident",
             observer=course,
+            policy=_idle_policy() if managed else None,
         )
         course.query.wait()
 
     batches = batches_of(run)
     filled = batches[course.fill_batches - 1]
+    if not cycles:
+        steady = batches[course.fill_batches + WARM : course.batches]
+        return {"state_bytes": filled["state_bytes"], **speed(steady)}
     return {
         "state_bytes": filled["state_bytes"],
         "state_rows": filled["state_rows"],
         "fill_s": round(sum(b["seconds"] for b in batches[: course.fill_batches]), 1),
         "switches": [measured(course, batches, batch) for batch in course.switches],
     }
+
+
+def _idle_policy() -> Any:
+    """One that looks at every batch, and has nothing to choose."""
+    import tidegate as tg
+
+    return tg.policy.threshold(minimum=CORES, maximum=CORES, imbalance=1e9)
 
 
 def measured(course: Course, batches: list[Batch], batch: int) -> dict[str, Any]:
@@ -258,7 +279,12 @@ def _until_done(spark: Any, work: Path) -> dict[str, Any]:
 
 def child(engine: str, size_mb: int, cycles: int, work: Path) -> None:
     """One run of one engine, in the process made for it."""
-    give(run_spark(size_mb, work) if engine == "spark" else run_tidegate(size_mb, cycles, work))
+    if engine == "spark":
+        give(run_spark(size_mb, work))
+    elif engine == "tidegate":
+        give(run_tidegate(size_mb, cycles, work))
+    else:
+        give(run_tidegate(size_mb, 0, work, managed=engine == "managed"))
 
 
 def reduced(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -308,7 +334,7 @@ def main() -> None:
     for number in range(arguments.rounds):
         for size in arguments.sizes:
             for engine in arguments.engines:
-                if engine == "spark" and size > SPARK_MOST_MB and "tidegate" in arguments.engines:
+                if engine != "tidegate" and size > SPARK_MOST_MB and len(arguments.engines) > 2:
                     continue
                 options = ("--sizes", str(size), "--cycles", str(arguments.cycles))
                 run = in_child(__file__, "--child", engine, *options)
@@ -326,8 +352,23 @@ def main() -> None:
 def _said(engine: str, run: dict[str, Any]) -> str:
     if engine == "spark":
         return f"{run['switch_s']:.1f} s for {run['state_bytes'] / 1e6:,.0f} MB"
+    if engine != "tidegate":
+        return f"{run['rows_per_second']:,.0f} rows/s, batch {run['batch_ms_median']:.1f} ms"
     switches = ", ".join(f"{s['switch']} {s['extra_ms']:+.1f} ms" for s in run["switches"])
     return f"{run['state_bytes'] / 1e6:,.0f} MB: {switches}"
+
+
+def idle(runs: dict[str, dict[str, list[dict[str, Any]]]], size: str) -> dict[str, Any]:
+    """The speed with a policy beside the one without."""
+    found = {
+        name: middle([r["rows_per_second"] for r in runs[name][size]])
+        for name in ("static", "managed")
+        if size in runs.get(name, {})
+    }
+    if len(found) < 2:
+        return found
+    ratio = found["managed"]["median"] / found["static"]["median"]
+    return {**found, "ratio": round(ratio, 4), "wanted": IDLE_RATIO, "kept": ratio >= IDLE_RATIO}
 
 
 def report(runs: dict[str, dict[str, list[dict[str, Any]]]]) -> None:
@@ -346,6 +387,7 @@ def report(runs: dict[str, dict[str, list[dict[str, Any]]]]) -> None:
                 size: {name: middle([r[name] for r in done]) for name in done[0]}
                 for size, done in spark.items()
             },
+            "idle": {size: idle(runs, size) for size in runs.get("managed", {})},
             "runs": runs,
         },
     )
