@@ -46,7 +46,7 @@ from tidegate.operate.join.part import Part
 from tidegate.plan.physical import STRATEGIES
 from tidegate.testing import STEPS
 
-BATCHES, SWITCHES = (300, 200) if LONG else (7, 4)
+BATCHES, SWITCHES = (300, 200) if LONG else (7, 1)
 """How many batches a run has at least, and how many switches."""
 
 BATCH_ROWS = 5
