@@ -18,7 +18,7 @@ from tidegate.control.command import POLICY, STATUS
 from tidegate.driver.metrics import backlog_text, ms_text
 from tidegate.elastic.owners import buckets_of
 from tidegate.errors import OptionError
-from tidegate.state.epoch import epoch_text
+from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.inspect import frontier_text, size_text
 
 SHOWN = 10
@@ -150,11 +150,11 @@ def _ask(
 
 def _asked_text(subquery: str, of: Mapping[str, int]) -> str:
     """What was asked for, of one subquery."""
-    now = _counted(of["instances"], "instance")
+    now = counted(of["instances"], "instance")
     if of["before"] == of["instances"] and not of["buckets_moved"]:
         return f"{subquery}: stays as it is, with {now}"
     was = "" if of["before"] == of["instances"] else f" ({of['before']:,} before)"
-    moved = _counted(of["buckets_moved"], "bucket")
+    moved = counted(of["buckets_moved"], "bucket")
     return f"{subquery}: {now}{was}, {moved} moved, from the next batch on"
 
 
@@ -184,7 +184,7 @@ def status_text(found: Mapping[str, Any]) -> str:
         f"state {found['state_rows']:,} rows, {size_text(found['state_bytes'])}",
     ]
     for name, of in found["subqueries"].items():
-        lines.append(f"{name}: {_counted(of['instances'], 'instance')}, epoch {of['epoch']}")
+        lines.append(f"{name}: {counted(of['instances'], 'instance')}, epoch {of['epoch']}")
     if found["executors"] is not None:
         lines.append("executors: {wanted:,} wanted, {there:,} there".format(**found["executors"]))
     if found["policy"]["name"] != "fixed":
@@ -217,7 +217,3 @@ def _speed(found: Mapping[str, Any]) -> list[str]:
     if backlog is not None:
         lines.append(f"backlog {backlog_text(backlog)}")
     return lines
-
-
-def _counted(count: int, one: str) -> str:
-    return f"{count:,} {one}{'' if count == 1 else 's'}"

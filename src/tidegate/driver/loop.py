@@ -21,9 +21,9 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.finished import check_finished
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.latency import Latency
+from tidegate.driver.load_watch import LoadWatch
 from tidegate.driver.manager import Manager
 from tidegate.driver.metrics import BatchReport, Summary
-from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
@@ -43,7 +43,6 @@ from tidegate.errors import (
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.within_memory import exceeded
-from tidegate.gate.backlog import Backlog
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
@@ -52,9 +51,6 @@ from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 _log = logging.getLogger(__name__)
-
-_BUSY_S = 0.25
-"""How often it is worked out, at most, how busy instances are, for those who watch."""
 
 Observer = Callable[[str, int], None]
 """Called with the name of each step of a batch as it is reached, and the batch."""
@@ -104,12 +100,6 @@ class Loop:
         self._started = False
         self._started_at = -math.inf
         """When the newest batch was started, on the clock."""
-        self._ended_at = math.inf
-        """When the newest batch of this run ended."""
-        self._measured: list[Measured] = []
-        """What was measured of the load in the newest batch."""
-        self._busy: tuple[float, ...] = ()
-        self._busy_at = -math.inf
         self._stop = threading.Event()
         self._news = threading.Event()
         """Given when there may be something to do before the next look for input."""
@@ -120,6 +110,7 @@ class Loop:
         self._outlets = Outlets(plan, sinks, store)
         self._inputs = Inputs(plan, store, self._clock, options, self._news.set)
         self._subqueries = Subqueries(plan, store, options)
+        self._load = LoadWatch(self._subqueries, self._clock)
         self.summary.load = self._subqueries.load
         self._latency = Latency(self._clock.now())
         self.manager = Manager(
@@ -269,7 +260,7 @@ class Loop:
     @property
     def observed(self) -> tuple[Observation, ...]:
         """What the newest batch showed of the load of each subquery, in the order of the plan."""
-        return tuple(measured.observation() for measured in self._measured)
+        return self._load.observed
 
     @property
     def rows_at_hand(self) -> int:
@@ -336,32 +327,10 @@ class Loop:
         )
         backlog = self._inputs.backlog()
         measured = (latency, self._latency.over_run(), backlog)
-        busy = self._note_load(work, report.seconds, started, backlog)
+        busy = self._load.committed(work, report.seconds, started, backlog)
         if self.manager.decides and not manifest.finished:
             self.manager.after_batch(self.observed)
         return self._told(with_measured(report, *measured, busy))
-
-    def _note_load(
-        self, work: BatchWork, seconds: float, started: float, backlog: Backlog | None
-    ) -> tuple[float, ...]:
-        """Take in what a committed batch showed of the load; how busy all instances are.
-
-        That is for people, and need not be worked out for every batch.
-        """
-        waited_s = max(started - self._ended_at, 0.0)
-        self._measured = self._subqueries.measured(
-            work.jobs,
-            work.outcomes,
-            seconds=seconds,
-            period_s=seconds + waited_s,
-            backlog=backlog,
-        )
-        self._ended_at = now = self._clock.now()
-        instances = sum(job.mapping.instances for job in work.jobs)
-        if len(self._busy) != instances or now - self._busy_at >= _BUSY_S:
-            every = [load.utilisation.tolist() for load in self._subqueries.load().values()]
-            self._busy, self._busy_at = tuple(share for of in every for share in of), now
-        return self._busy
 
     def _fitting(self, batch: int, started: float, spans: Spans, due: Due) -> BatchWork | None:
         """All of a batch before its commit, cut as small as memory makes it."""

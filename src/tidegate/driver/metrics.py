@@ -15,7 +15,7 @@ from tidegate.driver.side import side_lines
 from tidegate.elastic.load import RecentLoad
 from tidegate.gate.backlog import UNITS, Backlog
 from tidegate.gate.standing import Extent
-from tidegate.state.epoch import epoch_text
+from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.manifest import Manifest
 
 KEPT_REPORTS = 4_096
@@ -188,8 +188,8 @@ class Summary:
         rows_in, rows_out = (counts.get(name, 0) for name in ("rows_in", "rows_out"))
         return (
             f"Summary({'finished' if self.finished else 'not finished'}: "
-            f"{_counted(rows_in, 'row')} in, {rows_out:,} out{late}; "
-            f"{_counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s)"
+            f"{counted(rows_in, 'row')} in, {rows_out:,} out{late}; "
+            f"{counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s)"
         )
 
     def __str__(self) -> str:
@@ -286,11 +286,11 @@ class Summary:
     def _speed(self, said: Mapping[str, Any]) -> str:
         """How fast the batches of this run were, and how many there were before it."""
         if not self.batches:
-            return f"{_counted(said['batches'], 'batch', 'batches')}, none in this run"
+            return f"{counted(said['batches'], 'batch', 'batches')}, none in this run"
         before, batch_ms = said["batches"] - self.batches, said["batch_ms"]
         started = f", started in {self.start_seconds:.1f} s" if self.start_seconds > 0.1 else ""
         return (
-            f"{_counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s, "
+            f"{counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s, "
             f"{said['rows_per_second']:,.0f} rows/s{started}"
             f"{f', after {before:,} before this run' if before else ''}\n"
             f"batch time p50 {batch_ms['p50']:.0f} ms, p95 {batch_ms['p95']:.0f} ms, "
@@ -335,10 +335,6 @@ class Summary:
         return "\n".join(lines)
 
 
-def _counted(count: int, one: str, many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
-
-
 def _short(count: int) -> str:
     """A count with about three digits: 950, 24.3 k, 97.7 M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -359,7 +355,7 @@ def ms_text(ms: float) -> str:
 def backlog_text(counts: Mapping[str, int]) -> str:
     """What waits, in the units there are of it: 1,204 rows, or 3 files and 80,112 bytes."""
     some = [
-        _counted(counts[unit], unit.removesuffix("s")) for unit in reversed(UNITS) if counts[unit]
+        counted(counts[unit], unit.removesuffix("s")) for unit in reversed(UNITS) if counts[unit]
     ]
     return " and ".join(some) or "none"
 

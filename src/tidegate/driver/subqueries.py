@@ -123,7 +123,7 @@ class Subqueries:
             raise OptionError(
                 where, "must name a subquery of the query", name, near(name, self.names)
             )
-        if self._plan.strategy == QUERY_CLOUD and len(self.names) > 1:
+        if self.shared:
             raise one_number(where, name)
         return [name]
 

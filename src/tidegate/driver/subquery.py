@@ -174,12 +174,12 @@ class RunningSubquery:
 
     def compact(self, manifest: Manifest, executor: Executor) -> None:
         """Let the compactors know what was committed, and start what is worth it."""
-        mapping = self.mapping(manifest)
-        since_us = mapping.formers[-1].until_us if mapping.formers else MIN_US
         for what, compactor in self._compactors.items():
             segments = manifest.operators.get(self.key(what), ())
             compactor.settle(segments)
             if not manifest.finished and compactor.is_due(segments):
+                mapping = self.mapping(manifest)
+                since_us = mapping.formers[-1].until_us if mapping.formers else MIN_US
                 compactor.consider(
                     manifest.batch,
                     segments,

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tidegate.clock import utc_now
+from tidegate.elastic.handover import SHARED
 from tidegate.elastic.switchboard import Taken
 from tidegate.state.epoch import time_of
-
-SHARED = "shared"
-"""The handover in which nothing moves: the new owner reads what the old one has written."""
 
 
 def epoch_of(

@@ -32,7 +32,7 @@ def time_of(moment: datetime) -> str:
 
 def epoch_text(epoch: Mapping[str, Any]) -> str:
     """An epoch in a line, for the log, the summary and who looks into a checkpoint."""
-    instances = _counted(epoch["instances"], "instance")
+    instances = counted(epoch["instances"], "instance")
     text = (
         f"epoch {epoch['epoch']}: {instances} from batch {epoch['batch']}, "
         f"switched in {epoch['switch_ms']:.2f} ms"
@@ -44,11 +44,11 @@ def _asked_text(epoch: Mapping[str, Any]) -> str:
     parts = []
     if epoch["before"] != epoch["instances"]:
         parts.append(f"{epoch['before']:,} before")
-    moved = f"{_counted(epoch['buckets_moved'], 'bucket')} moved"
+    moved = f"{counted(epoch['buckets_moved'], 'bucket')} moved"
     if epoch["handover"] in _RECREATED:
         moved += f" by {epoch['handover']} recreation"
     if epoch["bytes_moved"]:
-        moved += f" with {_counted(epoch['bytes_moved'], 'byte')}"
+        moved += f" with {counted(epoch['bytes_moved'], 'byte')}"
     parts.append(moved)
     by = f"asked by {epoch['by']}"
     if not epoch["by"].startswith("--"):
@@ -57,5 +57,6 @@ def _asked_text(epoch: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _counted(count: int, one: str) -> str:
-    return f"{count:,} {one}{'' if count == 1 else 's'}"
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """So many of something, in words."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
