@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 import tidegate as tg
+from tidegate.driver import observe
 from tidegate.driver.metrics import Reports
 
 _BATCHES, _ROWS = 64, 5
@@ -61,11 +62,12 @@ def only_new() -> Iterator[None]:
 def test_objects_do_not_grow_with_batches(
     query: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the middle of a run to its end; the reports of batches, which are bounded, aside.
+    """From the middle of a run to its end; reports and loads, which are bounded, aside.
 
     Segments come and go as they are compacted, so what counts is the least of several looks.
     """
     monkeypatch.setattr(Reports, "append", lambda self, report: None)
+    monkeypatch.setattr(observe, "_MOST_WAITING", 1)
     found: dict[int, Counter[str]] = {}
 
     def look(step: str, batch: int) -> None:
