@@ -268,11 +268,12 @@ def requests(
     found = {}
     for batch in range(1, batches):
         if chance.random() < share:
-            found[batch] = [_drawn(chance, names) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
+            found[batch] = [drawn(chance, names) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
     return found
 
 
-def _drawn(chance: random.Random, names: Sequence[str]) -> Request:
+def drawn(chance: random.Random, names: Sequence[str]) -> Request:
+    """A request for all subqueries, or one of these: each kind as often."""
     instances = chance.randint(1, MOST_INSTANCES)
     owners = tuple(chance.randrange(instances) for _ in range(BUCKETS))
     moved = tuple(sorted(chance.sample(range(BUCKETS), chance.randint(1, 4))))
