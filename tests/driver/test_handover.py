@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -219,6 +220,32 @@ def test_former_owners_do_not_wait_for_tuples_for_ever(
     _, lasted = transition(LAST.replace("ROWS 40", "ROWS 1000"), place)
     assert lasted == 6
     assert "what is left is handed over by its state" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_s", "wanted"),
+    [
+        (1, "window: open windows end within 4 seconds, and "),
+        (10**9, "state: .* open windows end within 4 seconds"),
+    ],
+)
+def test_how_soon_windows_of_tuples_end_is_told_by_the_last_batch(
+    bytes_per_s: int, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten tuples come in a second, and 40 end the windows; loading the state takes long, or not."""
+    monkeypatch.setattr("tidegate.elastic.handover.BYTES_PER_S", bytes_per_s)
+    loop = loop_of(
+        plan_of(LAST),
+        [memory(*ROWS, end=True)],
+        (_MockFileSystem(), "ckpt"),
+        batch_rows=20,
+        switches={2: 3},
+    )
+    for _ in range(3):
+        assert loop.step() is not None
+    (epoch,) = (e for e in loop.manifest.epochs if e["epoch"])
+    assert re.match(wanted, f"{epoch['handover']}: {epoch['handover_why']}")
+    loop.close()
 
 
 @pytest.mark.parametrize("query", ["band join", "join on anything"])
