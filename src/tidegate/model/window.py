@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidegate.model.check import above_zero
 from tidegate.model.trace import Floats
 
 
@@ -14,6 +15,9 @@ class TimeWindow:
     """The tuples of the last Omega_Time `seconds` of a stream."""
 
     seconds: float
+
+    def __post_init__(self) -> None:
+        above_zero("a window of time", self.seconds, "seconds")
 
     def contents(self, rates: Floats, step_s: float) -> Floats:
         """omega_i of a stream with the rates r_i at the end of each interval, equation 2.
@@ -33,6 +37,9 @@ class TupleWindow:
     """The last Omega_Tuple `rows` of a stream."""
 
     rows: float
+
+    def __post_init__(self) -> None:
+        above_zero("a window of tuples", self.rows, "rows")
 
     def contents(self, rates: Floats, step_s: float) -> Floats:
         """omega_i of a stream with the rates r_i at the end of each interval, equation 3."""
