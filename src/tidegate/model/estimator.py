@@ -109,6 +109,12 @@ class Estimator:
         """The costs beside instances: for a batch, a tuple, an output."""
         return fitted(*_rest_of(self.samples), self.rest)
 
+    @property
+    def skew(self) -> float:
+        """How many times the mean of all instances the busiest one works, most often; 1 is even."""
+        found = [s.working_s * s.abreast / s.cpu_s for s in self.samples if s.cpu_s > 0]
+        return float(np.median(found)) if found else 1.0
+
     def ratio(self, counts: Sequence[float], of: Sequence[float]) -> Estimate:
         """How many of something there are for each of another in the last batches; 0 of none."""
         above, below = np.array(counts, np.float64), np.array(of, np.float64)

@@ -14,6 +14,7 @@ an error of 100 percent, which nobody notices where the data can tell.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -210,7 +211,7 @@ def _free(
     return free, covariance
 
 
-def student(freedom: float) -> float:
+def student(freedom: float = math.inf) -> float:
     """Between minus and plus so many standard errors the true value is, by Student's distribution.
 
     The expansion of Cornish and Fisher, within 1 percent from 4 degrees of freedom on.

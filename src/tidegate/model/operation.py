@@ -13,7 +13,8 @@ class Operation:
 
     `kind` is what subqueries with it are called. A join has a `method`, the `windows` of its left
     and its right side, and the side that each input feeds, 0 or 1, in `sides`. `everywhere` says
-    that all instances see all tuples; else they are divided among them.
+    that all instances see all tuples; else they are divided among them. An aggregate over windows
+    of time has windows of `range_s` seconds, of which one ends every `slide_s`.
     """
 
     kind: str
@@ -21,6 +22,8 @@ class Operation:
     windows: tuple[Window, ...] = ()
     sides: tuple[int, ...] = ()
     everywhere: bool = False
+    range_s: float = 0.0
+    slide_s: float = 0.0
 
     @property
     def scans(self) -> bool:
