@@ -13,6 +13,7 @@ from tidegate.cli.explain import explain
 from tidegate.cli.generate import generate
 from tidegate.cli.plan import plan
 from tidegate.cli.run import run
+from tidegate.cli.simulate import simulate
 from tidegate.cli.state import state
 from tidegate.cli.stop import EXIT_STOPPED, Stopped, leave
 from tidegate.cli.value import in_shape
@@ -39,7 +40,7 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (run, ctl, explain, plan, demo, generate, state):
+for command in (run, ctl, explain, plan, simulate, demo, generate, state):
     commands.add_command(command)
 
 
