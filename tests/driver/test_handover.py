@@ -227,25 +227,29 @@ def test_former_owners_do_not_wait_for_tuples_for_ever(
 
 
 @pytest.mark.parametrize(
-    ("bytes_per_s", "wanted"),
+    ("bytes_per_s", "batch", "wanted"),
     [
-        (1, "window: open windows end within 4 seconds, and "),
-        (10**9, "state: .* open windows end within 4 seconds"),
+        (1, 2, "window: open windows end within 4 seconds, and "),
+        (1, 1, "state: .* nobody knows how soon 40 tuples of an input come"),
+        (10**9, 2, "state: .* open windows end within 4 seconds"),
     ],
 )
 def test_how_soon_windows_of_tuples_end_is_told_by_the_last_batch(
-    bytes_per_s: int, wanted: str, monkeypatch: pytest.MonkeyPatch
+    bytes_per_s: int, batch: int, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten tuples come in a second, and 40 end the windows; loading the state takes long, or not."""
+    """Ten tuples come in a second, and 40 end the windows; loading the state takes long, or not.
+
+    How long the first batch was, which began before all time, says nothing.
+    """
     monkeypatch.setattr("tidegate.elastic.handover.BYTES_PER_S", bytes_per_s)
     loop = loop_of(
         plan_of(LAST),
         [memory(*ROWS, end=True)],
         (_MockFileSystem(), "ckpt"),
         batch_rows=20,
-        switches={2: 3},
+        switches={batch: 3},
     )
-    for _ in range(3):
+    for _ in range(batch + 1):
         assert loop.step() is not None
     (epoch,) = (e for e in loop.manifest.epochs if e["epoch"])
     assert re.match(wanted, f"{epoch['handover']}: {epoch['handover_why']}")
