@@ -176,7 +176,8 @@ def simulate(**given: Any) -> None:
 
         judged = None
         if asked.limits is not None:
-            judged = saso(timeline(asked.join, trace, predicted, asked.limits))
+            starts = [float(trace.times[part.start_s]) for part in asked.experiment.parts]
+            judged = saso(timeline(asked.join, trace, predicted, asked.limits, starts))
         click.echo(text(asked, predicted, judged))
 
 
