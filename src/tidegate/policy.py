@@ -6,22 +6,25 @@ A policy is an object with a `name` and a method `decide`; see `Policy`. It is g
 """
 
 from tidegate.elastic.fixed import Fixed
-from tidegate.elastic.observation import InstanceLoad, Observation
+from tidegate.elastic.observation import InputLoad, InstanceLoad, Observation
 from tidegate.elastic.policy import Decision, Policy
 from tidegate.elastic.registry import of
 from tidegate.elastic.request import Move, Request, Scale, Switch
 from tidegate.elastic.scripted import Scripted
 from tidegate.elastic.threshold import Threshold
+from tidegate.model.operation import Operation
 from tidegate.route.balance import balanced
 from tidegate.route.mapping import Mapping
 
 __all__ = [
     "Decision",
     "Fixed",
+    "InputLoad",
     "InstanceLoad",
     "Mapping",
     "Move",
     "Observation",
+    "Operation",
     "Policy",
     "Request",
     "Scale",

@@ -262,6 +262,10 @@ class Loop:
         """What the newest batch showed of the load of each subquery, in the order of the plan."""
         return self._load.observed
 
+    def ask_rows(self, rows: int) -> None:
+        """Ask for another number of rows in a batch, from the next on that is not read ahead."""
+        self._limit.ask(rows)
+
     @property
     def rows_at_hand(self) -> int:
         """How many rows the batch that runs has, or may have while it is being cut."""

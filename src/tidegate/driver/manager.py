@@ -16,6 +16,7 @@ from tidegate.elastic.observation import InstanceLoad, Observation
 from tidegate.elastic.policy import Decision, Policy
 from tidegate.elastic.request import Request
 from tidegate.errors import OptionError, TidegateError
+from tidegate.model.operation import Operation
 
 _log = logging.getLogger(__name__)
 
@@ -140,10 +141,17 @@ def together(observed: Sequence[Observation]) -> Observation:
                 tuples=sum(load.tuples for load in of),
                 comparisons=sum(load.comparisons for load in of),
                 outputs=sum(load.outputs for load in of),
+                compared=sum(load.compared for load in of),
             )
             for of in rows
         ),
         buckets=np.sum([one.buckets for one in observed], axis=0),
+        inputs=tuple(load for one in observed for load in one.inputs),
+        sides=(),
+        operation=Operation("several"),
+        taken=sum(one.taken for one in observed),
+        map_s=sum(one.map_s for one in observed),
+        others_s=0.0,
     )
 
 

@@ -136,6 +136,7 @@ def size_bytes(report: BatchReport) -> int:
         report.state_by,
         *report.instance_counts,
         *(() if report.backlog is None else report.backlog.sources.values()),
+        *(() if report.backlog is None else [report.backlog.rows]),
     )
     size = _REPORT_BYTES + _FLOAT_BYTES * len(report.utilisation)
     return size + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
