@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from tidegate.cli.calibrate import calibrate
 from tidegate.cli.ctl import ctl
 from tidegate.cli.demo import demo
 from tidegate.cli.explain import explain
@@ -39,7 +40,7 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (run, ctl, explain, plan, demo, generate, state):
+for command in (run, ctl, explain, plan, calibrate, demo, generate, state):
     commands.add_command(command)
 
 
