@@ -40,7 +40,7 @@ _LEAST_SCATTER = 1e-3
 """Nobody measures better than so: else exact numbers would have no scatter at all."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moments:
     """What is left of batches that are not kept one by one: weighted products of their columns.
 
@@ -67,7 +67,7 @@ class Moments:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
     """Costs, and how sure they are.
 
