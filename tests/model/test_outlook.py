@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.outlook import over_time, over_tuples
+from tidegate.model.outlook import outlook
+from tidegate.model.window import TimeWindow, TupleWindow
 
 RATES = st.lists(
     st.tuples(st.integers(0, 50), st.integers(0, 50)).map(lambda p: (float(p[0]), float(p[1]))),
@@ -40,8 +41,8 @@ def test_windows_of_time(rates: list[tuple[float, float]], span: int, ahead: int
         return sum(p[0] for p in newest), sum(p[1] for p in newest)
 
     r, s = np.array(rates).T
-    outlook = over_time(r, s, span=span, ahead=ahead)
-    assert outlook.expected.tolist() == pytest.approx(twin(rates, held, ahead))
+    seen = outlook(r, s, TimeWindow(span), ahead_s=ahead)
+    assert seen.expected.tolist() == pytest.approx(twin(rates, held, ahead))
 
 
 @given(rates=RATES, rows=st.integers(1, 200), ahead=st.integers(1, 8))
@@ -50,13 +51,13 @@ def test_windows_of_tuples(rates: list[tuple[float, float]], rows: int, ahead: i
         return min(sum(p[0] for p in past), rows), min(sum(p[1] for p in past), rows)
 
     r, s = np.array(rates).T
-    outlook = over_tuples(r, s, rows=rows, ahead=ahead)
-    assert outlook.expected.tolist() == pytest.approx(twin(rates, held, ahead))
+    seen = outlook(r, s, TupleWindow(rows), ahead_s=ahead)
+    assert seen.expected.tolist() == pytest.approx(twin(rates, held, ahead))
 
 
 def test_work_has_settled_when_the_windows_are_renewed() -> None:
     r = np.repeat([100.0, 300.0], 30)
-    outlook = over_time(r, r, span=10, ahead=5)
-    assert outlook.settled.tolist() == [False] * 9 + [True] * 21 + [False] * 9 + [True] * 21
-    rows = over_tuples(r, r, rows=1_000, ahead=5)
+    seen = outlook(r, r, TimeWindow(10), ahead_s=5)
+    assert seen.settled.tolist() == [False] * 9 + [True] * 21 + [False] * 9 + [True] * 21
+    rows = outlook(r, r, TupleWindow(1_000), ahead_s=5)
     assert rows.settled.tolist() == [False] * 9 + [True] * 51

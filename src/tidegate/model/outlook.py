@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.model.window import TimeWindow, TupleWindow, Window
+
 Floats = npt.NDArray[np.float64]
-Contents = Callable[[int], tuple[Floats, Floats]]
+Contents = Callable[[float], tuple[Floats, Floats]]
 """The tuples of both windows in so many intervals, if rates stay; 0 is what they hold now."""
 
 SETTLED = 0.05
@@ -36,36 +38,35 @@ class Outlook:
     settled: npt.NDArray[np.bool_]
 
 
-def over_time(r: Floats, s: Floats, *, span: int, ahead: int, step_s: float = 1.0) -> Outlook:
-    """With windows of `span` intervals, the present one among them.
+def outlook(
+    r: Floats, s: Floats, window: Window, *, ahead_s: float, step_s: float = 1.0
+) -> Outlook:
+    """For each of a row of intervals, with the rates of the logical streams.
 
-    `r` and `s` are the rates of the logical streams, `ahead` the intervals to look ahead and back.
-    Costs O(intervals * ahead).
+    `ahead_s` is how far it looks ahead, and back. Costs O(intervals * ahead_s / step_s).
     """
-    places = np.arange(len(r))
-    sums = [np.concatenate([[0.0], np.cumsum(rates)]) * step_s for rates in (r, s)]
 
-    def contents(steps: int) -> tuple[Floats, Floats]:
-        renewed = min(steps, span)
-        oldest = np.clip(places - span + 1 + renewed, 0, places + 1)
-        held = [sum_[places + 1] - sum_[oldest] for sum_ in sums]
-        return held[0] + renewed * r * step_s, held[1] + renewed * s * step_s
+    def contents(steps: float) -> tuple[Floats, Floats]:
+        later_s = steps * step_s
+        return _later(r, window, later_s, step_s), _later(s, window, later_s, step_s)
 
-    return _outlook(r, s, contents, ahead, span)
+    renewed = window.seconds / step_s if isinstance(window, TimeWindow) else _LONG
+    return _outlook(r, s, contents, max(round(ahead_s / step_s), 1), renewed)
 
 
-def over_tuples(r: Floats, s: Floats, *, rows: int, ahead: int, step_s: float = 1.0) -> Outlook:
-    """With windows of the newest `rows` tuples of each stream."""
-    sums = [np.cumsum(rates) * step_s for rates in (r, s)]
+def _later(rates: Floats, window: Window, later_s: float, step_s: float) -> Floats:
+    """What a window holds so much later, if the rate of each interval goes on."""
+    edges_s = np.arange(len(rates) + 1) * step_s
+    arrived = np.concatenate(([0.0], np.cumsum(rates * step_s)))
+    then = arrived[1:] + later_s * rates
+    if isinstance(window, TupleWindow):
+        return np.minimum(then, window.rows)
+    passed_s = later_s - window.seconds  # the oldest that is held, as seen from now
+    left = np.interp(edges_s[1:] + min(passed_s, 0.0), edges_s, arrived)
+    return np.asarray(then - left - max(passed_s, 0.0) * rates, np.float64)
 
-    def contents(steps: int) -> tuple[Floats, Floats]:
-        more = steps * step_s
-        return np.minimum(sums[0] + more * r, rows), np.minimum(sums[1] + more * s, rows)
 
-    return _outlook(r, s, contents, ahead, _LONG)
-
-
-def _outlook(r: Floats, s: Floats, contents: Contents, ahead: int, renewed: int) -> Outlook:
+def _outlook(r: Floats, s: Floats, contents: Contents, ahead: int, renewed: float) -> Outlook:
     held_r, held_s = contents(0)
     now = r * held_s + s * held_r
     expected = now.copy()
