@@ -99,7 +99,7 @@ def test_the_table_and_the_file(shown: Shown) -> None:
 
 def test_an_input_with_fewer_rows_is_run_in_smaller_batches(shown: Shown) -> None:
     """The 200,000 rows that are asked for unless others are would be all of it in one batch."""
-    lines = shown("calibrate", "chain.sql")
+    lines = shown("calibrate", "chain.sql", "--json", "chain.json")
     assert re.match(r"[23],\d\d\d rows in (2|3)\d batches", lines[0])
     assert "seconds: aggregate over [RANGE 1 second] by district" in lines
     assert "aggregate2: aggregate over [RANGE 5 seconds] by district" in lines
@@ -162,6 +162,17 @@ def test_instances_for_cores_and_costs_of_another_place(
     assert re.fullmatch(r"the 8 cores that there are cannot keep up: .*", lines[6])
 
 
+def test_a_simulation_with_the_costs_of_a_query(capsys: pytest.CaptureFixture[str]) -> None:
+    file = measured("join", "--method", "scan")
+    capsys.readouterr()
+    constants = json.loads(Path(file).read_text())["subqueries"][0]["constants"]
+    words = ["simulate", "--experiment", "section7", "--calibration", file]
+    assert invoke([*words, "--alpha", "3e-7"]) == 0
+    said = capsys.readouterr().out.splitlines()[0]
+    beta, sigma = (constants[name]["value"] for name in ("beta", "sigma"))
+    assert f"alpha 3e-07, beta {beta:g}, sigma {sigma:g}," in said
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -178,11 +189,12 @@ def test_instances_for_cores_and_costs_of_another_place(
         (["calibrate", "join.sql", "--instances", "0"], "--instances: must be at least 1; got 0."),
         (
             ["calibrate", "join.sql", "--json", "no/where.json"],
-            "--json: must be in a folder that exists; got no folder FOLDER/no. Make it first.",
+            "--json: must be a file that can be written; "
+            "got no/where.json: there is no folder FOLDER/no.",
         ),
         (
             ["calibrate", "join.sql", "--json", "."],
-            "--json: must be a file; got the folder . Add a name.",
+            "--json: must be a file that can be written; got ., a folder.",
         ),
         (
             ["plan", "join.sql", "--rate", "fast"],
@@ -241,6 +253,10 @@ def test_instances_for_cores_and_costs_of_another_place(
             "Make one with `tidegate calibrate`, with the same options.",
         ),
         (
+            ["simulate", "--experiment", "section7", "--calibration", "chain.json"],
+            "--calibration: must be of a query with one join that took tuples; got one without.",
+        ),
+        (
             ["plan", "chain.sql", "--rate", "5", "--calibration", "join.json"],
             "--calibration: must be a calibration of this query; got that of join.sql. "
             "Make one with `tidegate calibrate`, with the same options.",
@@ -252,8 +268,11 @@ def test_mistakes(
 ) -> None:
     if "join.json" in words:
         measured("join", "--method", "scan")
-        capsys.readouterr()
-    assert invoke([*words, "--master", "none"]) == 2
+    if "chain.json" in words:
+        measured("chain")
+    capsys.readouterr()
+    master = ["--master", "none"] if words[0] != "simulate" else []
+    assert invoke([*words, *master]) == 2
     assert capsys.readouterr().err == f"tidegate: {message.replace('FOLDER', str(folder))}\n"
 
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import click
 
-from tidegate import disk
 from tidegate.cli.calibration_text import calibration_lines
 from tidegate.cli.option import options, read_query, refuse_all, settings
+from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Whole
-from tidegate.errors import OptionError, SinkError
-from tidegate.model.calibration_file import QueryCalibration
+from tidegate.errors import OptionError
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.session.calibrate import DEFAULT_ROWS
 from tidegate.session.calibrate import calibrate as measure
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
-from tidegate.whole_file import whole_file
 
 
 @click.command()
@@ -79,7 +76,7 @@ def calibrate(
         if number is not None and number < 1:
             raise OptionError(option, "must be at least 1", str(number))
     if file is not None:
-        check_file("--json", file)
+        check_target("--json", file)
     place = Place.at(master, conf=settings(conf))
     planning = PlanOptions(
         JoinOptions(method, routing), strategy, max_windows=max_windows_per_tuple
@@ -89,26 +86,5 @@ def calibrate(
     for line in calibration_lines(found):
         click.echo(line)
     if file is not None:
-        write_calibration(found, file)
+        write_target(file, json.dumps(found.recorded(), indent=1).encode() + b"\n")
         click.echo(f"written to {file}")
-
-
-def check_file(option: str, file: str) -> None:
-    """Refuse what cannot become a file, before anything is measured."""
-    folder = Path(file).absolute().parent
-    if disk.is_folder(file):
-        raise OptionError(option, "must be a file", f"the folder {file}", "Add a name.")
-    if not disk.is_folder(folder):
-        got = f"no folder {folder}"
-        raise OptionError(option, "must be in a folder that exists", got, "Make it first.")
-
-
-def write_calibration(found: QueryCalibration, file: str) -> None:
-    """Write a calibration whole, or leave what was there."""
-    try:
-        with whole_file(file) as written:
-            written.write(json.dumps(found.recorded(), indent=1).encode() + b"\n")
-    except OSError as error:
-        raise SinkError(
-            file, "the file must be written to its end", error.strerror or str(error)
-        ) from error

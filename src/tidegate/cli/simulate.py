@@ -13,6 +13,7 @@ import numpy as np
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Number, OneOf, Whole
 from tidegate.errors import OptionError, QueryError, near
+from tidegate.model.calibration_file import read_calibration
 from tidegate.model.controller import LOWER, UPPER, Limits
 from tidegate.model.costs import Costs
 from tidegate.model.experiment import EXPERIMENTS, Experiment

@@ -9,6 +9,7 @@ from typing import Any
 
 from tidegate import disk
 from tidegate.errors import OptionError
+from tidegate.model.calibration import Calibration
 from tidegate.model.known import Known
 
 FORMAT = 1
@@ -55,13 +56,14 @@ class QueryCalibration:
             subqueries=tuple(Known.restored(of) for of in recorded["subqueries"]),
         )
 
-    def join(self, where: str) -> Known:
-        """The only join of the query, for the model of joins."""
+    def join(self, where: str) -> Calibration:
+        """What is known of the only join of the query, for the model of joins."""
         joins = [of for of in self.subqueries if of.kind == "join"]
-        if len(joins) != 1:
-            found = ", ".join(of.name for of in joins) or "none"
-            raise OptionError(where, "must be of a query with one join", found)
-        return joins[0]
+        found = joins[0].calibration() if len(joins) == 1 else None
+        if found is None:
+            got = ", ".join(of.name for of in joins) or "one without"
+            raise OptionError(where, "must be of a query with one join that took tuples", got)
+        return found
 
 
 def read_calibration(path: str, where: str = "--calibration") -> QueryCalibration:
