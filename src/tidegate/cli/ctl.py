@@ -122,7 +122,7 @@ def switch(checkpoint: str, mapping: str, subquery: str | None, why: str) -> Non
 @click.argument("policy", metavar="POLICY")
 @click.pass_obj
 def policy(checkpoint: str, policy: str) -> None:
-    """Let another policy decide: fixed, or threshold, also as 'threshold?maximum=8'.
+    """Let another policy decide: fixed, threshold or model, also as 'threshold?maximum=8'.
 
     It counts for this run; the option --policy is for the next one.
     """
@@ -190,6 +190,8 @@ def status_text(found: Mapping[str, Any]) -> str:
     if found["policy"]["name"] != "fixed":
         failed = f", failed: {found['policy']['failure']}" if found["policy"]["failure"] else ""
         lines.append(f"policy {found['policy']['name']}{failed}")
+        if found["policy"]["remark"]:
+            lines.append(f"  {found['policy']['remark']}")
     for of in found["pending"]:
         why = f": {of['why']}" if of["why"] else ""
         lines.append(

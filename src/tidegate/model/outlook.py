@@ -39,18 +39,26 @@ class Outlook:
 
 
 def outlook(
-    r: Floats, s: Floats, window: Window, *, ahead_s: float, step_s: float = 1.0
+    r: Floats,
+    s: Floats,
+    window: Window | tuple[Window, Window],
+    *,
+    ahead_s: float,
+    step_s: float = 1.0,
 ) -> Outlook:
     """For each of a row of intervals, with the rates of the logical streams.
 
-    `ahead_s` is how far it looks ahead, and back. Costs O(intervals * ahead_s / step_s).
+    `window` is that of both streams, or those of R and of S, and `ahead_s` how far it looks ahead,
+    and back. Costs O(intervals * ahead_s / step_s).
     """
+
+    of_r, of_s = window if isinstance(window, tuple) else (window, window)
 
     def contents(steps: float) -> tuple[Floats, Floats]:
         later_s = steps * step_s
-        return _later(r, window, later_s, step_s), _later(s, window, later_s, step_s)
+        return _later(r, of_r, later_s, step_s), _later(s, of_s, later_s, step_s)
 
-    renewed = window.seconds / step_s if isinstance(window, TimeWindow) else _LONG
+    renewed = max(w.seconds / step_s if isinstance(w, TimeWindow) else _LONG for w in (of_r, of_s))
     return _outlook(r, s, contents, max(round(ahead_s / step_s), 1), renewed)
 
 
