@@ -128,7 +128,8 @@ class ByModel:
                 Part(k.followed, k.work, count if k is one else k.seen.mapping.instances)
                 for k in every
             ]
-            batches = batches_of(parts)
+            waits = bool(one.followed.operation.windows)
+            batches = batches_of(parts, waits=waits)
             most_s = self.latency * (1.0 if count >= now else _WELL_BELOW)
             if batches.latency_s(batches.settled_s) <= most_s:
                 return count

@@ -44,7 +44,8 @@ class Batches:
     @property
     def settled_s(self) -> float:
         """What a batch takes in the end; infinite where it falls behind."""
-        return self.fixed_s / (1 - self.load) if self.load < 1 else inf
+        alone_s = self.fixed_s / (1 - self.load) if self.load < 1 else inf
+        return alone_s if alone_s > self.trigger_s else self.fixed_s + self.load * self.trigger_s
 
     def after(self, batch_s: float, seconds: float) -> float:
         """What a batch takes so many seconds after one that took `batch_s`."""
@@ -69,17 +70,18 @@ class Batches:
         return self.ready_s + cycle_s / 2 + min(self.fixed_s + self.load * cycle_s, inf)
 
 
-def batches_of(parts: Sequence[Part], trigger_s: float = 0.0) -> Batches:
+def batches_of(parts: Sequence[Part], trigger_s: float = 0.0, *, waits: bool = True) -> Batches:
     """The batches of a query with these subqueries, one at least.
 
-    What is beside instances was measured with each of them, so the most of it counts, once.
+    With `waits` tuples wait until they are ready. What is beside instances was measured with each
+    of them, so the most of it counts, once.
     """
     fixed = [part.followed.fixed_s for part in parts]
     shared = [part.work.load(part.instances) - part.work.rest for part in parts]
     return Batches(
         fixed_s=sum(own for own, _ in fixed) + max(rest for _, rest in fixed),
         load=sum(shared) + max(part.work.rest for part in parts),
-        ready_s=max(part.followed.ready_s for part in parts),
+        ready_s=parts[0].followed.ready_s if waits else 0.0,
         rate=parts[0].work.counts.tuples,
         trigger_s=trigger_s,
     )
