@@ -59,11 +59,12 @@ def test_a_long_trace_of_many_sources_is_quick() -> None:
     r, s = 150 + 50 * np.sin(t / 60), 160 + 70 * np.sin(t / 37)
     trace = changing(np.outer(r, [1 / 3] * 3), np.outer(s, [0.3, 0.7]))
     before = time.process_time()
-    for batch in (None, Batching(), Batching(trigger_s=0.5)):
-        for costs in (COSTS, Costs(alpha=3e-7, beta=0, sigma=0.01, batch_s=0.02, tuple_s=1e-5)):
-            said = predict(trace, MINUTE, costs, instances=1, batch=batch)
-            assert np.isfinite(said.latency).all()
-    assert time.process_time() - before < 6
+    said = predict(trace, MINUTE, COSTS, instances=1)
+    costs = Costs(alpha=3e-7, beta=0, sigma=0.01, batch_s=0.02, tuple_s=1e-5)
+    overloaded = predict(trace, MINUTE, costs, instances=1, batch=Batching())
+    assert time.process_time() - before < 4
+    assert np.isfinite(said.latency).all()
+    assert np.isfinite(overloaded.latency).all()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ import numpy as np
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Number, OneOf, Whole
 from tidegate.errors import OptionError, QueryError, near
+from tidegate.model.calibration_file import read_calibration
 from tidegate.model.controller import LOWER, UPPER, Limits
 from tidegate.model.costs import Costs
 from tidegate.model.experiment import EXPERIMENTS, Experiment
@@ -26,6 +27,8 @@ from tidegate.query.window import duration_us
 
 FIXED, MODEL = "fixed", "model"
 MAXIMUM = 64
+COSTS = Costs(alpha=2e-8, beta=1e-6, sigma=0.01)
+"""Where no others are given."""
 STANDARD_OUTPUT = "-"
 _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
 
@@ -60,26 +63,25 @@ _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
 @click.option(
     "--alpha",
     type=Number(least=0),
-    default=2e-8,
-    show_default=True,
     metavar="SECONDS",
-    help="What a comparison takes.",
+    help=f"What a comparison takes.  [default: {COSTS.alpha:g}]",
 )
 @click.option(
     "--beta",
     type=Number(least=0),
-    default=1e-6,
-    show_default=True,
     metavar="SECONDS",
-    help="What it takes to make an output tuple.",
+    help=f"What it takes to make an output tuple.  [default: {COSTS.beta:g}]",
 )
 @click.option(
     "--sigma",
     type=Number(least=0, most=1),
-    default=0.01,
-    show_default=True,
     metavar="S",
-    help="Output tuples for each comparison.",
+    help=f"Output tuples for each comparison.  [default: {COSTS.sigma:g}]",
+)
+@click.option(
+    "--calibration",
+    metavar="FILE",
+    help="Costs of a join that `tidegate calibrate` has measured, but for those given.",
 )
 @click.option(
     "--quota",
@@ -245,14 +247,7 @@ def _join(given: dict[str, Any]) -> Join:
                 "no --batch",
                 "Give their trigger, as --batch '500 ms'.",
             )
-    batch_cost = given["batch_cost"]
-    costs = Costs(
-        alpha=given["alpha"],
-        beta=given["beta"],
-        sigma=given["sigma"],
-        batch_s=0.0 if batch_cost is None else _seconds("--batch-cost", batch_cost),
-        tuple_s=given["tuple_cost"] or 0.0,
-    )
+    costs = _costs(given)
     return Join(
         window=_window(given["window"]),
         costs=costs,
@@ -260,6 +255,18 @@ def _join(given: dict[str, Any]) -> Join:
         deterministic=given["deterministic"],
         batch=None if batch is None else Batching(_seconds("--batch", batch)),
     )
+
+
+def _costs(given: dict[str, Any]) -> Costs:
+    """Those that are given, else those of a calibration, else some that are usual."""
+    costs, file = COSTS, given["calibration"]
+    if file is not None:
+        costs = read_calibration(file).join("--calibration").costs()
+    batch_cost = given["batch_cost"]
+    own = {name: given[name] for name in ("alpha", "beta", "sigma")}
+    own["batch_s"] = None if batch_cost is None else _seconds("--batch-cost", batch_cost)
+    own["tuple_s"] = given["tuple_cost"]
+    return replace(costs, **{name: cost for name, cost in own.items() if cost is not None})
 
 
 def _window(text: str) -> Window:

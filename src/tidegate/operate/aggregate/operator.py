@@ -50,6 +50,7 @@ from tidegate.operate.port import Port
 from tidegate.operate.spill import Spill
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
+from tidegate.route.reach import Reach
 from tidegate.state.segment import Segment
 
 WINDOW = ("window_start", "window_end")
@@ -147,11 +148,11 @@ class WindowAggregate(Operator):
         return held.those(lambda rows: received(self.spec, after, work.instance, rows))
 
     @property
-    def reach_us(self) -> int | str:
-        return self.spec.range_us
+    def reach(self) -> Reach:
+        return Reach(self.spec.range_us)
 
     def migration(
-        self, frontier_us: int, state: Mapping[str, Sequence[Segment]]
+        self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
         """Windows stay with the owners of the epoch in which they begin."""
         highest = max((s.high for s in state.get(PANES, ()) if s.rows), default=None)

@@ -50,9 +50,11 @@ from tidegate.operate.operator import (
     Share,
     plain_names,
 )
+from tidegate.route.former import Position
 from tidegate.route.hash import Hash
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner, Router
+from tidegate.route.reach import Reach
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.segment import Segment, write_segment
 
@@ -243,20 +245,25 @@ class StreamJoin(Operator):
         return found, compared
 
     @property
-    def reach_us(self) -> int | str:
-        if self.spec.counts:
-            return "its windows count tuples"
-        ranges = (self.spec.side(side).extent.range_us or 0 for side in (LEFT, RIGHT))
-        return max(ranges)
+    def reach(self) -> Reach:
+        extents = [self.spec.side(side).extent for side in (LEFT, RIGHT)]
+        return Reach(max(e.range_us or 0 for e in extents), max(e.rows or 0 for e in extents))
 
     def migration(
-        self, frontier_us: int, state: Mapping[str, Sequence[Segment]]
+        self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
-        """Tuples stay with who has stored them; those from the frontier on are new."""
-        reach = self.reach_us
-        if frontier_us == MIN_US or not any(state.values()) or isinstance(reach, str):
+        """Tuples stay with who has stored them; those from the frontier on are new.
+
+        Of a side that keeps the last n tuples those are dead when n more have come.
+        """
+        if frontier_us == MIN_US or not any(state.values()):
             return None
-        return Migration(frontier_us, frontier_us + reach)
+        positions = []
+        for side, name in enumerate(SIDES):
+            rows, count = self.spec.side(side).extent.rows, counts.get(name, 0)
+            if rows is not None:
+                positions.append(Position(name, count, count + rows))
+        return Migration(frontier_us, frontier_us + self.reach.us, tuple(positions))
 
     def keepers(self) -> Mapping[str, SideKeeper]:
         return {name: self._keeper(i) for i, name in enumerate(SIDES)}

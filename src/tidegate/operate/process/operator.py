@@ -106,8 +106,8 @@ class UserProcess(Operator):
         return Result(output, tuples, {BUCKETS: segments}, bucket_work=laps.work())
 
     @property
-    def reach_us(self) -> int | str:
-        return "its objects keep what they like"
+    def reach(self) -> str:
+        return "it has no windows, its objects keep what they like"
 
     def keepers(self) -> Mapping[str, EntryKeeper]:
         return {BUCKETS: EntryKeeper()}
