@@ -469,7 +469,7 @@ def _schema(spec: JoinSpec, side: int) -> pa.Schema:
 def _window(extent: Extent) -> Window:
     """As the model has it."""
     if extent.range_us is not None:
-        return TimeWindow(extent.range_us / 1e6)
+        return TimeWindow(max(extent.range_us, 1) / 1e6)  # of nothing: of one instant
     assert extent.rows is not None, "a window is of time or of tuples"
     return TupleWindow(extent.rows)
 
