@@ -262,7 +262,8 @@ def _join(given: dict[str, Any]) -> Join:
 def _costs(given: dict[str, Any]) -> Costs:
     """What is given, else what was measured, else what is typical."""
     file = given["calibration"]
-    known = TYPICAL if file is None else _measured(file)
+    option = "--calibration"
+    known = TYPICAL if file is None else read_calibration(file, option).join(option).costs()
     batch_cost = given["batch_cost"]
     asked = {
         "alpha": given["alpha"],
@@ -272,21 +273,6 @@ def _costs(given: dict[str, Any]) -> Costs:
         "tuple_s": given["tuple_cost"],
     }
     return replace(known, **{name: value for name, value in asked.items() if value is not None})
-
-
-def _measured(file: str) -> Costs:
-    from tidegate.model.calibration_file import read_calibration
-
-    option = "--calibration"
-    found = read_calibration(file, option).join(option).calibration()
-    if found is None:
-        raise OptionError(
-            option,
-            "must have enough batches to tell the costs",
-            file,
-            "Calibrate with more --rows.",
-        )
-    return found.costs()
 
 
 def _window(text: str) -> Window:
