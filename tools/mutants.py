@@ -999,4 +999,40 @@ MUTANTS = (
         "    has: dict[str, None] = field(default_factory=lambda held=dict(): held)\n",
         CREW,
     ),
+    # The controller of the model, and what it is fed with.
+    Mutant(
+        "idle instances work in advance",
+        "model/controller.py",
+        "done = min(one * self.instances * demand.seconds, there)",
+        "done = one * self.instances * demand.seconds",
+        "tests/model/test_controller.py",
+    ),
+    Mutant(
+        "a bound is crossed only beyond it",
+        "model/controller.py",
+        "if asked >= table.upper[now]:\n        return table.fewest(asked)",
+        "if asked > 1.1 * table.upper[now]:\n        return table.fewest(asked)",
+        "tests/model/test_controller.py",
+    ),
+    Mutant(
+        "a spike of a second is taken for a new level",
+        "model/outlook.py",
+        "        if steps > lasted * LASTING:\n",
+        "        if steps > lasted * 10**6:\n",
+        "tests/model/test_outlook.py",
+    ),
+    Mutant(
+        "a trace with a gap is taken as it is",
+        "model/trace_file.py",
+        "np.abs(steps - step) > _EVEN * step",
+        "np.abs(steps - step) > 10**6 * step",
+        "tests/model/test_trace_file.py",
+    ),
+    Mutant(
+        "the load is judged before it has settled",
+        "model/saso.py",
+        "(since > timeline.window_s)",
+        "(since >= 0)",
+        "tests/model/test_saso.py",
+    ),
 )
