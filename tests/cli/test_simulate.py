@@ -121,7 +121,7 @@ def test_the_table_of_an_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown.out.splitlines()
     assert lines[0] == (
         "section7: 1,500 seconds, windows of 1 minute, deterministic; alpha 2e-08, beta 1e-06, "
-        "sigma 0.01, quota 1"
+        "sigma 0.01, quota 1; policy model"
     )
     names = "part R/s S/s comparisons/s done/s latency in join instances switches"
     assert lines[2].split() == names.split()

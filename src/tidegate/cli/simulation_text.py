@@ -42,7 +42,15 @@ def headline(asked: Asked) -> str:
         f"{asked.name}: {_many(len(asked.experiment.trace), 'second')}, "
         f"{window_text(join.window)}, {kind}; "
         f"alpha {costs.alpha:g}, beta {costs.beta:g}, sigma {costs.sigma:g}, quota {join.quota:g}"
+        f"{_policy(asked)}"
     )
+
+
+def _policy(asked: Asked) -> str:
+    if asked.limits is None:
+        return ""
+    ahead = f", {duration_text(round(asked.ahead_s * 1e6))} ahead" if asked.ahead_s else ""
+    return f"; policy model{ahead}"
 
 
 def window_text(window: Window) -> str:
