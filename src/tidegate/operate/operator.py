@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tidegate.collect.order import OutputOrder
 from tidegate.expression.tree import Expr
+from tidegate.model.operation import Operation
 from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kept import Kept
@@ -192,6 +193,11 @@ class Operator(Protocol):
     @property
     def order(self) -> OutputOrder:
         """How the rows of its instances become one sequence."""
+
+    @property
+    def operation(self) -> Operation:
+        """What a model of its work has to know."""
+        return Operation(self.kind)
 
     def for_batch(self, facts: BatchFacts) -> Operator:
         """The operator as tasks of one batch see it."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import WindowOrder, first_per_window, in_order, window_order
 from tidegate.duration import duration_text, window_text
+from tidegate.model.operation import Operation
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
 from tidegate.operate.aggregate.pane import (
@@ -73,6 +74,11 @@ class WindowAggregate(Operator):
     partly: bool = False
 
     order = WindowOrder()
+
+    @property
+    def operation(self) -> Operation:
+        range_s, slide_s = self.spec.range_us / 1e6, self.spec.slide_us / 1e6
+        return Operation(self.kind, range_s=range_s, slide_s=slide_s)
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         partials = fold(self.spec, plain_names(tuples), work.router(self.partitioner))

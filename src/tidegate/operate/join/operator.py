@@ -17,6 +17,8 @@ from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.expression.tree import Expr
 from tidegate.memory import MEMORY
+from tidegate.model.operation import Operation
+from tidegate.model.window import TimeWindow, TupleWindow, Window
 from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
 from tidegate.operate.join.division import held_work, pair_work, stored_work
@@ -28,6 +30,7 @@ from tidegate.operate.join.match import (
     match,
     order_columns,
     places,
+    with_key,
 )
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
@@ -113,6 +116,16 @@ class StreamJoin(Operator):
         if self.routing == BY_KEY:
             return TO_OWNER
         return OVER_GRID if self.remote else TO_ALL
+
+    @property
+    def operation(self) -> Operation:
+        return Operation(
+            self.kind,
+            method=self.spec.method,
+            windows=tuple(_window(s.extent) for s in (self.spec.left, self.spec.right)),
+            sides=self.sides,
+            everywhere=self.spread == TO_ALL,
+        )
 
     def for_batch(self, facts: BatchFacts) -> StreamJoin:
         left, right = (facts.counts.get(side, 0) for side in SIDES)
@@ -428,10 +441,12 @@ class StreamJoin(Operator):
         if not len(kept):
             return ()
         name = f"{work.name}-{SIDES[side]}"
+        key = None
         if not self.spec.in_time_order:
             key = news.key(self.spec.probe, side)[kept]
-            kept = kept[np.argsort(key, kind="stable")]
-        table = table.take(pa.array(kept))
+            order = np.argsort(key, kind="stable")
+            kept, key = kept[order], key[order]
+        table = with_key(table.take(pa.array(kept)), key)
         return (write_segment(work.store, name, table, keeper.order, keeper.way, grouped=False),)
 
 
@@ -449,6 +464,14 @@ def _most_bytes() -> int:
 def _schema(spec: JoinSpec, side: int) -> pa.Schema:
     order = [(c, pa.int64()) for c in ORDER]
     return pa.schema([*order, (BUCKET, pa.int32()), *spec.side(side).columns])
+
+
+def _window(extent: Extent) -> Window:
+    """As the model has it."""
+    if extent.range_us is not None:
+        return TimeWindow(max(extent.range_us, 1) / 1e6)  # of nothing: of one instant
+    assert extent.rows is not None, "a window is of time or of tuples"
+    return TupleWindow(extent.rows)
 
 
 def _extent(extent: Extent) -> str:

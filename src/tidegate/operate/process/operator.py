@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate.batch import TS
 from tidegate.collect.trigger import TriggerOrder, triggered
 from tidegate.memory import MEMORY
+from tidegate.model.operation import Operation
 from tidegate.operate.bucket_work import Laps
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import (
@@ -61,6 +62,10 @@ class UserProcess(Operator):
     def limit(self) -> int | None:
         """The most rows that it will ever put out; None where there is no such number."""
         return limit_of(self.spec.factory)
+
+    @property
+    def operation(self) -> Operation:
+        return Operation(self.kind, everywhere=self.spec.keys is None)
 
     @property
     def partitioner(self) -> Partitioner:
