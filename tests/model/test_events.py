@@ -218,7 +218,8 @@ def test_overload(case: Case, instances: int, quota: float) -> None:
     )
     assert case.by_block(seen.made)[7:] == pytest.approx(blocks(said.throughput)[7:], rel=0.01)
     found, wanted = case.means(seen.done, seen.joined), blocks(said.latency_join)
-    late = wanted > 10 * case.step_s
+    late = found > 10 * case.step_s
+    assert late.any()
     assert (np.abs(found - wanted) <= 0.05 * wanted + case.step_s / 2)[late].all()
 
 
@@ -250,7 +251,7 @@ def test_overloaded_micro_batches(case: Case, rows: int) -> None:
     costs = _batch_costs(case, 2.5, 1, 0.05 * case.step_s)
     said, seen = _in_batches(case, costs, Batching(rows=rows), 1)
     found, wanted = _latency(case, seen), blocks(said.latency)
-    late = wanted > 5 * case.step_s
+    late = found > 5 * case.step_s
     assert late.any()
     assert (np.abs(found - wanted) <= 0.05 * wanted + case.step_s / 2)[late].all()
     assert case.by_block(seen.made)[late] == pytest.approx(blocks(said.throughput)[late], rel=0.01)
