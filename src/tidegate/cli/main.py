@@ -17,7 +17,7 @@ EXIT_FAILED = 1
 EXIT_MISTAKE = 2
 
 
-COMMANDS = ("run", "ctl", "explain", "plan", "simulate", "demo", "generate", "state")
+COMMANDS = ("run", "ctl", "explain", "plan", "calibrate", "simulate", "demo", "generate", "state")
 """Each is the module of that name beside this one, and the command of that name in it."""
 
 

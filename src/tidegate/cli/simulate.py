@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ import numpy as np
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Number, OneOf, Whole
 from tidegate.errors import OptionError, QueryError, near
+from tidegate.model.calibration_file import read_calibration
 from tidegate.model.controller import LOWER, UPPER, Limits
 from tidegate.model.costs import Costs
 from tidegate.model.experiment import EXPERIMENTS, Experiment
@@ -26,6 +27,9 @@ from tidegate.query.window import duration_us
 
 FIXED, MODEL = "fixed", "model"
 MAXIMUM = 64
+TYPICAL = Costs(alpha=2e-8, beta=1e-6, sigma=0.01)
+"""Costs where nothing else is said."""
+
 STANDARD_OUTPUT = "-"
 _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
 
@@ -58,28 +62,28 @@ _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
     help="How many there are; with a policy, at first.",
 )
 @click.option(
+    "--calibration",
+    metavar="FILE",
+    help="Costs as `tidegate calibrate --json FILE` has measured them, of a query with one join; "
+    "what is given beside it goes first.",
+)
+@click.option(
     "--alpha",
     type=Number(least=0),
-    default=2e-8,
-    show_default=True,
     metavar="SECONDS",
-    help="What a comparison takes.",
+    help=f"What a comparison takes.  [default: {TYPICAL.alpha:g}]",
 )
 @click.option(
     "--beta",
     type=Number(least=0),
-    default=1e-6,
-    show_default=True,
     metavar="SECONDS",
-    help="What it takes to make an output tuple.",
+    help=f"What it takes to make an output tuple.  [default: {TYPICAL.beta:g}]",
 )
 @click.option(
     "--sigma",
     type=Number(least=0, most=1),
-    default=0.01,
-    show_default=True,
     metavar="S",
-    help="Output tuples for each comparison.",
+    help=f"Output tuples for each comparison.  [default: {TYPICAL.sigma:g}]",
 )
 @click.option(
     "--quota",
@@ -176,7 +180,8 @@ def simulate(**given: Any) -> None:
 
         judged = None
         if asked.limits is not None:
-            judged = saso(timeline(asked.join, trace, predicted, asked.limits))
+            starts = [float(trace.times[part.start_s]) for part in asked.experiment.parts]
+            judged = saso(timeline(asked.join, trace, predicted, asked.limits, starts))
         click.echo(text(asked, predicted, judged))
 
 
@@ -245,21 +250,29 @@ def _join(given: dict[str, Any]) -> Join:
                 "no --batch",
                 "Give their trigger, as --batch '500 ms'.",
             )
-    batch_cost = given["batch_cost"]
-    costs = Costs(
-        alpha=given["alpha"],
-        beta=given["beta"],
-        sigma=given["sigma"],
-        batch_s=0.0 if batch_cost is None else _seconds("--batch-cost", batch_cost),
-        tuple_s=given["tuple_cost"] or 0.0,
-    )
     return Join(
         window=_window(given["window"]),
-        costs=costs,
+        costs=_costs(given),
         quota=given["quota"],
         deterministic=given["deterministic"],
         batch=None if batch is None else Batching(_seconds("--batch", batch)),
     )
+
+
+def _costs(given: dict[str, Any]) -> Costs:
+    """What is given, else what was measured, else what is typical."""
+    file = given["calibration"]
+    option = "--calibration"
+    known = TYPICAL if file is None else read_calibration(file, option).join(option).costs()
+    batch_cost = given["batch_cost"]
+    asked = {
+        "alpha": given["alpha"],
+        "beta": given["beta"],
+        "sigma": given["sigma"],
+        "batch_s": None if batch_cost is None else _seconds("--batch-cost", batch_cost),
+        "tuple_s": given["tuple_cost"],
+    }
+    return replace(known, **{name: value for name, value in asked.items() if value is not None})
 
 
 def _window(text: str) -> Window:

@@ -40,7 +40,7 @@ _LEAST_SCATTER = 1e-3
 """Nobody measures better than so: else exact numbers would have no scatter at all."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moments:
     """What is left of batches that are not kept one by one: weighted products of their columns.
 
@@ -67,12 +67,12 @@ class Moments:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
     """Costs, and how sure they are.
 
     `costs` are the best that are not negative. `free` are those without that bound, whose errors
-    have the covariance `covariance`. `most` is what each cost would be if it alone explained
+    have the covariance `covariance`. `most` is what each cost is at most if it alone explains
     everything. A cost that was never due is not `seen`. `weights` are those of the batches,
     `counted` the part of each that is not far off, `freedom` the degrees of freedom of intervals.
     `drift` says by how many standard errors these batches are off on the whole: where the past
@@ -101,8 +101,8 @@ def fitted(x: Floats, y: Floats, past: Moments, likely: Floats | None = None) ->
     large costs may well be, by column; without it, as large as would explain everything.
     """
     seen = (x != 0).any(axis=0) | (np.diag(past.products) > 0)
-    most = _sizes(x, y, past, seen)
-    size = most if likely is None else np.minimum(most, likely)
+    size = _alone(past.with_more(x, y, 1 / np.maximum(y, _LEAST_S) ** 2, float(len(y))))
+    size = size if likely is None else np.minimum(size, likely)
     relative, robust, scatter = 1 / np.maximum(y, _LEAST_S), np.ones(len(y)), 1.0
     costs = np.zeros(x.shape[1])
     now = past.with_more(x, y, relative**2, float(len(y)))
@@ -118,15 +118,16 @@ def fitted(x: Floats, y: Floats, past: Moments, likely: Floats | None = None) ->
             robust = np.maximum(1 - (errors / (_BISQUARE * scatter)) ** 2, 0.0) ** 2
         now = past.with_more(x, y, relative**2 * robust, float(robust.sum()))
     free, covariance = _free(now, size, scatter, seen)
+    freedom = max(now.count - float(seen.sum()), 1.0)
     return Fit(
         costs=_positive(now, size, scatter, seen),
         free=free,
         covariance=covariance,
-        most=most,
+        most=_alone(now, scatter * student(freedom)),
         seen=seen,
         weights=relative**2 * robust,
         counted=robust,
-        freedom=max(now.count - float(seen.sum()), 1.0),
+        freedom=freedom,
         drift=_drift((y - x @ costs) * relative),
     )
 
@@ -149,11 +150,12 @@ def _drift(errors: Floats) -> float:
     return abs(middle) / max(1.2533 * spread, _LEAST_SCATTER) * float(np.sqrt(len(errors)))
 
 
-def _sizes(x: Floats, y: Floats, past: Moments, seen: npt.NDArray[np.bool_]) -> Floats:
-    """What each cost would be if it alone explained everything: the unit of the prior."""
-    now = past.with_more(x, y, 1 / np.maximum(y, _LEAST_S) ** 2, float(len(y)))
-    alone = np.diag(now.products)
-    return np.divide(now.targets, alone, out=np.zeros_like(alone), where=seen & (alone > 0))
+def _alone(now: Moments, reach: float = 0.0) -> Floats:
+    """What each cost would be if it alone explained everything, and with the reach of its error."""
+    squares = np.diag(now.products)
+    due = np.where(squares > 0, squares, np.inf)
+    alone: Floats = now.targets / due + reach / np.sqrt(due)
+    return alone
 
 
 def _scaled(
