@@ -13,7 +13,7 @@ from tidegate.model.calibration import Estimate
 from tidegate.model.estimator import Estimator
 from tidegate.model.micro_batch import Batching
 from tidegate.model.predict import predict
-from tidegate.model.sample import Sample
+from tidegate.model.sample import Sample, whole
 from tidegate.model.steady import QueryModel, SubqueryModel
 from tidegate.model.trace import Trace
 from tidegate.model.window import TimeWindow
@@ -38,7 +38,7 @@ def measured(machine: Machine = QUIET, instances: int = 2) -> Estimator:
 def join(estimator: Estimator, window_s: float = 10) -> QueryModel:
     windows = (TimeWindow(window_s), TimeWindow(window_s))
     workload = JoinWorkload(windows, (0, 1), (1.0, 1.0), 1.0, SIGMA)
-    return QueryModel(TWO, (SubqueryModel("join", ("r", "s"), workload, estimator),))
+    return QueryModel(TWO, (SubqueryModel("join", ("r", "s"), workload, estimator),), estimator)
 
 
 @pytest.mark.parametrize("rate", [5.0, 200.0, 1_000.0])
@@ -67,7 +67,7 @@ def test_more_instances_divide_the_work_and_no_more_than_run_at_once() -> None:
     rates = {"r": 900.0, "s": 900.0}
     loads = [model.steady(rates, {"join": n}).load.value for n in (1, 2, 4)]
     assert loads[0] > 1.5 * loads[1] > 2 * loads[2]
-    two = QueryModel(TWO, model.subqueries, slots=2)
+    two = replace(model, slots=2)
     on_two = [two.steady(rates, {"join": n}).load.value for n in (2, 4)]
     assert on_two[1] >= on_two[0] == loads[1]
 
@@ -103,29 +103,33 @@ def test_wide_intervals_of_costs_make_wide_ones_of_latency() -> None:
 
 
 def test_subqueries_run_in_turn_and_what_is_beside_them_counts_once() -> None:
-    def measured_alone(fixed_s: float, tuple_s: float, share: int) -> Estimator:
-        estimator = Estimator(everywhere=False)
-        for tuples in (1_000, 4_000, 2_000, 8_000, 500) * 3:
-            cpu_s = fixed_s + tuple_s * tuples / share
-            other_s = 0.005 + (3e-6 if share == 1 else 2e-6) * tuples / (3 - share)
-            estimator = estimator.after(
-                Sample(
-                    seconds=0.02 + cpu_s + other_s,
-                    cpu_s=cpu_s,
-                    busiest_s=cpu_s,
-                    tuples=tuples // share,
-                    outputs=tuples // (2 * share),
-                    others_s=other_s,
-                )
+    first, second = Estimator(everywhere=False), Estimator(everywhere=False)
+    beside = Estimator(everywhere=True)
+    for tuples in (1_000, 4_000, 2_000, 8_000, 500) * 3:
+        given, out = tuples // 2, tuples // 4
+        first_s, second_s = 0.004 + 2e-6 * tuples, 0.006 + 3e-6 * given
+        seconds = 0.02 + 1e-6 * (tuples + given) + 5e-6 * out + first_s + second_s
+        samples = [
+            Sample(seconds, cpu_s, cpu_s, taken, outputs=made, others_s=other_s)
+            for cpu_s, taken, made, other_s in (
+                (first_s, tuples, given, second_s),
+                (second_s, given, out, first_s),
             )
-        return estimator
-
-    first = SubqueryModel("a", ("r",), TupleWorkload(0.5), measured_alone(0.004, 2e-6, 1))
-    second = SubqueryModel("b", ("a",), TupleWorkload(0.5), measured_alone(0.006, 3e-6, 2))
-    model = QueryModel({"r": 1}, (first, second))
+        ]
+        first, second = first.after(samples[0]), second.after(samples[1])
+        beside = beside.after(whole(samples, out))
+    model = QueryModel(
+        {"r": 1},
+        (
+            SubqueryModel("a", ("r",), TupleWorkload(0.5), first, last=False),
+            SubqueryModel("b", ("a",), TupleWorkload(0.5), second),
+        ),
+        beside,
+    )
     steady = model.steady({"r": 10_000.0}, {"a": 1, "b": 1})
     assert steady.floor_s.value == pytest.approx(0.02 + 0.004 + 0.006, rel=0.02)
-    assert steady.load.value == pytest.approx(10_000 * 2e-6 + 5_000 * 3e-6, rel=0.05)
+    beside_load = 15_000 * 1e-6 + 2_500 * 5e-6
+    assert steady.load.value == pytest.approx(0.02 + 0.015 + beside_load, rel=0.03)
     assert steady.ready_s == pytest.approx(1e-4)
 
 

@@ -143,7 +143,9 @@ def _answer(proposal: Proposal, target: Target, cores: int | None, total: int) -
         doubt = [] if proposal.sure else ["that is likely, not sure: see the interval"]
         return [*doubt, f"proposed: {many(total, 'instance')}"]
     steady = chosen.steady
-    with_all = "more instances" if cores is None else f"the {many(cores, 'core')} that there are"
+    with_all = "more instances"
+    if cores is not None:
+        with_all = "the only core" if cores == 1 else f"the {cores} cores"
     if latency_s is not None and latency_s < steady.floor_s.value:
         floor = f"{seconds_text(steady.floor_s.value)} ({seconds_between(steady.floor_s)})"
         why = f"a batch takes {floor} however small it is: no latency can be below that"
