@@ -51,6 +51,7 @@ def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def shown(capsys: pytest.CaptureFixture[str]) -> Shown:
     def run(*words: str) -> list[str]:
+        capsys.readouterr()  # what measuring has said
         assert invoke([*words, "--master", "none"]) == 0
         said = capsys.readouterr()
         assert said.err == ""
@@ -292,6 +293,7 @@ def test_files_that_are_damaged(
     change: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written = json.loads(Path(measured("join", "--method", "scan")).read_text())
+    capsys.readouterr()
     Path("damaged.json").write_text(json.dumps({**written, **change}))
     words = ["plan", "join.sql", "--rate", "5", "--calibration", "damaged.json"]
     assert invoke([*words, "--master", "none"]) == 2
