@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tidegate.clock import Clock
 from tidegate.driver.brought import SourceWatch
@@ -29,6 +30,11 @@ class LoadWatch:
         self._sources = SourceWatch()
         self._busy: tuple[float, ...] = ()
         self._busy_at = -math.inf
+
+    @property
+    def measured(self) -> Sequence[Measured]:
+        """What was measured in the newest batch, by subquery."""
+        return self._measured
 
     @property
     def observed(self) -> tuple[Observation, ...]:

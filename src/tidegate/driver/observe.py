@@ -14,6 +14,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.driver.brought import Arriving, inputs_of
 from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.observation import InstanceLoad, Observation
+from tidegate.elastic.rates import Arrived
 from tidegate.execute.job import Job, Outcome
 from tidegate.gate.backlog import Backlog
 from tidegate.operate.bucket_work import divided
@@ -92,19 +93,46 @@ class Measured:
             backlog=self.backlog,
         )
 
+    @property
+    def made(self) -> int:
+        """What it did: comparisons of a join, tuples of another operator."""
+        place = 3 if self.subquery.operator.operation.windows else 6
+        return sum(counts[place] for counts in self.counts)
+
+    def came(self) -> Arrived:
+        """What came in, and nothing else of it."""
+        operation = self.subquery.operator.operation
+        tuples, taken = [0.0, 0.0], [0.0, 0.0]
+        for load in inputs_of(self.subquery, self.arriving, operation):
+            tuples[load.side] += load.arrived or 0
+            taken[load.side] += load.tuples
+        left, right = (sum(of) for of in tuple(zip(*self.counts, strict=True))[7:])
+        return Arrived(
+            seconds=self.period_s,
+            tuples=(tuples[0], tuples[1]),
+            taken=(taken[0], taken[1]),
+            passed=(left, right) if operation.windows else None,
+            event_s=self.event_s,
+        )
+
+    @property
+    def event_s(self) -> float | None:
+        """The event time that passed; None at either end of the input."""
+        previous_us, frontier_us = self.span_us
+        known = previous_us != MIN_US and frontier_us != MAX_US
+        return (frontier_us - previous_us) / 1e6 if known else None
+
     def in_full(self) -> Observation:
         """The same with what came in, for those who decide or predict by it."""
         operation = self.subquery.operator.operation
         taken, *sides = (sum(of) for of in tuple(zip(*self.counts, strict=True))[6:])
-        previous_us, frontier_us = self.span_us
-        known = previous_us != MIN_US and frontier_us != MAX_US
         return replace(
             self.observation(),
             inputs=inputs_of(self.subquery, self.arriving, operation),
             sides=tuple(sides) if operation.windows else (),
             operation=operation,
             taken=taken,
-            event_s=(frontier_us - previous_us) / 1e6 if known else None,
+            event_s=self.event_s,
             map_s=sum(counts[1] for counts in self.counts) / 1e6,
         )
 

@@ -30,6 +30,7 @@ from tidegate.operate.join.match import (
     match,
     order_columns,
     places,
+    with_key,
 )
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
@@ -440,10 +441,12 @@ class StreamJoin(Operator):
         if not len(kept):
             return ()
         name = f"{work.name}-{SIDES[side]}"
+        key = None
         if not self.spec.in_time_order:
             key = news.key(self.spec.probe, side)[kept]
-            kept = kept[np.argsort(key, kind="stable")]
-        table = table.take(pa.array(kept))
+            order = np.argsort(key, kind="stable")
+            kept, key = kept[order], key[order]
+        table = with_key(table.take(pa.array(kept)), key)
         return (write_segment(work.store, name, table, keeper.order, keeper.way, grouped=False),)
 
 
@@ -466,7 +469,7 @@ def _schema(spec: JoinSpec, side: int) -> pa.Schema:
 def _window(extent: Extent) -> Window:
     """As the model has it."""
     if extent.range_us is not None:
-        return TimeWindow(extent.range_us / 1e6)
+        return TimeWindow(max(extent.range_us, 1) / 1e6)  # of nothing: of one instant
     assert extent.rows is not None, "a window is of time or of tuples"
     return TupleWindow(extent.rows)
 
