@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from math import ceil
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.outlook import outlook
+from tidegate.model.outlook import LASTING, outlook
 from tidegate.model.window import TimeWindow, TupleWindow
 
 RATES = st.lists(
@@ -22,19 +23,21 @@ RATES = st.lists(
 def twin(rates: list[tuple[float, float]], held, ahead: int) -> list[float]:
     """The most work, with the rates going on, and with those of before over the windows of now."""
     found = []
-    for i, (r, s) in enumerate(rates):
+    for i in range(len(rates)):
         past = rates[: i + 1]
         works = []
         for steps in range(ahead + 1):
-            of_r, of_s = held([*past, *[(r, s)] * steps])
-            works.append(r * of_s + s * of_r)
+            lasted = past[-max(ceil(steps / LASTING), 1) :]
+            low_r, low_s = min(p[0] for p in lasted), min(p[1] for p in lasted)
+            of_r, of_s = held([*past, *[(low_r, low_s)] * steps])
+            works.append(low_r * of_s + low_s * of_r)
         of_r, of_s = held(past)
-        works += [r * of_s + s * of_r for r, s in past[-ahead - 1 :]]
+        works += [r * of_s + s * of_r for r, s in past[-ahead:]]
         found.append(max(works))
     return found
 
 
-@given(rates=RATES, span=st.integers(1, 6), ahead=st.integers(1, 8))
+@given(rates=RATES, span=st.integers(1, 6), ahead=st.integers(1, 14))
 def test_windows_of_time(rates: list[tuple[float, float]], span: int, ahead: int) -> None:
     def held(past):
         newest = deque(past, maxlen=span)
@@ -45,7 +48,7 @@ def test_windows_of_time(rates: list[tuple[float, float]], span: int, ahead: int
     assert seen.expected.tolist() == pytest.approx(twin(rates, held, ahead))
 
 
-@given(rates=RATES, rows=st.integers(1, 200), ahead=st.integers(1, 8))
+@given(rates=RATES, rows=st.integers(1, 200), ahead=st.integers(1, 14))
 def test_windows_of_tuples(rates: list[tuple[float, float]], rows: int, ahead: int) -> None:
     def held(past):
         return min(sum(p[0] for p in past), rows), min(sum(p[1] for p in past), rows)

@@ -7,7 +7,6 @@ before it is there: this is the model looking ahead, at rates that stay as they 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,22 +15,24 @@ import numpy.typing as npt
 from tidegate.model.window import TimeWindow, TupleWindow, Window
 
 Floats = npt.NDArray[np.float64]
-Contents = Callable[[float], tuple[Floats, Floats]]
-"""The tuples of both windows in so many intervals, if rates stay; 0 is what they hold now."""
 
 SETTLED = 0.05
 """Work has settled where it stays within this part of itself until the windows are renewed."""
 
-_LONG = 10**9
-"""Intervals after which windows of tuples are full, if any tuple arrives."""
+LASTING = 5
+"""A rate that has lasted for a second is expected to last for so many more, and so on."""
+
+_LONG_S = 1e9
+"""After that windows of tuples are full, if any tuple arrives."""
 
 
 @dataclass(frozen=True)
 class Outlook:
     """For each interval, by the second: the work to be expected at most, and whether it stays.
 
-    It is what the present rates lead to, and what the highest ones of as much time before would
-    mean with the windows of now: a short pause is not the end of a burst.
+    It is what the present rates lead to, as far as they can be expected to last, and what the
+    highest ones of as much time before would mean with the windows of now. So a spike of a second
+    is not taken for a new level, nor a short pause for the end of a burst.
     """
 
     expected: Floats
@@ -48,41 +49,43 @@ def outlook(
 ) -> Outlook:
     """For each of a row of intervals, with the rates of the logical streams.
 
-    `window` is that of both streams, or those of R and of S, and `ahead_s` how far it looks ahead,
-    and back. Costs O(intervals * ahead_s / step_s).
+    `window` is that of both, or those of R and S. `ahead_s` is how far it looks ahead at most, and
+    how far back. Costs O(intervals * ahead_s / step_s).
     """
-
     of_r, of_s = window if isinstance(window, tuple) else (window, window)
+    held_r, held_s = of_r.contents(r, step_s), of_s.contents(s, step_s)
+    now = r * held_s + s * held_r
+    expected = now.copy()
+    low_r, low_s, lasted = r, s, 1  # the lowest rates of as many intervals as are to last
+    for steps in range(1, max(round(ahead_s / step_s), 1) + 1):
+        if steps > lasted * LASTING:
+            low_r, low_s = _lower(low_r, r, lasted), _lower(low_s, s, lasted)
+            lasted += 1
+        then_r = _later(r, low_r, of_r, steps * step_s, step_s)
+        then_s = _later(s, low_s, of_s, steps * step_s, step_s)
+        np.maximum(expected, low_r * then_s + low_s * then_r, out=expected)
+        back = min(steps - 1, len(r))
+        before = r[: len(r) - back] * held_s[back:] + s[: len(s) - back] * held_r[back:]
+        np.maximum(expected[back:], before, out=expected[back:])
+    renewed_s = max(w.seconds if isinstance(w, TimeWindow) else _LONG_S for w in (of_r, of_s))
+    last = r * _later(s, s, of_s, renewed_s, step_s) + s * _later(r, r, of_r, renewed_s, step_s)
+    return Outlook(expected, np.abs(last - now) <= SETTLED * np.maximum(last, now))
 
-    def contents(steps: float) -> tuple[Floats, Floats]:
-        later_s = steps * step_s
-        return _later(r, of_r, later_s, step_s), _later(s, of_s, later_s, step_s)
 
-    renewed = max(w.seconds / step_s if isinstance(w, TimeWindow) else _LONG for w in (of_r, of_s))
-    return _outlook(r, s, contents, max(round(ahead_s / step_s), 1), renewed)
+def _lower(low: Floats, rates: Floats, back: int) -> Floats:
+    """The lowest rates, with those of one interval further back."""
+    found = low.copy()
+    np.minimum(found[back:], rates[:-back], out=found[back:])
+    return found
 
 
-def _later(rates: Floats, window: Window, later_s: float, step_s: float) -> Floats:
-    """What a window holds so much later, if the rate of each interval goes on."""
+def _later(rates: Floats, going: Floats, window: Window, later_s: float, step_s: float) -> Floats:
+    """What a window holds so much later, if from now on tuples come at the rate `going`."""
     edges_s = np.arange(len(rates) + 1) * step_s
     arrived = np.concatenate(([0.0], np.cumsum(rates * step_s)))
-    then = arrived[1:] + later_s * rates
+    then = arrived[1:] + later_s * going
     if isinstance(window, TupleWindow):
         return np.minimum(then, window.rows)
     passed_s = later_s - window.seconds  # the oldest that is held, as seen from now
     left = np.interp(edges_s[1:] + min(passed_s, 0.0), edges_s, arrived)
-    return np.asarray(then - left - max(passed_s, 0.0) * rates, np.float64)
-
-
-def _outlook(r: Floats, s: Floats, contents: Contents, ahead: int, renewed: float) -> Outlook:
-    held_r, held_s = contents(0)
-    now = r * held_s + s * held_r
-    expected = now.copy()
-    for steps in range(1, ahead + 1):
-        then_r, then_s = contents(steps)
-        np.maximum(expected, r * then_s + s * then_r, out=expected)
-        before = r[:-steps] * held_s[steps:] + s[:-steps] * held_r[steps:]
-        np.maximum(expected[steps:], before, out=expected[steps:])
-    last_r, last_s = contents(renewed)
-    last = r * last_s + s * last_r
-    return Outlook(expected, np.abs(last - now) <= SETTLED * np.maximum(last, now))
+    return np.asarray(then - left - max(passed_s, 0.0) * going, np.float64)
