@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 
 from tidegate.cli.main import invoke
+from tidegate.model.calibration_file import QueryCalibration
+from tidegate.model.estimator import Estimator
+from tidegate.model.known import Known
+from tidegate.model.sample import Sample
 
 KEYS = (
     "t window_r window_s comparisons throughput latency_in latency_join latency_out latency_batch "
@@ -173,3 +177,31 @@ def test_it_starts_without_the_engine() -> None:
     assert "numpy" in modules
     assert not [m for m in ("sqlglot", "pandas", "numba", "pyspark", "matplotlib") if m in modules]
     assert loop == "False"
+
+
+def test_costs_that_were_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    estimator = Estimator(everywhere=True)
+    for tuples, pairs in [(100, 9_000), (400, 80_000), (900, 20_000), (50, 70_000)] * 4:
+        work_s = 1e-3 + 1e-6 * tuples + 2e-7 * pairs
+        sample = Sample(0.02 + work_s, work_s, work_s, tuples, pairs, pairs, pairs // 100)
+        estimator = estimator.after(sample)
+    known = Known("join", "join", "scan", estimator)
+    measured = QueryCalibration("f", 1_000, 16, 1, None, (known,), {})
+    Path("q.json").write_text(json.dumps(measured.recorded()))
+    found = known.calibration()
+    assert found is not None
+    rates = trace((20, 100, 100))
+    options = ("--trace", rates, "--window", "5 s", "--calibration", "q.json", "--sigma", "0.5")
+    assert invoke(["simulate", *options]) == 0
+    shown = capsys.readouterr().out.splitlines()[0]
+    assert f"alpha {found.alpha.value:g}, beta {found.beta.value:g}, sigma 0.5, " in shown
+    batched = records(*options, "--batch", "100 ms")[-1]
+    assert batched["latency_batch"] == pytest.approx(0.05 + 0.021, rel=0.1)
+
+
+def test_a_calibration_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["simulate", "--experiment", "section7", "--calibration", "no.json"]) == 2
+    assert capsys.readouterr().err == (
+        "tidegate: --calibration: must be a calibration; got no such file no.json. `tidegate "
+        "calibrate QUERY.sql --json FILE` writes one.\n"
+    )

@@ -48,7 +48,10 @@ def start(request: dict[str, Any], **more: Any) -> subprocess.Popen[str]:
 
 
 def ended(driver: subprocess.Popen[str]) -> tuple[int, str]:
-    told = driver.communicate(timeout=600)[1]
+    try:
+        told = driver.communicate(timeout=600)[1]
+    finally:
+        driver.kill()
     return driver.returncode, told
 
 
@@ -123,6 +126,7 @@ KILLS: dict[str, dict[str, Any]] = {
 """What ends a driver at each step of a batch: its own, and those of its tasks in executors."""
 
 
+@pytest.mark.timeout(3600)
 def test_the_driver_is_killed_at_each_step_of_a_switch(whole: Standalone, tmp_path: Path) -> None:
     """Afterwards the mapping is the old one or the new one; an executor dies at each step too."""
     golden, request = requested(whole, tmp_path, "each-step")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.model.experiment import section7
+from tidegate.model.experiment import EXPERIMENTS, section7, trades
 
 
 def test_the_five_parts_of_section_7() -> None:
@@ -31,3 +31,22 @@ def test_the_five_parts_of_section_7() -> None:
         assert (high_r & high_s)[150:180].all(), "one of them together"
         assert (high_r & ~high_s).any()
         assert (high_s & ~high_r).any()
+
+
+def test_the_phases_of_section_8() -> None:
+    for name in [f"section8-{number}" for number in range(1, 6)]:
+        experiment = EXPERIMENTS[name]()
+        rates = (experiment.trace.r + experiment.trace.s)[:, 0]
+        assert len(rates) == 1_200
+        assert 500 <= rates.min() <= rates.max() <= 8_000
+        assert experiment.parts[0].start_s == 0
+        assert experiment.parts[-1].end_s == 1_200
+        for part in experiment.parts[:-1]:
+            assert 100 <= part.end_s - part.start_s <= 300
+            assert len(set(rates[part.start_s : part.end_s])) == 1
+
+
+def test_trades_come_in_bursts() -> None:
+    rates = (trades().trace.r + trades().trace.s)[:, 0]
+    assert (len(rates), rates.min(), rates.max()) == (1_800, 0, 8_000)
+    assert np.median(rates) < 0.25 * rates.max()

@@ -42,6 +42,15 @@ def test_a_trigger_is_waited_for() -> None:
     assert said.latency[-1] == pytest.approx(1 / RATE + 0.125 + length, rel=1e-3)
 
 
+def test_a_trigger_of_several_intervals_leaves_none_without_latency() -> None:
+    costs = Costs(alpha=1e-4, beta=0, sigma=0, batch_s=0.02)
+    said = _said(costs, Batching(trigger_s=3))
+    assert said.latency[6:] == pytest.approx(np.full(24, 1 / RATE + 1.5 + 0.02 + 0.3), rel=1e-3)
+    assert said.throughput[9:].reshape(-1, 3).max(axis=1) == pytest.approx(
+        np.full(7, 3000), rel=0.01
+    )
+
+
 def test_a_trigger_that_is_too_short_changes_nothing() -> None:
     costs = Costs(alpha=1e-4, beta=0, sigma=0, batch_s=0.02)
     alone, triggered = (_said(costs, Batching(seconds)) for seconds in (0.0, 0.01))

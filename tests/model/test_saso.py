@@ -46,7 +46,7 @@ def test_what_there_was_no_occasion_to_see() -> None:
     assert saso(silent).latency_mean_s is None
 
 
-def test_a_load_changes_where_a_rate_has_moved_by_a_tenth() -> None:
-    r = np.array([100.0, 105, 108, 112, 115, 50, 50, 0, 0, 1])
+def test_a_load_changes_where_a_rate_has_moved_by_a_twentieth() -> None:
+    r = np.array([100.0, 103, 105, 106, 107, 50, 50, 0, 0, 1])
     s = np.full(10, 7.0)
     assert changes(np.arange(10.0), r, s) == [0, 3, 5, 7, 9]

@@ -221,7 +221,8 @@ def test_a_switch_is_whole_whatever_step_of_its_batch_the_driver_dies_at(step: s
         graph = crowded(OPERATORS[name], chance, 6)
         asked = {3: requests(chance, (), 2, 1.0)[1], 4: [Request(Scale(3))]}
         still = run(graph, Course(EVERY))
-        found = run(graph, Course(BATCH_ROWS, 2, asked, crash=(step, 3)))
+        way = chance.choice(handovers(name))
+        found = run(graph, Course(BATCH_ROWS, 2, asked, crash=(step, 3), handover=way))
         assert found.crashed
         assert found.rows == still.rows
         assert found.switches >= 1

@@ -27,8 +27,9 @@ from tidegate.query.window import duration_us
 
 FIXED, MODEL = "fixed", "model"
 MAXIMUM = 64
-COSTS = Costs(alpha=2e-8, beta=1e-6, sigma=0.01)
-"""Where no others are given."""
+TYPICAL = Costs(alpha=2e-8, beta=1e-6, sigma=0.01)
+"""Costs where nothing else is said."""
+
 STANDARD_OUTPUT = "-"
 _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
 
@@ -61,27 +62,28 @@ _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
     help="How many there are; with a policy, at first.",
 )
 @click.option(
+    "--calibration",
+    metavar="FILE",
+    help="Costs as `tidegate calibrate --json FILE` has measured them, of a query with one join; "
+    "what is given beside it goes first.",
+)
+@click.option(
     "--alpha",
     type=Number(least=0),
     metavar="SECONDS",
-    help=f"What a comparison takes.  [default: {COSTS.alpha:g}]",
+    help=f"What a comparison takes.  [default: {TYPICAL.alpha:g}]",
 )
 @click.option(
     "--beta",
     type=Number(least=0),
     metavar="SECONDS",
-    help=f"What it takes to make an output tuple.  [default: {COSTS.beta:g}]",
+    help=f"What it takes to make an output tuple.  [default: {TYPICAL.beta:g}]",
 )
 @click.option(
     "--sigma",
     type=Number(least=0, most=1),
     metavar="S",
-    help=f"Output tuples for each comparison.  [default: {COSTS.sigma:g}]",
-)
-@click.option(
-    "--calibration",
-    metavar="FILE",
-    help="Costs of a join that `tidegate calibrate` has measured, but for those given.",
+    help=f"Output tuples for each comparison.  [default: {TYPICAL.sigma:g}]",
 )
 @click.option(
     "--quota",
@@ -178,7 +180,8 @@ def simulate(**given: Any) -> None:
 
         judged = None
         if asked.limits is not None:
-            judged = saso(timeline(asked.join, trace, predicted, asked.limits))
+            starts = [float(trace.times[part.start_s]) for part in asked.experiment.parts]
+            judged = saso(timeline(asked.join, trace, predicted, asked.limits, starts))
         click.echo(text(asked, predicted, judged))
 
 
@@ -247,10 +250,9 @@ def _join(given: dict[str, Any]) -> Join:
                 "no --batch",
                 "Give their trigger, as --batch '500 ms'.",
             )
-    costs = _costs(given)
     return Join(
         window=_window(given["window"]),
-        costs=costs,
+        costs=_costs(given),
         quota=given["quota"],
         deterministic=given["deterministic"],
         batch=None if batch is None else Batching(_seconds("--batch", batch)),
@@ -258,15 +260,19 @@ def _join(given: dict[str, Any]) -> Join:
 
 
 def _costs(given: dict[str, Any]) -> Costs:
-    """Those that are given, else those of a calibration, else some that are usual."""
-    costs, file = COSTS, given["calibration"]
-    if file is not None:
-        costs = read_calibration(file).join("--calibration").costs()
+    """What is given, else what was measured, else what is typical."""
+    file = given["calibration"]
+    option = "--calibration"
+    known = TYPICAL if file is None else read_calibration(file, option).join(option).costs()
     batch_cost = given["batch_cost"]
-    own = {name: given[name] for name in ("alpha", "beta", "sigma")}
-    own["batch_s"] = None if batch_cost is None else _seconds("--batch-cost", batch_cost)
-    own["tuple_s"] = given["tuple_cost"]
-    return replace(costs, **{name: cost for name, cost in own.items() if cost is not None})
+    asked = {
+        "alpha": given["alpha"],
+        "beta": given["beta"],
+        "sigma": given["sigma"],
+        "batch_s": None if batch_cost is None else _seconds("--batch-cost", batch_cost),
+        "tuple_s": given["tuple_cost"],
+    }
+    return replace(known, **{name: value for name, value in asked.items() if value is not None})
 
 
 def _window(text: str) -> Window:

@@ -33,7 +33,7 @@ class Arrived:
     """How far the input of a subquery has come, and what of it one batch brought.
 
     `counts` are the tuples of parts of its state, `before` those before that batch, which was
-    `lasted_us` of event time.
+    `lasted_us` of event time; 0 where that is not known, as in the first batches of a run.
     """
 
     frontier_us: int
@@ -42,12 +42,15 @@ class Arrived:
     lasted_us: int
 
     def wait_us(self, migration: Migration) -> int | None:
-        """About how long it takes, in event time, until former owners are done."""
+        """About how long it takes, in event time, until former owners are done.
+
+        None where nobody knows how soon tuples come that their windows count.
+        """
         began_us = migration.until_us if self.frontier_us == MIN_US else self.frontier_us
         waits = [migration.over_us - began_us]
         for position in migration.positions:
             came = self.counts.get(position.what, 0) - self.before.get(position.what, 0)
-            if came <= 0:
+            if came <= 0 or self.lasted_us <= 0:
                 return None
             waits.append(round((position.over - position.until) * self.lasted_us / came))
         return max(waits)

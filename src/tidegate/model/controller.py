@@ -156,8 +156,8 @@ def _looking_ahead(asked: float, expected: float, settled: bool, now: int, table
     """The same bounds, with fewer steps to the same end.
 
     Too few instances now become as many as will be needed, not one more every second while the
-    windows fill. Too many go when that spares a quarter of them, or when the work has settled; then
-    no more than one is kept that is not needed, where the lower bound of many instances would let
+    windows fill. Too many go when that spares half of them, or when the work has settled; then no
+    more than one is kept that is not needed, where the lower bound of many instances would let
     several stay.
     """
     if asked >= table.upper[now]:
@@ -165,7 +165,7 @@ def _looking_ahead(asked: float, expected: float, settled: bool, now: int, table
     needed = table.fewest(expected)
     spare = now - needed
     too_many = expected < table.lower[now] or spare > 1
-    worthwhile = settled or 4 * spare >= now
+    worthwhile = settled or 2 * spare >= now
     return needed if spare > 0 and too_many and worthwhile else now
 
 

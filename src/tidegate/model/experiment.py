@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +57,58 @@ def section7() -> Experiment:
     )
 
 
-EXPERIMENTS: Mapping[str, Callable[[], Experiment]] = {"section7": section7}
+def section8(number: int) -> Experiment:
+    """The loads of section 8.1: 20 minutes of phases of 100 to 300 s, from 500 to 8,000 tuples/s.
+
+    The rate of each phase, which both streams have a half of, and its length are drawn; five of
+    these experiments, `number` is the seed, are what the controller is judged by.
+    """
+    generator = np.random.default_rng(number)
+    seconds, parts = 1_200, list[Part]()
+    rates = np.empty(seconds)
+    start = 0
+    while start < seconds:
+        rate, length = int(generator.integers(500, 8_001)), int(generator.integers(100, 301))
+        end = min(start + length, seconds)
+        rates[start:end] = rate
+        parts.append(Part(f"{len(parts) + 1}", start, end))
+        start = end
+    return Experiment(_halves(rates), tuple(parts))
+
+
+def trades(seed: int = 9) -> Experiment:
+    """Half an hour like that of a stock market, from 0 to 8,000 tuples/s, half of each stream.
+
+    A busy opening, levels of activity that last for 20 to 240 s, bursts of 2 to 20 s on top of
+    them, seconds that differ by a third, and now and then one in which nothing happens. All drawn.
+    """
+    generator = np.random.default_rng(seed)
+    seconds = 1_800
+    rates = np.empty(seconds)
+    start = 0
+    while start < seconds:
+        length = int(generator.integers(20, 240))
+        rates[start : start + length] = 600 * generator.lognormal(0, 0.9)
+        start += length
+    rates *= 1 + 3 * np.exp(-np.arange(seconds) / 90)
+    for _ in range(60):
+        start, length = int(generator.integers(0, seconds)), int(generator.integers(2, 20))
+        rates[start : start + length] *= 1 + 5 * generator.random()
+    rates *= generator.gamma(12, 1 / 12, seconds)
+    rates[generator.random(seconds) < 0.03] = 0
+    return Experiment(_halves(np.minimum(np.rint(rates), 8_000)), ())
+
+
+EXPERIMENTS: Mapping[str, Callable[[], Experiment]] = {
+    "section7": section7,
+    **{f"section8-{number}": partial(section8, number) for number in range(1, 6)},
+    "trades": trades,
+}
+
+
+def _halves(rates: Floats) -> Trace:
+    column = rates[:, np.newaxis] / 2
+    return Trace(np.arange(len(rates), dtype=np.float64), column, column)
 
 
 def _column(parts: Sequence[Floats]) -> Floats:

@@ -40,11 +40,12 @@ class Batching:
 
 @dataclass(frozen=True)
 class BatchTimes:
-    """What batches make of each interval, by the work that is done in it.
+    """What batches make of each interval, by the time of it in which they run.
 
-    `made` are comparisons. `waiting_s` is how long the tuples whose work is done here have waited
-    for their batch, `moving_s` the part of the batch that is for itself and for moving tuples, and
-    `working_s` its part for comparisons. NaN where no batch is at work.
+    `made` are comparisons. `waiting_s` is how long the tuples of the batches that run here have
+    waited for them, `moving_s` the part of a batch that is for itself and for moving tuples, and
+    `working_s` its part for comparisons. Until the trigger a batch counts as the one that runs. NaN
+    where none does.
     """
 
     made: Floats
@@ -111,8 +112,8 @@ class _Run:
     """Batches that are all like the first of them.
 
     The first starts at `start_s`, takes what arrived after `after_s` and until `until_s`, and has
-    `tuples` and `comparisons`; each of the `count` follows the one before by `cycle_s`. `woken` are
-    those that start when their only tuple comes.
+    `tuples` and `comparisons`. Another may start after `busy_s`, and does after `cycle_s`, `count`
+    times in all. `woken` are those that start when their only tuple comes.
     """
 
     after_s: float
@@ -122,6 +123,7 @@ class _Run:
     comparisons: float
     moving_s: float
     working_s: float
+    busy_s: float
     cycle_s: float
     woken: bool
     count: int = 1
@@ -161,6 +163,7 @@ def _run(course: _Course, per_instance_s: Floats, costs: Costs, batching: Batchi
             comparisons=comparisons - made,
             moving_s=moving_s,
             working_s=working_s,
+            busy_s=busy_s,
             cycle_s=busy_s + idle_s,
             woken=woken,
         )
@@ -185,27 +188,29 @@ def _by_interval(course: _Course, runs: list[_Run]) -> BatchTimes:
         return BatchTimes(np.zeros(size), none, none, none)
     start, cycle, count = (_column(runs, n) for n in ("start_s", "cycle_s", "count"))
     moving, working = _column(runs, "moving_s"), _column(runs, "working_s")
-    tuples = _column(runs, "tuples")
+    weights = count * _column(runs, "tuples")
     waiting = np.where(_column(runs, "woken") > 0, 0.0, start - _mean_arrival(course, runs))
-    # A run is at work from its first start to its last end, without the rest of its last cycle.
-    end = start + (count - 1) * cycle + moving + working
-    times = np.stack((start, end), axis=1).reshape(-1)
-    weights = _spread(times, count * tuples, course.edges_s)
+    last = start + (count - 1) * cycle
+    made = _spread(
+        start, last + moving + working, count * _column(runs, "comparisons"), course.edges_s
+    )
+    busy = last + _column(runs, "busy_s")
+    weight = _spread(start, busy, weights, course.edges_s)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = [
-            _spread(times, count * tuples * values, course.edges_s) / weights
+        means = [
+            _spread(start, busy, weights * values, course.edges_s) / weight
             for values in (waiting, moving, working)
         ]
-    made = _spread(times, count * _column(runs, "comparisons"), course.edges_s)
-    return BatchTimes(made, *(np.where(weights > 0, values, np.nan) for values in mean))
+    return BatchTimes(made, *(np.where(weight > 0, values, np.nan) for values in means))
 
 
 def _column(runs: list[_Run], name: str) -> Floats:
     return np.array([getattr(run, name) for run in runs], np.float64)
 
 
-def _spread(times: Floats, amounts: Floats, edges: Floats) -> Floats:
-    """Amounts that come evenly between each pair of times, by interval."""
+def _spread(starts: Floats, ends: Floats, amounts: Floats, edges: Floats) -> Floats:
+    """Amounts that come evenly between each start and its end, one after the other, by interval."""
+    times = np.stack((starts, ends), axis=1).reshape(-1)
     total = np.repeat(np.concatenate(([0.0], np.cumsum(amounts))), 2)[1:-1]
     spread: Floats = np.diff(np.interp(edges, times, total, left=0.0))
     return spread

@@ -16,7 +16,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
-MOVED = 0.1
+MOVED = 0.05
 """A rate that is so much of itself higher or lower than before has changed the load."""
 
 
@@ -89,7 +89,7 @@ def saso(timeline: Timeline) -> Saso:
 
 
 def changes(times: Floats, *rates: Floats) -> list[float]:
-    """The times at which the load changed: the first, and where a rate has moved by a tenth.
+    """The times at which the load changed: the first, and where a rate has moved by a twentieth.
 
     That is, from what it was at the change before: a rate that drifts changes the load as well.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,14 +89,21 @@ def wanted(join: Join, trace: Trace, table: Bounds) -> Counts:
     return np.array([table.fewest(float(one)) for one in asked], np.int64)
 
 
-def timeline(join: Join, trace: Trace, prediction: Prediction, limits: Limits) -> Timeline:
-    """What `saso` judges of a simulated run."""
+def timeline(
+    join: Join,
+    trace: Trace,
+    prediction: Prediction,
+    limits: Limits,
+    changed: Sequence[float] = (),
+) -> Timeline:
+    """What `saso` judges of a simulated run; `changed` are times at which its load changes."""
     window = join.window
+    seen = changes(trace.times, trace.r.sum(axis=1), trace.s.sum(axis=1))
     return Timeline(
         times=trace.times,
         instances=prediction.instances,
         wanted=wanted(join, trace, bounds(join.costs.comparison_s, limits)),
         latency=prediction.latency,
-        changes=changes(trace.times, trace.r.sum(axis=1), trace.s.sum(axis=1)),
+        changes=sorted({*seen, *changed}),
         window_s=window.seconds if isinstance(window, TimeWindow) else 0.0,
     )

@@ -28,10 +28,10 @@ MISTAKES = {
     ),
     "unknown experiment": Mistake(
         message=(
-            "--experiment: must be a known word; got section8. Did you mean section7? There are: "
-            "section7."
+            "--experiment: must be a known word; got section9. Did you mean section7 or {words}? "
+            "There are: section7, {words}."
         ),
-        command=("simulate", "--experiment", "section8"),
+        command=("simulate", "--experiment", "section9"),
     ),
     "trace missing": Mistake(
         message=("ride.csv: a trace must be a CSV file; got no such file. Did you mean rides.csv?"),

@@ -30,6 +30,7 @@ from tidegate.operate.join.match import (
     match,
     order_columns,
     places,
+    with_key,
 )
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
@@ -440,10 +441,12 @@ class StreamJoin(Operator):
         if not len(kept):
             return ()
         name = f"{work.name}-{SIDES[side]}"
+        key = None
         if not self.spec.in_time_order:
             key = news.key(self.spec.probe, side)[kept]
-            kept = kept[np.argsort(key, kind="stable")]
-        table = table.take(pa.array(kept))
+            order = np.argsort(key, kind="stable")
+            kept, key = kept[order], key[order]
+        table = with_key(table.take(pa.array(kept)), key)
         return (write_segment(work.store, name, table, keeper.order, keeper.way, grouped=False),)
 
 

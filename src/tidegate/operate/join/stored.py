@@ -16,11 +16,20 @@ import pyarrow as pa
 from tidegate.batch import ORDER, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun
-from tidegate.operate.join.match import Held, arranged, terms_of, total_order
+from tidegate.operate.join.match import (
+    KEY,
+    Held,
+    arranged,
+    terms_of,
+    total_order,
+    without_key,
+)
 from tidegate.operate.join.part import Part
+from tidegate.operate.join.run_index import Floats
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.spread import Sight
 from tidegate.operate.join.state import SIDES, SideHorizon, SideKeeper
+from tidegate.operate.kernels.order import flat
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet
@@ -67,36 +76,40 @@ class StoredSegments:
         # counts for all tuples that are searched: others' must not be among them.
         by_index = not self.keeper.spec.in_time_order
         own = [s for s, mine, all_ in known if stay and ((by_index and all_) or mine == s.buckets)]
-        mapped = mapped_segments(work.store, self._owner, own, columns, work.run)
+        mapped = mapped_segments(work.store, self._owner, own, columns, work.run, (KEY,))
         held = []
         for segment, mine, whole in known:
             # Another query may have written the same file at the same place before.
             file = (work.query, work.store.location, segment.name, segment.checksum, way)
             rows = mapped.get(segment.name)
             if rows is None:
-                rows = read_segment(work.store, segment, mine, columns)
+                rows = read_segment(work.store, segment, mine, columns, more=(KEY,))
             if not whole:
                 seen = self._seen(rows, rows.column(BUCKET).to_numpy())
-                held.append(Held(rows.filter(pa.array(seen)), (*file, mine, self._times)))
+                rows, key = without_key(rows.filter(pa.array(seen)).combine_chunks())
+                held.append(Held(rows, (*file, mine, self._times), key=key))
             elif segment.name not in mapped or not by_index:
-                held.append(Held(rows, (*file, mine)))
+                rows, key = without_key(rows)
+                held.append(Held(rows, (*file, mine), key=key))
             else:
                 held.append(self._part(segment, rows, mine, (*file, segment.buckets)))
         for segment in segments:
             if segment.tag != way:
                 rows = read_segment(work.store, segment, columns=columns)
-                held.append(Held(self._adapted(rows)))
+                rows, key = self._adapted(rows)
+                held.append(Held(rows, key=key))
         return held
 
     def _part(
         self, segment: Segment, rows: pa.Table, mine: BucketSet, token: tuple[Hashable, ...]
     ) -> Held:
         """The instance's tuples of a segment that has those of others as well."""
-        bucket: npt.NDArray[np.int32] = rows.column(BUCKET).combine_chunks().to_numpy()
+        rows, key = without_key(rows)
+        bucket: npt.NDArray[np.int32] = flat(rows.column(BUCKET)).to_numpy()
         counts = rows_by_bucket(self.work.store, segment)
-        counted = None if counts is None else sum(counts[b] for b in mine)
+        counted = None if counts is None else int(counts[mine.numbers()].sum())
         part = Part(token, mine, segment.buckets, bucket, counted)
-        return Held(rows, token, part, segment.low)
+        return Held(rows, token, part, segment.low, key, counts)
 
     @property
     def _owner(self) -> tuple[str, int, int]:
@@ -130,7 +143,7 @@ class StoredSegments:
         seen = [sight.sees(buckets, places) for sight in self.sights]
         return np.asarray(np.any(seen, axis=0))
 
-    def _adapted(self, rows: pa.Table) -> pa.Table:
+    def _adapted(self, rows: pa.Table) -> tuple[pa.Table, Floats | None]:
         """The instance's tuples of a segment that an earlier run arranged or dealt otherwise.
 
         Tuples that were dealt in turn stay where they are; by key they belong where keys are.
@@ -168,4 +181,5 @@ def fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
         return list(held)
     rows = pa.concat_tables(small).combine_chunks()
     rows = rows.take(pa.array(total_order(rows)))
-    return [*large, Held(arranged(spec, side, rows))]
+    table, key = arranged(spec, side, rows)
+    return [*large, Held(table, key=key)]
