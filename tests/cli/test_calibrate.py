@@ -151,6 +151,17 @@ def test_a_plan_measures_where_there_is_no_file_and_has_instances_for_each(shown
     assert lines[-1].endswith("--instances seconds=1 --instances aggregate2=1")
 
 
+def test_what_the_rows_do_not_show_is_said(shown: Shown) -> None:
+    Path("long.sql").write_text(CHAIN.replace("[RANGE 1 SECOND]", "[RANGE 1 HOUR]"))
+    lines = shown("calibrate", "long.sql", "--json", "long.json")
+    unknown = "so what it costs is not known: more rows say more"
+    assert f"aggregate2: no tuple came to it, {unknown}" in lines
+    assert "  nothing was put out, so what that costs is not known: more rows say more" in lines
+    lines = shown("plan", "long.sql", "--rate", "50", "--calibration", "long.json")
+    assert f"aggregate2: no tuple came to it, {unknown}" in lines
+    assert lines[-2] == "proposed: 2 instances"
+
+
 def test_instances_for_cores_and_costs_of_another_place(
     shown: Shown, capsys: pytest.CaptureFixture[str]
 ) -> None:

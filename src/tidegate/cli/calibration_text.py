@@ -32,7 +32,7 @@ def calibration_lines(found: QueryCalibration) -> list[str]:
     for known in found.subqueries:
         calibration = known.calibration()
         if calibration is None:
-            lines.append(f"{known.name}: no tuple came to it; more --rows say more")
+            lines.append(f"{known.name}: {unseen(known) or 'too few batches had tuples of it'}")
             continue
         method = f", {known.method}" if known.method else ""
         lines.append(f"{known.name}: {found.facts['windows'][known.name]}{method}")
@@ -104,17 +104,24 @@ def _table(constants: Sequence[Row]) -> list[str]:
     ]
 
 
+def unseen(known: Known) -> str | None:
+    """What the rows that were run do not show of a subquery, if anything."""
+    samples = known.estimator.samples
+    if not samples:
+        return "no tuple came to it, so what it costs is not known: more rows say more"
+    if known.kind == "join" and not any(s.comparisons for s in samples):
+        return "nothing was compared, so what that costs is not known: more rows say more"
+    if not any(s.outputs for s in samples):
+        return "nothing was put out, so what that costs is not known: more rows say more"
+    return None
+
+
 def _doubts(known: Known, found: Calibration) -> list[str]:
     """What the batches could not tell."""
-    lines = []
-    samples = known.estimator.samples
-    if known.kind == "join" and not any(s.comparisons for s in samples):
-        lines.append("nothing was compared: more --rows say more")
-    elif not any(s.outputs for s in samples):
-        lines.append("nothing was put out, so what that takes is not known: more --rows say more")
-    elif known.kind == "join" and not found.told_apart:
-        lines.append(
+    doubt = unseen(known)
+    if doubt is None and known.kind == "join" and not found.told_apart:
+        doubt = (
             "alpha and beta cannot be told apart: the same share of pairs matched in all batches, "
             "so only their sum is known"
         )
-    return lines
+    return [] if doubt is None else [doubt]

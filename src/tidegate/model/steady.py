@@ -159,8 +159,13 @@ class QueryModel:
     def _add_work(
         self, batch: _Batch, subquery: SubqueryModel, now: Counts, instances: int
     ) -> None:
-        """What the instances of a subquery take; those that do not fit side by side take turns."""
+        """What the instances of a subquery take; those that do not fit side by side take turns.
+
+        Of one that has had no tuples nothing is known.
+        """
         estimator = subquery.estimator
+        if not estimator.batches:
+            return
         turns = instances / min(instances, self.slots or instances) * estimator.skew
         seen = now.tuples if estimator.everywhere else now.tuples / instances
         work = np.array([0.0, seen, now.compared / instances, now.outputs / instances])
