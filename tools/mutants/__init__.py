@@ -12,6 +12,7 @@ from mutants import (
     gate,
     join,
     kernel,
+    model,
     output,
     owner,
     process,
@@ -32,6 +33,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *state.MUTANTS,
     *owner.MUTANTS,
     *process.MUTANTS,
+    *model.MUTANTS,
     *course.MUTANTS,
 )
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import WindowOrder, first_per_window, in_order, window_order
 from tidegate.duration import duration_text, window_text
+from tidegate.model.operation import Operation
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
 from tidegate.operate.aggregate.pane import (
@@ -49,6 +50,7 @@ from tidegate.operate.port import Port
 from tidegate.operate.spill import Spill
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
+from tidegate.route.reach import Reach
 from tidegate.state.segment import Segment
 
 WINDOW = ("window_start", "window_end")
@@ -72,6 +74,11 @@ class WindowAggregate(Operator):
     partly: bool = False
 
     order = WindowOrder()
+
+    @property
+    def operation(self) -> Operation:
+        range_s, slide_s = self.spec.range_us / 1e6, self.spec.slide_us / 1e6
+        return Operation(self.kind, range_s=range_s, slide_s=slide_s)
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         partials = fold(self.spec, plain_names(tuples), work.router(self.partitioner))
@@ -141,11 +148,11 @@ class WindowAggregate(Operator):
         return held.those(lambda rows: received(self.spec, after, work.instance, rows))
 
     @property
-    def reach_us(self) -> int | str:
-        return self.spec.range_us
+    def reach(self) -> Reach:
+        return Reach(self.spec.range_us)
 
     def migration(
-        self, frontier_us: int, state: Mapping[str, Sequence[Segment]]
+        self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
         """Windows stay with the owners of the epoch in which they begin."""
         highest = max((s.high for s in state.get(PANES, ()) if s.rows), default=None)
