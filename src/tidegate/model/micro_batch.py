@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tidegate.model.costs import Costs
 from tidegate.model.prediction import Floats
 
 _EQUAL = 1e-4
-"""A batch as long as the one before it but for this part of it will have the next as long too."""
+"""A batch that takes as long as its tuples took to come, but for this part, is like the next."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ class _Course:
 class _Run:
     """Batches that are all like the first of them.
 
-    The first starts at `start_s`, takes what arrived after `after_s` and until `until_s`, and has
-    `tuples` and `comparisons`. Another may start after `busy_s`, and does after `cycle_s`, `count`
-    times in all. `woken` are those that start when their only tuple comes.
+    The first starts at `start_s` and takes what arrived after `after_s` and until `until_s`. A next
+    one may start after `busy_s`, and does after `cycle_s`; there are `count` of them, which have
+    `tuples` and `comparisons` together. `woken` are those that start when their only tuple comes.
     """
 
     after_s: float
@@ -125,17 +125,8 @@ class _Run:
     working_s: float
     busy_s: float
     cycle_s: float
+    count: int
     woken: bool
-    count: int = 1
-
-    def steady(self, before: _Run | None) -> bool:
-        """Whether the next batch will be as this one, if its tuples come at the same rate."""
-        return (
-            before is not None
-            and self.woken == before.woken
-            and (self.woken or self.until_s == self.start_s)
-            and abs(self.cycle_s - before.cycle_s) < _EQUAL * self.cycle_s
-        )
 
 
 def _run(course: _Course, per_instance_s: Floats, costs: Costs, batching: Batching) -> list[_Run]:
@@ -155,29 +146,62 @@ def _run(course: _Course, per_instance_s: Floats, costs: Costs, batching: Batchi
         working_s = seconds_each[place] * (comparisons - made)
         busy_s = max(moving_s + working_s, batching.trigger_s)
         idle_s = max(course.when(tuples + 1) - start_s - busy_s, 0.0)
-        run = _Run(
-            after_s=taken_s,
-            until_s=until_s,
-            start_s=start_s,
-            tuples=tuples - taken,
-            comparisons=comparisons - made,
-            moving_s=moving_s,
-            working_s=working_s,
-            busy_s=busy_s,
-            cycle_s=busy_s + idle_s,
-            woken=woken,
+        cycle_s, last_s = busy_s + idle_s, until_s
+        if until_s < start_s:
+            count = _filled(course, taken_s, until_s, start_s, cycle_s)
+        elif woken == (idle_s > 0):
+            count = _settled(course, taken_s, start_s, cycle_s)
+        else:
+            count = 1
+        if count > 1:
+            last_s += (count - 1) * (until_s - taken_s if until_s < start_s else cycle_s)
+            tuples, comparisons = course.until(last_s)
+        found.append(
+            _Run(
+                after_s=taken_s,
+                until_s=until_s,
+                start_s=start_s,
+                tuples=tuples - taken,
+                comparisons=comparisons - made,
+                moving_s=moving_s,
+                working_s=working_s,
+                busy_s=busy_s,
+                cycle_s=cycle_s,
+                count=count,
+                woken=woken,
+            )
         )
-        if run.steady(found[-1] if found else None) and course.interval(taken_s) == place:
-            rest_s = (place + 1) * course.step_s - start_s
-            run = replace(run, count=max(1, int(rest_s / run.cycle_s)))
-        found.append(run)
-        taken_s, taken, made = until_s, tuples, comparisons
-        if run.count > 1:
-            taken_s = start_s + (run.count - 1) * run.cycle_s
-            taken, made = course.until(taken_s)
-        start_s += run.count * run.cycle_s
+        taken_s, taken, made = last_s, tuples, comparisons
+        start_s += count * cycle_s
         woken = idle_s > 0
     return found
+
+
+def _settled(course: _Course, taken_s: float, start_s: float, cycle_s: float) -> int:
+    """How many batches will be like one that takes all tuples, with itself, in its interval."""
+    place = course.interval(start_s)
+    if abs(start_s - taken_s - cycle_s) >= _EQUAL * cycle_s or course.interval(taken_s) != place:
+        return 1
+    return max(1, int(((place + 1) * course.step_s - start_s) / cycle_s))
+
+
+def _filled(course: _Course, taken_s: float, until_s: float, start_s: float, cycle_s: float) -> int:
+    """How many will be like one that leaves tuples to the next, because it may have no more.
+
+    So long as they run in one interval, with tuples of one interval, and the backlog fills them.
+    """
+    place, source = course.interval(start_s), course.interval(taken_s)
+    if course.interval(until_s) != source:
+        return 1
+    rows = course.until(until_s)[0] - course.until(taken_s)[0]
+    backlog = course.until(start_s)[0] - course.until(until_s)[0]
+    lost = rows - (course.until(start_s + cycle_s)[0] - course.until(start_s)[0])
+    further = min(
+        ((place + 1) * course.step_s - start_s) / cycle_s - 1,
+        ((source + 1) * course.step_s - until_s) / (until_s - taken_s),
+        backlog / lost - 1 if lost > 0 else math.inf,
+    )
+    return 1 + max(0, int(further))
 
 
 def _by_interval(course: _Course, runs: list[_Run]) -> BatchTimes:
@@ -188,12 +212,13 @@ def _by_interval(course: _Course, runs: list[_Run]) -> BatchTimes:
         return BatchTimes(np.zeros(size), none, none, none)
     start, cycle, count = (_column(runs, n) for n in ("start_s", "cycle_s", "count"))
     moving, working = _column(runs, "moving_s"), _column(runs, "working_s")
-    weights = count * _column(runs, "tuples")
+    weights = _column(runs, "tuples")
     waiting = np.where(_column(runs, "woken") > 0, 0.0, start - _mean_arrival(course, runs))
+    # A backlog grows or shrinks from one batch to the next.
+    after, until = _column(runs, "after_s"), _column(runs, "until_s")
+    waiting += np.where(until < start, (count - 1) / 2 * (cycle - (until - after)), 0.0)
     last = start + (count - 1) * cycle
-    made = _spread(
-        start, last + moving + working, count * _column(runs, "comparisons"), course.edges_s
-    )
+    made = _spread(start, last + moving + working, _column(runs, "comparisons"), course.edges_s)
     busy = last + _column(runs, "busy_s")
     weight = _spread(start, busy, weights, course.edges_s)
     with np.errstate(invalid="ignore", divide="ignore"):
