@@ -27,6 +27,9 @@ _INTERVAL_S = 1.0
 _KEPT_SECONDS = 3_600
 """How many intervals what is said of a run is over, at most."""
 
+_RECENT = 0.1
+"""How much the newest batch counts of what comes after a commit."""
+
 _BEHIND = 1.5
 """Batches that are so many times as long as they will be in the end work off a backlog."""
 
@@ -70,15 +73,24 @@ class Forecast:
         """Of the interval at hand: comparisons or tuples of each subquery."""
         self._followed: list[Followed] = []
         self._batch_s = 0.0
+        self._after_s = 0.0
+        """What batches take after their commit, lately."""
         self._at_s = 0.0
         self._newest: Expected | None = None
         self._past: deque[Second] = deque(maxlen=_KEPT_SECONDS)
         self._scaled: dict[str, deque[_Scaled]] = {}
 
-    def committed(self, measured: Sequence[Measured], latency: tuple[float, int]) -> None:
-        """Take in a batch; `latency` is the sum of its tuples' latencies, and how many they are."""
+    def committed(
+        self, measured: Sequence[Measured], latency: tuple[float, int], after_s: float
+    ) -> None:
+        """Take in a batch.
+
+        `latency` is the sum of its tuples' latencies, and how many they are; `after_s` is the part
+        of it that came after the commit, with which latency ends.
+        """
         if not measured or not measured[0].arriving.live:
             return
+        self._after_s += _RECENT * (after_s - self._after_s)
         self._latency = [self._latency[0] + latency[0], self._latency[1] + latency[1]]
         self._pending.append(measured)
         self._pending_s += measured[0].period_s
@@ -163,7 +175,7 @@ class Forecast:
         return Expected(
             load=batches.load,
             batch_s=self._batch_s,
-            latency_s=batches.latency_s(self._batch_s),
+            latency_s=max(batches.latency_s(self._batch_s) - self._after_s, 0.0),
             measured_s=measured_s,
             subqueries=found,
         )
