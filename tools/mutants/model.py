@@ -63,7 +63,7 @@ MUTANTS = (
     ),
     Mutant(
         "a batch takes more rows than it may",
-        "model/micro_batch.py",
+        "model/batch_run.py",
         "        if tuples - taken > most:\n",
         "        if False:\n",
         EVENTS,
