@@ -21,13 +21,6 @@ class Estimate:
     low: float
     high: float
 
-    def __add__(self, other: Estimate) -> Estimate:
-        """The sum of two that were estimated apart: their errors hardly ever go together."""
-        value = self.value + other.value
-        below = hypot(self.value - self.low, other.value - other.low)
-        above = hypot(self.high - self.value, other.high - other.value)
-        return Estimate(value, max(value - below, 0.0), value + above)
-
     def __mul__(self, other: Estimate) -> Estimate:
         """The product of two that were estimated apart."""
         value = self.value * other.value
@@ -36,10 +29,6 @@ class Estimate:
             (self.high - self.value) * other.value, self.value * (other.high - other.value)
         )
         return Estimate(value, max(value - below, 0.0), value + above)
-
-    def times(self, factor: float) -> Estimate:
-        """The same in another unit."""
-        return Estimate(self.value * factor, self.low * factor, self.high * factor)
 
 
 @dataclass(frozen=True)
