@@ -37,7 +37,8 @@ class Calibration:
 
     `alpha` is what a comparison takes (of those that the definition of the join makes, also where
     an index saves most of them), `beta` what an output tuple takes, `sigma` the outputs for each
-    comparison; they are 0 where nothing is compared, and `comparison` is `alpha + sigma * beta`.
+    comparison, and `comparison` is `alpha + sigma * beta`. Where nothing is compared, all but
+    `beta` of them are 0.
     `tuple_s` and `batch_s` are what an input tuple and a batch take beside them.
 
     Where outputs are always the same share of comparisons, only `comparison` is known, and alpha
