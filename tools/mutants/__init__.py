@@ -7,6 +7,7 @@ of which at least one must fail then. `tests/test_tools.py` checks that all stil
 from __future__ import annotations
 
 from mutants import (
+    costs,
     course,
     durable,
     gate,
@@ -34,6 +35,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *owner.MUTANTS,
     *process.MUTANTS,
     *model.MUTANTS,
+    *costs.MUTANTS,
     *course.MUTANTS,
 )
 

@@ -106,7 +106,7 @@ class Measured:
         for load in inputs_of(self.subquery, self.arriving, operation):
             tuples[load.side] += load.arrived or 0
             taken[load.side] += load.tuples
-        left, right = (sum(of) for of in tuple(zip(*self.counts, strict=True))[7:])
+        left, right = (sum(of) for of in tuple(zip(*self.counts, strict=True))[7:9])
         return Arrived(
             seconds=self.period_s,
             tuples=(tuples[0], tuples[1]),
@@ -125,13 +125,14 @@ class Measured:
     def in_full(self) -> Observation:
         """The same with what came in, for those who decide or predict by it."""
         operation = self.subquery.operator.operation
-        taken, *sides = (sum(of) for of in tuple(zip(*self.counts, strict=True))[6:])
+        taken, *sides, closed = (sum(of) for of in tuple(zip(*self.counts, strict=True))[6:])
         return replace(
             self.observation(),
             inputs=inputs_of(self.subquery, self.arriving, operation),
             sides=tuple(sides) if operation.windows else (),
             operation=operation,
             taken=taken,
+            closed=closed if operation.slide_s else None,
             event_s=self.event_s,
             map_s=sum(counts[1] for counts in self.counts) / 1e6,
         )
@@ -186,7 +187,7 @@ def waiting_rows(backlog: Backlog | None) -> int | None:
 
 def _counts(outcome: Outcome) -> tuple[int, ...]:
     """CPU time of its own and of map tasks in microseconds, tuples, comparisons, outputs, compared
-    pairs, tuples that map tasks took, tuples of a join's sides."""
+    pairs, tuples that map tasks took, tuples of a join's sides, groups of windows that ended."""
     get = outcome.counts.get
     cpu_us, map_cpu_us = get("cpu_us", 0), get("map_cpu_us", 0)
     return (
@@ -199,4 +200,5 @@ def _counts(outcome: Outcome) -> tuple[int, ...]:
         get("taken", 0),
         get("left", 0),
         get("right", 0),
+        get("closed", 0),
     )
