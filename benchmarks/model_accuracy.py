@@ -39,6 +39,7 @@ SECONDS, WARM_S, STEP_S = 60.0, 25.0, 0.25
 WINDOW_S, TUPLES = 60.0, 8_400
 """The paper's windows, of its experiment of 25 minutes."""
 PEAK, OVERLOAD, PILOT = 0.6, 1.5, 0.3
+BETWEEN_S = 0.002
 CALIBRATED = "B"
 BARS = {"throughput": 0.02, "latency": 0.10}
 DOCS = Path(__file__).parents[1] / "docs"
@@ -172,23 +173,18 @@ class captured:
     def __enter__(self) -> list[Measured]:
         from tidegate import schedule
         from tidegate.driver.forecast import Forecast
-        from tidegate.driver.observe import observed_of
         from tidegate.source.generator import Pace
 
-        found: list[Measured] = []
-        begun: list[float] = []
+        self._found: list[Measured] = []
+        self._raw: list[tuple[float, Any, tuple[float, int], float]] = []
+        self._begun: list[float] = []
         clock, self._restore = schedule.current().clock, (Forecast.committed, Pace.begin)
         committed, begin = self._restore
+        raw, begun = self._raw, self._begun
 
-        def noted(
-            self: Forecast, measured: Any, latency: tuple[float, int], after_s: float
-        ) -> None:
-            (seen,) = observed_of(measured)
-            now = clock.now() - max(begun)
-            found.append(
-                Measured(now, seen.seconds, measured[0].made, *latency, after_s, sample_of(seen))
-            )
-            committed(self, measured, latency, after_s)
+        def noted(self: Forecast, measured: Any, latency: tuple[float, int], after: float) -> None:
+            committed(self, measured, latency, after)
+            raw.append((clock.now(), measured, latency, after))
 
         def began(self: Pace, rows: int) -> None:
             if self._begun_at is None:
@@ -196,13 +192,34 @@ class captured:
             begin(self, rows)
 
         Forecast.committed, Pace.begin = noted, began  # type: ignore[method-assign]
-        return found
+        return self._found
 
     def __exit__(self, *_: object) -> None:
         from tidegate.driver.forecast import Forecast
+        from tidegate.driver.observe import observed_of
         from tidegate.source.generator import Pace
 
         Forecast.committed, Pace.begin = self._restore  # type: ignore[method-assign]
+        before_s = -math.inf
+        for now, measured, latency, after_s in self._raw:
+            (seen,) = observed_of(measured)
+            # What is between two batches, as looking for input, is part of the first one where
+            # the next did not wait for tuples.
+            between_s = now - before_s - seen.seconds
+            between_s = between_s if 0 <= between_s < BETWEEN_S else 0.0
+            sample = replace(sample_of(seen), seconds=seen.seconds + between_s)
+            self._found.append(
+                Measured(
+                    end_s=now - max(self._begun),
+                    seconds=sample.seconds,
+                    comparisons=measured[0].made,
+                    latency_sum_s=latency[0],
+                    tuples=latency[1],
+                    after_s=after_s + between_s,
+                    sample=sample,
+                )
+            )
+            before_s = now
 
 
 def spread(batches: list[Measured], amounts: Floats, edges: Floats) -> Floats:
