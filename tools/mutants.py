@@ -32,6 +32,7 @@ CUT = "tests/gate/test_lazy_cut.py tests/gate/test_intake.py"
 CREW = "tests/execute/resident"
 OWNER = "tests/driver/test_fence.py tests/state/test_owner.py"
 STORE = "tests/state/test_store.py tests/state/test_crash.py"
+EVENTS = "tests/model/test_events.py"
 
 MUTANTS = (
     # Results and input elsewhere.
@@ -998,5 +999,69 @@ MUTANTS = (
         "    has: dict[str, None] = field(default_factory=dict)\n",
         "    has: dict[str, None] = field(default_factory=lambda held=dict(): held)\n",
         CREW,
+    ),
+    # The model, beside a join that is simulated event by event.
+    Mutant(
+        "a window of time has an interval too many",
+        "model/window.py",
+        "np.interp(edges_s[1:] - self.seconds,",
+        "np.interp(edges_s[:-1] - self.seconds,",
+        EVENTS,
+    ),
+    Mutant(
+        "work that is left over is forgotten",
+        "model/work.py",
+        "    left = surplus - np.minimum(np.minimum.accumulate(surplus), 0.0)\n",
+        "    left = np.zeros_like(surplus)\n",
+        EVENTS,
+    ),
+    Mutant(
+        "work that is done late has no delay",
+        "model/work.py",
+        "values[m] + (i - m) * step_s",
+        "values[m]",
+        EVENTS,
+    ),
+    Mutant(
+        "an instance scans what others keep",
+        "model/join_latency.py",
+        "scan_latency(window_s / instances, costs)",
+        "scan_latency(window_s, costs)",
+        EVENTS,
+    ),
+    Mutant(
+        "output waits for its own instance too",
+        "model/output_latency.py",
+        "waits = (instances - 1) / instances * period_s",
+        "waits = period_s",
+        EVENTS,
+    ),
+    Mutant(
+        "tuples that coincide make each other ready",
+        "model/input_latency.py",
+        "missed = strict or group.sources[0] < source",
+        "missed = False",
+        EVENTS,
+    ),
+    Mutant(
+        "tuples of batches wait for a later one of others only",
+        "model/predict.py",
+        "strict=batch is not None",
+        "strict=False",
+        EVENTS,
+    ),
+    Mutant(
+        "tuples arrive when their batch starts",
+        "model/micro_batch.py",
+        "0.0, start - _mean_arrival(course, runs))",
+        "0.0, 0.0 * start)",
+        EVENTS,
+    ),
+    Mutant(
+        "a batch takes more rows than it may",
+        "model/micro_batch.py",
+        "        if tuples - taken > most:\n",
+        "        if False:\n",
+        EVENTS,
     ),
 )

@@ -219,7 +219,7 @@ def test_with_a_calibration_it_decides_from_the_first_interval_on(tmp_path: Path
     for one in over_phases(ByModel(maximum=12))[:20]:
         followed = followed.after(one.observed)
     known = Known("join", "join", "scan", followed.estimator)
-    query = QueryCalibration("f", 1, 20, 1, None, (known,), {})
+    query = QueryCalibration("f", 1, 20, 1, None, (known,), beside=followed.estimator, facts={})
     file = tmp_path / "known.json"
     file.write_text(json.dumps(query.recorded()))
     rates = [(300, 300)] * 4

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,17 @@ class Sample:
         """
         return max(self.seconds - self.others_s - self.working_s, 0.0)
 
-    def beside(self, others_s: float) -> Sample:
-        """The same in a batch in which instances of other subqueries took so long."""
-        return replace(self, others_s=others_s)
+
+def whole(samples: Sequence[Sample], outputs: int) -> Sample:
+    """One batch of all subqueries of a query, with the rows that leave it.
+
+    Its instances count as one, which works when any of them does.
+    """
+    working_s = sum(sample.working_s for sample in samples)
+    return Sample(
+        seconds=samples[0].seconds,
+        cpu_s=working_s,
+        busiest_s=working_s,
+        tuples=sum(sample.tuples for sample in samples),
+        outputs=outputs,
+    )
