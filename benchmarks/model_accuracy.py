@@ -10,7 +10,7 @@ set-ups with overload. What that is, a pilot run measures. The costs (alpha, bet
 tuple) are then estimated from part B of the run itself, and predict all of it from its rates; the
 errors are those of the other parts, second by second. Each run is a process of its own.
 Results go to benchmarks/results/model_accuracy.json, pictures like the paper's figures 8 to 15 to
-docs/model-throughput.svg and docs/model-latency.svg (with the extra `tidegate[plot]`).
+docs/model-throughput.svg, model-latency.svg and model-latency-terms.svg (extra `tidegate[plot]`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SECONDS, WARM_S, STEP_S = 60.0, 25.0, 0.25
 WINDOW_S, TUPLES = 60.0, 8_400
 """The paper's windows, of its experiment of 25 minutes."""
 PEAK, OVERLOAD, PILOT = 0.6, 1.5, 0.3
-BETWEEN_S = 0.002
+BETWEEN_S = 0.001
 CALIBRATED = "B"
 BARS = {"throughput": 0.02, "latency": 0.10}
 DOCS = Path(__file__).parents[1] / "docs"
@@ -350,8 +350,33 @@ def plots(found: dict[str, Any]) -> None:
         for axis in axes[-1]:
             axis.set_xlabel("seconds", fontsize=8)
         figure.tight_layout()
-        figure.savefig(DOCS / f"model-{name}.svg")
-        print(f"written to {DOCS / f'model-{name}.svg'}")
+        saved(figure, name)
+    plot_terms(found)
+
+
+def plot_terms(found: dict[str, Any]) -> None:
+    """What latency is made of, as figure 15."""
+    from matplotlib import pyplot as plt
+
+    terms = {"in": "#0072b2", "join": "#009e73", "batch": "#d55e00"}
+    rows = math.ceil(len(found) / 2)
+    figure, axes = plt.subplots(rows, 2, figsize=(11, 2.4 * rows), squeeze=False)
+    for axis, one in zip(axes.reshape(-1), found.values(), strict=False):
+        for term, colour in terms.items():
+            values = np.array(one["predicted"][f"latency_{term}"], float) * 1e3
+            axis.semilogy(values, color=colour, label=term, lw=1.2)
+        axis.set_title(one["title"], fontsize=9)
+        axis.set_ylabel("milliseconds", fontsize=8)
+        axis.tick_params(labelsize=8)
+    axes[0][0].legend(fontsize=8, frameon=False)
+    figure.tight_layout()
+    saved(figure, "latency-terms")
+
+
+def saved(figure: Any, name: str) -> None:
+    target = DOCS / f"model-{name}.svg"
+    figure.savefig(target)
+    print(f"written to {target}")
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tidegate.driver.expected import Expected, ExpectedSubquery, Outcome, Second
 from tidegate.driver.observe import Measured, observed_of
-from tidegate.elastic.followed import SAMPLE_S, Followed, Work
+from tidegate.elastic.followed import BETWEEN_S, SAMPLE_S, Followed, Work
 from tidegate.elastic.settled import Batches, Part, batches_of
 from tidegate.model.controller import Limits, bounds
 from tidegate.model.saso import Saso, Timeline, changes, saso
@@ -90,6 +90,8 @@ class Forecast:
         """
         if not measured or not measured[0].arriving.live:
             return
+        between_s = measured[0].period_s - measured[0].seconds
+        after_s += between_s if 0 <= between_s < BETWEEN_S else 0.0
         self._after_s += _RECENT * (after_s - self._after_s)
         self._latency = [self._latency[0] + latency[0], self._latency[1] + latency[1]]
         self._pending.append(measured)

@@ -102,18 +102,14 @@ class Measured:
     def came(self) -> Arrived:
         """What came in, and nothing else of it."""
         operation = self.subquery.operator.operation
-        tuples, taken = [0.0, 0.0], [0.0, 0.0]
-        for load in inputs_of(self.subquery, self.arriving, operation):
-            tuples[load.side] += load.arrived or 0
-            taken[load.side] += load.tuples
-        left, right = (sum(of) for of in tuple(zip(*self.counts, strict=True))[7:])
-        return Arrived(
-            seconds=self.period_s,
-            tuples=(tuples[0], tuples[1]),
-            taken=(taken[0], taken[1]),
-            passed=(left, right) if operation.windows else None,
-            event_s=self.event_s,
-        )
+        inputs = inputs_of(self.subquery, self.arriving, operation)
+        sides = self._sides if operation.windows else ()
+        return Arrived.from_inputs(self.period_s, inputs, sides, self.event_s)
+
+    @property
+    def _sides(self) -> tuple[int, ...]:
+        """The tuples of a join's sides, after any filter."""
+        return tuple(sum(of) for of in tuple(zip(*self.counts, strict=True))[7:])
 
     @property
     def event_s(self) -> float | None:
@@ -125,13 +121,12 @@ class Measured:
     def in_full(self) -> Observation:
         """The same with what came in, for those who decide or predict by it."""
         operation = self.subquery.operator.operation
-        taken, *sides = (sum(of) for of in tuple(zip(*self.counts, strict=True))[6:])
         return replace(
             self.observation(),
             inputs=inputs_of(self.subquery, self.arriving, operation),
-            sides=tuple(sides) if operation.windows else (),
+            sides=self._sides if operation.windows else (),
             operation=operation,
-            taken=taken,
+            taken=sum(counts[6] for counts in self.counts),
             event_s=self.event_s,
             map_s=sum(counts[1] for counts in self.counts) / 1e6,
         )
