@@ -10,7 +10,7 @@ set-ups with overload. What that is, a pilot run measures. The costs (alpha, bet
 tuple) are then estimated from part B of the run itself, and predict all of it from its rates; the
 errors are those of the other parts, second by second. Each run is a process of its own.
 Results go to benchmarks/results/model_accuracy.json, pictures like the paper's figures 8 to 15 to
-docs/model-throughput.svg and docs/model-latency.svg (with the extra `tidegate[plot]`).
+docs/model-throughput.svg, model-latency.svg and model-latency-terms.svg (extra `tidegate[plot]`).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ SECONDS, WARM_S, STEP_S = 60.0, 25.0, 0.25
 WINDOW_S, TUPLES = 60.0, 8_400
 """The paper's windows, of its experiment of 25 minutes."""
 PEAK, OVERLOAD, PILOT = 0.6, 1.5, 0.3
+BETWEEN_S = 0.001
 CALIBRATED = "B"
 BARS = {"throughput": 0.02, "latency": 0.10}
 DOCS = Path(__file__).parents[1] / "docs"
@@ -172,23 +173,18 @@ class captured:
     def __enter__(self) -> list[Measured]:
         from tidegate import schedule
         from tidegate.driver.forecast import Forecast
-        from tidegate.driver.observe import observed_of
         from tidegate.source.generator import Pace
 
-        found: list[Measured] = []
-        begun: list[float] = []
+        self._found: list[Measured] = []
+        self._raw: list[tuple[float, Any, tuple[float, int], float]] = []
+        self._begun: list[float] = []
         clock, self._restore = schedule.current().clock, (Forecast.committed, Pace.begin)
         committed, begin = self._restore
+        raw, begun = self._raw, self._begun
 
-        def noted(
-            self: Forecast, measured: Any, latency: tuple[float, int], after_s: float
-        ) -> None:
-            (seen,) = observed_of(measured)
-            now = clock.now() - max(begun)
-            found.append(
-                Measured(now, seen.seconds, measured[0].made, *latency, after_s, sample_of(seen))
-            )
-            committed(self, measured, latency, after_s)
+        def noted(self: Forecast, measured: Any, latency: tuple[float, int], after: float) -> None:
+            committed(self, measured, latency, after)
+            raw.append((clock.now(), measured, latency, after))
 
         def began(self: Pace, rows: int) -> None:
             if self._begun_at is None:
@@ -196,13 +192,34 @@ class captured:
             begin(self, rows)
 
         Forecast.committed, Pace.begin = noted, began  # type: ignore[method-assign]
-        return found
+        return self._found
 
     def __exit__(self, *_: object) -> None:
         from tidegate.driver.forecast import Forecast
+        from tidegate.driver.observe import observed_of
         from tidegate.source.generator import Pace
 
         Forecast.committed, Pace.begin = self._restore  # type: ignore[method-assign]
+        before_s = -math.inf
+        for now, measured, latency, after_s in self._raw:
+            (seen,) = observed_of(measured)
+            # What is between two batches, as looking for input, is part of the first one where
+            # the next did not wait for tuples.
+            between_s = now - before_s - seen.seconds
+            between_s = between_s if 0 <= between_s < BETWEEN_S else 0.0
+            sample = replace(sample_of(seen), seconds=seen.seconds + between_s)
+            self._found.append(
+                Measured(
+                    end_s=now - max(self._begun),
+                    seconds=sample.seconds,
+                    comparisons=measured[0].made,
+                    latency_sum_s=latency[0],
+                    tuples=latency[1],
+                    after_s=after_s + between_s,
+                    sample=sample,
+                )
+            )
+            before_s = now
 
 
 def spread(batches: list[Measured], amounts: Floats, edges: Floats) -> Floats:
@@ -333,8 +350,33 @@ def plots(found: dict[str, Any]) -> None:
         for axis in axes[-1]:
             axis.set_xlabel("seconds", fontsize=8)
         figure.tight_layout()
-        figure.savefig(DOCS / f"model-{name}.svg")
-        print(f"written to {DOCS / f'model-{name}.svg'}")
+        saved(figure, name)
+    plot_terms(found)
+
+
+def plot_terms(found: dict[str, Any]) -> None:
+    """What latency is made of, as figure 15."""
+    from matplotlib import pyplot as plt
+
+    terms = {"in": "#0072b2", "join": "#009e73", "batch": "#d55e00"}
+    rows = math.ceil(len(found) / 2)
+    figure, axes = plt.subplots(rows, 2, figsize=(11, 2.4 * rows), squeeze=False)
+    for axis, one in zip(axes.reshape(-1), found.values(), strict=False):
+        for term, colour in terms.items():
+            values = np.array(one["predicted"][f"latency_{term}"], float) * 1e3
+            axis.semilogy(values, color=colour, label=term, lw=1.2)
+        axis.set_title(one["title"], fontsize=9)
+        axis.set_ylabel("milliseconds", fontsize=8)
+        axis.tick_params(labelsize=8)
+    axes[0][0].legend(fontsize=8, frameon=False)
+    figure.tight_layout()
+    saved(figure, "latency-terms")
+
+
+def saved(figure: Any, name: str) -> None:
+    target = DOCS / f"model-{name}.svg"
+    figure.savefig(target)
+    print(f"written to {target}")
 
 
 def main() -> None:

@@ -7,6 +7,13 @@ from mutants.mutant import Mutant
 MUTANTS = (
     # Latency, and when batches start.
     Mutant(
+        "what is taken counts for what arrives",
+        "driver/brought.py",
+        "return tuples if rows is None else max(tuples + rows",
+        "return tuples if True else max(tuples + rows",
+        "tests/driver/test_brought.py",
+    ),
+    Mutant(
         "the latency of a paced row counts from when it is read",
         "source/generator.py",
         "BEFORE, self._begun_at + due_s)",

@@ -177,7 +177,8 @@ def _why(one: _Known, asked: float, table: Bounds, for_latency: int) -> str:
     if for_latency:
         return f"{said}, latency asks for {for_latency}"
     if asked >= table.upper[instances]:
-        soon = f", soon {work.expected / work.free:.2f}" if work.expected > work.divided else ""
+        expected = work.expected / work.free
+        soon = f", soon {expected:.2f}" if expected > 1.01 * asked else ""
         return f"{said}{soon}, upper bound {table.upper[instances]:.2f}"
     return f"{said}, lower bound {table.lower[instances]:.2f}"
 
