@@ -16,7 +16,7 @@ Beside it an equality join of Spark, which has no others, with state of the same
 is stopped, its checkpoint is rewritten for twice as many partitions, and it is started again, until
 the first batch after that is done. And the same join of Tidegate that is never switched, without a
 policy and with one that observes and decides after every batch and may change nothing. Results go
-to benchmarks/results/reconfigure.json.
+to benchmarks/results/reconfigure.json, with the engines beside ours in the name.
 """
 
 from __future__ import annotations
@@ -376,7 +376,7 @@ def report(runs: dict[str, dict[str, list[dict[str, Any]]]]) -> None:
     tidegate = runs.get("tidegate", {})
     spark = runs.get("spark", {})
     write_report(
-        "reconfigure",
+        "-".join(["reconfigure", *(engine for engine in runs if engine != "tidegate")]),
         {
             "wanted": WANTED,
             "query": QUERY.strip(),

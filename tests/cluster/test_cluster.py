@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cluster.standalone import CONF, REPOSITORY, SPARK, Standalone, environment
+from tests.conftest import LONG
 from tests.docs.block import blocks
 from tests.s3.server import KEYS, Server
 
@@ -34,7 +35,7 @@ def ran(
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=900 if LONG else 240,
     )
 
 
@@ -131,6 +132,16 @@ def test_executors_follow_instances_while_sources_come_and_go(
     assert seen["with three"] == {"wanted": 3, "there": 3}
     assert [epoch["instances"] for epoch in seen["epochs"]] == [2, 3]
     assert rows(cluster.shared / "elastic").equals(rows(cluster.shared / "still"))
+
+
+@pytest.mark.long
+def test_executors_follow_a_policy(cluster: Standalone, told: dict[str, Any]) -> None:
+    """For which whatever instances do is too much."""
+    seen = told["led"]
+    assert [epoch["instances"] for epoch in seen["epochs"]] == [1, 3]
+    assert seen["epochs"][1]["by"] == "policy threshold"
+    assert seen["executors"]["wanted"] == 3
+    assert rows(cluster.shared / "led").equals(rows(cluster.shared / "still"))
 
 
 @pytest.mark.parametrize(

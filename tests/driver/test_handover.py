@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import random
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +34,7 @@ from tidegate.operate.operator import InstanceWork
 from tidegate.plan.physical import Plan
 from tidegate.sink.memory import MemorySink
 from tidegate.state import segment as segment_module
+from tidegate.state.epoch import epoch_text
 from tidegate.state.piece import fetched_bytes
 
 SLIDING = (
@@ -55,6 +58,14 @@ ANY = (
     "SELECT l.v AS l, r.v AS r FROM s AS l [RANGE 1 SECOND] JOIN s AS r [RANGE 3 SECONDS] "
     "ON l.k < r.k OR l.v % 7 = r.v % 5"
 )
+LAST = (
+    "SELECT l.v AS l, r.v AS r FROM s AS l [ROWS 40] JOIN s AS r [ROWS 25] "
+    "ON l.v BETWEEN r.v - 9 AND r.v + 7 AND l.k <> r.k"
+)
+LAST_BY_KEY = (
+    "SELECT l.k AS k, l.v AS l, r.v AS r FROM s AS l [ROWS 30] JOIN s AS r [RANGE 2 SECONDS] "
+    "ON l.k = r.k"
+)
 QUERIES = {
     "sliding": SLIDING,
     "tumbling": TUMBLING,
@@ -62,6 +73,8 @@ QUERIES = {
     "join by key": BY_KEY,
     "band join": BAND,
     "join on anything": ANY,
+    "band join of the last tuples": LAST,
+    "last tuples by key": LAST_BY_KEY,
 }
 ROWS = [(t / 10, f"k{t * t % 11}", (t * 37) % 101) for t in range(160)]
 BATCH_ROWS = 11
@@ -171,6 +184,76 @@ def test_switches_by_any_handover_give_the_rows_of_a_run_without(query: str, pla
         assert rows_of(sink) == wanted
         assert sum(e.get("handover") == handover for e in loop.manifest.epochs) > 2
         assert bool(counts) or not forget
+
+
+def transition(query: str, place: Path) -> tuple[dict[str, Any], int]:
+    """The record of one switch by window recreation, and the batches until it was completed."""
+    plan = plan_of(query)
+    wanted, sink = plain(plan, place / "plain"), MemorySink()
+    loop = loop_of(
+        plan, [memory(*ROWS, end=True)], place / "switched", sink, batch_rows=8, handover=WINDOW
+    )
+    lasted = 0
+    while loop.step() is not None:
+        if loop.manifest.batch == 4:
+            loop.scale(3)
+        epoch = dict(loop.manifest.epochs[-1])
+        lasted += epoch.get("handover") == WINDOW and "completed" not in epoch
+        assert (" (under way)" in epoch_text(epoch)) == (lasted > 0 and "completed" not in epoch)
+    loop.close()
+    assert rows_of(sink) == wanted
+    return epoch, lasted
+
+
+def test_a_switch_is_completed_when_former_owners_have_finished(place: Path) -> None:
+    """Of 8 tuples in a batch 40 have come after five; 2 seconds pass with two and a half."""
+    epoch, lasted = transition(LAST, place / "last")
+    assert epoch["over_tuples"] == {"left": 39 + 40, "right": 39 + 25}
+    assert epoch["completed"] > epoch["applied"]
+    assert lasted == 4
+    epoch, lasted = transition(BAND.replace("4 SECONDS", "2 SECONDS"), place / "band")
+    assert "over_tuples" not in epoch
+    assert lasted == 2
+
+
+def test_former_owners_do_not_wait_for_tuples_for_ever(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tidegate.elastic.handover.MOST_BATCHES", 6)
+    caplog.set_level(logging.INFO, "tidegate.driver.subquery")
+    _, lasted = transition(LAST.replace("ROWS 40", "ROWS 1000"), place)
+    assert lasted == 6
+    assert "what is left is handed over by its state" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_s", "batch", "wanted"),
+    [
+        (1, 2, "window: open windows end within 4 seconds, and "),
+        (1, 1, "state: .* nobody knows how soon 40 tuples of an input come"),
+        (10**9, 2, "state: .* open windows end within 4 seconds"),
+    ],
+)
+def test_how_soon_windows_of_tuples_end_is_told_by_the_last_batch(
+    bytes_per_s: int, batch: int, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten tuples come in a second, and 40 end the windows; loading the state takes long, or not.
+
+    How long the first batch was, which began before all time, says nothing.
+    """
+    monkeypatch.setattr("tidegate.elastic.handover.BYTES_PER_S", bytes_per_s)
+    loop = loop_of(
+        plan_of(LAST),
+        [memory(*ROWS, end=True)],
+        (_MockFileSystem(), "ckpt"),
+        batch_rows=20,
+        switches={batch: 3},
+    )
+    for _ in range(batch + 1):
+        assert loop.step() is not None
+    (epoch,) = (e for e in loop.manifest.epochs if e["epoch"])
+    assert re.match(wanted, f"{epoch['handover']}: {epoch['handover_why']}")
+    loop.close()
 
 
 @pytest.mark.parametrize("query", ["band join", "join on anything"])

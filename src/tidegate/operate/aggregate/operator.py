@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import WindowOrder, first_per_window, in_order, window_order
 from tidegate.duration import duration_text, window_text
+from tidegate.model.operation import Operation
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
 from tidegate.operate.aggregate.pane import (
@@ -49,6 +50,7 @@ from tidegate.operate.port import Port
 from tidegate.operate.spill import Spill
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
+from tidegate.route.reach import Reach
 from tidegate.state.segment import Segment
 
 WINDOW = ("window_start", "window_end")
@@ -72,6 +74,11 @@ class WindowAggregate(Operator):
     partly: bool = False
 
     order = WindowOrder()
+
+    @property
+    def operation(self) -> Operation:
+        range_s, slide_s = self.spec.range_us / 1e6, self.spec.slide_us / 1e6
+        return Operation(self.kind, range_s=range_s, slide_s=slide_s)
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         partials = fold(self.spec, plain_names(tuples), work.router(self.partitioner))
@@ -113,7 +120,7 @@ class WindowAggregate(Operator):
             keep = [stored(spec, work, part) for part in keep]
         segments = write_panes(work.store, work.name, keep, sealed)
         work.spans.mark("instance write")
-        rows = self._closed(panes, work)
+        rows, closed = self._closed(panes, work)
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
@@ -121,6 +128,7 @@ class WindowAggregate(Operator):
             rows,
             sum(a.rows.num_rows for a in arrived),
             {PANES: segments},
+            {"closed": closed},
             bucket_work=self._touched([*(a.rows for a in arrived), panes], work.mapping.buckets),
         )
 
@@ -141,19 +149,22 @@ class WindowAggregate(Operator):
         return held.those(lambda rows: received(self.spec, after, work.instance, rows))
 
     @property
-    def reach_us(self) -> int | str:
-        return self.spec.range_us
+    def reach(self) -> Reach:
+        return Reach(self.spec.range_us)
 
     def migration(
-        self, frontier_us: int, state: Mapping[str, Sequence[Segment]]
+        self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
         """Windows stay with the owners of the epoch in which they begin."""
         highest = max((s.high for s in state.get(PANES, ()) if s.rows), default=None)
         return None if highest is None else migration_of(self.spec, frontier_us, highest)
 
-    def _closed(self, panes: pa.Table, work: InstanceWork) -> tuple[pa.Table, ...]:
-        """The rows of windows that end, by port; made step by step, for they may be very many."""
-        spec = self.spec
+    def _closed(self, panes: pa.Table, work: InstanceWork) -> tuple[tuple[pa.Table, ...], int]:
+        """The rows of windows that end, by port, and how many groups these windows have.
+
+        They are made step by step, for they may be very many.
+        """
+        spec, closed = self.spec, 0
         keys = [name for name, _ in spec.keys] + [PART] * self.partly
         schema = spec.window_schema if self.partly else spec.result_schema
         spills = [Spill(work.store, f"{work.name}-rows-{i}") for i in range(len(work.ports))]
@@ -163,11 +174,12 @@ class WindowAggregate(Operator):
         )
         try:
             for results in chain([next(steps, schema.empty_table())], steps):
+                closed += results.num_rows
                 work.spans.mark("instance close")
                 for port, spill in zip(work.ports, spills, strict=True):
                     spill.add(window_rows(port, keys, results))
                 work.spans.mark("instance finish")
-            return tuple(spill.table() for spill in spills)
+            return tuple(spill.table() for spill in spills), closed
         finally:
             for spill in spills:
                 spill.drop()

@@ -102,13 +102,12 @@ class SideKeeper:
         return with_key(*arranged(self.spec, self.side, rows.combine_chunks()))
 
     def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+        self, segments: Sequence[Segment], owners: Sequence[int], since: int
     ) -> list[int | None]:
         by_bucket = np.asarray(owners, np.int32)
         distinct = dict.fromkeys(s.buckets for s in segments)
         several = -1
         owner = {b: by if (by := b.owner(by_bucket)) is not None else several for b in distinct}
         way = self.way
-        since = since_us if self.order == TS else MIN_US
         alike = [s.tag == way and s.low >= since for s in segments]
         return [owner[s.buckets] if a else None for s, a in zip(segments, alike, strict=True)]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
+from tidegate.batch import ORDER, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun
 from tidegate.operate.join.match import (
@@ -42,8 +42,8 @@ _MOST_ADOPTED_ROWS = 8_192
 class StoredSegments:
     """The segments of one side, for one batch of an instance that sees some of their tuples.
 
-    `sights` say by bucket and time which. `by_key` gives the buckets of tuples by their keys, None
-    where tuples stay in the buckets that they were dealt to.
+    `sights` say which, by bucket and time or number. `by_key` gives the buckets of tuples by their
+    keys, None where tuples stay in the buckets that they were dealt to.
     """
 
     work: InstanceWork
@@ -91,7 +91,7 @@ class StoredSegments:
             if rows is None:
                 rows = read_segment(work.store, segment, mine, columns, more=(KEY,))
             if not whole:
-                seen = self._seen(rows.column(BUCKET).to_numpy(), ints(rows, TS))
+                seen = self._seen(rows, rows.column(BUCKET).to_numpy())
                 rows, key = without_key(rows.filter(pa.array(seen)).combine_chunks())
                 held.append(Held(rows, (*file, mine, self._times), key=key))
             elif segment.name not in mapped or not by_index:
@@ -127,24 +127,18 @@ class StoredSegments:
         return [BucketSet.where(sight.buckets) for sight in self.sights]
 
     @cached_property
-    def _by_time(self) -> bool:
-        return self.keeper.order == TS
-
-    @cached_property
     def _times(self) -> tuple[tuple[int, int, BucketSet], ...]:
         """What tells what is seen here from what is in another epoch."""
         pairs = zip(self.sights, self._wanted, strict=True)
-        return tuple((sight.since_us, sight.until_us, wanted) for sight, wanted in pairs)
+        return tuple((sight.since, sight.until, wanted) for sight, wanted in pairs)
 
     def _mine(self, segment: Segment) -> tuple[BucketSet, bool]:
         """The buckets of a segment of which tuples are seen, and whether all of these are."""
-        low, high = MIN_US, MAX_US - 1
-        if self._by_time:
-            low, high = segment.low, segment.high
+        low, high = segment.low, segment.high
         met = tuple(i for i, sight in enumerate(self.sights) if sight.meets(low, high))
         mine, alike = self._within(segment.buckets, met)
         # The epochs follow each other without a gap.
-        covered = self.sights[0].since_us <= low and high < self.sights[-1].until_us
+        covered = self.sights[0].since <= low and high < self.sights[-1].until
         return mine, covered and alike
 
     def _within(self, buckets: BucketSet, met: tuple[int, ...]) -> tuple[BucketSet, bool]:
@@ -167,10 +161,9 @@ class StoredSegments:
             self._flagged[buckets] = flags
         return self._flagged[buckets]
 
-    def _seen(
-        self, buckets: npt.NDArray[np.int32], times: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
-        seen = [sight.sees(buckets, times) for sight in self.sights]
+    def _seen(self, rows: pa.Table, buckets: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        places = ints(rows, self.keeper.order)
+        seen = [sight.sees(buckets, places) for sight in self.sights]
         return np.asarray(np.any(seen, axis=0))
 
     def _adapted(self, rows: pa.Table) -> tuple[pa.Table, Floats | None]:
@@ -179,7 +172,7 @@ class StoredSegments:
         Tuples that were dealt in turn stay where they are; by key they belong where keys are.
         """
         bucket = rows.column(BUCKET).to_numpy() if self.by_key is None else self.by_key(rows)
-        rows = rows.filter(pa.array(self._seen(bucket, ints(rows, TS)))).combine_chunks()
+        rows = rows.filter(pa.array(self._seen(rows, bucket))).combine_chunks()
         rows = rows.take(pa.array(total_order(rows)))
         return arranged(self.keeper.spec, self.keeper.side, rows)
 

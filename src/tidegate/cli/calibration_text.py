@@ -1,0 +1,127 @@
+"""The constants of a query in words, for `tidegate calibrate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate.cli.quantity import number_text, numbers_between, seconds_between, seconds_text
+from tidegate.model.calibration import Calibration, Estimate
+from tidegate.model.calibration_file import QueryCalibration
+from tidegate.model.known import Known
+from tidegate.plan.explain import many
+
+_OUTPUT = {
+    "aggregate": "to close a group of a window",
+    "join": "to put a matching pair out",
+}
+
+
+Row = tuple[str, Estimate, str]
+"""A constant, its value, and what it is."""
+
+
+def calibration_lines(found: QueryCalibration) -> list[str]:
+    """What was measured, and a table for each subquery."""
+    place = found.facts["master"]
+    where = "in this process" if place == "none" else f"on {place}"
+    lines = [
+        f"{found.rows:,} rows in {found.batches} batches, "
+        f"{many(found.instances, 'instance')} {where}, {many(found.facts['cores'], 'core')}"
+    ]
+    several = len(found.subqueries) > 1
+    for known in found.subqueries:
+        calibration = known.calibration()
+        if calibration is None:
+            lines.append(f"{known.name}: {unseen(known) or 'too few batches had tuples of it'}")
+            continue
+        method = f", {known.method}" if known.method else ""
+        lines.append(f"{known.name}: {found.facts['windows'][known.name]}{method}")
+        rows = _instance_rows(known) if several else _rows(known, calibration)
+        lines += [f"  {line}" for line in [*_table(rows), *_doubts(known, calibration)]]
+    if several:
+        rest = found.beside.rest_costs()
+        rows = [
+            ("output", rest.output, "to put out a row of the query"),
+            ("tuple", rest.tuple, "to read a tuple, or to hand it on"),
+            ("batch", rest.batch, "for a batch, however small"),
+        ]
+        lines += ["beside the instances:", *(f"  {line}" for line in _table(rows))]
+    return lines
+
+
+def _rows(known: Known, found: Calibration) -> list[Row]:
+    """The constants of a query that is one subquery."""
+    rows = [
+        ("beta", found.beta, _OUTPUT.get(known.kind, "to put a row out")),
+        ("tuple", found.tuple_s, "to take a tuple in"),
+        ("batch", found.batch_s, "for a batch, however small"),
+    ]
+    if known.kind != "join":
+        return rows
+    together = "to compare a pair, with its share of output"
+    return [
+        ("alpha", found.alpha, "to compare a pair"),
+        rows[0],
+        ("sigma", found.sigma, "pairs that match, of each"),
+        ("alpha + sigma beta", found.comparison, together),
+        *rows[1:],
+    ]
+
+
+def _instance_rows(known: Known) -> list[Row]:
+    """What its instances take, where a batch has several subqueries."""
+    parts = known.estimator.work_costs()
+    rows = [
+        ("beta", parts.output, _OUTPUT.get(known.kind, "to put a row out")),
+        ("tuple", parts.tuple, "for an instance to take a tuple in"),
+        ("batch", parts.batch, "for an instance, for a batch"),
+    ]
+    found = known.calibration()
+    if known.kind != "join" or found is None:
+        return rows
+    pairs = [
+        ("alpha", found.alpha, "to compare a pair"),
+        ("sigma", found.sigma, "pairs that match, of each"),
+    ]
+    return [pairs[0], rows[0], pairs[1], *rows[1:]]
+
+
+def _table(constants: Sequence[Row]) -> list[str]:
+    """Constant, value, interval, meaning."""
+    rows = [("constant", "value", "95 percent interval", "what it is")]
+    for name, of, meaning in constants:
+        if name == "sigma":
+            value, interval = number_text(of.value), numbers_between(of)
+        elif of.high == 0:  # what was never due has no cost that could be seen
+            value, interval = "-", "not known"
+        else:
+            value, interval = seconds_text(of.value), seconds_between(of)
+        rows.append((name, value, interval, meaning))
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]}"
+        for row in rows
+    ]
+
+
+def unseen(known: Known) -> str | None:
+    """What the rows that were run do not show of a subquery, if anything."""
+    samples = known.estimator.samples
+    if not samples:
+        return "no tuple came to it, so what it costs is not known: more rows say more"
+    if known.kind == "join" and not any(s.comparisons for s in samples):
+        return "nothing was compared, so what that costs is not known: more rows say more"
+    if not any(s.outputs for s in samples):
+        return "nothing was put out, so what that costs is not known: more rows say more"
+    return None
+
+
+def _doubts(known: Known, found: Calibration) -> list[str]:
+    """What the batches could not tell."""
+    doubt = unseen(known)
+    if doubt is None and known.kind == "join" and not found.told_apart:
+        doubt = (
+            "alpha and beta cannot be told apart: the same share of pairs matched in all batches, "
+            "so only their sum is known"
+        )
+    return [] if doubt is None else [doubt]
