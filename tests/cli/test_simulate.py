@@ -77,11 +77,16 @@ def test_overload_shows_in_throughput_and_latency() -> None:
     assert found[1]["latency"] < 0.1
 
 
-def test_a_batch_adds_its_wait() -> None:
+def test_a_batch_adds_its_wait(capsys: pytest.CaptureFixture[str]) -> None:
     rates = trace((30, 100, 100))
     plain = records("--trace", rates, "--window", "10 s")[-1]
     batched = records("--trace", rates, "--window", "10 s", "--batch", "500 ms")[-1]
     assert plain["latency_batch"] == 0
+    batches = ("--window", "10 s", "--batch", "500 ms")
+    assert invoke(["simulate", "--trace", rates, *batches]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("latency is from the arrival of ")
+    assert invoke(["simulate", "--trace", rates, *batches, "--alpha", "2e-5"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("overload: work was left over in ")
     assert batched["latency_batch"] == pytest.approx(0.25, rel=0.1)
 
 
