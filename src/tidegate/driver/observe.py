@@ -109,7 +109,7 @@ class Measured:
     @property
     def _sides(self) -> tuple[int, ...]:
         """The tuples of a join's sides, after any filter."""
-        return tuple(sum(of) for of in tuple(zip(*self.counts, strict=True))[7:])
+        return tuple(sum(of) for of in tuple(zip(*self.counts, strict=True))[7:9])
 
     @property
     def event_s(self) -> float | None:
@@ -127,6 +127,7 @@ class Measured:
             sides=self._sides if operation.windows else (),
             operation=operation,
             taken=sum(counts[6] for counts in self.counts),
+            closed=sum(counts[9] for counts in self.counts) if operation.slide_s else None,
             event_s=self.event_s,
             map_s=sum(counts[1] for counts in self.counts) / 1e6,
         )
@@ -181,7 +182,7 @@ def waiting_rows(backlog: Backlog | None) -> int | None:
 
 def _counts(outcome: Outcome) -> tuple[int, ...]:
     """CPU time of its own and of map tasks in microseconds, tuples, comparisons, outputs, compared
-    pairs, tuples that map tasks took, tuples of a join's sides."""
+    pairs, tuples that map tasks took, tuples of a join's sides, groups of windows that ended."""
     get = outcome.counts.get
     cpu_us, map_cpu_us = get("cpu_us", 0), get("map_cpu_us", 0)
     return (
@@ -194,4 +195,5 @@ def _counts(outcome: Outcome) -> tuple[int, ...]:
         get("taken", 0),
         get("left", 0),
         get("right", 0),
+        get("closed", 0),
     )

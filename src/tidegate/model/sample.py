@@ -14,9 +14,10 @@ class Sample:
     of it, which run before or after these. `cpu_s` is the CPU time of all instances together,
     `busiest_s` that of the busiest. `tuples` are those that were read, before any filter.
     `comparisons` are the pairs that a join's definition compares, `compared` those that its method
-    did compare: the same for a scan. `outputs` are the rows of its instances, which for an
-    aggregate are the groups of the windows that closed. `slots` is how many instances run at once,
-    None where all do, and `event_s` the event time that passed, None where that is not known.
+    did compare: the same for a scan. `outputs` are the rows of its instances, and of an aggregate
+    the groups of the windows that closed, also where few of them come out. `slots` is how many
+    instances run at once, None where all do, and `event_s` the event time that passed, None where
+    that is not known.
     """
 
     seconds: float

@@ -132,10 +132,10 @@ class _Run:
 
     def take(self, observed: Sequence[Observation]) -> None:
         """One batch of all subqueries."""
-        made = {seen.subquery: _outputs(seen) for seen in observed}
         self.instances = max(len(seen.instances) for seen in observed)
         self.batches += 1
         samples = [sample_of(seen, self.slots) for seen in observed]
+        made = {seen.subquery: s.outputs for seen, s in zip(observed, samples, strict=True)}
         self.beside = self.beside.after(
             whole(samples, sum(made[name] for name in made if name in self.last))
         )
@@ -195,10 +195,6 @@ def _feeds(plan: Plan, subquery: Subquery) -> tuple[str, ...]:
 def _last(plan: Plan) -> frozenset[str]:
     """The subqueries whose rows an output takes."""
     return frozenset(plan.subqueries[target.edge.subquery].name for target in plan.targets)
-
-
-def _outputs(seen: Observation) -> int:
-    return sum(load.outputs for load in seen.instances)
 
 
 def _methods(subqueries: Sequence[tuple[str, str | None]]) -> str:
