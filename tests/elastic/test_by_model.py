@@ -172,6 +172,13 @@ def test_where_no_source_is_live_it_asks_for_nothing() -> None:
         decision = ByModel(maximum=9).decide((seen,), memory)
         assert not decision.requests
         memory = dict(decision.memory)
+    policy, (left, right) = ByModel(), one.observed.inputs
+    said = [
+        policy.remark((replace(one.observed, inputs=inputs),))
+        for inputs in (still, (left, still[1]), (left, right))
+    ]
+    assert ["no source of it is live" in (said[0] or ""), said[2]] == [True, None]
+    assert "not all sources of this query are live" in (said[1] or "")
 
 
 def test_into_its_limits_at_once_and_never_out_of_them() -> None:
