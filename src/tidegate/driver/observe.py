@@ -148,11 +148,7 @@ class Measured:
     @property
     def _sides(self) -> tuple[int, int]:
         """The tuples of a join's sides, after any filter."""
-<<<<<<< HEAD
         return sum(c.left for c in self.counts), sum(c.right for c in self.counts)
-=======
-        return tuple(sum(of) for of in tuple(zip(*self.counts, strict=True))[7:9])
->>>>>>> i15-runtime
 
     @property
     def event_s(self) -> float | None:
@@ -169,13 +165,8 @@ class Measured:
             inputs=inputs_of(self.subquery, self.arriving, operation),
             sides=self._sides if operation.windows else (),
             operation=operation,
-<<<<<<< HEAD
             taken=sum(counts.taken for counts in self.counts),
             closed=sum(counts.closed for counts in self.counts) if operation.slide_s else None,
-=======
-            taken=sum(counts[6] for counts in self.counts),
-            closed=sum(counts[9] for counts in self.counts) if operation.slide_s else None,
->>>>>>> i15-runtime
             event_s=self.event_s,
             map_s=sum(counts.map_cpu_us for counts in self.counts) / 1e6,
         )
