@@ -191,7 +191,7 @@ def test_costs_that_were_measured(capsys: pytest.CaptureFixture[str]) -> None:
         sample = Sample(0.02 + work_s, work_s, work_s, tuples, pairs, pairs, pairs // 100)
         estimator = estimator.after(sample)
     known = Known("join", "join", "scan", estimator)
-    measured = QueryCalibration("f", 1_000, 16, 1, None, (known,), {})
+    measured = QueryCalibration("f", 1_000, 16, 1, None, (known,), beside=estimator, facts={})
     Path("q.json").write_text(json.dumps(measured.recorded()))
     found = known.calibration()
     assert found is not None
