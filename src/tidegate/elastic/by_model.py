@@ -58,7 +58,7 @@ class ByModel:
     latency: float | None = None
     calibration: str | None = None
     interval: float = 1.0
-    ahead: float = 10.0
+    ahead: float = 60.0
 
     def __post_init__(self) -> None:
         _check(self)
