@@ -39,12 +39,13 @@ class ByModel:
 
     It sees rates, and what batches cost; how busy instances are is nothing to it. Arrivals are
     counted for `interval` seconds. Then the model says how much work they are, and how much they
-    will be within `ahead` seconds, while windows fill; with 0 the paper's algorithm decides as it
-    stands. Where the work is more than the part `upper` of what the instances can do, there are to
-    be as many as can do it; where one less could do it within the part `lower`, those that are not
-    needed go. With `latency`, in seconds, there are also to be as many as bring the mean latency
-    below it, if any number does. There are never fewer than `minimum` instances, nor more than
-    `maximum`; without one, no more than can run at once.
+    will be within `ahead` seconds, while windows fill: unless it is given, as long as a window
+    lasts, a minute at most; with 0 the paper's algorithm decides as it stands. Where the work is
+    more than the part `upper` of what the instances can do, there are to be as many as can do it;
+    where one less could do it within the part `lower`, those that are not needed go. With
+    `latency`, in seconds, there are also to be as many as bring the mean latency below it, if any
+    number does. There are never fewer than `minimum` instances, nor more than `maximum`; without
+    one, no more than can run at once.
 
     Costs are estimated from the batches of the query, and followed as they change. Before there are
     enough of them nothing is done, unless `calibration` names a file that `tidegate calibrate` has
@@ -58,7 +59,7 @@ class ByModel:
     latency: float | None = None
     calibration: str | None = None
     interval: float = 1.0
-    ahead: float = 60.0
+    ahead: float | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -113,7 +114,7 @@ class ByModel:
         instances, seconds = seen.mapping.instances, one.followed.rates.seconds
         limits = self._limits(seen)
         demand = Demand(work.divided * seconds, work.free * seconds)
-        if self.ahead:
+        if self.ahead != 0:
             demand = replace(demand, expected=work.expected / work.free, settled=work.settled)
         before, table = Standing(instances, one.waiting), bounds(1.0, limits)
         asked, standing = before.asked(demand), before.after(demand, table)
@@ -204,8 +205,8 @@ def _short(count: float) -> str:
 def _check(asked: ByModel) -> None:
     where = "policy model"
     counts = ("minimum", *(() if asked.maximum is None else ("maximum",)))
-    optional = ("latency",) if asked.latency is not None else ()
-    for name in ("upper", "lower", "interval", "ahead", *optional, *counts):
+    optional = [name for name in ("latency", "ahead") if getattr(asked, name) is not None]
+    for name in ("upper", "lower", "interval", *optional, *counts):
         value = getattr(asked, name)
         kinds = int if name in counts else int | float
         if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value):
@@ -218,7 +219,7 @@ def _check(asked: ByModel) -> None:
         lower=asked.lower,
     )
     for name in ("interval", *optional):
-        if getattr(asked, name) <= 0:
+        if name != "ahead" and getattr(asked, name) <= 0:
             raise OptionError(where, f"{name} must be above 0", f"{getattr(asked, name):g}")
-    if asked.ahead < 0:
+    if asked.ahead is not None and asked.ahead < 0:
         raise OptionError(where, "ahead must not be negative", f"{asked.ahead:g}")

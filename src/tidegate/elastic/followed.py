@@ -22,6 +22,7 @@ from tidegate.model.input_latency import input_latency
 from tidegate.model.operation import Operation
 from tidegate.model.outlook import outlook
 from tidegate.model.sample import Sample
+from tidegate.model.window import TimeWindow
 from tidegate.model.workload import Counts
 
 SAMPLE_S = 0.25
@@ -32,6 +33,9 @@ LEAST_SAMPLES = 8
 
 _RECENT_S = 10.0
 """Where no windows fill, the highest rate of so long counts for the time ahead."""
+
+_FAR_S = 60.0
+"""How far ahead it looks at most, unless somebody says how far."""
 
 BETWEEN_S = 0.001
 """The shortest wait for tuples: a loop that has none looks again a millisecond later."""
@@ -125,8 +129,12 @@ class Followed:
         """
         return bool(self.rates.chunks) and self.estimator.batches >= LEAST_SAMPLES
 
-    def work(self, ahead_s: float = _RECENT_S) -> Work:
-        """What there is to do at the rates of now; asked only where that is known."""
+    def work(self, ahead_s: float | None = None) -> Work:
+        """What there is to do at the rates of now; asked only where that is known.
+
+        It looks as far ahead as the longer window is long, if that is not said, but a minute at
+        most.
+        """
         rate = sum(self.rates.now)
         if not self.operation.windows:
             return self._by_tuples(rate)
@@ -178,14 +186,17 @@ class Followed:
             highest = float((r + s)[-max(round(_RECENT_S / step_s), 1) :].max())
         return self._work(rate, 0.0, self._counts(max(highest, rate), 0.0), settled=True)
 
-    def _pairs(self, ahead_s: float) -> tuple[float, float, bool]:
+    def _pairs(self, ahead_s: float | None) -> tuple[float, float, bool]:
         """Comparisons in a second, equation 4: now, the most ahead, and whether it stays."""
         left, right = (self.rates.in_real_time(w) for w in self.operation.windows)
         r, s, step_s = self.rates.over(self.operation.windows)
         held_r, held_s = (w.contents(rates, step_s)[-1] for w, rates in ((left, r), (right, s)))
         now = float(r[-1] * held_s + s[-1] * held_r)
-        if not ahead_s:
+        if ahead_s == 0:
             return now, now, True
+        if ahead_s is None:
+            lasting = [w.seconds for w in (left, right) if isinstance(w, TimeWindow)]
+            ahead_s = min(max(lasting, default=_RECENT_S), _FAR_S)
         seen = outlook(r, s, (left, right), ahead_s=ahead_s, step_s=step_s)
         return now, float(seen.expected[-1]), bool(seen.settled[-1])
 
