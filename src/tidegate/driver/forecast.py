@@ -27,6 +27,9 @@ _INTERVAL_S = 1.0
 _KEPT_SECONDS = 3_600
 """How many intervals what is said of a run is over, at most."""
 
+_MOST_PENDING = 256
+"""So many batches are taken in together, at most."""
+
 _RECENT = 0.1
 """How much the newest batch counts of what comes after a commit."""
 
@@ -95,7 +98,7 @@ class Forecast:
         self._latency = [self._latency[0] + latency[0], self._latency[1] + latency[1]]
         self._pending.append(measured)
         self._pending_s += measured[0].period_s
-        if self._pending_s >= SAMPLE_S:
+        if self._pending_s >= SAMPLE_S or len(self._pending) >= _MOST_PENDING:
             with self._lock:
                 self._take_in()
 
