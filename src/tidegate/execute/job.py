@@ -118,7 +118,19 @@ class Job:
             filtered=bool(prefix.where) or prefix.sql_where is not None,
             mapping=self.mapping,
             spans=spans,
+            previous_us=self.previous_us,
+            state=self.state,
+            opened=self.store.open,
+            kept=self._kept_of(split),
         )
+
+    def _kept_of(self, split: Split) -> Kept | None:
+        """What the map task of a source keeps, where there is one."""
+        place = split.input, split.source
+        if sum((s.input, s.source) == place for s in self.splits) > 1:
+            return None
+        owner = f"{self.run}/{self.subquery.key}/map/{split.input}/{split.source}"
+        return Kept(owner, self.before, self.name)
 
     def instance_work(self, instance: int, spans: Spans) -> InstanceWork:
         """What an instance of the operator knows of the batch."""

@@ -49,7 +49,8 @@ class LoadAware:
         if tally.keys is None:
             from tidegate.route.choice_loop import by_load
 
-            chosen, added = by_load()(words, weights, rule.d, tally.loads), slice(0)
+            chosen = by_load()(words, weights, rule.d, tally.loads)
+            added = np.zeros(len(words), np.bool_)
         else:
             looks_back = self.looks_back and ledger.overlapping
             earlier = ledger.tallies.get(period - 1) if looks_back else None

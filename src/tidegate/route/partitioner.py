@@ -53,8 +53,8 @@ class Units:
 class Partitioner(Protocol):
     """Chooses a bucket for each unit; frozen and picklable, so that a plan can carry it.
 
-    The choice may depend on the units of one split, on the mapping, and on the ledger where it
-    `remembers`; on nothing else: a replay of the split must choose the same again.
+    The choice may depend on the units of one split, on the mapping, and on the ledger where it is
+    `LoadAware`; on nothing else: a replay of the split must choose the same again.
     """
 
     name: ClassVar[str]
@@ -64,18 +64,6 @@ class Partitioner(Protocol):
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         """The bucket of each unit, from 0 on, or EVERY_BUCKET; costs O(rows)."""
-
-
-class Remembering(Partitioner, Protocol):
-    """A partitioner that looks at what its source has sent before: see `route.ledger`."""
-
-    @property
-    def keys(self) -> str | None:
-        """How it remembers keys; None where it only counts tuples."""
-
-    @property
-    def looks_back(self) -> bool:
-        """Whether the period before counts, where windows cover two."""
 
 
 @dataclass(frozen=True)

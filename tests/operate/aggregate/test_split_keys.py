@@ -49,8 +49,7 @@ class Scattered:
     splits_keys: ClassVar[bool] = True
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
-        assert units.weights is not None
-        assert len(units.weights) == units.rows
+        assert units.weights is None or len(units.weights) == units.rows
         return (np.arange(units.rows) % mapping.buckets).astype(np.int32)
 
 
