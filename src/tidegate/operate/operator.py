@@ -54,8 +54,9 @@ class MapWork:
 
     `filtered` says that tuples of it are missing, so that positions cannot be counted on. No tuple
     has a time before `previous_us`. `state` has the segments of the operator by what they hold, in
-    the store that `opened` gives. `kept` is what the source's map task of the batch before has left
-    in memory; None where the source has several splits.
+    the store that `opened` gives. `upstream` names what the tuples come from, the same in every
+    batch, and `kept` is what its map task of the batch before has left in memory; None where it has
+    several splits.
     """
 
     input: int
@@ -67,6 +68,7 @@ class MapWork:
     previous_us: int
     state: Mapping[str, tuple[Segment, ...]]
     opened: Callable[[], Store]
+    upstream: str
     kept: Kept | None = None
 
     def router(self, partitioner: Partitioner) -> Router:

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tests.driver.scene import Row, loop_of, memory, rows_of
+from tests.driver.scene import Row, compacted, loop_of, memory, rows_of
 from tests.operate.aggregate.test_split_keys import node_of
 from tidegate.driver.loop import Loop
 from tidegate.errors import QueryError
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalExecutor
 from tidegate.operate.aggregate.ledger import LEDGER
+from tidegate.operate.kept import forget
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
@@ -31,15 +32,16 @@ ROWS: list[Row] = [(t / 10, f"k{t * t % 37}", t) for t in range(600)]
 
 
 class Watching(LocalExecutor):
-    """Notes how much each instance of the aggregate was dealt, and the parts that were merged."""
+    """Notes how much each instance of an aggregate was dealt, and the parts that were merged."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: str = "aggregate") -> None:
+        self.key = key
         self.dealt: Counter[int] = Counter()
         self.parts: list[tuple[Any, str]] = []
 
     def run(self, job: Job) -> list[Outcome]:
         outcomes = super().run(job)
-        if job.subquery.key == "aggregate":
+        if job.subquery.key == self.key:
             for outcome in outcomes:
                 self.dealt[outcome.instance] += outcome.tuples
                 rows = outcome.pieces[0].load()
@@ -93,6 +95,33 @@ def test_a_key_stays_where_it_is_from_batch_to_batch(
     assert len(executor.parts) >= 19
     assert executor.split == []
     assert max(executor.dealt.values()) < 1.2 * 600 / 4
+
+
+def test_a_key_stays_where_it_is_in_the_rows_of_another_aggregate(tmp_path: Path) -> None:
+    """Each batch of which has another job to come from."""
+    inner = "SELECT k, COUNT(*) AS n FROM s [RANGE 2 SECONDS] GROUP BY k"
+    sql = f"SELECT k, MAX(n) AS n FROM ({inner}) [RANGE 100 SECONDS] GROUP BY k"
+    loop, _, _ = watched(sql, "cam", tmp_path, instances=3, batch_rows=40)
+    loop.executor = executor = Watching("aggregate2")
+    loop.run()
+    assert len(executor.parts) == 19
+    assert sum(executor.dealt.values()) > 300
+
+
+def test_many_small_batches_leave_few_segments(tmp_path: Path) -> None:
+    """What they have noted is compacted, and says the same."""
+    rows: list[Row] = [(t / 100, f"k{t * t % 89}", t) for t in range(400)]
+    loop, executor, _ = watched(COUNTED, "cam", tmp_path / "a", rows, instances=3, batch_rows=8)
+    most = 0
+    while loop.step() is not None:
+        compacted(loop)
+        most = max(most, len(loop.manifest.operators[f"aggregate/{LEDGER}"]))
+        forget()  # as where every batch has another process
+    assert most < 25
+    whole, at_once, _ = watched(COUNTED, "cam", tmp_path / "b", rows, instances=3, batch_rows=400)
+    whole.run()
+    assert at_once.dealt == executor.dealt
+    assert sorted(at_once.parts) == sorted(executor.parts)
 
 
 def test_decisions_about_tuples_do_not_depend_on_the_cut_or_a_restart(tmp_path: Path) -> None:

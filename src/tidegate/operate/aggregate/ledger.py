@@ -86,7 +86,7 @@ def opened(work: MapWork, partitioner: LoadAware, spec: AggregateSpec) -> Ledger
     if held is not None and held.mapping.epoch == work.mapping.epoch:
         held.forget(first)
         return held
-    source = source_number(f"{work.input}/{work.source}")
+    source = source_number(work.upstream)
     ledger = Ledger.begun(work.mapping, partitioner.keys, source, spec.overlapping)
     segments = [s for s in work.state.get(LEDGER, ()) if s.high >= first]
     if segments:
