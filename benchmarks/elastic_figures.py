@@ -18,15 +18,13 @@ Results go to benchmarks/results/elastic_figures.json, plots to docs/elastic-*.s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from html import escape
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from chart import Chart, Line
 from measure import HERE, write_report
 
 from tidegate.elastic.threshold import Threshold
@@ -38,6 +36,7 @@ DOCS = HERE.parent / "docs"
 SEED, BUCKETS, KEYS = 2012, 1_024, 10_000
 INSTANCES, RATE, SERVICE_S, PERIOD = 15, 150_000, 60e-6, 60
 MOST, RAMP = 14.0, 600
+SECONDS = "seconds (simulated)"
 
 
 def main() -> None:
@@ -70,15 +69,21 @@ def balancing(name: str, phases: Sequence[tuple[int | None, int | None]]) -> dic
             Threshold(**held, imbalance=100.0), load, mapping=even(BUCKETS, INSTANCES)
         ),
     }
+    drifting = 1 if len({deviation for _, deviation in phases}) > 2 else 0
+    word = ("mean", "deviation")[drifting]
+    shown = [f"{word} {phase[drifting]:,}" if phase[0] else "all keys alike" for phase in phases]
     reports = [(f"mean {m}, deviation {d}" if m else "uniform") for m, d in phases]
-    chart(
-        DOCS / f"{name}.svg",
-        f"{INSTANCES} instances, keys drift every {PERIOD} s",
-        "standard deviation of utilisation",
-        {word: [one.imbalance for one in run] for word, run in runs.items()},
-        level=("upper imbalance", limit),
-        marks=[(i * PERIOD, text) for i, text in enumerate(reports)],
-    )
+    Chart(
+        f"Uneven load of {INSTANCES} instances while keys drift every {PERIOD} seconds",
+        "standard deviation of the utilisation",
+        [
+            Line.each_second(word, [one.imbalance for one in runs[word]])
+            for word in ("not balanced", "balanced")
+        ],
+        levels=[("upper imbalance", limit)],
+        marks=[(i * PERIOD, text) for i, text in enumerate(shown)],
+        time=SECONDS,
+    ).write(DOCS / f"{name}.svg")
     return {
         "instances": INSTANCES,
         "tuples_per_s": RATE,
@@ -137,17 +142,24 @@ def provisioning(name: str) -> dict[str, Any]:
         word: drive(Threshold(**thresholds, provisioning=word), load)
         for word in ("individual", "load-aware")
     }
-    for what, of, level in (
-        ("instances", lambda one: one.instances, None),
-        ("mean utilisation", lambda one: one.utilisation, ("target", thresholds["target"])),
-    ):
-        chart(
-            DOCS / f"{name}-{what.split()[-1]}.svg",
-            f"a load of up to {MOST:g} instances, and back",
-            what,
-            {word: [of(one) for one in run] for word, run in runs.items()},
-            level=level,
-        )
+    lines = {
+        "instances": [
+            Line.each_second(word, [one.instances for one in run], steps=True)
+            for word, run in runs.items()
+        ],
+        "utilisation": [
+            Line.each_second(word, [one.utilisation for one in run]) for word, run in runs.items()
+        ],
+    }
+    lines["instances"].append(Line.each_second("load", [*up, *up[::-1]]))
+    title = f"A load that grows to what {MOST:g} instances can do, and falls again"
+    levels = [(word, thresholds[word]) for word in ("upper", "target", "lower")]
+    Chart(title, "instances", lines["instances"], time=SECONDS).write(
+        DOCS / f"{name}-instances.svg"
+    )
+    Chart(title, "average utilisation", lines["utilisation"], levels, time=SECONDS).write(
+        DOCS / f"{name}-utilisation.svg"
+    )
     return {
         "thresholds": thresholds,
         "most_load_in_instances": MOST,
@@ -180,69 +192,6 @@ def moved(run: Sequence[Driven]) -> int:
 
 def mean_of(values: Sequence[float]) -> float:
     return round(float(np.mean(values)), 4)
-
-
-# matplotlib is no dependency: a line chart is a few elements of SVG.
-
-WIDTH, HEIGHT, LEFT, TOP = 760, 260, 46, 40
-COLOURS = ("#c0392b", "#1f6fb2")
-
-
-def round_above(value: float) -> float:
-    """The next number that divides by four into round ones."""
-    size = 10.0 ** math.floor(math.log10(value))
-    return next(size * one for one in (1, 2, 4, 6, 8, 10) if size * one >= value)
-
-
-def chart(
-    path: Path,
-    title: str,
-    what: str,
-    lines: dict[str, Sequence[float]],
-    level: tuple[str, float] | None = None,
-    marks: Sequence[tuple[int, str]] = (),
-) -> None:
-    """One line for each name over the batches, a dashed one at a level, and marks above."""
-    length = max(len(values) for values in lines.values())
-    top = round_above(max([*map(max, lines.values()), level[1] if level else 0]))
-
-    def x(at: float) -> float:
-        return round(LEFT + at / length * (WIDTH - LEFT - 10), 1)
-
-    def y(value: float) -> float:
-        return round(HEIGHT - 30 - value / top * (HEIGHT - 30 - TOP), 1)
-
-    def text(at_x: float, at_y: float, said: str, more: str = "") -> str:
-        return f'<text x="{at_x}" y="{at_y}" {more}>{escape(said)}</text>'
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'font-family="sans-serif" font-size="11">',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        text(LEFT, 14, f"{what}: {title}", 'font-weight="bold"'),
-        f'<path d="M{LEFT} {TOP}V{y(0)}H{WIDTH - 10}" fill="none" stroke="#888"/>',
-        text(WIDTH - 90, HEIGHT - 4, "seconds (simulated)", 'text-anchor="middle"'),
-    ]
-    for part in range(5):
-        value = top * part / 4
-        parts.append(text(LEFT - 4, y(value) + 4, f"{value:.3g}", 'text-anchor="end"'))
-        at = length * part / 4
-        parts.append(text(x(at), HEIGHT - 16, f"{at:.0f}", 'text-anchor="middle"'))
-    for at, said in marks:
-        parts.append(f'<path d="M{x(at)} {TOP}V{y(0)}" stroke="#ddd"/>')
-        parts.append(text(x(at) + 3, TOP + 8, said, 'fill="#777" font-size="9"'))
-    if level is not None:
-        parts.append(
-            f'<path d="M{LEFT} {y(level[1])}H{WIDTH - 10}" stroke="#555" stroke-dasharray="4 3"/>'
-        )
-        parts.append(text(WIDTH - 12, y(level[1]) - 4, level[0], 'text-anchor="end" fill="#555"'))
-    for number, (word, values) in enumerate(lines.items()):
-        points = " ".join(f"{x(i)},{y(value)}" for i, value in enumerate(values))
-        colour = COLOURS[number]
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}"/>')
-        parts.append(text(LEFT + 110 * number, 30, word, f'fill="{colour}"'))
-    path.write_text("\n".join([*parts, "</svg>"]) + "\n", encoding="utf-8")
-    print(f"written to {path}")
 
 
 if __name__ == "__main__":

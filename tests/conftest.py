@@ -1,7 +1,8 @@
-"""What all tests share: markers by folder, the long mode, and how Hypothesis searches."""
+"""What all tests share: markers, the long mode, how Hypothesis searches, where files are."""
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests import scratch
 from tests.seed import FIXED, SEED, VARIABLE
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
@@ -18,6 +20,12 @@ WHOLE = (
     "cases cli crash docs driver duckdb examples fuzz property s3 session simulation testing"
 ).split()
 """Folders whose tests run whole queries, or processes; the others test one thing at a time."""
+
+SCRATCH = pytest.StashKey[Path | None]()
+"""The folder that this process has made for temporary files."""
+
+COLLECT_AFTER = (10_000, 10, 10)
+"""New objects, and collections of the younger before those of the older (`gc.set_threshold`)."""
 
 settings.register_profile(
     "ci",
@@ -40,9 +48,29 @@ settings.load_profile("long" if LONG else "mutants" if MUTANTS else "ci" if FIXE
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Hypothesis draws from the seed of the run, unless it is told another."""
+    """Hypothesis draws from the seed of the run, unless it is told another; files are in memory."""
     if not FIXED and config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(SEED)
+    config.stash[SCRATCH] = None if _is_worker(config) else scratch.enter()
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Files of a run that failed are there to be looked at."""
+    gc.unfreeze()  # else libraries say at the end of the process that they have leaked
+    if exitstatus != pytest.ExitCode.OK:
+        session.config.stash[SCRATCH] = None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """After the last fixture of all workers."""
+    folder = config.stash.get(SCRATCH, None)
+    if folder is not None:
+        scratch.leave(folder)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    """Whether another process hands out the tests, and has made what they share."""
+    return hasattr(config, "workerinput")
 
 
 def pytest_report_header() -> str:
@@ -67,6 +95,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = [item for item in items if item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: the collector need not look through them each time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: the worker with the JVM often waits for it."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 class OneJvm(LoadScopeScheduling):

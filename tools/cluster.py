@@ -83,6 +83,7 @@ class Standalone:
         words += ["--webui-port", "0", "--work-dir", str(home / "work"), self.url]
         env = {"SPARK_LOCAL_DIRS": str(home / "local")}
         if own_tmp:
+            env["TMPDIR"] = "/tmp"
             kept = [self.shared, home, REPOSITORY, SPARK, Path(sys.prefix), Path(sys.base_prefix)]
             seen = [str(temporary), *(str(p.resolve()) for p in kept)]
         else:

@@ -909,8 +909,8 @@ MUTANTS = (
     Mutant(
         "the latency of a paced row counts from when it is read",
         "source/generator.py",
-        "since = self._begun_at + (positions - self._first + 1) / self._rows_per_s",
-        "since = np.full(len(positions), self._clock.now())",
+        "BEFORE, self._begun_at + due_s)",
+        "BEFORE, self._clock.now())",
         "tests/driver/test_latency.py",
     ),
     Mutant(

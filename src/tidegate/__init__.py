@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from tidegate.version import __version__
@@ -188,7 +189,8 @@ def __getattr__(name: str) -> Any:
 
 def _aggregate(name: str) -> Any:
     """What calls the aggregate function of this name: any that is in the registry."""
-    if not name.startswith("_"):
+    # `from tidegate import disk` asks here first: a module must not load all of the functions.
+    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:
         from tidegate.query.aggregate import builder
 
         with suppress(KeyError):

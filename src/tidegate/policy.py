@@ -5,23 +5,28 @@ A policy is an object with a `name` and a method `decide`; see `Policy`. It is g
 `start(policy=...)`, or by its name.
 """
 
+from tidegate.elastic.by_model import ByModel
 from tidegate.elastic.fixed import Fixed
-from tidegate.elastic.observation import InstanceLoad, Observation
+from tidegate.elastic.observation import InputLoad, InstanceLoad, Observation
 from tidegate.elastic.policy import Decision, Policy
 from tidegate.elastic.registry import of
 from tidegate.elastic.request import Move, Request, Scale, Switch
 from tidegate.elastic.scripted import Scripted
 from tidegate.elastic.threshold import Threshold
+from tidegate.model.operation import Operation
 from tidegate.route.balance import balanced
 from tidegate.route.mapping import Mapping
 
 __all__ = [
+    "ByModel",
     "Decision",
     "Fixed",
+    "InputLoad",
     "InstanceLoad",
     "Mapping",
     "Move",
     "Observation",
+    "Operation",
     "Policy",
     "Request",
     "Scale",
@@ -30,6 +35,7 @@ __all__ = [
     "Threshold",
     "balanced",
     "fixed",
+    "model",
     "of",
     "scripted",
     "threshold",
@@ -40,6 +46,9 @@ fixed = Fixed
 
 threshold = Threshold
 """Keeps the average utilisation between thresholds, and the instances evenly loaded."""
+
+model = ByModel
+"""Keeps the work that arrives between two quotas of what instances can do, by rates alone."""
 
 scripted = Scripted
 """Asks for given requests after given batches, for tests."""

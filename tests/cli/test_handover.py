@@ -52,8 +52,8 @@ def test_explain_says_how_buckets_would_be_handed_over(
     )
     assert invoke(["explain", "timed.sql", "--master", "spark://host:7077"]) == 0
     assert (
-        "\n    handover: window where the state that moves takes longer than 10 seconds to load at "
-        "100 MB/s, else state (instances are on several hosts)\n"
+        "\n    handover: window where 10 seconds of time pass sooner than the state that moves is "
+        "loaded at 100 MB/s, else state (instances are on several hosts)\n"
     ) in capsys.readouterr().out
 
 
@@ -67,9 +67,9 @@ def test_explain_says_how_buckets_would_be_handed_over(
         ),
         (
             ["run", "counted.sql", "--master", "none", "--out", "out", "--handover", "window"],
-            "--handover: window needs windows of time in every subquery with state; got aggregate: "
-            "its windows count tuples. Use --handover auto, which hands its buckets over by their "
-            "state.",
+            "--handover: window is for windows of time, and for joins; got aggregate: "
+            "its windows count the tuples of each group. Use --handover auto, which hands its "
+            "buckets over by their state.",
         ),
     ],
 )

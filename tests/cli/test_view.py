@@ -12,6 +12,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.panel import bytes_text, clock_text, duration_text
 from tidegate.cli.status import Status
 from tidegate.cli.view import LiveView
+from tidegate.driver.expected import Expected
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.metrics import Held
 from tidegate.execute.executor import Tasks
@@ -142,6 +143,24 @@ def test_live_sources_have_a_latency_and_a_backlog(run: Run) -> None:
     ]
     run.batch(2, **LIVE)
     assert "backlog     1,204 rows" in [line[:22] for line in run.lines()]
+
+
+@pytest.mark.parametrize(
+    ("load", "told"),
+    [
+        (0.351, "predicted   mean 12 ms   measured 14 ms   load 35%"),
+        (1.2, "predicted   mean 12 ms   measured 14 ms   load 120%    falls behind"),
+    ],
+)
+def test_what_the_model_predicts_is_below_what_is_measured(
+    run: Run, load: float, told: str
+) -> None:
+    expected = Expected(load, 0.008, 0.0123, 0.0141, {})
+    run.view.attend(lambda: 0, lambda: None, lambda: expected)
+    run.batch(0, **LIVE)
+    shown = run.lines()
+    latency = next(place for place, line in enumerate(shown) if line.endswith("this run"))
+    assert shown[latency + 1].rstrip() == told
 
 
 FILES = {"rows": 0, "bytes": 80_112, "files": 3}

@@ -147,6 +147,23 @@ def elastic(session: tg.Session, shared: Path) -> dict[str, Any]:
     return {"executors": executors, "with three": status["executors"], "epochs": status["epochs"]}
 
 
+def led(session: tg.Session, shared: Path) -> dict[str, Any]:
+    """A query over the same files whose instances a policy changes, and executors follow."""
+    busy = tg.policy.threshold(
+        upper=1e-6, target=1e-6, lower=1e-9, improvement=0.0, batches=2, seconds=0.0, maximum=3
+    )
+    query = arriving(session, [shared / "arriving", shared / "extra.csv"]).start(
+        instances=1,
+        batch_rows=300,
+        sink=tg.sink.files(shared / "led"),
+        checkpoint=shared / "led-state",
+        policy=busy,
+    )
+    query.wait()
+    status = query.status()
+    return {"executors": status["executors"], "epochs": status["epochs"]}
+
+
 def arriving(session: tg.Session, source: Any) -> Any:
     places = [str(place) for place in source] if isinstance(source, list) else str(source)
     stream = session.stream(places, time="ts", name="rides")
@@ -214,6 +231,7 @@ def main() -> None:
         many(alone.stream(str(rides), time="ts")).start(sink=tg.sink.files(shared / "many")).wait()
         large(session, remote)
         told["elastic"] = elastic(session, shared)
+        told["led"] = led(session, shared)
     print(json.dumps(told | submitted()))
 
 

@@ -133,6 +133,16 @@ def test_executors_follow_instances_while_sources_come_and_go(
     assert rows(cluster.shared / "elastic").equals(rows(cluster.shared / "still"))
 
 
+@pytest.mark.long
+def test_executors_follow_a_policy(cluster: Standalone, told: dict[str, Any]) -> None:
+    """For which whatever instances do is too much."""
+    seen = told["led"]
+    assert [epoch["instances"] for epoch in seen["epochs"]] == [1, 3]
+    assert seen["epochs"][1]["by"] == "policy threshold"
+    assert seen["executors"]["wanted"] == 3
+    assert rows(cluster.shared / "led").equals(rows(cluster.shared / "still"))
+
+
 @pytest.mark.parametrize(
     ("what", "parts"),
     [

@@ -23,8 +23,11 @@ def page(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 
 def test_it_prints_what_its_comment_says(page: dict[str, Any]) -> None:
-    (block,) = [b for b in blocks("docs/policies.md", "python") if "print(" in b]
-    assert block.rstrip().endswith(f"# {page['printed']}")
+    shown = [b.rstrip() for b in blocks("docs/policies.md", "python") if "print(" in b]
+    printed = page["printed"].splitlines()
+    assert len(shown) == len(printed) == 2
+    for block, line in zip(shown, printed, strict=True):
+        assert block.endswith(f"# {line}")
 
 
 def test_its_parameters_are_those_of_the_policy(page: dict[str, Any]) -> None:

@@ -322,7 +322,7 @@ class Apart:
         return rows.take(pa.array(np.argsort(rows.column("key").to_numpy(), kind="stable")))
 
     def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+        self, segments: Sequence[Segment], owners: Sequence[int], since: int
     ) -> list[int | None]:
         return [0] * len(segments)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import random
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,14 +22,19 @@ from tests.property.course import IN_MEMORY
 from tidegate.batch import TS, ints
 from tidegate.driver.loop import Loop
 from tidegate.elastic.handover import STATE, WINDOW
+from tidegate.execute import local
+from tidegate.execute.job import Job
+from tidegate.execute.task import run_instance
 from tidegate.operate.aggregate import operator as pane_operator
 from tidegate.operate.aggregate.state import read_panes
 from tidegate.operate.join.stored import StoredSegments
 from tidegate.operate.kept import Kept
+from tidegate.operate.kept import forget as forget_kept
 from tidegate.operate.operator import InstanceWork
 from tidegate.plan.physical import Plan
 from tidegate.sink.memory import MemorySink
 from tidegate.state import segment as segment_module
+from tidegate.state.epoch import epoch_text
 from tidegate.state.piece import fetched_bytes
 
 SLIDING = (
@@ -51,6 +58,14 @@ ANY = (
     "SELECT l.v AS l, r.v AS r FROM s AS l [RANGE 1 SECOND] JOIN s AS r [RANGE 3 SECONDS] "
     "ON l.k < r.k OR l.v % 7 = r.v % 5"
 )
+LAST = (
+    "SELECT l.v AS l, r.v AS r FROM s AS l [ROWS 40] JOIN s AS r [ROWS 25] "
+    "ON l.v BETWEEN r.v - 9 AND r.v + 7 AND l.k <> r.k"
+)
+LAST_BY_KEY = (
+    "SELECT l.k AS k, l.v AS l, r.v AS r FROM s AS l [ROWS 30] JOIN s AS r [RANGE 2 SECONDS] "
+    "ON l.k = r.k"
+)
 QUERIES = {
     "sliding": SLIDING,
     "tumbling": TUMBLING,
@@ -58,6 +73,8 @@ QUERIES = {
     "join by key": BY_KEY,
     "band join": BAND,
     "join on anything": ANY,
+    "band join of the last tuples": LAST,
+    "last tuples by key": LAST_BY_KEY,
 }
 ROWS = [(t / 10, f"k{t * t % 11}", (t * 37) % 101) for t in range(160)]
 BATCH_ROWS = 11
@@ -169,6 +186,76 @@ def test_switches_by_any_handover_give_the_rows_of_a_run_without(query: str, pla
         assert bool(counts) or not forget
 
 
+def transition(query: str, place: Path) -> tuple[dict[str, Any], int]:
+    """The record of one switch by window recreation, and the batches until it was completed."""
+    plan = plan_of(query)
+    wanted, sink = plain(plan, place / "plain"), MemorySink()
+    loop = loop_of(
+        plan, [memory(*ROWS, end=True)], place / "switched", sink, batch_rows=8, handover=WINDOW
+    )
+    lasted = 0
+    while loop.step() is not None:
+        if loop.manifest.batch == 4:
+            loop.scale(3)
+        epoch = dict(loop.manifest.epochs[-1])
+        lasted += epoch.get("handover") == WINDOW and "completed" not in epoch
+        assert (" (under way)" in epoch_text(epoch)) == (lasted > 0 and "completed" not in epoch)
+    loop.close()
+    assert rows_of(sink) == wanted
+    return epoch, lasted
+
+
+def test_a_switch_is_completed_when_former_owners_have_finished(place: Path) -> None:
+    """Of 8 tuples in a batch 40 have come after five; 2 seconds pass with two and a half."""
+    epoch, lasted = transition(LAST, place / "last")
+    assert epoch["over_tuples"] == {"left": 39 + 40, "right": 39 + 25}
+    assert epoch["completed"] > epoch["applied"]
+    assert lasted == 4
+    epoch, lasted = transition(BAND.replace("4 SECONDS", "2 SECONDS"), place / "band")
+    assert "over_tuples" not in epoch
+    assert lasted == 2
+
+
+def test_former_owners_do_not_wait_for_tuples_for_ever(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tidegate.elastic.handover.MOST_BATCHES", 6)
+    caplog.set_level(logging.INFO, "tidegate.driver.subquery")
+    _, lasted = transition(LAST.replace("ROWS 40", "ROWS 1000"), place)
+    assert lasted == 6
+    assert "what is left is handed over by its state" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_s", "batch", "wanted"),
+    [
+        (1, 2, "window: open windows end within 4 seconds, and "),
+        (1, 1, "state: .* nobody knows how soon 40 tuples of an input come"),
+        (10**9, 2, "state: .* open windows end within 4 seconds"),
+    ],
+)
+def test_how_soon_windows_of_tuples_end_is_told_by_the_last_batch(
+    bytes_per_s: int, batch: int, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten tuples come in a second, and 40 end the windows; loading the state takes long, or not.
+
+    How long the first batch was, which began before all time, says nothing.
+    """
+    monkeypatch.setattr("tidegate.elastic.handover.BYTES_PER_S", bytes_per_s)
+    loop = loop_of(
+        plan_of(LAST),
+        [memory(*ROWS, end=True)],
+        (_MockFileSystem(), "ckpt"),
+        batch_rows=20,
+        switches={batch: 3},
+    )
+    for _ in range(batch + 1):
+        assert loop.step() is not None
+    (epoch,) = (e for e in loop.manifest.epochs if e["epoch"])
+    assert re.match(wanted, f"{epoch['handover']}: {epoch['handover_why']}")
+    loop.close()
+
+
 @pytest.mark.parametrize("query", ["band join", "join on anything"])
 def test_windows_are_finished_where_instances_are_a_grid(query: str, place: Path) -> None:
     plan = spread_out(plan_of(QUERIES[query]))
@@ -180,44 +267,67 @@ def test_windows_are_finished_where_instances_are_a_grid(query: str, place: Path
     assert rows_of(sink) == wanted
 
 
+LARGE = {
+    "aggregate": "SELECT k, SUM(v) AS v FROM s [RANGE 6 SECONDS SLIDE 3 SECONDS] GROUP BY k",
+    "band join": (
+        "SELECT l.v AS l, r.v AS r FROM s AS l [RANGE 6 SECONDS] JOIN s AS r [RANGE 6 SECONDS] "
+        "ON l.v BETWEEN r.v - 1 AND r.v + 1"
+    ),
+    "join by key": (
+        "SELECT l.v AS l, r.v AS r FROM s AS l [RANGE 6 SECONDS] JOIN s AS r [RANGE 6 SECONDS] "
+        "ON l.k = r.k"
+    ),
+}
+
+
+@pytest.mark.parametrize("query", LARGE)
 def test_on_a_remote_store_new_owners_load_their_buckets_and_no_others(
-    monkeypatch: pytest.MonkeyPatch,
+    query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pieces of segments by state recreation, each as if in a process of its own; else nothing."""
     for name, size in (("segment.WORTH_BYTES", 0), ("piece.PIECE_BYTES", 1)):
         monkeypatch.setattr(f"tidegate.state.{name}", size)
     monkeypatch.setattr("tidegate.state.piece._END_BYTES", 4096)
     rows = [(t / 1000, f"k{t % 4001}", t) for t in range(12_000)]
-    query = "SELECT k, SUM(v) AS v FROM s [RANGE 6 SECONDS SLIDE 3 SECONDS] GROUP BY k"
     fetched: dict[int, int] = {}
 
-    def loaded(work: InstanceWork, spec: Any) -> Any:
-        segment_module._remote.clear()
+    def alone(job: Job, instance: int, parcels: Any) -> Any:
+        if handover == STATE:
+            segment_module._remote.clear()
+            forget_kept()
         before = fetched_bytes()
-        found = read_panes(work, spec)
-        fetched[work.instance] = fetched_bytes() - before
+        found = run_instance(job, instance, parcels)
+        fetched[instance] = fetched_bytes() - before
         return found
 
-    monkeypatch.setattr(pane_operator, "read_panes", loaded)
+    monkeypatch.setattr(local, "run_instance", alone)
+    outputs = []
     for handover in (STATE, WINDOW):
         fetched.clear()
+        sink = MemorySink()
         loop = loop_of(
-            plan_of(query),
+            plan_of(LARGE[query]),
             [memory(*rows, end=True)],
             (_MockFileSystem(), "ckpt"),
+            sink,
             batch_rows=6_000,
             handover=handover,
             switches={1: 4},
         )
         assert loop.step() is not None
         stored = sum(s.bytes for s in loop.manifest.segments())
+        fetched.clear()
         assert loop.step() is not None
         (epoch,) = (e for e in loop.manifest.epochs if e["epoch"])
         assert epoch["handover"] == handover
         assert epoch["bytes_moved"] == sum(fetched.values())
+        drain(loop)
         loop.close()
+        outputs.append(rows_of(sink))
         if handover == STATE:
             assert set(fetched) == {0, 1, 2, 3}
             assert all(size < 0.4 * stored for size in fetched.values())
+            assert sum(fetched.values()) < 1.4 * stored
         else:
             assert sum(fetched.values()) == 0
+    assert outputs[0] == outputs[1]

@@ -7,19 +7,23 @@ import pytest
 from tidegate.elastic.handover import (
     AUTO,
     HANDOVERS,
+    MOST_BATCHES,
     SHARED,
     STATE,
     WINDOW,
     Choice,
-    Reach,
+    Reaching,
     Site,
     check,
     choose,
     finishing,
     foreseen,
+    relieved,
 )
 from tidegate.errors import OptionError
+from tidegate.route.former import Position
 from tidegate.route.mapping import even, recorded, restored, switched
+from tidegate.route.reach import Reach
 
 HOST = Site()
 HOSTS = Site(one_host=False)
@@ -29,19 +33,26 @@ REMOTE = Site(local=False)
 @pytest.mark.parametrize(
     ("asked", "site", "reach", "moved_bytes", "wait_us", "wanted"),
     [
-        (AUTO, HOST, 1, 10**12, 1, Choice(SHARED, "all instances share the files of one host")),
         (
             AUTO,
-            HOSTS,
-            "its windows count tuples",
-            10,
-            0,
-            Choice(STATE, "instances are on several hosts, and its windows count tuples"),
+            HOST,
+            Reach(1),
+            10**12,
+            1,
+            Choice(SHARED, "all instances share the files of one host"),
         ),
         (
             AUTO,
             HOSTS,
-            5_000_000,
+            "it has no windows",
+            10,
+            0,
+            Choice(STATE, "instances are on several hosts, and it has no windows"),
+        ),
+        (
+            AUTO,
+            HOSTS,
+            Reach(5_000_000),
             600_000_000,
             5_000_000,
             Choice(
@@ -53,7 +64,7 @@ REMOTE = Site(local=False)
         (
             AUTO,
             REMOTE,
-            5_000_000,
+            Reach(5_000_000),
             400_000_000,
             5_000_000,
             Choice(
@@ -62,12 +73,29 @@ REMOTE = Site(local=False)
                 "5 seconds",
             ),
         ),
-        (WINDOW, HOST, 5, 0, 5, Choice(WINDOW, "asked for")),
-        (STATE, HOST, 5, 0, 5, Choice(STATE, "asked for")),
+        (
+            AUTO,
+            REMOTE,
+            Reach(tuples=2_000),
+            400_000_000,
+            None,
+            Choice(
+                STATE,
+                "400,000,000 bytes take about 4.00 s to load, and nobody knows how soon 2,000 "
+                "tuples of an input come",
+            ),
+        ),
+        (WINDOW, HOST, Reach(5), 0, 5, Choice(WINDOW, "asked for")),
+        (STATE, HOST, Reach(5), 0, 5, Choice(STATE, "asked for")),
     ],
 )
 def test_the_choice(
-    asked: str, site: Site, reach: Reach, moved_bytes: int, wait_us: int, wanted: Choice
+    asked: str,
+    site: Site,
+    reach: Reaching,
+    moved_bytes: int,
+    wait_us: int | None,
+    wanted: Choice,
 ) -> None:
     assert choose(asked, site, reach, moved_bytes, wait_us) == wanted
 
@@ -78,26 +106,26 @@ def test_the_choice(
         ("fast", HOST, "--handover: must be one of auto, shared, state, window; got fast"),
         (SHARED, HOSTS, "shared needs instances and checkpoint on one host; got instances are on"),
         (SHARED, REMOTE, "shared needs .* on one host; got the store is remote. Use --handover"),
-        (WINDOW, HOST, "window needs windows of time .*; got own: its state is bound by no time."),
+        (WINDOW, HOST, "window is for windows of time, and for joins; got own: it has no windows."),
     ],
 )
 def test_what_cannot_be_is_refused(asked: str, site: Site, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        check(asked, site, {"minutes": 60, "own": "its state is bound by no time"})
+        check(asked, site, {"minutes": Reach(60), "own": "it has no windows"})
 
 
 def test_what_can_be_is_not_refused() -> None:
-    said = [check(asked, HOST, {"minutes": 60}) for asked in HANDOVERS]
+    said = [check(asked, HOST, {"minutes": Reach(60)}) for asked in HANDOVERS]
     assert said == [None] * 4
 
 
 def test_what_is_foreseen() -> None:
     assert foreseen(AUTO, HOSTS, None) == "nothing, it keeps no state"
-    assert foreseen(AUTO, HOST, 7) == "shared (all instances share the files of one host)"
-    assert foreseen(WINDOW, HOST, 7) == "window (asked for)"
-    assert foreseen(AUTO, HOSTS, 2_000_000) == (
-        "window where the state that moves takes longer than 2 seconds to load at 100 MB/s, "
-        "else state (instances are on several hosts)"
+    assert foreseen(AUTO, HOST, Reach(7)) == "shared (all instances share the files of one host)"
+    assert foreseen(WINDOW, HOST, Reach(7)) == "window (asked for)"
+    assert foreseen(AUTO, HOSTS, Reach(2_000_000, 5_000)) == (
+        "window where 2 seconds of time and 5,000 tuples of an input pass sooner than the state "
+        "that moves is loaded at 100 MB/s, else state (instances are on several hosts)"
     )
 
 
@@ -129,3 +157,21 @@ def test_an_epoch_that_has_stored_nothing_has_nothing_to_finish() -> None:
     third = finishing(second, switched(second, 3), until_us=100, over_us=160)
     assert third.formers == second.formers
     assert not third.continues(second)
+
+
+def test_where_windows_count_tuples_former_owners_are_done_by_number() -> None:
+    """And what they wait for may never come: then they are relieved."""
+    first = even(8, 4)
+    ends = {"until_us": 100, "over_us": 160}
+    left = Position("left", 50, 57)
+    second = finishing(first, switched(first, 2), **ends, positions=(left,), batch=3)
+    (former,) = second.formers
+    assert (former.until("left"), former.until("right")) == (50, 100)
+    assert restored(**recorded(second)) == second
+    assert second.lasting(160, {"left": 56}) is second
+    assert second.lasting(159, {"left": 57}) is second
+    assert second.lasting(160, {"left": 57}).formers == ()
+    assert relieved(second, 3 + MOST_BATCHES - 1) is second
+    assert relieved(second, 3 + MOST_BATCHES).formers == ()
+    timed = finishing(first, switched(first, 2), **ends, batch=3)
+    assert relieved(timed, 10**9) is timed

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tidegate as tg
+from tidegate.elastic.by_model import ByModel
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.registry import of
 from tidegate.elastic.request import Request, Scale
@@ -23,6 +24,8 @@ def test_by_name() -> None:
     asked = of("threshold?maximum=4&target=0.6&provisioning=individual")
     assert asked == Threshold(maximum=4, target=0.6, provisioning="individual")
     assert tg.policy.of(asked) is asked
+    assert of("model?maximum=4&latency=0.2") == ByModel(maximum=4, latency=0.2)
+    assert of("model") == tg.policy.model()
 
 
 class Nameless:
@@ -34,7 +37,8 @@ class Nameless:
     ("asked", "said"),
     [
         ("treshold", "must be a known word; got treshold. Did you mean threshold? There are:"),
-        ("model", "only fixed or threshold can be used; got model. The others are not"),
+        ("auto", "only fixed, threshold or model can be used; got auto. The others are not"),
+        ("model?uper=1", "model has no parameter of this name; got uper. Did you mean upper?"),
         ("fixed?n=2", "fixed has no parameter of this name; got n. There are none."),
         ("threshold?uper=1", "threshold has no parameter of this name; got uper. Did you mean upp"),
         ("threshold?upper", "must look like threshold?parameter=value; got threshold?upper."),

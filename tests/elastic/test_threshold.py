@@ -142,7 +142,7 @@ def test_a_constant_load_with_noise_makes_nothing_swing(
     waited = max(one.waiting_s for one in driven) > 0.5
     assert turns <= (1 if waited else 0)
     assert len(up) <= 15 + turns * 15
-    assert switches(driven[120:]) <= 3
+    assert waited or switches(driven[120:]) <= 3
 
 
 @given(

@@ -19,7 +19,6 @@ from tidegate.elastic.handover import HANDOVERS, WINDOW
 from tidegate.plan.physical import Plan
 
 SEEDS = seeds(1)
-PAIRED = {name: query for name, query in JOINED.items() if "ROWS" not in query.sql}
 TIMED = {name: query for name, query in WINDOWED.items() if "ROWS" not in query.sql}
 
 
@@ -36,7 +35,7 @@ def plan_of(scenario: Scenario) -> Plan:
 
 @share(10, least=10)
 @given(
-    scenarios(PAIRED).map(numbered),
+    scenarios(JOINED).map(numbered),
     st.sampled_from(WAYS),
     st.sampled_from(HANDOVERS),
     st.booleans(),
@@ -56,11 +55,11 @@ def test_windows_do_not_depend_on_the_handover(scenario: Scenario, handover: str
 
 def test_crowded_streams_do_not_depend_on_the_handover() -> None:
     for seed in SEEDS:
-        for name in PAIRED:
-            scenario = numbered(crowded(PAIRED[name], f"{name} handed over {seed}"))
+        for name in JOINED:
+            scenario = numbered(crowded(JOINED[name], f"{name} handed over {seed}"))
             check(scenario, planned(scenario, WAYS[len(name) % len(WAYS)]), WINDOW)
         for name in TIMED:
             scenario = crowded(TIMED[name], f"{name} handed over {seed}")
             check(scenario, plan_of(scenario), WINDOW)
-    assert len(PAIRED) > 9
+    assert len(JOINED) > 9
     assert len(TIMED) > 7

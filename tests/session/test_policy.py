@@ -32,7 +32,7 @@ def test_subqueries_on_the_same_instances_switch_together() -> None:
     assert {of["instances"] for of in status["subqueries"].values()} == {3}
     told = [(e["batch"], e["by"], e["why"]) for e in status["epochs"] if e["epoch"]]
     assert told == [(3, "policy scripted", "room")] * 2
-    assert status["policy"] == {"name": "scripted", "failure": None}
+    assert status["policy"] == {"name": "scripted", "failure": None, "remark": None}
     assert sink.table()["most"].to_pylist() == [2] * 5
 
 
@@ -47,4 +47,19 @@ def test_another_policy_while_it_runs() -> None:
     source.append(ROWS[150:])
     source.end()
     assert query.wait().finished
-    assert query.status()["policy"] == {"name": "threshold", "failure": None}
+    assert query.status()["policy"] == {"name": "threshold", "failure": None, "remark": None}
+
+
+def test_over_input_that_is_not_live_the_model_says_that_it_has_no_rates(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source = tg.MemorySource(ROWS, time="t")
+    source.end()
+    query = most_of_each_minute(source).start(
+        sink=tg.sink.memory(), policy=tg.policy.model(maximum=4), instances=1, batch_rows=50
+    )
+    assert query.wait().finished
+    (said,) = [r.getMessage() for r in caplog.records if "policy model" in r.getMessage()]
+    assert said.startswith("policy model: it goes by the rates at which tuples arrive, and no ")
+    assert query.status()["policy"]["remark"] in said
+    assert {of["instances"] for of in query.status()["subqueries"].values()} == {1}

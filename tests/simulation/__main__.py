@@ -45,12 +45,13 @@ def course(faults: int, kinds: Sequence[str], seed: int) -> Report:
 
 def many(one: Callable[[int], Report], seeds: range, jobs: int, keep_going: bool) -> int:
     """Run courses; how many were wrong."""
-    kinds: Counter[str] = Counter()
+    kinds, asked = Counter[str](), Counter[str]()
     wrong = steps = courses = 0
     began = time.perf_counter()
     with ProcessPoolExecutor(jobs) as pool:
         for report in pool.map(one, seeds, chunksize=4):
             kinds.update(type(fault).__name__ for fault in report.happened)
+            asked.update(report.asked)
             courses, steps = courses + 1, steps + report.steps
             if report.wrong is not None:
                 wrong += 1
@@ -60,9 +61,10 @@ def many(one: Callable[[int], Report], seeds: range, jobs: int, keep_going: bool
                     break
     spent = time.perf_counter() - began
     listed = ", ".join(f"{name} {count}" for name, count in sorted(kinds.items()))
+    changes = ", ".join(f"{name} {count}" for name, count in sorted(asked.items()))
     print(
-        f"{courses} courses, {sum(kinds.values())} faults ({listed}), {steps} steps, "
-        f"{spent:.1f} s, {wrong} wrong"
+        f"{courses} courses, {sum(kinds.values())} faults ({listed}), {asked.total()} requests "
+        f"({changes}), {steps} steps, {spent:.1f} s, {wrong} wrong"
     )
     return wrong
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -13,15 +14,18 @@ import pytest
 
 import tidegate as tg
 from tests.property.steps import BUCKETS
+from tests.property.switching import drawn
 from tests.simulation.check import CHECKPOINT, OUT, Check, Wrong
 from tests.simulation.data import pieces
 from tests.simulation.fault import Astray, Damage, Fault, Refuses, Replaced, Rotated
 from tests.simulation.harm import Undo, damage, replace
 from tests.simulation.place import CALLED, Called
 from tests.simulation.scenario import Scenario, Start
+from tidegate.driver.handing import reach_of
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
-from tidegate.errors import TidegateError
+from tidegate.elastic import handover
+from tidegate.errors import OptionError, TidegateError
 from tidegate.plan.options import JoinOptions, PlanOptions
 from tidegate.plan.physical import Plan
 from tidegate.query.graph import has_join
@@ -51,6 +55,8 @@ class Report:
     wrong: str | None = None
     story: list[str] = field(default_factory=list)
     steps: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
+    """Of requests for other owners of buckets, which did not have to be refused, their kinds."""
 
 
 def run(scenario: Scenario) -> Report:
@@ -72,6 +78,20 @@ def small_pieces() -> Iterator[None]:
         patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 16)
         patch.setattr("tidegate.execute.delivery.SPAN_ROWS", 12)
         yield
+
+
+class Asked:
+    """What one life asks for, batch by batch; a batch may begin several times."""
+
+    def __init__(self, numbers: Sequence[int | None]) -> None:
+        self._numbers = iter(numbers)
+        self._batch = -1
+
+    def at(self, batch: int) -> int | None:
+        if batch == self._batch:
+            return None
+        self._batch = batch
+        return next(self._numbers, None)
 
 
 class Course:
@@ -178,13 +198,39 @@ class Course:
             buckets=BUCKETS,
             batch_rows=start.batch_rows,
             follow=start.follow,
+            handover=self.handover(start),
         )
-        loop = prepare(self.plan(start), PLACE, sinks, options, checkpoint=CHECKPOINT)
+        loops, asked = list[Loop](), Asked(start.asked)
+        loop = prepare(
+            self.plan(start),
+            PLACE,
+            sinks,
+            options,
+            checkpoint=CHECKPOINT,
+            observer=lambda step, batch: self.ask(loops[-1], asked, step, batch),
+        )
+        loops.append(loop)
         loop.executor = executor
         if start.follow:
             writer, _ = self.world.begin("writer", lambda: self.write(loop))
             self.writers.append(writer)
         return loop.run()
+
+    def ask(self, loop: Loop, asked: Asked, step: str, batch: int) -> None:
+        """Ask for other owners of buckets as a batch begins, if the start has that."""
+        number = asked.at(batch) if step == "before gate" else None
+        if number is None or batch == 0:
+            return
+        request = drawn(random.Random(number), list(loop.plan.names.values()))
+        with suppress(OptionError):  # an instance that is not there; nothing changes
+            loop.ask(request)
+            self.report.asked[type(request.change).__name__] += 1
+
+    def handover(self, start: Start) -> str:
+        """The one that the start asks for, where all subqueries can have it."""
+        reaches = [reach_of(s.operator) for s in self.plan(start).subqueries]
+        refused = start.handover == handover.WINDOW and any(isinstance(r, str) for r in reaches)
+        return handover.AUTO if refused else start.handover
 
     def sink(self, start: Start, output: str) -> Sink:
         if isinstance(start.fault, Astray):

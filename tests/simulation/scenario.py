@@ -14,17 +14,23 @@ from tests.simulation import data, fault
 from tests.simulation.data import StreamData
 from tests.simulation.fault import Fault, Refuses, Replaced, Rotated
 from tests.simulation.place import CALLED
+from tidegate.elastic import handover
 from tidegate.plan.method import AUTO, METHODS
 from tidegate.plan.physical import STRATEGIES
 from tidegate.testing.simulation.fault import Fails
 
 MOST_INSTANCES = 4
 STEPS_OF_A_BATCH = 160
+MOST_REQUESTS = 8
 
 
 @dataclass(frozen=True)
 class Start:
-    """One start of a driver, and what goes wrong in it; None where nothing does."""
+    """One start of a driver, and what goes wrong in it; None where nothing does.
+
+    `asked` says by its batches whether somebody asks for other owners of buckets: what a generator
+    with that seed draws.
+    """
 
     batch_rows: int
     instances: int
@@ -32,6 +38,8 @@ class Start:
     method: str
     follow: bool = False
     fault: Fault | None = None
+    asked: tuple[int | None, ...] = ()
+    handover: str = handover.AUTO
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ def scenario(seed: int, faults: int = 5, kinds: Sequence[type[Fault]] = fault.KI
     follow = all(s.can_grow for s in given) and chance.random() < 0.7
     starts = []
     for number in range(faults + 1):
-        start = _start(chance, rows)
+        start = _with_requests(_start(chance, rows), random.Random(f"requests {seed} {number}"))
         length = STEPS_OF_A_BATCH * (1 + rows // start.batch_rows) // max(1, faults - number)
         if number < faults:
             drawn = fault.drawn(chance, length, kinds)
@@ -112,6 +120,16 @@ def _start(chance: random.Random, rows: int) -> Start:
         switches=tuple(sorted(switches.items())) if chance.random() < 0.3 else (),
         method=chance.choice((AUTO, *METHODS)),
     )
+
+
+def _with_requests(start: Start, chance: random.Random) -> Start:
+    """A start with requests before some of its batches; they change nothing else of a seed."""
+    share = chance.choice((0.0, 0.5, 1.0))
+    asked = tuple(
+        chance.randrange(10**6) if chance.random() < share else None for _ in range(MOST_REQUESTS)
+    )
+    way = chance.choice((handover.AUTO, handover.STATE, handover.WINDOW))
+    return replace(start, asked=asked, handover=way)
 
 
 def _graph(

@@ -19,6 +19,9 @@ BLOCKS = 400 if LONG else 13
 LEAST_FAULTS = 8
 """In a block, so that none passes without any; on average there are 25."""
 
+LEAST_REQUESTS = 2
+"""In a block for other owners of buckets; on average there are 10."""
+
 
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_no_fault_changes_what_comes_out(block: int) -> None:
@@ -26,6 +29,7 @@ def test_no_fault_changes_what_comes_out(block: int) -> None:
     reports = [run(scenario(seed, faults=5)) for seed in range(first, first + COURSES)]
     assert [told(report) for report in reports if report.wrong is not None] == []
     assert sum(len(report.happened) for report in reports) >= LEAST_FAULTS
+    assert sum(report.asked.total() for report in reports) >= LEAST_REQUESTS
 
 
 def test_a_seed_gives_one_course() -> None:
@@ -41,6 +45,7 @@ def test_courses_differ_in_all_that_is_drawn() -> None:
     assert {s.follow for s in drawn} == {True, False}
     assert {s.format for s in drawn} == {"csv", "json", "parquet", "call"}
     assert {len(s.graph.outputs) for s in drawn} >= {1, 2, 3}
+    assert {start.handover for s in drawn for start in s.starts} == {"auto", "state", "window"}
     assert {stream.folder for s in drawn for stream in s.streams} == {True, False}
     kinds = {type(fault).__name__ for s in drawn for fault in s.faults}
     assert kinds == {

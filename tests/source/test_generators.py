@@ -7,6 +7,7 @@ import pickle
 import zlib
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -408,6 +409,64 @@ def test_a_restart_goes_on_from_where_it_was() -> None:
     assert source.extend(7_001) == 7_100
 
 
+def traced(folder: Path, text: str) -> str:
+    path = folder / "rates.csv"
+    path.write_text(text)
+    return f"pace={path}"
+
+
+def test_a_pace_from_a_file_changes_with_time_and_event_times_follow_it(tmp_path: Path) -> None:
+    pace = traced(tmp_path, "t,r,s\n0,100,1\n2,0,1\n5,400,1\n6,50,1\n")
+    clock = ManualClock()
+    source = opened("r", f"{pace}&column=r&start=1970-01-01", clock)
+    assert source.extend(0) == 0
+    come = []
+    for _ in range(8):
+        clock.advance(1)
+        come.append(source.extend(1_000_000))
+    assert come == [100, 200, 200, 200, 200, 600, 650, 650]
+    assert source.ended(), "the last rate lasts as long as the one before it"
+    at = source.arrivals
+    assert at is not None
+    assert at.at(np.array([0, 99, 199, 200, 599])).tolist() == pytest.approx(
+        [0.01, 1, 2, 5.0025, 6]
+    )
+    times, _ = source.times(0, 650)
+    assert (np.diff(times) >= 0).all()
+    assert np.histogram(times / 1e6, bins=range(8))[0].tolist() == [100, 100, 0, 0, 0, 400, 50]
+
+
+def test_a_restart_goes_on_in_the_file_where_it_was(tmp_path: Path) -> None:
+    clock = ManualClock()
+    source = opened("r", traced(tmp_path, "t,rate\n10,100\n12,0\n13,20\n"), clock)
+    assert source.extend(150) == 150
+    clock.advance(1.75)
+    assert source.extend(0) == 205, "half a second of the first rate, one of none, a quarter"
+    assert pickle.loads(pickle.dumps(source.reader(0, 5))).read(["ts"]).table.num_rows == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "rest", "message"),
+    [
+        ("t,r,s\n0,1,2\n", "", "one column of rates must be chosen; got r, s. Say which, as col"),
+        ("t,r,s\n0,1,2\n", "&column=q", "column must be one of the file; got q"),
+        ("time,r\n0,1\n", "", "needs a header with t and a column of rates; got time, r"),
+        ("", "", "needs a header with t and a column of rates; got no line"),
+        ("t,r\n", "", "needs a line with a rate; got none"),
+        ("t,r\n0,-1\n", "", "r must be a number from 0 on; got '-1' in line 2"),
+        ("t,r\n0,1\n0,2\n", "", "t must grow from line to line; got 0 after 0 in line 3"),
+        ("t,r\n0,0\n", "", "needs a rate above 0; got none"),
+        ("t,r\n0,1\n", "&rate=5", "rate cannot be given where pace is a file"),
+    ],
+)
+def test_a_file_that_is_no_pace_is_refused(
+    tmp_path: Path, text: str, rest: str, message: str
+) -> None:
+    with pytest.raises(SourceError) as error:
+        opened("r", traced(tmp_path, text) + rest, ManualClock())
+    assert message in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
@@ -417,8 +476,9 @@ def test_a_restart_goes_on_from_where_it_was() -> None:
         ("generator:r?keys=5", "parameters must be known; got parameter keys"),
         ("generator:r?domain=0", "domain must be a whole number from 1 to 16777216; got '0'"),
         ("generator:trades?burst=9", "burst must be a number from 0 to 4; got '9'"),
-        ("generator:trades?pace=0", "pace must be a number above 0; got '0'"),
-        ("generator:trades?pace=fast", "pace must be a number above 0; got 'fast'"),
+        ("generator:trades?pace=0", "pace must be a number above 0, or a CSV file with rates"),
+        ("generator:trades?pace=fast", "rates over time; got fast: No such file or directory"),
+        ("generator:trades?column=r", "column is for a pace that is a CSV file; got column=r and"),
         ("generator:trades?drift=-1", "drift must be a number from 0 on; got '-1'"),
         ("generator:tweets?seed=1&seed=2", "a parameter can be given once; got seed twice"),
         ("generator:orders?disorder=1 hour", "disorder must be a number from 0 on"),

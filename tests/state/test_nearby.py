@@ -13,6 +13,7 @@ from tidegate.errors import OptionError, StateError
 from tidegate.state import nearby as nearby_module
 from tidegate.state import segment as segment_module
 from tidegate.state.nearby import LIMIT, Nearby, nearby
+from tidegate.state.piece import fetched_bytes
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
@@ -43,6 +44,7 @@ def written(store: Store, name: str = "one") -> Segment:
 def other_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Go on as a process that has read nothing yet."""
     monkeypatch.setattr(segment_module, "_verified", segment_module._Newest(65_536))
+    nearby_module._at.cache_clear()
     remember(monkeypatch, 2**28)
 
 
@@ -57,6 +59,27 @@ def test_what_one_worker_has_written_or_fetched_others_have(
     other_worker(monkeypatch)
     assert read_segment(remote, segment, [1]).num_rows == 5
     assert len(list(executor.iterdir())) == 1
+
+
+def test_buckets_that_one_worker_has_fetched_others_have(
+    remote: Store, executor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of rows that were written in another order than by bucket."""
+    monkeypatch.setattr(segment_module, "WORTH_BYTES", 0)
+    monkeypatch.setattr("tidegate.state.piece.PIECE_BYTES", 1)
+    monkeypatch.setattr("tidegate.state.piece._END_BYTES", 2_048)
+    mixed = ROWS.take([3, 14, 7, 0, 8, 2, 11])
+    segment = write_segment(remote, "mixed", mixed, "pane", 0, grouped=False)
+    (file,) = executor.iterdir()
+    assert read_segment(remote, segment).equals(mixed)
+    file.unlink()
+    other_worker(monkeypatch)
+    before = fetched_bytes()
+    assert read_segment(remote, segment, [0]).equals(mixed.take([0, 3, 5]))
+    assert 0 < fetched_bytes() - before < segment.bytes
+    remote.delete(segment.path)
+    other_worker(monkeypatch)
+    assert read_segment(remote, segment, [0]).equals(mixed.take([0, 3, 5]))
 
 
 def test_a_damaged_file_is_fetched_again(
@@ -77,8 +100,9 @@ def test_a_damaged_file_is_fetched_again(
 def test_the_oldest_go_first_and_what_is_mapped_stays(
     remote: Store, executor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size = written(remote, "sample").bytes
-    monkeypatch.setenv(LIMIT, str(3 * size))
+    written(remote, "sample")
+    (sample,) = executor.iterdir()
+    monkeypatch.setenv(LIMIT, str(3 * sample.stat().st_size))
     segments = [written(remote, f"s{n}") for n in range(5)]
     first = read_segment(remote, segments[0])
     for n in range(5, 9):

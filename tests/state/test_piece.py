@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +12,13 @@ from pyarrow.fs import _MockFileSystem
 from tests.state.conftest import remember
 from tidegate.errors import StateError
 from tidegate.state.piece import WORTH_BYTES, fetched_bytes
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment import (
+    Segment,
+    read_segment,
+    rows_by_bucket,
+    verify_segment,
+    write_segment,
+)
 from tidegate.state.store import Store
 
 BUCKETS, ROWS = 16, 20_000
@@ -49,6 +57,47 @@ def test_a_few_buckets_of_a_large_segment(store: Store, monkeypatch: pytest.Monk
     some = read_segment(store, segment, [3], ["v"])
     assert some.column_names == ["v"]
     assert read_segment(store, segment, [3, 99]).num_rows == ROWS
+
+
+def scattered(store: Store) -> tuple[Segment, pa.Table]:
+    """A segment of as many rows, whose buckets are all over it."""
+    _, table = written(store)
+    order = np.random.default_rng(8).permutation(table.num_rows)
+    table = table.take(pa.array(order)).combine_chunks()
+    return write_segment(store, "scattered", table, order="pane", tag=0, grouped=False), table
+
+
+def test_buckets_of_rows_that_were_written_in_another_order(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment, table = scattered(store)
+    assert read_segment(store, segment, [2]).num_rows == ROWS  # from what the writer has
+    for wanted in ([3], [9, 10, 99]):
+        remember(monkeypatch, 2**28)
+        before = fetched_bytes()
+        rows = read_segment(store, segment, wanted)
+        assert rows.equals(table.filter(pa.array(np.isin(table["bucket"], wanted))))
+        mine = len({*wanted} - {99}) / BUCKETS
+        assert mine < (fetched_bytes() - before) / segment.bytes < mine + 0.08
+        before = fetched_bytes()
+        assert read_segment(store, segment, wanted, ["v"]).column("v").equals(rows.column("v"))
+        assert fetched_bytes() == before
+    remember(monkeypatch, 2**28)
+    assert read_segment(store, segment).equals(table, check_metadata=True)
+
+
+def test_a_copy_of_them_on_a_local_disk(store: Store, tmp_path: Path) -> None:
+    segment, table = scattered(store)
+    local = Store.open(tmp_path)
+    local.write(segment.path, store.read(segment.path))
+    assert read_segment(local, segment).equals(table)
+    some = read_segment(local, segment, [3, 4], ["pane"], more=("k", "none"))
+    kept = table.filter(pa.array(np.isin(table["bucket"], [3, 4])))
+    assert some.equals(kept.select(["pane", "k"]))
+    counts = rows_by_bucket(local, segment)
+    assert counts is not None
+    assert counts.tolist() == [ROWS] * BUCKETS
+    verify_segment(local, segment)
 
 
 def test_pieces_are_fetched_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from tests.state.conftest import remember
 from tests.state.rows import rows
 from tidegate.errors import CheckpointError, StateError
 from tidegate.state import segment as segment_module
+from tidegate.state import segment_file
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, verify_segment, write_segment
 from tidegate.state.store import Store
@@ -231,9 +232,8 @@ def test_another_kind_of_file_is_refused(store: Store) -> None:
 
 
 def test_a_newer_layout_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment_module, "VERSION", 99)
+    monkeypatch.setattr(segment_file, "PLAIN", 99)
     segment = write_segment(store, "s", rows([(0, 0, 0)]), "pane", 0)
-    monkeypatch.setattr(segment_module, "VERSION", 1)
     with pytest.raises(CheckpointError, match="got version 99"):
         read_segment(store, segment)
 

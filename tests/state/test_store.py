@@ -161,6 +161,15 @@ class TestCreate:
         assert "notes.txt" in names(store)
         assert ".other.tmp" in names(store)
 
+    def test_a_store_that_contradicts_itself_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It refuses to create what it does not show, as a cache before it may do for a while."""
+        store = Store.open((_MockFileSystem(), "ckpt"))
+        asked: list[str] = []
+        monkeypatch.setattr(store.files, "put_new", lambda name, *_: bool(asked.append(name)))
+        with pytest.raises(CheckpointError, match="says both that it exists and that it does not"):
+            store.create({})
+        assert 1 < len(asked) < 10
+
     def test_damaged_meta_is_named(self, store: Store) -> None:
         store.write("meta.json", store.read("meta.json").replace(b"f00d", b"f00e"))
         with pytest.raises(StateError, match=r"meta\.json: must be as it was written"):

@@ -122,7 +122,7 @@ def switch(checkpoint: str, mapping: str, subquery: str | None, why: str) -> Non
 @click.argument("policy", metavar="POLICY")
 @click.pass_obj
 def policy(checkpoint: str, policy: str) -> None:
-    """Let another policy decide: fixed, or threshold, also as 'threshold?maximum=8'.
+    """Let another policy decide: fixed, threshold or model, also as 'threshold?maximum=8'.
 
     It counts for this run; the option --policy is for the next one.
     """
@@ -190,6 +190,8 @@ def status_text(found: Mapping[str, Any]) -> str:
     if found["policy"]["name"] != "fixed":
         failed = f", failed: {found['policy']['failure']}" if found["policy"]["failure"] else ""
         lines.append(f"policy {found['policy']['name']}{failed}")
+        if found["policy"]["remark"]:
+            lines.append(f"  {found['policy']['remark']}")
     for of in found["pending"]:
         why = f": {of['why']}" if of["why"] else ""
         lines.append(
@@ -214,6 +216,20 @@ def _speed(found: Mapping[str, Any]) -> list[str]:
     if latency is not None:
         parts = [f"{name} {ms_text(latency[name])}" for name in ("p50", "p95", "p99")]
         lines.append(f"latency {', '.join(parts)}, from arrival to commit")
+    predicted = found["predicted"]
+    if predicted is not None:
+        lines.append(_predicted_text(predicted))
     if backlog is not None:
         lines.append(f"backlog {backlog_text(backlog)}")
     return lines
+
+
+def _predicted_text(found: Mapping[str, Any]) -> str:
+    """What the model says of the newest second, beside what was measured in it."""
+    measured_ms = found["measured_latency_ms"]
+    beside = "" if measured_ms is None else f", measured {ms_text(measured_ms)}"
+    behind = ", falls behind" if found["load"] >= 1 else ""
+    return (
+        f"predicted mean latency {ms_text(found['latency_ms'])}{beside}; "
+        f"load {found['load']:.0%}{behind}"
+    )

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
-from tidegate.cli.ctl import ctl
-from tidegate.cli.demo import demo
-from tidegate.cli.explain import explain
-from tidegate.cli.generate import generate
-from tidegate.cli.plan import plan
-from tidegate.cli.run import run
-from tidegate.cli.state import state
 from tidegate.cli.stop import EXIT_STOPPED, Stopped, leave
 from tidegate.cli.value import in_shape
 from tidegate.errors import TidegateError, UserError
@@ -23,7 +17,26 @@ EXIT_FAILED = 1
 EXIT_MISTAKE = 2
 
 
+COMMANDS = ("run", "ctl", "explain", "plan", "calibrate", "simulate", "demo", "generate", "state")
+"""Each is the module of that name beside this one, and the command of that name in it."""
+
+
+class _Commands(click.Group):
+    """Imports a command when it is asked for: one that runs no query starts without the engine."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        # All of them for a name that is none: click says which is near.
+        asked = (cmd_name,) if cmd_name in COMMANDS else COMMANDS
+        for name in asked:
+            self.add_command(getattr(import_module(f"tidegate.cli.{name}"), name))
+        return super().get_command(ctx, cmd_name)
+
+
 @click.group(
+    cls=_Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -37,10 +50,6 @@ def commands(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
-
-
-for command in (run, ctl, explain, plan, demo, generate, state):
-    commands.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

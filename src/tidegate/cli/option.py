@@ -148,9 +148,9 @@ policy_option = click.option(
     "--policy",
     default="fixed",
     show_default=True,
-    metavar="fixed|threshold",
-    help="Who decides about instances: you, or thresholds of their utilisation; with parameters "
-    "as in 'threshold?maximum=8&target=0.6'.",
+    metavar="fixed|threshold|model",
+    help="Who decides about instances: you, thresholds of their utilisation, or a model of what "
+    "the rates of live input mean; with parameters as in 'threshold?maximum=8&target=0.6'.",
 )
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.status import Status, Switch
+from tidegate.driver.expected import Expected
 from tidegate.driver.metrics import BatchReport, ms_text
 from tidegate.execute.executor import Tasks
 from tidegate.gate.backlog import Backlog
@@ -65,6 +66,7 @@ class Scene:
     windows: bool
     now: float
     at_hand: AtHand | None = None
+    expected: Expected | None = None
 
 
 def picture(scene: Scene, width: int, height: int) -> RenderableType:
@@ -74,7 +76,7 @@ def picture(scene: Scene, width: int, height: int) -> RenderableType:
     lines = max(len(side) for side in facts) if double else sum(len(side) for side in facts)
     above: list[RenderableType] = [_head(scene, width), Rule(style="dim")]
     above.append(_grid(facts if double else ((*facts[0], *facts[1]),)))
-    every = (*_latency(scene), _held(scene), _switches(scene))
+    every = (*_latency(scene), _predicted(scene), _held(scene), _switches(scene))
     notes = [note for note in every if note is not None]
     works = _works(scene, max(height // 4, 2))
     above += notes
@@ -231,6 +233,22 @@ def _latency(scene: Scene) -> list[Text]:
             line.append(f"{name} ").append(f"{ms_text(ms):<8}", style="default not dim")
         lines.append(line.append(of))
     return lines
+
+
+def _predicted(scene: Scene) -> Text | None:
+    """What the model says of the newest second: latency on average, and how loaded the query is."""
+    if scene.expected is None:
+        return None
+    line = Text(f"{'predicted':<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
+    measured_s = scene.expected.measured_s
+    pairs = [("mean", ms_text(scene.expected.latency_s * 1e3), "default not dim")]
+    if measured_s is not None:
+        pairs.append(("measured", ms_text(measured_s * 1e3), "default not dim"))
+    falls_behind = scene.expected.load >= 1
+    pairs.append(("load", f"{scene.expected.load:.0%}", "yellow" if falls_behind else "default"))
+    for name, text, style in pairs:
+        line.append(f"{name} ").append(f"{text:<8}", style=f"{style}")
+    return line.append("falls behind" if falls_behind else "")
 
 
 def _backlog(backlog: Backlog) -> Text:

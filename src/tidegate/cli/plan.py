@@ -9,14 +9,17 @@ import click
 
 from tidegate.cli.called import called_as
 from tidegate.cli.option import options, read_query, refuse_all
+from tidegate.cli.rate_plan import Target, for_rates
 from tidegate.cli.value import Whole
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError
+from tidegate.model.calibration_file import QueryCalibration, read_calibration
 from tidegate.plan.explain import many, table
 from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.plan.options import MAX_WINDOWS, PlanOptions
-from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD
+from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD, Plan
 from tidegate.plan.strategy import proposed
+from tidegate.session.calibrate import calibrate, check_calibration
 from tidegate.session.place import DEFAULT_MASTER, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_run
@@ -50,6 +53,23 @@ from tidegate.session.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_ru
     metavar="ROWS",
     help="Rows to run, of all streams together, in time order.",
 )
+@click.option(
+    "--rate",
+    "rates",
+    multiple=True,
+    metavar="RATE",
+    help="Tuples a second of every stream, or NAME=RATE of one: plan for these by the model.",
+)
+@click.option(
+    "--latency",
+    metavar="TIME",
+    help="With --rate: from arrival to commit, on average, at most so long, as '200 ms'.",
+)
+@click.option(
+    "--calibration",
+    metavar="FILE",
+    help="With --rate: what `tidegate calibrate` has measured, instead of measuring now.",
+)
 def plan(
     query: str,
     streams: tuple[str, ...],
@@ -61,17 +81,26 @@ def plan(
     max_windows_per_tuple: int,
     instances: int | None,
     sample: int,
+    rates: tuple[str, ...],
+    latency: str | None,
+    calibration: str | None,
 ) -> None:
     """Run the first rows of QUERY.sql and propose how many instances each subquery should have.
 
     The sample runs in this process, its results and state are thrown away. A subquery gets
     instances in proportion to the processor time that it used, and no more than the master has
     cores: the subqueries of a batch run in turn, so that each has them all.
+
+    With --rate it says how many instances the query needs at these rates, by a model of what
+    everything in it costs: from a calibration, or measured now where the query is to run.
     """
     refuse_all(strategy, "tidegate plan")
     for option, number in (("--sample", sample), ("--instances", instances)):
         if number is not None and number < 1:
             raise OptionError(option, "must be at least 1", str(number))
+    if not rates and (latency or calibration):
+        option = "--calibration" if latency is None else "--latency"
+        raise OptionError(option, "needs --rate", "none", "Say how many tuples come in a second.")
     place = Place.at(master)
     outputs = read_query(query, streams, times)
     planning = PlanOptions(
@@ -89,9 +118,12 @@ def plan(
             str(total),
             f"Give more, or --strategy {QUERY_CLOUD}, which has them all on the same instances.",
         )
-    found = sample_run(planned, sample)
-    shares = [total] if one_number else proposed([load.cpu_us for load in found.loads], total)
-    counts = [min(share, cores or share) for share in shares]
+    if rates:
+        target = Target.of(rates, latency, planned)
+        known = _known(calibration, planned, place, sample, query)
+        lines, counts = for_rates(known, planned, place, target, total, alike=one_number)
+    else:
+        lines, counts = _for_sample(planned, sample, total, bool(instances), one_number, cores)
     asked = (
         [str(counts[0])] if one_number else [f"{n}={c}" for n, c in zip(names, counts, strict=True)]
     )
@@ -107,12 +139,32 @@ def plan(
         *(["--out", "results"] if len(outputs) > 1 else []),
         *(w for text in asked for w in ("--instances", text)),
     ]
-    for line in _table(found):
+    for line in lines:
         click.echo(line)
-    for line in _limits(len(names), cores, capped=bool(instances) and counts != shares):
-        click.echo(line)
-    click.echo(f"proposed: {many(sum(counts), 'instance')}")
     click.echo(f"  {called_as()} {shlex.join(['run', query, *given])}")
+
+
+def _for_sample(
+    planned: Plan, sample: int, total: int, bounded: bool, one_number: bool, cores: int | None
+) -> tuple[list[str], list[int]]:
+    """What a sample shows, and instances by the processor time of each subquery."""
+    found = sample_run(planned, sample)
+    shares = [total] if one_number else proposed([load.cpu_us for load in found.loads], total)
+    counts = [min(share, cores or share) for share in shares]
+    capped = bounded and counts != shares
+    lines = [*_table(found), *_limits(len(planned.subqueries), cores, capped)]
+    return [*lines, f"proposed: {many(sum(counts), 'instance')}"], counts
+
+
+def _known(
+    calibration: str | None, planned: Plan, place: Place, sample: int, query: str
+) -> QueryCalibration:
+    """What everything costs: as a file says it, or measured now."""
+    if calibration is None:
+        return calibrate(planned, place, sample, title=query)
+    known = read_calibration(calibration)
+    check_calibration(known, planned, "--calibration")
+    return known
 
 
 def _limits(subqueries: int, cores: int | None, capped: bool) -> list[str]:

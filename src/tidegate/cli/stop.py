@@ -15,14 +15,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Event, Lock
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from tidegate import schedule
-from tidegate.driver.loop import Loop
-from tidegate.driver.metrics import Summary
 from tidegate.execute.ending import clean_now
+
+if TYPE_CHECKING:  # commands that run no query start without the engine
+    from tidegate.driver.loop import Loop
+    from tidegate.driver.metrics import Summary
 
 EXIT_STOPPED = 130
 """The exit code of a run that a signal has stopped: 128 and the number of SIGINT."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import click
@@ -21,6 +22,41 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
             return int(value)
         except ValueError:
             raise OptionError(_where(param, ctx), "must be a whole number", value) from None
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]
+    """A number that is finite, with bounds: `above` is not in the range, `least` and `most` are."""
+
+    name = "number"
+
+    def __init__(
+        self, *, above: float | None = None, least: float | None = None, most: float | None = None
+    ) -> None:
+        self._above, self._least, self._most = above, least, most
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        where = _where(param, ctx)
+        try:
+            number = float(value)
+        except ValueError:
+            raise OptionError(where, "must be a number", value) from None
+        inside = (
+            isfinite(number)
+            and (self._above is None or number > self._above)
+            and (self._least is None or number >= self._least)
+            and (self._most is None or number <= self._most)
+        )
+        if not inside:
+            raise OptionError(where, f"must be {self._range()}", value)
+        return number
+
+    def _range(self) -> str:
+        words = [] if self._above is None else [f"above {self._above:g}"]
+        words += [] if self._least is None else [f"at least {self._least:g}"]
+        words += [] if self._most is None else [f"at most {self._most:g}"]
+        return " and ".join(words) or "finite"
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]

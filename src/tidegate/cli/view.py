@@ -13,6 +13,7 @@ from rich.live import Live
 from tidegate.cli.panel import AtHand, Result, Scene, picture
 from tidegate.cli.status import Status
 from tidegate.clock import Clock, SystemClock
+from tidegate.driver.expected import Expected
 from tidegate.driver.metrics import BatchReport
 from tidegate.execute.executor import Tasks
 from tidegate.sink.excerpt import Excerpt
@@ -54,6 +55,7 @@ class LiveView:
         self._cut = False
         self._rows: Callable[[], int] = lambda: 0
         self._tasks: Callable[[], Tasks | None] = lambda: None
+        self._expected: Callable[[], Expected | None] = lambda: None
 
     def __enter__(self) -> LiveView:
         # What others print goes above the picture, unless it goes elsewhere than this terminal.
@@ -84,9 +86,14 @@ class LiveView:
         """Count on from what a checkpoint has; called before the first batch."""
         self._status = Status(self._clock.now(), counters)
 
-    def attend(self, rows: Callable[[], int], tasks: Callable[[], Tasks | None]) -> None:
-        """Where to ask for the rows and the tasks of the batch that runs."""
-        self._rows, self._tasks = rows, tasks
+    def attend(
+        self,
+        rows: Callable[[], int],
+        tasks: Callable[[], Tasks | None],
+        expected: Callable[[], Expected | None] = lambda: None,
+    ) -> None:
+        """Where to ask for the rows and the tasks of the batch that runs, and what is expected."""
+        self._rows, self._tasks, self._expected = rows, tasks, expected
 
     def step(self, step: str, batch: int) -> None:
         """Called by the loop when it reaches a step of a batch."""
@@ -125,6 +132,7 @@ class LiveView:
             windows=self._windows,
             now=now,
             at_hand=self._at_hand(now),
+            expected=self._expected(),
         )
         return picture(scene, self._console.width, self._console.height)
 

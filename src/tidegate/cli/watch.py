@@ -42,7 +42,7 @@ def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
     if view is None or loop.manifest.finished:
         return run_stoppable(loop, lambda state: None)
     view.continue_from(loop.summary.counters)
-    view.attend(lambda: loop.rows_at_hand, loop.executor.tasks)
+    view.attend(lambda: loop.rows_at_hand, loop.executor.tasks, loop.forecast.newest)
     with view:
         try:
             summary = run_stoppable(loop, view.ending)

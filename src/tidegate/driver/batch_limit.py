@@ -26,6 +26,10 @@ class BatchLimit:
         """How often the batch at hand was cut smaller."""
         return self._tries
 
+    def ask(self, rows: int) -> None:
+        """Ask for another number from now on."""
+        self.rows = self._asked_rows = rows
+
     def shrink(self, rows: int) -> bool:
         """After a batch of so many rows did not fit; False where it is not to be tried again."""
         if rows <= 1 or self._tries >= MOST_TRIES:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tidegate.batch import EpochId
 from tidegate.driver.outlet import Staged
 from tidegate.driver.side import sides_after
 from tidegate.driver.subquery import RunningSubquery
@@ -43,8 +44,12 @@ def next_manifest(
     cut = work.cut
     counters = _counters(previous, work, subqueries)
     operators: dict[str, tuple[Segment, ...]] = {}
-    for subquery, found in zip(subqueries, work.outcomes, strict=True):
+    finishing: dict[str, EpochId | None] = {}
+    for subquery, job, found in zip(subqueries, work.jobs, work.outcomes, strict=True):
         operators |= subquery.operators(found, cut.frontier_us, counters)
+        if not cut.exhausted:
+            oldest = subquery.finishing(job.mapping, cut.frontier_us, counters)
+            finishing[job.subquery.key] = oldest
     return replace(
         previous,
         batch=previous.batch + 1,
@@ -56,7 +61,7 @@ def next_manifest(
         counters=counters,
         sides=sides_after(previous.sides, cut, work.staged.outputs[0].rejected, streams),
         policy=policy,
-        epochs=completed(work.epochs, previous.batch + 1),
+        epochs=completed(work.epochs, finishing),
         finished=cut.exhausted,
         outputs=work.staged.receipts,
         written=_written(previous, work.staged.receipts),

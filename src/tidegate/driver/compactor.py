@@ -123,19 +123,19 @@ class Compactor:
         tuples: int = 0,
         owners: Sequence[int] = (),
         executor: Executor | None = None,
-        since_us: int = MIN_US,
+        since: int = MIN_US,
     ) -> None:
         """Start rewriting where it is worth it; at most one piece of work is under way.
 
-        Without an executor this process does all of it. What is stored of times before `since_us`
-        is not all with these `owners`.
+        Without an executor this process does all of it. What is stored below `since`, a time or
+        a number of tuples, is not all with these `owners`.
         """
         if self._running is not None or not segments:
             return
         self._considered = tuple(segments)
         # What is needed is found by the thread as well: it costs a look at every segment.
         horizon = partial(self._keeper.horizon, frontier_us, tuples, self._considered)
-        alike = partial(self._keeper.kin, self._considered, owners, since_us)
+        alike = partial(self._keeper.kin, self._considered, owners, since)
         work = partial(self._rewrite, batch, horizon, alike, executor)
         self._running = beside("tidegate-compact", work)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tidegate.batch import MIN_US
@@ -13,22 +14,51 @@ from tidegate.elastic.handover import (
     STATE,
     WINDOW,
     Choice,
-    Reach,
+    Reaching,
     Site,
     choose,
     finishing,
 )
 from tidegate.operate.operator import Migration, Operator
 from tidegate.route import mapping as route
+from tidegate.route.reach import Reach
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment
 
 State = Mapping[str, Sequence[Segment]]
 
 
-def reach_of(operator: Operator) -> Reach | None:
-    """How far back in time the state of an operator reaches; None where it has none."""
-    return operator.reach_us if operator.keepers() else None
+@dataclass(frozen=True)
+class Arrived:
+    """How far the input of a subquery has come, and what of it one batch brought.
+
+    `counts` are the tuples of parts of its state, `before` those before that batch, which was
+    `lasted_us` of event time; 0 where that is not known, as in the first batches of a run.
+    """
+
+    frontier_us: int
+    counts: Mapping[str, int]
+    before: Mapping[str, int]
+    lasted_us: int
+
+    def wait_us(self, migration: Migration) -> int | None:
+        """About how long it takes, in event time, until former owners are done.
+
+        None where nobody knows how soon tuples come that their windows count.
+        """
+        began_us = migration.until_us if self.frontier_us == MIN_US else self.frontier_us
+        waits = [migration.over_us - began_us]
+        for position in migration.positions:
+            came = self.counts.get(position.what, 0) - self.before.get(position.what, 0)
+            if came <= 0 or self.lasted_us <= 0:
+                return None
+            waits.append(round((position.over - position.until) * self.lasted_us / came))
+        return max(waits)
+
+
+def reach_of(operator: Operator) -> Reaching | None:
+    """How far back the state of an operator reaches; None where it has none."""
+    return operator.reach if operator.keepers() else None
 
 
 def handed_over(
@@ -37,21 +67,23 @@ def handed_over(
     *,
     operator: Operator,
     state: State,
-    frontier_us: int,
+    arrived: Arrived,
+    batch: int,
     asked: str,
     site: Site,
 ) -> tuple[route.Mapping, dict[str, Any]]:
     """The mapping of a new epoch, and what its record says of how buckets are handed over.
 
-    `before` has the formers that are not done at the frontier, `state` is what is stored.
+    `before` has the formers that are not done at the frontier, `state` is what is stored, `batch`
+    the first of the epoch.
     """
     moved = BucketSet.where(before.owner_array != after.owner_array)
     size = stored_bytes(state, moved)
     reach, migration = reach_of(operator), None
-    if isinstance(reach, int):
-        migration = operator.migration(frontier_us, state)
-    wait_us = 0 if migration is None else _wait_us(migration, frontier_us)
-    choice = choose(asked, site, 0 if reach is None else reach, size, wait_us)
+    if isinstance(reach, Reach):
+        migration = operator.migration(arrived.frontier_us, state, arrived.counts)
+    wait_us = 0 if migration is None else arrived.wait_us(migration)
+    choice = choose(asked, site, reach or Reach(), size, wait_us)
     if reach is None:
         choice = Choice(NONE, "it keeps no state")
     elif not size and not before.formers:
@@ -61,8 +93,11 @@ def handed_over(
         choice = Choice(way, f"{MOST_FORMERS} switches before it still have windows to finish")
     facts = {"handover": choice.handover, "handover_why": choice.why, "buckets_moved": len(moved)}
     if choice.handover == WINDOW and migration is not None:
-        after = finishing(before, after, migration.until_us, migration.over_us)
-        facts |= {"until_us": migration.until_us, "over_us": migration.over_us}
+        ends = {"until_us": migration.until_us, "over_us": migration.over_us}
+        after = finishing(before, after, **ends, positions=migration.positions, batch=batch)
+        facts |= ends
+        if migration.positions:
+            facts["over_tuples"] = {p.what: p.over for p in migration.positions}
     return after, {**facts, "bytes_moved": size if choice.handover == STATE else 0}
 
 
@@ -75,8 +110,3 @@ def stored_bytes(state: State, buckets: BucketSet) -> int:
         if segment.rows
     )
     return round(sum(shares))
-
-
-def _wait_us(migration: Migration, frontier_us: int) -> int:
-    """For how long of event time former owners have something to do."""
-    return migration.over_us - (migration.until_us if frontier_us == MIN_US else frontier_us)

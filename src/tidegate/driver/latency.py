@@ -93,6 +93,8 @@ class Latency:
     def __init__(self, now: float) -> None:
         self._ready_at = now
         self._run = Sketch()
+        self.newest_sum: tuple[float, int] = 0.0, 0
+        """Of the newest batch: the latencies of its tuples added up in seconds, and how many."""
 
     def ready(self, now: float) -> None:
         """From now on the run can take what arrives; called before any batch is committed."""
@@ -104,6 +106,7 @@ class Latency:
         seconds = np.maximum(at - np.concatenate([np.empty(0), *arrived]), 0.0)
         counts = np.concatenate([np.empty(0, np.int64), *(one.counts for one in completed)])
         self._run.add(seconds, counts)
+        self.newest_sum = float(seconds @ counts), int(counts.sum())
         return exact(seconds, counts)
 
     def over_run(self) -> Quantiles | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tidegate.clock import Clock
+from tidegate.driver.brought import SourceWatch
 from tidegate.driver.commit import BatchWork
-from tidegate.driver.observe import Measured
+from tidegate.driver.observe import Measured, observed_of
 from tidegate.driver.subqueries import Subqueries
 from tidegate.elastic.observation import Observation
 from tidegate.gate.backlog import Backlog
@@ -25,13 +27,19 @@ class LoadWatch:
         """When the newest batch of this run ended."""
         self._measured: list[Measured] = []
         """What was measured in it."""
+        self._sources = SourceWatch()
         self._busy: tuple[float, ...] = ()
         self._busy_at = -math.inf
 
     @property
+    def measured(self) -> Sequence[Measured]:
+        """What was measured in the newest batch, by subquery."""
+        return self._measured
+
+    @property
     def observed(self) -> tuple[Observation, ...]:
         """What the newest batch showed of the load of each subquery, in the order of the plan."""
-        return tuple(measured.observation() for measured in self._measured)
+        return observed_of(self._measured)
 
     def committed(
         self, work: BatchWork, seconds: float, started: float, backlog: Backlog | None
@@ -46,6 +54,7 @@ class LoadWatch:
             work.outcomes,
             seconds=seconds,
             period_s=seconds + waited_s,
+            brought=self._sources.committed(work.cut, backlog),
             backlog=backlog,
         )
         self._ended_at = now = self._clock.now()

@@ -7,7 +7,8 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
 from tidegate.driver.finished import check_finished
+from tidegate.driver.forecast import Forecast
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.latency import Latency
 from tidegate.driver.load_watch import LoadWatch
@@ -113,13 +115,16 @@ class Loop:
         self._load = LoadWatch(self._subqueries, self._clock)
         self.summary.load = self._subqueries.load
         self._latency = Latency(self._clock.now())
+        slots = cache(lambda: options.slots or self.executor.slots())
         self.manager = Manager(
             options.policy,
             ask=self.ask,
             waiting=self.waiting,
-            slots=lambda: options.slots or self.executor.slots(),
+            slots=slots,
             shared=self._subqueries.shared,
         )
+        self.forecast = Forecast(options.trigger_s, plan.hold, slots, lambda: self.manager.decides)
+        self.summary.forecast = self.forecast.outcome
         try:
             self._subqueries.check_options()
             self._replay: Replay | None = None
@@ -187,7 +192,9 @@ class Loop:
             self._let_go()
 
     def _let_go(self) -> None:
-        self.summary.load = partial(dict, self._subqueries.load())  # a summary outlives its run
+        # A summary outlives its run.
+        self.summary.load = partial(dict, self._subqueries.load())
+        self.summary.forecast = partial(replace, self.forecast.outcome())
         self.executor.close()  # first: subqueries wait for what it still has of theirs
         self._subqueries.close()
         self._outlets.close()
@@ -262,6 +269,10 @@ class Loop:
         """What the newest batch showed of the load of each subquery, in the order of the plan."""
         return self._load.observed
 
+    def ask_rows(self, rows: int) -> None:
+        """Ask for another number of rows in a batch, from the next on that is not read ahead."""
+        self._limit.ask(rows)
+
     @property
     def rows_at_hand(self) -> int:
         """How many rows the batch that runs has, or may have while it is being cut."""
@@ -328,6 +339,7 @@ class Loop:
         backlog = self._inputs.backlog()
         measured = (latency, self._latency.over_run(), backlog)
         busy = self._load.committed(work, report.seconds, started, backlog)
+        self.forecast.committed(self._load.measured, self._latency.newest_sum)
         if self.manager.decides and not manifest.finished:
             self.manager.after_batch(self.observed)
         return self._told(with_measured(report, *measured, busy))

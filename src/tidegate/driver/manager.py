@@ -13,11 +13,15 @@ import numpy as np
 
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.observation import InstanceLoad, Observation
-from tidegate.elastic.policy import Decision, Policy
+from tidegate.elastic.policy import Decision, Policy, Remarking
 from tidegate.elastic.request import Request
 from tidegate.errors import OptionError, TidegateError
+from tidegate.model.operation import Operation
 
 _log = logging.getLogger(__name__)
+
+_SEEN_BATCHES = 2
+"""After so many batches a policy is asked what it has to say: in the first, rates are not known."""
 
 
 class Manager:
@@ -45,12 +49,15 @@ class Manager:
         self._shared = shared
         self._remembers = policy.name
         self._memory: Mapping[str, Any] = {}
+        self._batches = 0
         self.failure: str | None = None
         """The first that went wrong with the policy in this run."""
+        self.remark: str | None = None
+        """What the policy has to say of the query, if anything."""
 
     def status(self) -> dict[str, str | None]:
-        """Who decides, and what went wrong, as plain data."""
-        return {"name": self._policy.name, "failure": self.failure}
+        """Who decides, what went wrong, and what the policy has to say, as plain data."""
+        return {"name": self._policy.name, "failure": self.failure, "remark": self.remark}
 
     @property
     def decides(self) -> bool:
@@ -60,7 +67,8 @@ class Manager:
     def use(self, policy: Policy) -> None:
         """Let another policy decide from the next batch on."""
         self._policy = policy
-        self.failure = None
+        self.failure = self.remark = None
+        self._batches = 0
 
     def enter(self, recorded: Mapping[str, Any]) -> None:
         """Go on with what a manifest has; it counts for a policy of the same name."""
@@ -94,6 +102,9 @@ class Manager:
                 if not self._is_forestalled(signed):
                     self._ask(signed)
             self._memory = memory
+            self._batches += 1
+            if self._batches == _SEEN_BATCHES and isinstance(policy, Remarking):
+                self._say(policy, seen)
         except Exception as error:
             self._note(policy.name, observed[0].batch, error)
 
@@ -110,6 +121,11 @@ class Manager:
         """A request as the timeline has it, whoever the policy says that it is."""
         named = None if self._shared else request.subquery
         return replace(request, subquery=named, by=f"policy {name}")
+
+    def _say(self, policy: Remarking, observed: Sequence[Observation]) -> None:
+        self.remark = policy.remark(observed)
+        if self.remark is not None:
+            _log.warning("policy %s: %s.", policy.name, self.remark)
 
     def _note(self, name: str, batch: int, error: Exception) -> None:
         """Say once what is wrong; a policy may fail after every batch of a run without end."""
@@ -140,10 +156,17 @@ def together(observed: Sequence[Observation]) -> Observation:
                 tuples=sum(load.tuples for load in of),
                 comparisons=sum(load.comparisons for load in of),
                 outputs=sum(load.outputs for load in of),
+                compared=sum(load.compared for load in of),
             )
             for of in rows
         ),
         buckets=np.sum([one.buckets for one in observed], axis=0),
+        inputs=tuple(load for one in observed for load in one.inputs),
+        sides=(),
+        operation=Operation("several"),
+        taken=sum(one.taken for one in observed),
+        map_s=sum(one.map_s for one in observed),
+        others_s=0.0,
     )
 
 

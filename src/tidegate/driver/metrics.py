@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from tidegate.batch import MIN_US
+from tidegate.driver.expected import Outcome
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.side import side_lines
 from tidegate.elastic.load import RecentLoad
@@ -136,6 +137,7 @@ def size_bytes(report: BatchReport) -> int:
         report.state_by,
         *report.instance_counts,
         *(() if report.backlog is None else report.backlog.sources.values()),
+        *(() if report.backlog is None else [report.backlog.rows]),
     )
     size = _REPORT_BYTES + _FLOAT_BYTES * len(report.utilisation)
     return size + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
@@ -177,6 +179,8 @@ class Summary:
     """By unit, the most that there was of it after any batch of this run."""
     load: Callable[[], Mapping[str, RecentLoad]] = dict
     """Gives the load of each subquery over recent batches of this run."""
+    forecast: Callable[[], Outcome] = Outcome
+    """Gives what was predicted of this run, where its input is live."""
 
     def __repr__(self) -> str:
         counts = self.counters
@@ -261,6 +265,7 @@ class Summary:
             "compared": self.counters.get("compared", 0),
             "per_instance": self._per_instance(),
             "load": {name: load.as_dict() for name, load in self.load().items()},
+            **self._forecast(),
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
             "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)
@@ -269,6 +274,12 @@ class Summary:
             "state_rows": self.state_rows,
             "state_bytes": self.state_bytes,
         }
+
+    def _forecast(self) -> dict[str, Any]:
+        """What was predicted, and how well a policy did, where there is something to tell."""
+        found = self.forecast()
+        judged = None if found.saso is None else {n: s.as_dict() for n, s in found.saso.items()}
+        return {"predicted": found.as_dict(), "saso": judged}
 
     def _per_instance(self) -> list[dict[str, Any]]:
         """What each instance counted, over the batches that are kept."""
@@ -317,6 +328,7 @@ class Summary:
             + (f", {d['rows_shed']:,} shed" if d["rows_shed"] else ""),
             self._speed(d),
             *self._arrival_lines(),
+            *self.forecast().lines(),
             f"state {d['state_rows']:,} rows, {d['state_bytes']:,} bytes; "
             f"imbalance {d['imbalance']:.2f}",
         ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
+from tidegate.driver.brought import Arriving, Brought, given_to
 from tidegate.driver.handing import reach_of
 from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions, one_number
@@ -47,6 +48,7 @@ class Subqueries:
             RunningSubquery(plan, number, store, telling, options.memory_bytes)
             for number, telling in enumerate(telling_inputs(plan))
         ]
+        self._streams = [stream.name for stream in plan.streams]
         self._board = Switchboard()
         self._since: dict[str, int] = {}
         """By subquery the newest batch that has taken a request which was no option."""
@@ -242,12 +244,15 @@ class Subqueries:
         outcomes: Outcomes,
         seconds: float,
         period_s: float,
+        brought: Sequence[Brought],
         backlog: Backlog | None,
     ) -> list[Measured]:
         """What was measured of the load of each in the newest batch that counts."""
         found = []
         for subquery, job, of in zip(self._all, jobs, outcomes, strict=True):
-            measured = Measured.of(job, of, seconds, period_s, backlog)
+            given = given_to(subquery.subquery, self._plan, outcomes)
+            arriving = Arriving(self._streams, brought, given)
+            measured = Measured.of(job, of, seconds, period_s, arriving, backlog)
             subquery.load_log.add(measured)
             found.append(measured)
         return found

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tidegate import schedule
-from tidegate.batch import MIN_US
+from tidegate.batch import MIN_US, EpochId
 from tidegate.driver.compactor import Compactor
-from tidegate.driver.handing import handed_over
+from tidegate.driver.handing import Arrived, handed_over
 from tidegate.driver.observe import LoadLog
 from tidegate.driver.options import RunOptions
-from tidegate.elastic.handover import Site
+from tidegate.elastic.handover import MOST_BATCHES, Site, relieved
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import splits_of, time_span
@@ -24,6 +25,8 @@ from tidegate.sink.protocol import PartWriter
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
+
+_log = logging.getLogger(__name__)
 
 
 class RunningSubquery:
@@ -56,6 +59,8 @@ class RunningSubquery:
         self._run = schedule.current().token()
         self._last: Job | None = None
         """That of the newest batch that this run has committed."""
+        self._before: Mapping[str, int] = {}
+        """What the operator had counted before the newest batch that was drafted."""
         self.load_log = LoadLog()
 
     @property
@@ -84,18 +89,46 @@ class RunningSubquery:
         mapping = self.mapping(manifest)
         if self._last is None:
             return replace(mapping, formers=())
-        return mapping.lasting(manifest.frontier_us)
+        lasting = mapping.lasting(manifest.frontier_us, self.counts(manifest.counters))
+        after = relieved(lasting, manifest.batch + 1)
+        if after is not lasting:
+            _log.info(
+                "%s: tuples that end the windows of former owners have not come in %d batches; "
+                "what is left is handed over by its state",
+                self.name,
+                MOST_BATCHES,
+            )
+        return after
+
+    def counts(self, counters: Mapping[str, int]) -> dict[str, int]:
+        """What the operator has counted in all batches, out of the counters of a manifest."""
+        return {n: counters.get(self.key(n), 0) for n in self.subquery.operator.counted}
+
+    def finishing(
+        self, mapping: route.Mapping, frontier_us: int, counters: Mapping[str, int]
+    ) -> EpochId | None:
+        """The oldest epoch of which owners still have windows to finish after a batch."""
+        formers = mapping.lasting(frontier_us, self.counts(counters)).formers
+        return formers[0].epoch if formers else None
 
     def handed_over(
         self, manifest: Manifest, before: route.Mapping, after: route.Mapping, options: RunOptions
     ) -> tuple[route.Mapping, dict[str, Any]]:
         """The mapping of an epoch, and what is recorded of how its buckets are handed over."""
+        last_us = manifest.frontier_us if self._last is None else self._last.previous_us
+        arrived = Arrived(
+            manifest.frontier_us,
+            self.counts(manifest.counters),
+            self._before,
+            0 if last_us == MIN_US else manifest.frontier_us - last_us,
+        )
         return handed_over(
             before,
             after,
             operator=self.subquery.operator,
             state={w: manifest.operators.get(self.key(w), ()) for w in self._compactors},
-            frontier_us=manifest.frontier_us,
+            arrived=arrived,
+            batch=manifest.batch + 1,
             asked=options.handover,
             site=Site(options.one_host, self._store.files.local),
         )
@@ -128,17 +161,17 @@ class RunningSubquery:
             owner=self._store.owner,
             run=self._run,
             before=None if self._last is None else self._last.name,
-            same=self._same(mapping, cut.previous_us),
+            same=self._same(mapping, manifest),
         )
-        counted = self.subquery.operator.counted
-        counts = {name: manifest.counters.get(self.key(name), 0) for name in counted}
+        self._before = counts = self.counts(manifest.counters)
         return Draft(job, time_span(self.subquery, cut), counts)
 
-    def _same(self, mapping: route.Mapping, previous_us: int) -> frozenset[int] | None:
+    def _same(self, mapping: route.Mapping, manifest: Manifest) -> frozenset[int] | None:
         """The instances that have what they had in the last job; None for all of them."""
         if self._last is None:
             return None
-        before = self._last.mapping.lasting(previous_us)
+        counts = self.counts(manifest.counters)
+        before = self._last.mapping.lasting(manifest.frontier_us, counts)
         if mapping.continues(before):
             return None
         if mapping.formers or before.formers:
@@ -179,7 +212,7 @@ class RunningSubquery:
             compactor.settle(segments)
             if not manifest.finished and compactor.is_due(segments):
                 mapping = self.mapping(manifest)
-                since_us = mapping.formers[-1].until_us if mapping.formers else MIN_US
+                since = mapping.formers[-1].until(what) if mapping.formers else MIN_US
                 compactor.consider(
                     manifest.batch,
                     segments,
@@ -187,7 +220,7 @@ class RunningSubquery:
                     manifest.counters.get(self.key(what), 0),
                     mapping.owners,
                     executor,
-                    since_us,
+                    since,
                 )
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tidegate.batch import EpochId
 from tidegate.clock import utc_now
 from tidegate.elastic.handover import SHARED
 from tidegate.elastic.switchboard import Taken
@@ -38,12 +39,21 @@ def epoch_of(
     }
 
 
-def completed(epochs: Iterable[Mapping[str, Any]], batch: int) -> tuple[Mapping[str, Any], ...]:
-    """The history as a batch commits it: what it begins is completed now."""
+def completed(
+    epochs: Iterable[Mapping[str, Any]], finishing: Mapping[str, EpochId | None]
+) -> tuple[Mapping[str, Any], ...]:
+    """The history as a batch commits it: what has no more to wait for is completed now.
+
+    `finishing` has by subquery the oldest epoch whose owners still finish windows after the batch;
+    switches after that epoch wait for them.
+    """
     now = time_of(utc_now())
+
+    def is_over(epoch: Mapping[str, Any]) -> bool:
+        oldest = finishing.get(epoch["subquery"])
+        return oldest is None or epoch["epoch"] <= oldest
+
     return tuple(
-        {**e, "completed": now}
-        if e["batch"] == batch and "applied" in e and "completed" not in e
-        else e
+        {**e, "completed": now} if "applied" in e and "completed" not in e and is_over(e) else e
         for e in epochs
     )

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 
 from tidegate.duration import duration_text
 from tidegate.errors import OptionError
-from tidegate.route.former import Former
+from tidegate.route.former import Former, Position
 from tidegate.route.mapping import Mapping
+from tidegate.route.reach import Reach
 
 AUTO, SHARED, STATE, WINDOW = "auto", "shared", "state", "window"
 NONE = "none"
@@ -31,8 +32,11 @@ MOST_FORMERS = 8
 """With more epochs that still finish something, instances keep more accounts than windows."""
 
 
-Reach = int | str
-"""How far back in time the windows of an operator reach, or why no time bounds its state."""
+MOST_BATCHES = 1_000
+"""So long former owners wait for tuples that end their windows; then what is left goes by state."""
+
+Reaching = Reach | str
+"""How far back the windows of an operator reach, or why new owners need its state."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class Choice:
     why: str
 
 
-def check(asked: str, site: Site, reaches: Named[str, Reach]) -> None:
+def check(asked: str, site: Site, reaches: Named[str, Reaching]) -> None:
     """Refuse a handover that cannot be, before anything starts.
 
     `reaches` has the operators with state, by the names of their subqueries.
@@ -79,17 +83,20 @@ def check(asked: str, site: Site, reaches: Named[str, Reach]) -> None:
         if asked == WINDOW and isinstance(reach, str):
             raise OptionError(
                 "--handover",
-                "window needs windows of time in every subquery with state",
+                "window is for windows of time, and for joins",
                 f"{name}: {reach}",
                 "Use --handover auto, which hands its buckets over by their state.",
             )
 
 
-def choose(asked: str, site: Site, reach: Reach, moved_bytes: int, wait_us: int) -> Choice:
+def choose(
+    asked: str, site: Site, reach: Reaching, moved_bytes: int, wait_us: int | None
+) -> Choice:
     """The handover of one switch.
 
     `moved_bytes` is about what is stored of the buckets that move; `wait_us` is how long it takes,
-    in event time, until the last window that began before the switch has ended.
+    in event time, until the last window that began before the switch has ended; None where nobody
+    knows, because it counts tuples of an input that has brought none lately.
     """
     if asked != AUTO:
         return Choice(asked, "asked for")
@@ -99,13 +106,15 @@ def choose(asked: str, site: Site, reach: Reach, moved_bytes: int, wait_us: int)
         return Choice(STATE, f"{site.apart}, and {reach}")
     seconds = moved_bytes / BYTES_PER_S
     size = f"{moved_bytes:,} bytes take about {seconds:.2f} s to load"
+    if wait_us is None:
+        return Choice(STATE, f"{size}, and nobody knows how soon {reach.text} come")
     window = f"open windows end within {duration_text(max(wait_us, 0))}"
     if wait_us <= seconds * 1e6:
         return Choice(WINDOW, f"{window}, and {size}")
     return Choice(STATE, f"{size}, and {window}")
 
 
-def foreseen(asked: str, site: Site, reach: Reach | None) -> str:
+def foreseen(asked: str, site: Site, reach: Reaching | None) -> str:
     """What `explain` says of a subquery before anything is known of its state."""
     if reach is None:
         return "nothing, it keeps no state"
@@ -113,19 +122,45 @@ def foreseen(asked: str, site: Site, reach: Reach | None) -> str:
         choice = choose(asked, site, reach, 0, 1)
         return f"{choice.handover} ({choice.why})"
     return (
-        f"window where the state that moves takes longer than {duration_text(reach)} to load "
+        f"window where {reach.text} pass sooner than the state that moves is loaded "
         f"at {BYTES_PER_S // 1_000_000} MB/s, else state ({site.apart})"
     )
 
 
-def finishing(before: Mapping, after: Mapping, until_us: int, over_us: int) -> Mapping:
+def finishing(
+    before: Mapping,
+    after: Mapping,
+    *,
+    until_us: int,
+    over_us: int,
+    positions: tuple[Position, ...] = (),
+    batch: int = 0,
+) -> Mapping:
     """The mapping after a switch by window recreation at a migration timestamp.
 
     The owners before it keep what is stored of times below `until_us`; where that is nothing which
-    the formers before them do not have, there is nothing for them to finish.
+    the formers before them do not have, there is nothing for them to finish. `batch` is the first
+    with the mapping.
     """
     formers = before.formers
     if not formers or formers[-1].until_us < until_us:
-        own = Former(before.epoch, before.instances, before.owners, until_us, over_us)
+        own = Former(
+            before.epoch,
+            before.instances,
+            before.owners,
+            until_us,
+            over_us,
+            positions,
+            batch + MOST_BATCHES if positions else None,
+        )
         formers = (*formers, own)
     return replace(after, formers=formers)
+
+
+def relieved(mapping: Mapping, batch: int) -> Mapping:
+    """The mapping of a batch, without formers where one of them has waited for too long.
+
+    All owners then load what is stored of their buckets, as with state recreation.
+    """
+    overdue = any(f.relieved is not None and f.relieved <= batch for f in mapping.formers)
+    return replace(mapping, formers=()) if overdue else mapping

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.model.operation import Operation
 from tidegate.route.mapping import Mapping
 
 
@@ -18,6 +19,26 @@ class InstanceLoad:
     tuples: int
     comparisons: int = 0
     outputs: int = 0
+    compared: int = 0
+
+
+@dataclass(frozen=True)
+class InputLoad:
+    """What one source brought to an input of a subquery in a batch.
+
+    `side` is the side of a join that the input feeds, 0 or 1. `tuples` were read in the batch, and
+    `arrived` came since the batch before it, read or not; None where the source is not live, and in
+    the first batch of a run. Their event times are in `span_us`, None where there are none. The
+    rows of another subquery are an input too, without a source.
+    """
+
+    input: int
+    stream: str
+    source: str | None
+    tuples: int
+    arrived: int | None = None
+    span_us: tuple[int, int] | None = None
+    side: int = 0
 
 
 @dataclass(frozen=True)
@@ -31,6 +52,12 @@ class Observation:
     up to its own. `backlog` are the tuples that had arrived and were not taken, None where no
     source is live or their number is not known. `slots` is how many instances can run at once where
     the query runs, None where that is not known.
+
+    `inputs` are what each source brought. `taken` are the tuples that were ready, before any
+    filter, and `sides` those of a join's left and right side after it. `operation` says what the
+    operator is. `event_s` is the event time that passed, None at either end of the input. `map_s`
+    is the CPU time of map tasks, and `others_s` what the instances of other subqueries took of the
+    batch, before or after these.
     """
 
     subquery: str
@@ -42,6 +69,13 @@ class Observation:
     buckets: npt.NDArray[np.float64]
     backlog: int | None = None
     slots: int | None = None
+    inputs: tuple[InputLoad, ...] = ()
+    sides: tuple[int, ...] = ()
+    operation: Operation | None = None
+    taken: int = 0
+    event_s: float | None = None
+    map_s: float = 0.0
+    others_s: float = 0.0
 
     @property
     def utilisation(self) -> npt.NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tidegate.elastic.observation import Observation
 from tidegate.elastic.request import Request
@@ -34,3 +34,11 @@ class Policy(Protocol):
 
     def decide(self, observed: Sequence[Observation], memory: Mapping[str, Any]) -> Decision:
         """What to ask for after a batch, seen from each subquery; `memory` is that of before."""
+
+
+@runtime_checkable
+class Remarking(Policy, Protocol):
+    """A policy that may have something to say of a query, as that it cannot decide about it."""
+
+    def remark(self, observed: Sequence[Observation]) -> str | None:
+        """What a user should know; asked once, after the first batches, and logged."""

@@ -6,13 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from tidegate.elastic.by_model import ByModel
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Policy
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError, UnavailableError, near
 
-POLICIES: Mapping[str, Callable[..., Policy]] = {"fixed": Fixed, "threshold": Threshold}
-LATER = ("model", "auto")
+POLICIES: Mapping[str, Callable[..., Policy]] = {
+    "fixed": Fixed,
+    "threshold": Threshold,
+    "model": ByModel,
+}
+LATER = ("auto",)
 """Names of policies that are not available yet."""
 
 _EXAMPLE = "Write for example tg.policy.threshold(maximum=4)."
@@ -46,7 +51,7 @@ def _named(text: str, where: str) -> Policy:
     if name in LATER:
         raise UnavailableError(
             where,
-            f"only {' or '.join(POLICIES)} can be used",
+            f"only {', '.join(list(POLICIES)[:-1])} or {list(POLICIES)[-1]} can be used",
             name,
             "The others are not available yet.",
         )
@@ -61,7 +66,7 @@ def _named(text: str, where: str) -> Policy:
             raise OptionError(where, f"must look like {name}?parameter=value", text)
         if key not in known:
             raise OptionError(where, f"{name} has no parameter of this name", key, near(key, known))
-        found[key] = value if known[key] == "str" else _number(value, key, where)
+        found[key] = value if known[key].startswith("str") else _number(value, key, where)
     return make(**found)
 
 

@@ -33,30 +33,34 @@ class Backlog:
     """What live sources have and no batch has taken, by unit: in all, and by URI or name.
 
     Rows where they are known without reading; bytes of text; whole files of a folder that are
-    unread. Grows with the URIs of a query.
+    unread. `rows` has them by the place of a source: its stream and its order in that; None where
+    its rows are not known. Grows with the URIs of a query and the sources that are open.
     """
 
     total: Mapping[str, int]
     sources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    rows: Mapping[tuple[int, int], tuple[str, int | None]] = field(default_factory=dict)
 
 
 def backlog_of(inlets: Sequence[Inlet]) -> Backlog | None:
     """The backlog of all inlets that are live; None where none is."""
     sources: dict[str, Counter[str]] = {}
+    rows: dict[tuple[int, int], tuple[str, int | None]] = {}
     for inlet in inlets:
         if inlet.live and not inlet.removed:
             name = inlet.uri or next(iter(inlet.tracks), f"stream {inlet.stream}")
-            sources.setdefault(name, Counter()).update(_of(inlet))
+            sources.setdefault(name, Counter()).update(_of(inlet, rows))
     if not sources:
         return None
     total: Counter[str] = Counter()
     for counts in sources.values():
         total.update(counts)
     every = {unit: total[unit] for unit in UNITS}
-    return Backlog(every, {name: dict(counts) for name, counts in sources.items()})
+    return Backlog(every, {name: dict(counts) for name, counts in sources.items()}, rows)
 
 
-def _of(inlet: Inlet) -> Counter[str]:
+def _of(inlet: Inlet, rows: dict[tuple[int, int], tuple[str, int | None]]) -> Counter[str]:
+    """What an inlet has by unit; `rows` gets those of its sources."""
     found: Counter[str] = Counter()
     if inlet.folder is not None:
         found["files"] += inlet.unread()
@@ -64,6 +68,10 @@ def _of(inlet: Inlet) -> Counter[str]:
         found["rows"] += inlet.connector.unseen_rows()
     for track in inlet.tracks.values():
         left = track.source.untaken(track.position) if isinstance(track.source, Untaken) else None
-        if left is not None and not track.removed:
+        if track.removed:
+            continue
+        counted = left[0] if left is not None and left[1] == "rows" else None
+        rows[inlet.stream, track.order] = track.source.id, counted
+        if left is not None:
             found[left[1]] += left[0]
     return found

@@ -73,9 +73,10 @@ class Keeper(Protocol):
         """Rows of several segments, oldest first, in the order of one."""
 
     def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+        self, segments: Sequence[Segment], owners: Sequence[int], since: int
     ) -> list[int | None]:
         """Numbers that are equal for segments which may be merged; None for one left alone.
 
-        What is stored of times before `since_us` is, for a while, with other owners than these.
+        What is stored below `since`, a time or a number of tuples, is for a while with other
+        owners than these.
         """

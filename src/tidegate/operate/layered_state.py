@@ -78,7 +78,7 @@ class LayeredKeeper(Protocol):
         return LayerHorizon(self.order, segments[0].name if segments else None)
 
     def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+        self, segments: Sequence[Segment], owners: Sequence[int], since: int
     ) -> list[int | None]:
         return [0] * len(segments)
 

@@ -58,8 +58,11 @@ def mapped_segments(
     segments: Sequence[Segment],
     columns: Sequence[str] | None = None,
     run: int | None = None,
+    more: Sequence[str] = (),
 ) -> dict[str, pa.Table]:
     """Whole segments by name, mapped for an earlier batch of `owner` or now.
+
+    `columns` and `more` are as in `read_segment`.
 
     An owner is an instance of a query and what it reads. None is given where the store is remote:
     reading copies there. A file that was changed meanwhile is read, and so checked, again; one that
@@ -76,6 +79,7 @@ def mapped_segments(
             store,
             s,
             columns=columns,
+            more=more,
             trusted=run is not None and owner_of(s.name) == run,
         )
         for s in segments

@@ -18,12 +18,15 @@ import pyarrow as pa
 
 from tidegate.collect.order import OutputOrder
 from tidegate.expression.tree import Expr
+from tidegate.model.operation import Operation
 from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kept import Kept
 from tidegate.operate.port import Port
+from tidegate.route.former import Position
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import EVERY_INSTANCE, Partitioner, Router
+from tidegate.route.reach import Reach
 from tidegate.spans import Spans
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
@@ -92,11 +95,13 @@ class Migration:
     """Where an operator can be handed over with no state moved: UniMiCo's migration timestamp.
 
     What is stored of times below `until_us` stays with who has it, and nothing is stored yet of
-    times from it on. When the frontier is at `over_us`, no window has any of it.
+    times from it on. When the frontier is at `over_us`, no window has any of it; where windows
+    count tuples, when the `positions` are reached too.
     """
 
     until_us: int
     over_us: int
+    positions: tuple[Position, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -200,6 +205,11 @@ class Operator(Protocol):
     def order(self) -> OutputOrder:
         """How the rows of its instances become one sequence."""
 
+    @property
+    def operation(self) -> Operation:
+        """What a model of its work has to know."""
+        return Operation(self.kind)
+
     def for_batch(self, facts: BatchFacts) -> Operator:
         """The operator as tasks of one batch see it."""
         return self
@@ -223,20 +233,21 @@ class Operator(Protocol):
         return {}
 
     @property
-    def reach_us(self) -> int | str:
-        """How far back in time its windows reach; where no time bounds its state, why not.
+    def reach(self) -> Reach | str:
+        """How far back its windows reach; where new owners cannot begin without the state, why.
 
-        Where it is a time, former owners of buckets may finish what they have begun: the operator
+        Where it is a reach, former owners of buckets may finish what they have begun: the operator
         then sees to the `formers` of a mapping.
         """
-        return "its state is bound by no time"
+        return "its state is bound by no window"
 
     def migration(
-        self, frontier_us: int, state: Mapping[str, Sequence[Segment]]
+        self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
         """Where buckets may change hands now with no state moved; None where nothing is stored.
 
-        Asked only where `reach_us` is a time.
+        `counts` is what the manifest has summed up of what the operator counts. Asked only where
+        it has a `reach`.
         """
         return None
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping as Held
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from tidegate.errors import OptionError
 from tidegate.route.former import Former
 
 Numbers = npt.NDArray[np.signedinteger[Any]]
+
+_NONE: Held[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,12 @@ class Mapping:
         found: Numbers = self.tenures[np.searchsorted(ends, places, "right"), buckets]
         return found
 
-    def lasting(self, frontier_us: int) -> Mapping:
-        """The mapping when the frontier is there: without the formers that are done."""
-        formers = tuple(f for f in self.formers if f.over_us > frontier_us)
+    def lasting(self, frontier_us: int, counts: Held[str, int] = _NONE) -> Mapping:
+        """The mapping when the frontier is there: without the formers that are done.
+
+        `counts` has how many tuples of parts of the state have come, where windows count them.
+        """
+        formers = tuple(f for f in self.formers if not f.is_done(frontier_us, counts))
         return self if formers == self.formers else replace(self, formers=formers)
 
     def continues(self, before: Mapping) -> bool:

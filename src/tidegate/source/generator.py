@@ -15,6 +15,7 @@ from tidegate.clock import Clock
 from tidegate.errors import SourceError, near
 from tidegate.schema import check_time, event_times
 from tidegate.source.generate.catalog import CATALOG
+from tidegate.source.pace import Pacing
 from tidegate.source.parameter import Parameter, Parameters
 from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
 
@@ -69,8 +70,8 @@ def described(name: str, where: str) -> Described:
     parameters = Parameters("", where)
     generator = make_generator(name, parameters)
     parameters.pace()
-    own = [p for p in parameters.taken if p.name != "pace"]
-    pace = [p for p in parameters.taken if p.name == "pace"]
+    own = [p for p in parameters.taken if p.name not in ("pace", "column")]
+    pace = [p for p in parameters.taken if p.name in ("pace", "column")]
     summary, _ = _REGISTRY[name]
     return Described(name, summary, generator.schema, generator.time, (*own, *pace))
 
@@ -101,16 +102,16 @@ class GeneratorReader:
 
 
 class Pace:
-    """So many rows in each second of wall time, from when they are first asked for."""
+    """Rows that come with wall time, at some pace, from when they are first asked for."""
 
-    def __init__(self, rows_per_s: float, clock: Clock) -> None:
-        self._rows_per_s = rows_per_s
+    def __init__(self, pacing: Pacing, clock: Clock) -> None:
+        self._pacing = pacing
         self._clock = clock
         self._begun_at: float | None = None
         self._first = 0
 
     def __str__(self) -> str:
-        return f"{self._rows_per_s:g}"
+        return str(self._pacing)
 
     def begin(self, rows: int) -> None:
         """Let so many rows be there, and the others come from now on; only once."""
@@ -121,20 +122,20 @@ class Pace:
         """How many rows there are now."""
         if self._begun_at is None:
             return 0
-        return self._first + int((self._clock.now() - self._begun_at) * self._rows_per_s)
+        return self._pacing.come(self._first, self._clock.now() - self._begun_at)
 
     def due_s(self, rows: int) -> float | None:
         """In how many seconds there is one row more than these; None before it has begun."""
         if self._begun_at is None:
             return None
-        due_at = self._begun_at + (rows - self._first + 1) / self._rows_per_s
-        return due_at - self._clock.now()
+        due_s = self._pacing.seconds(self._first, np.array([rows + 1.0]))
+        return self._begun_at + float(due_s[0]) - self._clock.now()
 
     def at(self, positions: Int64s) -> Floats:
         """When rows are due, whenever they were asked for; those there at first were before."""
         assert self._begun_at is not None, "rows are known after the first were asked for"
-        since = self._begun_at + (positions - self._first + 1) / self._rows_per_s
-        return np.where(positions < self._first, BEFORE, since)
+        due_s = self._pacing.seconds(self._first, (positions + 1).astype(np.float64))
+        return np.where(positions < self._first, BEFORE, self._begun_at + due_s)
 
     def drop(self, position: int) -> None:
         """Nothing to do: it is a formula."""
@@ -143,7 +144,7 @@ class Pace:
 class GeneratorSource:
     """A generator's rows: source and connector in one.
 
-    With a `pace` it is a live stream: so many rows become known in each second of wall time. What
+    With a `pace` it is a live stream: rows become known as wall time passes. What
     is asked for first is known at once, because a restart asks for where it was: a live stream
     goes on from there, and begins with its first row otherwise. The rows stay the same.
     """
@@ -153,18 +154,19 @@ class GeneratorSource:
         id: str,
         generator: Generator,
         time: str | None,
-        pace: float = 0.0,
+        pace: Pacing | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.id = id
         self.schema = generator.schema
         self._generator = generator
         self._time = generator.time if time is None else time
-        self._pace = Pace(pace, clock or schedule.current().clock) if pace else None
+        clock = clock or schedule.current().clock
+        self._pace = None if pace is None else Pace(pace, clock)
         self.arrivals = self._pace
         """None where all rows are there from the first."""
         self.arrives = self._pace is not None
-        self._known = 0 if pace else generator.rows
+        self._known = 0 if pace is not None else generator.rows
         check_time(self.schema, self._time, id)
 
     def discover(self) -> Sequence[GeneratorSource]:

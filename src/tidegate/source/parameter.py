@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from tidegate.errors import SourceError, near
 from tidegate.microsecond import read_us
+from tidegate.source.pace import EvenPace, Pacing, read_pace
 
 T = TypeVar("T")
 
@@ -83,16 +84,32 @@ class Parameters:
         parameter = Parameter(name, "a time in ISO 8601", default, meaning)
         return self._take(parameter, read_us(default), read_us, lambda v: True)
 
-    def pace(self) -> float:
-        """How many rows become known in a second of wall time; 0 where all are known at once."""
-        wanted = "a number above 0"
+    def pace(self) -> Pacing | None:
+        """How rows become known with wall time; None where all are known at once."""
+        wanted = "a number above 0, or a CSV file with rates over time"
         meaning = "rows per second of wall time, as a live stream (default: all at once)"
-        return self._take(
-            Parameter("pace", wanted, "", meaning),
-            0.0,
-            float,
-            lambda v: math.isfinite(v) and v > 0,
+        parameter = Parameter("pace", wanted, "", meaning)
+        text = self._take(parameter, "", str, lambda v: True)
+        column = self._take(
+            Parameter("column", "a name", "", "with a file as pace: its column of rates"),
+            None,
+            str,
+            lambda v: True,
         )
+        try:
+            rate = float(text or "nan")
+        except ValueError:
+            return read_pace(text, column, self.where)
+        if self.given("pace") and not (math.isfinite(rate) and rate > 0):
+            raise self._misfit(parameter, text)
+        if column is not None:
+            raise SourceError(
+                self.where,
+                "column is for a pace that is a CSV file",
+                f"column={column} and {f'pace={text}' if text else 'no pace'}",
+                "Leave column out.",
+            )
+        return EvenPace(rate) if self.given("pace") else None
 
     def done(self) -> None:
         """Refuse parameters that nobody took."""

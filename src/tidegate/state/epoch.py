@@ -6,13 +6,15 @@ Every epoch has its `subquery`, its number `epoch`, the first `batch` of it, the
     by, why       who: user, ctl, a policy by its name, --switch, --instances; and the reason given
     asked         when that was, in UTC
     applied       when the batch began that is the first to have it
-    completed     when that batch was committed
+    completed     when that batch was committed; with window recreation the one with which the
+                  former owners have finished their windows, and absent until then
     control_ms    from asked to applied
     before        how many instances there were
     buckets_moved, bytes_moved, handover, handover_why
                   how much got another owner, what of its state was copied, how it changed hands,
                   and why so; with window recreation until_us, the migration timestamp, and over_us,
-                  the frontier at which former owners are done
+                  the frontier at which former owners are done; over_tuples has, by the sides of a
+                  join whose windows count tuples, how many have come then
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ def _asked_text(epoch: Mapping[str, Any]) -> str:
     moved = f"{counted(epoch['buckets_moved'], 'bucket')} moved"
     if epoch["handover"] in _RECREATED:
         moved += f" by {epoch['handover']} recreation"
+        if "completed" not in epoch:
+            moved += " (under way)"
     if epoch["bytes_moved"]:
         moved += f" with {counted(epoch['bytes_moved'], 'byte')}"
     parts.append(moved)

@@ -249,7 +249,7 @@ def _epoch_line(epoch: Mapping[str, Any]) -> str:
     """An epoch that somebody has asked for with when and why, another by its members."""
     if "by" not in epoch:
         return _line(epoch, "epoch")
-    times = (f"{name} {epoch[name]}" for name in ("asked", "applied", "completed"))
+    times = [f"{name} {epoch[name]}" for name in ("asked", "applied", "completed") if name in epoch]
     return f"  {epoch['subquery']} {epoch_text(epoch)} ({', '.join(times)})"
 
 

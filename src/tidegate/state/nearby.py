@@ -2,7 +2,8 @@
 
 Each worker is a process with a memory of its own, and Spark gives an instance to any of them. What
 one has fetched or written, the others map from here. The folder is one that Spark removes with the
-executor. It can be lost at any time, and is written without a sync: whoever maps a file checks it.
+executor. It can be lost at any time, and is written without a sync: so each file ends with its
+checksum, and whoever maps one for the first time checks it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 
@@ -28,6 +31,10 @@ DEFAULT = "1GB"
 _LOCAL = "SPARK_LOCAL_DIRS"
 """Where a worker of Spark finds folders of its executor; elsewhere it is a setting of a host."""
 
+_SUM_BYTES = 4
+"""How long the checksum at the end of a file is."""
+
+_MOST_CHECKED = 65_536
 _OF_EXECUTOR = "blockmgr-"
 _FOLDER = "tidegate-segments"
 
@@ -41,16 +48,17 @@ class Nearby:
     def __init__(self, folder: str, limit_bytes: int) -> None:
         self._folder, self._limit = folder, limit_bytes
         self._usable = limit_bytes > 0
+        self._checked: OrderedDict[str, int] = OrderedDict()
+        """The files that this process found to be good, by name, with their checksums."""
 
-    def get(
-        self, key: Hashable, load: Callable[[], pa.Buffer], is_good: Callable[[pa.Buffer], bool]
-    ) -> pa.Buffer:
+    def get(self, key: Hashable, load: Callable[[], pa.Buffer]) -> pa.Buffer:
         """What is there under a key and is good, mapped; else it is loaded, and put there."""
+        path = self._path(key)
         try:
-            found = disk.current().map(self._path(key)) if self._usable else None
+            found = self._good(path) if self._usable else None
         except FileNotFoundError:
             found = None
-        if found is not None and is_good(found):
+        if found is not None:
             return found
         data = load()
         kept = self.put(key, data)
@@ -62,19 +70,37 @@ class Nearby:
 
     def put(self, key: Hashable, data: pa.Buffer) -> pa.Buffer | None:
         """Keep bytes, and give them mapped; None where they are too many, or the disk is full."""
-        if not self._usable or data.size > self._limit:
+        size = data.size + _SUM_BYTES
+        if not self._usable or size > self._limit:
             return None
         path = self._path(key)
         try:
             disk.make_folders(self._folder, 0o700)
-            self._make_room(data.size)
+            self._make_room(size)
             with whole_file(path, sync="nothing") as file:
                 file.write(data)
-            return disk.current().map(path)
+                file.write(zlib.crc32(data).to_bytes(_SUM_BYTES, "little"))
+            return self._good(path)
         except OSError as error:
             self._usable = False
             _log.warning("%s: segments are not kept there any more: %s", self._folder, error)
             return None
+
+    def _good(self, path: str) -> pa.Buffer | None:
+        """What a file holds, mapped; None where it is damaged."""
+        whole = disk.current().map(path)
+        size = whole.size - _SUM_BYTES
+        if size < 0:
+            return None
+        data = whole.slice(0, size)
+        told = int.from_bytes(whole.slice(size).to_pybytes(), "little")
+        if self._checked.get(path) != told:
+            if zlib.crc32(data) != told:
+                return None
+            self._checked[path] = told
+            if len(self._checked) > _MOST_CHECKED:
+                self._checked.popitem(last=False)
+        return data
 
     def _make_room(self, wanted: int) -> None:
         files = []

@@ -2,19 +2,19 @@
 
 A segment is an uncompressed Arrow IPC file whose rows are sorted by (bucket, order column). Its
 schema metadata has the row ranges of the buckets, so that a bucket is a slice of a memory map.
-Where an operator searches all its buckets together, it is sorted as the operator needs instead.
+Where an operator searches all its buckets together, it is sorted as the operator needs instead; a
+large one of a remote store is by bucket all the same, see `by_bucket`.
 """
 
 from __future__ import annotations
 
-import base64
 import re
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,16 +25,27 @@ from pyarrow import ipc
 from tidegate.errors import CheckpointError, StateError
 from tidegate.memory import MEMORY
 from tidegate.state.bucket_set import BucketSet
+from tidegate.state.by_bucket import as_written, by_bucket
 from tidegate.state.files import Files, guard
 from tidegate.state.nearby import nearby
-from tidegate.state.piece import WORTH_BYTES, Pieces, count_fetched, cut, described
+from tidegate.state.piece import WORTH_BYTES, Pieces, count_fetched
 from tidegate.state.seal import REMEDY
+from tidegate.state.segment_file import (
+    COUNTS,
+    VERSION,
+    SegmentFile,
+    buffer_of,
+    counted,
+    plain,
+    ranges,
+    rows_of,
+    version_of_file,
+    whole_file_of,
+)
 
 if TYPE_CHECKING:
     from tidegate.state.store import Store
 
-VERSION = 1
-_PREFIX = b"tidegate."
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=-]*")
 
 
@@ -79,56 +90,34 @@ def write_segment(
     bucket, position = _integers(table, "bucket", name), _integers(table, order, name)
     if grouped:
         _check_sorted(bucket, position, name, order)
-        starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1])[: len(bucket)])
-        buckets, offsets = bucket[starts], np.append(starts, len(bucket))
-        counts = {}
-    else:
-        buckets, rows = np.unique(bucket, return_counts=True)
-        offsets = np.empty(0, np.int64)
-        counts = {b"tidegate.counts": base64.b64encode(rows.astype("<i8").tobytes())}
-    remote = not store.files.local
-    pieces = cut(table, offsets) if remote and grouped else []
-    schema = table.schema.with_metadata(
-        {
-            **(table.schema.metadata or {}),
-            **(described(pieces) if len(pieces) > 1 else {}),
-            b"tidegate.version": str(VERSION),
-            b"tidegate.order": order,
-            b"tidegate.tag": str(tag),
-            b"tidegate.buckets": base64.b64encode(buckets.astype("<i4").tobytes()),
-            b"tidegate.offsets": base64.b64encode(offsets.astype("<i8").tobytes()),
-            **counts,
-        }
-    )
-    path = f"segment/{name}.arrow"
-    parts = pieces if len(pieces) > 1 else [table]
+    facts = {b"tidegate.order": order, b"tidegate.tag": str(tag)}
+    kept, path = SegmentFile.of(table, bucket, grouped, facts), f"segment/{name}.arrow"
+    stored = kept
+    if not store.files.local:
+        if not grouped and table.nbytes > WORTH_BYTES:
+            rows = by_bucket(table, bucket)
+            stored = SegmentFile.of(rows, np.sort(bucket), True, {**facts, **kept.counts})
+        stored = stored.in_pieces()
     with store.files.create(path) as out:
-        if not remote:
-            _write(out, parts, schema)
+        if store.files.local:
+            stored.write(out)
         else:
-            memory = pa.BufferOutputStream()
-            _write(memory, parts, schema)
-            out.write(memory.getvalue())
-    if remote:  # who wrote it will read it
+            data = stored.buffer()
+            out.write(data)
+    if not store.files.local:  # who wrote it will read it
         key, near = _key(store.files, path, out.bytes, out.checksum), nearby()
         keep = _remote.put if near is None else near.put
-        keep(key, memory.getvalue())
+        keep(key, data if kept.table is stored.table else kept.buffer())
     return Segment(
         name=name,
         rows=table.num_rows,
         bytes=out.bytes,
         checksum=out.checksum,
-        buckets=BucketSet.of(buckets),
+        buckets=BucketSet.of(kept.buckets),
         low=int(position.min()) if len(position) else 0,
         high=int(position.max()) if len(position) else -1,
         tag=int(tag),
     )
-
-
-def _write(out: Any, parts: Sequence[pa.Table | pa.RecordBatch], schema: pa.Schema) -> None:
-    with ipc.new_file(out, schema) as writer:
-        for part in parts:
-            writer.write(part.replace_schema_metadata(schema.metadata))
 
 
 def read_segment(
@@ -137,8 +126,11 @@ def read_segment(
     buckets: npt.ArrayLike | BucketSet | None = None,
     columns: Sequence[str] | None = None,
     trusted: bool = False,
+    more: Sequence[str] = (),
 ) -> pa.Table:
     """The rows of some buckets (None: all), in the segment's order; some columns (None: all).
+
+    Beside the columns come those of `more` that the segment has.
 
     On a local file system the columns are slices of a memory map that lives as long as the table,
     also when the file is deleted meanwhile. A bucket the segment does not have is no rows. The
@@ -148,30 +140,32 @@ def read_segment(
     if buckets is not None and not store.files.local:
         some = _in_pieces(store.files, segment, BucketSet.of(buckets))
         if some is not None:
-            return some if columns is None else some.select(list(columns))
+            return _selected(some, columns, more)
     table = _open(store.files, segment, trusted)
     metadata = table.schema.metadata
-    if columns is not None:
-        table = table.select(list(columns))
-    table = table.replace_schema_metadata(_plain(metadata))
+    rows = _selected(table, columns, more).replace_schema_metadata(plain(metadata))
     if buckets is None:
-        return table
-    have, offsets = _ranges(metadata)
+        return rows
+    have, offsets = ranges(metadata)
     wanted = np.asarray(buckets, dtype=np.int64)
     chosen = np.isin(have, wanted)
     if chosen.all():
-        return table
+        return rows
     if not len(offsets):
-        return table.filter(pa.array(np.isin(table.column("bucket").to_numpy(), wanted)))
-    return _slices(table, chosen, offsets)
+        return rows.filter(pa.array(np.isin(table.column("bucket").to_numpy(), wanted)))
+    return _slices(rows, chosen, offsets)
 
 
-def rows_by_bucket(store: Store, segment: Segment) -> Mapping[int, int] | None:
-    """How many rows a segment has of each bucket, where this process has read it and it says so.
+def rows_by_bucket(store: Store, segment: Segment) -> npt.NDArray[np.int64] | None:
+    """How many rows a segment has of each bucket up to the last; not to be changed.
 
-    It does where it is not sorted by bucket, but for those of earlier versions.
+    Known where this process has read it and it says so, which it does where it was not written by
+    bucket, but for those of earlier versions.
     """
-    return _counts.get((store.files.full(segment.path), segment.bytes, segment.checksum))
+    found: npt.NDArray[np.int64] | None = _counts.get(
+        (store.files.full(segment.path), segment.bytes, segment.checksum)
+    )
+    return found
 
 
 def version_of(store: Store, segment: Segment) -> Hashable:
@@ -203,6 +197,12 @@ def _slices(table: pa.Table, chosen: npt.NDArray[np.bool_], offsets: npt.NDArray
     if len(parts) == 1:
         return parts[0]
     return pa.concat_tables(parts) if parts else table.slice(0, 0)
+
+
+def _selected(rows: pa.Table, columns: Sequence[str] | None, more: Sequence[str]) -> pa.Table:
+    if columns is None:
+        return rows
+    return rows.select([*columns, *(name for name in more if name in rows.column_names)])
 
 
 class _Newest:
@@ -243,10 +243,9 @@ are those that an executor of Spark has nearby."""
 
 def _open(files: Files, segment: Segment, trusted: bool) -> pa.Table:
     where = files.full(segment.path)
-    buffer = guard(lambda: _whole(files, segment, where, trusted), where, REMEDY)
     try:
-        table = ipc.open_file(buffer).read_all()
-        version = int(table.schema.metadata[b"tidegate.version"])
+        table = rows_of(guard(lambda: _whole(files, segment, where, trusted), where, REMEDY))
+        version = version_of_file(table.schema.metadata)
     except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
         raise StateError(where, "must be a segment file", str(error), REMEDY) from error
     if version > VERSION:
@@ -256,8 +255,8 @@ def _open(files: Files, segment: Segment, trusted: bool) -> pa.Table:
             f"version {version}",
             "Run it with the newer Tidegate that wrote it.",
         )
-    if b"tidegate.counts" in table.schema.metadata:
-        _counts.add((where, segment.bytes, segment.checksum), _counted(table.schema.metadata))
+    if COUNTS in table.schema.metadata:
+        _counts.add((where, segment.bytes, segment.checksum), counted(table.schema.metadata))
     return table
 
 
@@ -271,8 +270,7 @@ def _in_pieces(files: Files, segment: Segment, wanted: BucketSet) -> pa.Table | 
     mine = segment.buckets & wanted
     spared = segment.bytes * (1 - len(mine) / max(len(segment.buckets), 1))
     whole = _key(files, segment.path, segment.bytes, segment.checksum)
-    near = nearby()
-    if spared < WORTH_BYTES or whole in _remote or (near is not None and near.holds(whole)):
+    if spared < WORTH_BYTES or _has(whole):
         return None
     where = files.full(segment.path)
 
@@ -285,52 +283,37 @@ def _in_pieces(files: Files, segment: Segment, wanted: BucketSet) -> pa.Table | 
             return fetch(begin, size)
         return _remote.get((*whole, "end"), partial(fetch, begin, size))
 
+    @cache
+    def pieces() -> Pieces:
+        return Pieces(part, segment.bytes)
+
     def load(number: int) -> pa.Buffer:
-        batch = pieces.load(number)
+        batch = pieces().load(number)
         if batch is None:
             raise StateError(where, "must have the rows it was written with", "others", REMEDY)
         return batch.serialize()
 
-    def rows() -> pa.Table | None:
-        have, offsets = _ranges(pieces.metadata)
+    def rows() -> pa.Buffer:
+        have, offsets = ranges(pieces().metadata)
         chosen = np.flatnonzero(np.isin(have, mine.numbers()))
         parts = []
         for begin, end in zip(offsets[chosen].tolist(), offsets[chosen + 1].tolist(), strict=True):
-            for number in pieces.of(begin, end):
+            for number in pieces().of(begin, end):
                 data = _remote.get((*whole, number), partial(load, number))
-                batch = ipc.read_record_batch(data, pieces.schema)
-                first = pieces.start(number)
+                batch = ipc.read_record_batch(data, pieces().schema)
+                first = pieces().start(number)
                 low, high = max(begin - first, 0), min(end - first, batch.num_rows)
                 parts.append(pa.table(batch.slice(low, high - low)))
-        return pa.concat_tables(parts).combine_chunks() if parts else None
+        found = as_written(pa.concat_tables(parts).combine_chunks())
+        return buffer_of(found.replace_schema_metadata(plain(pieces().metadata)))
 
+    some = (*whole, mine.text)
     try:
-        pieces = guard(lambda: Pieces(part, segment.bytes), where, REMEDY)
-        if len(pieces) < 2:
+        if not _has(some) and (not mine or len(guard(pieces, where, REMEDY)) < 2):
             return None
-        found = guard(rows, where, REMEDY)
+        return rows_of(guard(lambda: _keep(some, rows), where, REMEDY))
     except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
         raise StateError(where, "must be a segment file", str(error), REMEDY) from error
-    return None if found is None else found.replace_schema_metadata(_plain(pieces.metadata))
-
-
-def _ranges(metadata: Mapping[bytes, bytes]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The buckets that a segment has, and the rows at which each begins, and the last ends."""
-    have = np.frombuffer(base64.b64decode(metadata[b"tidegate.buckets"]), "<i4")
-    return have, np.frombuffer(base64.b64decode(metadata[b"tidegate.offsets"]), "<i8")
-
-
-def _plain(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes] | None:
-    """What a segment's table was written with, without what the file says of itself."""
-    return {k: v for k, v in metadata.items() if not k.startswith(_PREFIX)} or None
-
-
-def _counted(metadata: Mapping[bytes, bytes]) -> dict[int, int]:
-    buckets, counts = (
-        np.frombuffer(base64.b64decode(metadata[name]), kind).tolist()
-        for name, kind in ((b"tidegate.buckets", "<i4"), (b"tidegate.counts", "<i8"))
-    )
-    return dict(zip(buckets, counts, strict=True))
 
 
 def _whole(files: Files, segment: Segment, where: str, trusted: bool) -> pa.Buffer:
@@ -339,25 +322,28 @@ def _whole(files: Files, segment: Segment, where: str, trusted: bool) -> pa.Buff
 
     def load() -> pa.Buffer:
         buffer = files.buffer(segment.path)
-        if not files.local:
-            count_fetched(buffer.size)
         if buffer.size != segment.bytes or (key not in _verified and not trusted):
             _check(buffer, segment, where)
             _verified.add(key)
-        return buffer
-
-    def is_good(buffer: pa.Buffer) -> bool:
-        if key not in _verified:
-            good = buffer.size == segment.bytes and zlib.crc32(buffer) == segment.checksum
-            if good:
-                _verified.add(key)
-            return good
-        return bool(buffer.size == segment.bytes)
+        if files.local:
+            return buffer
+        count_fetched(buffer.size)
+        return whole_file_of(buffer)
 
     if files.local:
         return load()
+    return _keep(key, load)
+
+
+def _has(key: Hashable) -> bool:
     near = nearby()
-    return _remote.get(key, load) if near is None else near.get(key, load, is_good)
+    return key in _remote or (near is not None and near.holds(key))
+
+
+def _keep(key: Hashable, load: Callable[[], pa.Buffer]) -> pa.Buffer:
+    """What this process, or the executor that it works for, has under a key; else it is loaded."""
+    near = nearby()
+    return _remote.get(key, load) if near is None else near.get(key, load)
 
 
 def _check(buffer: pa.Buffer, segment: Segment, where: str) -> None:

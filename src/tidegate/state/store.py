@@ -59,6 +59,9 @@ _READABLE = "Give access to it, or see that its server answers, and restart."
 _TRIES = 100
 """How often another run may come first while one takes a checkpoint over."""
 
+_LOOKS = 5
+"""How often a checkpoint that another made meanwhile is looked for."""
+
 _in_process: WeakValueDictionary[int, FileSystem] = WeakValueDictionary()
 _tokens = itertools.count()
 
@@ -159,16 +162,42 @@ class Store:
         checkpoint but no meta.json, or another meta.json, is a CheckpointError: nothing in it is
         touched.
         """
+        for _ in range(_LOOKS):
+            if self._is_of(meta):
+                return False
+            self._check_empty()
+            try:
+                for folder in FOLDERS:
+                    self.files.make(folder)
+                text = seal({"layout": LAYOUT, "meta": dict(meta)}).encode()
+                if self.files.put_new(META, text):
+                    return True
+            except StateError as error:
+                raise _unusable(error) from error
+        raise CheckpointError(
+            self.location,
+            f"must show {META} to who reads it once it refuses to create it again",
+            "a store that says both that it exists and that it does not",
+            "See that this run may read as well as write there and that no cache stands before "
+            "the store, or choose another place.",
+        )
+
+    def _is_of(self, meta: Mapping[str, Any]) -> bool:
+        """Whether there is a checkpoint with this meta.json; another one is an error."""
         there = self.meta()
-        if there is not None:
-            if there != unseal(seal({"meta": dict(meta)}), META)["meta"]:
-                raise CheckpointError(
-                    self.location,
-                    "must be empty or the checkpoint of the same query",
-                    "the checkpoint of another one",
-                    "Choose another folder, or delete this one to start anew.",
-                )
+        if there is None:
             return False
+        if there != unseal(seal({"meta": dict(meta)}), META)["meta"]:
+            raise CheckpointError(
+                self.location,
+                "must be empty or the checkpoint of the same query",
+                "the checkpoint of another one",
+                "Choose another folder, or delete this one to start anew.",
+            )
+        return True
+
+    def _check_empty(self) -> None:
+        """A CheckpointError where there are files of a checkpoint, whose meta.json is missing."""
         for folder in FOLDERS:
             try:
                 listed = self._files_in(folder)
@@ -182,13 +211,6 @@ class Store:
                     f"{found[0].name} without meta.json",
                     "Restore meta.json from a copy, or choose an empty folder.",
                 )
-        try:
-            for folder in FOLDERS:
-                self.files.make(folder)
-            text = seal({"layout": LAYOUT, "meta": dict(meta)}).encode()
-            return self.files.put_new(META, text) or self.create(meta)
-        except StateError as error:
-            raise _unusable(error) from error
 
     def begin(self, meta: Mapping[str, Any]) -> bool:
         """`create` by the first run of a checkpoint: `clean` then deletes of what was before it.

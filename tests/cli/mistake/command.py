@@ -114,7 +114,7 @@ MISTAKES = {
     "generate with a parameter misspelt": Mistake(
         message=(
             "generate taxi: parameters must be known; got parameter seeds. Did you mean seed? "
-            "There are: pace, rows, rate, start, seed, keys, skew, drift, burst, disorder."
+            "There are: pace, column, rows, rate, start, seed, keys, skew, drift, burst, disorder."
         ),
         command=("generate", "taxi", "--out", "a.csv", "--param", "seeds=1"),
     ),

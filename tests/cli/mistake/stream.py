@@ -284,8 +284,8 @@ MISTAKES = {
     "generator parameter misspelt": Mistake(
         message=(
             "stream rides, generator:taxi?row=5, generator taxi: parameters must be known; got "
-            "parameter row. Did you mean rows? There are: pace, rows, rate, start, seed, keys, "
-            "skew, drift, burst, disorder."
+            "parameter row. Did you mean rows? There are: pace, column, rows, rate, start, seed, "
+            "keys, skew, drift, burst, disorder."
         ),
         options=("--stream", "rides=generator:taxi?row=5"),
     ),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import WindowOrder, first_per_window, in_order, window_order
 from tidegate.duration import duration_text, window_text
+from tidegate.model.operation import Operation
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.ledger import LEDGER, LedgerKeeper, noted, opened, write_ledger
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
@@ -55,6 +56,7 @@ from tidegate.route.hash import BY_HASH
 from tidegate.route.ledger import LEDGER_SCHEMA
 from tidegate.route.load_aware import LoadAware
 from tidegate.route.partitioner import Partitioner
+from tidegate.route.reach import Reach
 from tidegate.route.registry import text_of
 from tidegate.state.segment import Segment
 
@@ -87,6 +89,11 @@ class WindowAggregate(Operator):
     def map_steps(self) -> tuple[str, ...]:
         return ("panes",) if self.folds == MAP else ("route",)
 
+    @property
+    def operation(self) -> Operation:
+        range_s, slide_s = self.spec.range_us / 1e6, self.spec.slide_us / 1e6
+        return Operation(self.kind, range_s=range_s, slide_s=slide_s)
+
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         router, rows = work.router(self.partitioner), plain_names(tuples)
         if isinstance(self.partitioner, LoadAware):
@@ -108,7 +115,7 @@ class WindowAggregate(Operator):
         """
         spec = self.spec
         sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
-        rows, noted = self._arrived(arrived)
+        rows, notes = self._arrived(arrived)
         news = self._partials(rows)
         work.spans.mark("instance merge")
         panes, keep = news.slice(0, 0), [news]
@@ -131,8 +138,8 @@ class WindowAggregate(Operator):
         if work.mapping.formers:
             keep = [stored(spec, work, part) for part in keep]
         segments = {PANES: write_panes(work.store, work.name, keep, sealed)}
-        if noted:
-            segments[LEDGER] = write_ledger(work, spec.range_us, noted)
+        if notes:
+            segments[LEDGER] = write_ledger(work, spec.range_us, notes)
         work.spans.mark("instance write")
         closed = self._closed(panes, work)
         if held is not None:
@@ -179,11 +186,11 @@ class WindowAggregate(Operator):
         return held.those(lambda rows: received(self.spec, after, work.instance, rows))
 
     @property
-    def reach_us(self) -> int | str:
-        return self.spec.range_us
+    def reach(self) -> Reach:
+        return Reach(self.spec.range_us)
 
     def migration(
-        self, frontier_us: int, state: Mapping[str, Sequence[Segment]]
+        self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
         """Windows stay with the owners of the epoch in which they begin."""
         highest = max((s.high for s in state.get(PANES, ()) if s.rows), default=None)

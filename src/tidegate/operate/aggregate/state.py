@@ -88,7 +88,7 @@ class PaneKeeper:
         return by_bucket(rows, self.order)
 
     def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+        self, segments: Sequence[Segment], owners: Sequence[int], since: int
     ) -> list[int | None]:
         return [0] * len(segments)
 

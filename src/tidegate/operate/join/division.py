@@ -47,6 +47,9 @@ def held_work(newest: Newest, stored: Stored, asking: int, buckets: int) -> Buck
 
 
 def _rows(held: Held) -> Ints:
+    if held.by_bucket is not None:
+        return held.by_bucket
+
     def count() -> Ints:
         return np.bincount(held.table.column(BUCKET).to_numpy())
 

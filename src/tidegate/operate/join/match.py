@@ -34,9 +34,14 @@ from tidegate.operate.join.search import (
 )
 from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, Probe
 from tidegate.operate.join.union import union
-from tidegate.operate.kernels.order import inverse
+from tidegate.operate.kernels.order import flat, inverse
 
 RANK = "rank"
+"""The column of the number of a tuple in its side, where windows count tuples."""
+
+KEY = "key"
+"""The column of the keys that the tuples of a segment are in the order of. It says nothing that the
+tuples do not: one that is missing is computed."""
 
 _EVERYTHING = Probe((), None)
 """No index and no test: every pair of the window is a candidate."""
@@ -71,13 +76,16 @@ class Held:
 
     `token` names them for as long as the process lives, so that what searching needs of them is
     computed once; None where they are made anew for every batch. Only those of `part` are searched,
-    where it is given. `least` is the least coordinate, where it is known.
+    where it is given. `least` is the least coordinate, `key` the keys in whose order they are and
+    `by_bucket` how many there are of each bucket, where that is known.
     """
 
     table: pa.Table
     token: Hashable | None = None
     part: Part | None = None
     least: int | None = None
+    key: Floats | None = None
+    by_bucket: Ints | None = None
 
     @property
     def own(self) -> pa.Table:
@@ -159,11 +167,29 @@ def _decided(spec: JoinSpec, found: Sequence[Pairs]) -> list[Pairs]:
     return [p.of(k) for p, k in zip(found, kept, strict=True) if len(k)]
 
 
-def arranged(spec: JoinSpec, side: int, table: pa.Table) -> pa.Table:
-    """Tuples of a side, given in the total order, in the order in which they are searched."""
+def arranged(spec: JoinSpec, side: int, table: pa.Table) -> tuple[pa.Table, Floats | None]:
+    """Tuples of a side, given in the total order, in the order in which they are searched.
+
+    And the keys of it, None where that is the total order itself.
+    """
     if spec.in_time_order or not table.num_rows:
-        return table
-    return table.take(pa.array(np.argsort(key_of(spec.probe, side, table), kind="stable")))
+        return table, None
+    key = key_of(spec.probe, side, table)
+    order = np.argsort(key, kind="stable")
+    return table.take(pa.array(order)), key[order]
+
+
+def with_key(table: pa.Table, key: Floats | None) -> pa.Table:
+    """Tuples with the column of their keys, if they have any."""
+    return table if key is None else table.append_column(KEY, pa.array(key))
+
+
+def without_key(table: pa.Table) -> tuple[pa.Table, Floats | None]:
+    """Tuples without the column of their keys, and these, where they have it."""
+    if KEY not in table.column_names:
+        return table, None
+    key: Floats = flat(table.column(KEY)).to_numpy()
+    return table.drop_columns(KEY), key
 
 
 def places(left: Sequence[Ints], right: Sequence[Ints]) -> tuple[Ints, Ints]:
@@ -188,7 +214,8 @@ class _Meeting:
     """Tuples that are asked: stored ones, or the newest, which stand at a `place`.
 
     What is searched are `rows` of the table, or a `part` of it, None for all. `searched` has one
-    index for each probe, none where a value of a branch cannot be computed.
+    index for each probe, none where a value of a branch cannot be computed. `key` has the keys of
+    all rows, where they are known.
     """
 
     table: pa.Table
@@ -197,6 +224,7 @@ class _Meeting:
     rows: Ints | None = None
     place: Ints | None = None
     part: Part | None = None
+    key: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -251,7 +279,8 @@ class _Search:
                 if found is not None:
                     yield from ((ask.rows(p), run.searched.rows(s)) for p, s in found)
                     return
-                every = self._whole(meeting.table, meeting.coordinate, meeting.part.token)
+                token, key = meeting.part.token, meeting.key
+                every = self._whole(meeting.table, meeting.coordinate, token, key)
                 (searched,) = meeting.part.index(every)
                 run = replace(run, searched=searched)
             work.implied += implied(run, ask)
@@ -273,34 +302,44 @@ class _Search:
             own = held.part.indexed
             if own is not None:
                 return _Meeting(held.table, coordinate, own)
-            keys = kept(held.token) or known(
-                _keys_of(held.token), partial(self._keys, held, coordinate)
-            )
-            return _Meeting(held.table, coordinate, keys, part=held.part)
-        searched = self._whole(held.table, coordinate, held.token)
+            keys = kept(held.token) or self._keys(held, coordinate)
+            return _Meeting(held.table, coordinate, keys, part=held.part, key=held.key)
+        searched = self._whole(held.table, coordinate, held.token, held.key)
         if not searched and (live := coordinate >= needed).any() and not live.all():
             # The value may be of a tuple that is in no window any more.
             table, coordinate = held.table.filter(pa.array(live)), coordinate[live]
-            return _Meeting(table, coordinate, self._index(table, coordinate, None))
+            return _Meeting(table, coordinate, self._index(table, coordinate, None, None))
         return _Meeting(held.table, coordinate, searched)
 
     def _whole(
-        self, table: pa.Table, coordinate: Ints, token: Hashable | None
+        self, table: pa.Table, coordinate: Ints, token: Hashable | None, key: Floats | None
     ) -> tuple[Searched, ...]:
         """The index of a table, made where it is not known."""
-        return known(token, partial(self._index, table, coordinate, token))
+        return known(token, partial(self._index, table, coordinate, token, key))
 
     def _keys(self, held: Held, coordinate: Ints) -> tuple[Searched, ...]:
         """The keys of a table in the order of its index, without the values of other tests."""
-        key = key_of(self.spec.probe, self.side, held.table)
-        return (Searched(None, key, [], [], coordinate, held.least),)
+
+        def searched(key: Floats) -> tuple[Searched, ...]:
+            return (Searched(None, key, [], [], coordinate, held.least),)
+
+        if held.key is not None:
+            return searched(held.key)
+        compute = partial(key_of, self.spec.probe, self.side, held.table)
+        return known(_keys_of(held.token), lambda: searched(compute()))
 
     def _index(
-        self, table: pa.Table, coordinate: Ints, token: Hashable | None
+        self,
+        table: pa.Table,
+        coordinate: Ints,
+        token: Hashable | None,
+        key: Floats | None,
     ) -> tuple[Searched, ...]:
         keys = None if token is None else let_go(_keys_of(token))
+        if key is None and keys:
+            key = keys[0].key
         try:
-            terms = terms_of(self.spec, self.side, table, keys[0].key if keys else None)
+            terms = terms_of(self.spec, self.side, table, key)
         except TaskError:
             if not self.spec.branches:
                 raise

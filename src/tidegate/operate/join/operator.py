@@ -17,6 +17,8 @@ from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.expression.tree import Expr
 from tidegate.memory import MEMORY
+from tidegate.model.operation import Operation
+from tidegate.model.window import TimeWindow, TupleWindow, Window
 from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
 from tidegate.operate.join.division import held_work, pair_work, stored_work
@@ -28,6 +30,7 @@ from tidegate.operate.join.match import (
     match,
     order_columns,
     places,
+    with_key,
 )
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
@@ -48,9 +51,11 @@ from tidegate.operate.operator import (
     Share,
     plain_names,
 )
+from tidegate.route.former import Position
 from tidegate.route.hash import Hash
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner, Router
+from tidegate.route.reach import Reach
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.segment import Segment, write_segment
 
@@ -111,6 +116,16 @@ class StreamJoin(Operator):
         if self.routing == BY_KEY:
             return TO_OWNER
         return OVER_GRID if self.remote else TO_ALL
+
+    @property
+    def operation(self) -> Operation:
+        return Operation(
+            self.kind,
+            method=self.spec.method,
+            windows=tuple(_window(s.extent) for s in (self.spec.left, self.spec.right)),
+            sides=self.sides,
+            everywhere=self.spread == TO_ALL,
+        )
 
     def for_batch(self, facts: BatchFacts) -> StreamJoin:
         left, right = (facts.counts.get(side, 0) for side in SIDES)
@@ -231,20 +246,25 @@ class StreamJoin(Operator):
         return found, compared
 
     @property
-    def reach_us(self) -> int | str:
-        if self.spec.counts:
-            return "its windows count tuples"
-        ranges = (self.spec.side(side).extent.range_us or 0 for side in (LEFT, RIGHT))
-        return max(ranges)
+    def reach(self) -> Reach:
+        extents = [self.spec.side(side).extent for side in (LEFT, RIGHT)]
+        return Reach(max(e.range_us or 0 for e in extents), max(e.rows or 0 for e in extents))
 
     def migration(
-        self, frontier_us: int, state: Mapping[str, Sequence[Segment]]
+        self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
-        """Tuples stay with who has stored them; those from the frontier on are new."""
-        reach = self.reach_us
-        if frontier_us == MIN_US or not any(state.values()) or isinstance(reach, str):
+        """Tuples stay with who has stored them; those from the frontier on are new.
+
+        Of a side that keeps the last n tuples those are dead when n more have come.
+        """
+        if frontier_us == MIN_US or not any(state.values()):
             return None
-        return Migration(frontier_us, frontier_us + reach)
+        positions = []
+        for side, name in enumerate(SIDES):
+            rows, count = self.spec.side(side).extent.rows, counts.get(name, 0)
+            if rows is not None:
+                positions.append(Position(name, count, count + rows))
+        return Migration(frontier_us, frontier_us + self.reach.us, tuple(positions))
 
     def keepers(self) -> Mapping[str, SideKeeper]:
         return {name: self._keeper(i) for i, name in enumerate(SIDES)}
@@ -421,10 +441,12 @@ class StreamJoin(Operator):
         if not len(kept):
             return ()
         name = f"{work.name}-{SIDES[side]}"
+        key = None
         if not self.spec.in_time_order:
             key = news.key(self.spec.probe, side)[kept]
-            kept = kept[np.argsort(key, kind="stable")]
-        table = table.take(pa.array(kept))
+            order = np.argsort(key, kind="stable")
+            kept, key = kept[order], key[order]
+        table = with_key(table.take(pa.array(kept)), key)
         return (write_segment(work.store, name, table, keeper.order, keeper.way, grouped=False),)
 
 
@@ -442,6 +464,14 @@ def _most_bytes() -> int:
 def _schema(spec: JoinSpec, side: int) -> pa.Schema:
     order = [(c, pa.int64()) for c in ORDER]
     return pa.schema([*order, (BUCKET, pa.int32()), *spec.side(side).columns])
+
+
+def _window(extent: Extent) -> Window:
+    """As the model has it."""
+    if extent.range_us is not None:
+        return TimeWindow(max(extent.range_us, 1) / 1e6)  # of nothing: of one instant
+    assert extent.rows is not None, "a window is of time or of tuples"
+    return TupleWindow(extent.rows)
 
 
 def _extent(extent: Extent) -> str:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.join.spec import LEFT
+from tidegate.operate.join.state import SIDES
 from tidegate.route.mapping import Mapping
 
 Owners = npt.NDArray[np.int32]
@@ -22,30 +23,31 @@ one that owns it."""
 class Sight:
     """What an instance sees of a side as the owners of one epoch: which buckets, by a flag each.
 
-    Of what is stored these are tuples of times from `since_us` on, and below `until_us`; what is
-    new belongs to the newest epoch, and is also seen by who has older tuples to compare it with.
+    Of what is stored these are tuples from `since` on, and below `until`: by their times, or by
+    their numbers on a side that keeps the last tuples. What is new belongs to the newest epoch, and
+    is also seen by who has older tuples to compare it with.
     """
 
-    since_us: int
-    until_us: int
+    since: int
+    until: int
     buckets: npt.NDArray[np.bool_]
     newest: bool
 
-    def meets(self, low_us: int, high_us: int) -> bool:
-        """Whether stored tuples between two times can be among those."""
-        return low_us < self.until_us and high_us >= self.since_us
+    def meets(self, low: int, high: int) -> bool:
+        """Whether stored tuples between two times or numbers can be among those."""
+        return low < self.until and high >= self.since
 
     def sees(
-        self, buckets: npt.NDArray[np.int32], times: npt.NDArray[np.int64]
+        self, buckets: npt.NDArray[np.int32], places: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.bool_]:
-        """Which of some stored tuples are among those."""
-        within = (times >= self.since_us) & (times < self.until_us)
+        """Which of some stored tuples, by their times or numbers, are among those."""
+        within = (places >= self.since) & (places < self.until)
         return np.asarray(self.buckets[buckets] & within)
 
 
 def sights(instance: int, spread: str, side: int, mapping: Mapping) -> list[Sight]:
     """What an instance sees of a side, epoch by epoch, the newest last; most often there is one."""
-    ends = [former.until_us for former in mapping.formers]
+    ends = [former.until(SIDES[side]) for former in mapping.formers]
     sizes = [*(former.instances for former in mapping.formers), mapping.instances]
     bounds = zip([MIN_US, *ends], [*ends, MAX_US], strict=True)
     found: list[Sight] = []

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
 from tidegate.operate.join.chain import BUCKET
-from tidegate.operate.join.match import RANK, arranged
+from tidegate.operate.join.match import RANK, arranged, with_key
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.keeper import CELLS
 from tidegate.state.segment import Segment
@@ -48,6 +48,7 @@ class SideHorizon:
 class SideKeeper:
     """The stored tuples of one side of a join, each segment in the order that it is searched.
 
+    It has the keys of that order too: whoever searches it maps them, and computes nothing.
     Only segments of one instance are merged: it then searches fewer and larger ones. A segment's
     `tag` says how it was arranged and dealt: an earlier run may have chosen otherwise, or have had
     another predicate.
@@ -98,16 +99,15 @@ class SideKeeper:
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         # Segments of one instance follow each other in time, so equal keys stay in the total order.
-        return arranged(self.spec, self.side, rows.combine_chunks())
+        return with_key(*arranged(self.spec, self.side, rows.combine_chunks()))
 
     def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+        self, segments: Sequence[Segment], owners: Sequence[int], since: int
     ) -> list[int | None]:
         by_bucket = np.asarray(owners, np.int32)
         distinct = dict.fromkeys(s.buckets for s in segments)
         several = -1
         owner = {b: by if (by := b.owner(by_bucket)) is not None else several for b in distinct}
         way = self.way
-        since = since_us if self.order == TS else MIN_US
         alike = [s.tag == way and s.low >= since for s in segments]
         return [owner[s.buckets] if a else None for s, a in zip(segments, alike, strict=True)]

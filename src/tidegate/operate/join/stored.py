@@ -13,14 +13,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
+from tidegate.batch import ORDER, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun
-from tidegate.operate.join.match import Held, arranged, terms_of, total_order
+from tidegate.operate.join.match import (
+    KEY,
+    Held,
+    arranged,
+    terms_of,
+    total_order,
+    without_key,
+)
 from tidegate.operate.join.part import Part
+from tidegate.operate.join.run_index import Floats
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.spread import Sight
 from tidegate.operate.join.state import SIDES, SideHorizon, SideKeeper
+from tidegate.operate.kernels.order import flat
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet
@@ -33,8 +42,8 @@ _MOST_ADOPTED_ROWS = 8_192
 class StoredSegments:
     """The segments of one side, for one batch of an instance that sees some of their tuples.
 
-    `sights` say by bucket and time which. `by_key` gives the buckets of tuples by their keys, None
-    where tuples stay in the buckets that they were dealt to.
+    `sights` say which, by bucket and time or number. `by_key` gives the buckets of tuples by their
+    keys, None where tuples stay in the buckets that they were dealt to.
     """
 
     work: InstanceWork
@@ -67,36 +76,40 @@ class StoredSegments:
         # counts for all tuples that are searched: others' must not be among them.
         by_index = not self.keeper.spec.in_time_order
         own = [s for s, mine, all_ in known if stay and ((by_index and all_) or mine == s.buckets)]
-        mapped = mapped_segments(work.store, self._owner, own, columns, work.run)
+        mapped = mapped_segments(work.store, self._owner, own, columns, work.run, (KEY,))
         held = []
         for segment, mine, whole in known:
             # Another query may have written the same file at the same place before.
             file = (work.query, work.store.location, segment.name, segment.checksum, way)
             rows = mapped.get(segment.name)
             if rows is None:
-                rows = read_segment(work.store, segment, mine, columns)
+                rows = read_segment(work.store, segment, mine, columns, more=(KEY,))
             if not whole:
-                seen = self._seen(rows.column(BUCKET).to_numpy(), ints(rows, TS))
-                held.append(Held(rows.filter(pa.array(seen)), (*file, mine, self._times)))
+                seen = self._seen(rows, rows.column(BUCKET).to_numpy())
+                rows, key = without_key(rows.filter(pa.array(seen)).combine_chunks())
+                held.append(Held(rows, (*file, mine, self._times), key=key))
             elif segment.name not in mapped or not by_index:
-                held.append(Held(rows, (*file, mine)))
+                rows, key = without_key(rows)
+                held.append(Held(rows, (*file, mine), key=key))
             else:
                 held.append(self._part(segment, rows, mine, (*file, segment.buckets)))
         for segment in segments:
             if segment.tag != way:
                 rows = read_segment(work.store, segment, columns=columns)
-                held.append(Held(self._adapted(rows)))
+                rows, key = self._adapted(rows)
+                held.append(Held(rows, key=key))
         return held
 
     def _part(
         self, segment: Segment, rows: pa.Table, mine: BucketSet, token: tuple[Hashable, ...]
     ) -> Held:
         """The instance's tuples of a segment that has those of others as well."""
-        bucket: npt.NDArray[np.int32] = rows.column(BUCKET).combine_chunks().to_numpy()
+        rows, key = without_key(rows)
+        bucket: npt.NDArray[np.int32] = flat(rows.column(BUCKET)).to_numpy()
         counts = rows_by_bucket(self.work.store, segment)
-        counted = None if counts is None else sum(counts[b] for b in mine)
+        counted = None if counts is None else int(counts[mine.numbers()].sum())
         part = Part(token, mine, segment.buckets, bucket, counted)
-        return Held(rows, token, part, segment.low)
+        return Held(rows, token, part, segment.low, key, counts)
 
     @property
     def _owner(self) -> tuple[str, int, int]:
@@ -110,13 +123,11 @@ class StoredSegments:
     def _times(self) -> tuple[tuple[int, int, BucketSet], ...]:
         """What tells what is seen here from what is in another epoch."""
         pairs = zip(self.sights, self._wanted, strict=True)
-        return tuple((sight.since_us, sight.until_us, wanted) for sight, wanted in pairs)
+        return tuple((sight.since, sight.until, wanted) for sight, wanted in pairs)
 
     def _mine(self, segment: Segment) -> tuple[BucketSet, bool]:
         """The buckets of a segment of which tuples are seen, and whether all of these are."""
-        low, high = MIN_US, MAX_US - 1
-        if self.keeper.order == TS:
-            low, high = segment.low, segment.high
+        low, high = segment.low, segment.high
         sets = [
             segment.buckets & wanted
             for sight, wanted in zip(self.sights, self._wanted, strict=True)
@@ -124,22 +135,21 @@ class StoredSegments:
         ]
         mine = BucketSet.union(sets)
         # The epochs follow each other without a gap.
-        covered = self.sights[0].since_us <= low and high < self.sights[-1].until_us
+        covered = self.sights[0].since <= low and high < self.sights[-1].until
         return mine, covered and all(s == mine for s in sets)
 
-    def _seen(
-        self, buckets: npt.NDArray[np.int32], times: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
-        seen = [sight.sees(buckets, times) for sight in self.sights]
+    def _seen(self, rows: pa.Table, buckets: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        places = ints(rows, self.keeper.order)
+        seen = [sight.sees(buckets, places) for sight in self.sights]
         return np.asarray(np.any(seen, axis=0))
 
-    def _adapted(self, rows: pa.Table) -> pa.Table:
+    def _adapted(self, rows: pa.Table) -> tuple[pa.Table, Floats | None]:
         """The instance's tuples of a segment that an earlier run arranged or dealt otherwise.
 
         Tuples that were dealt in turn stay where they are; by key they belong where keys are.
         """
         bucket = rows.column(BUCKET).to_numpy() if self.by_key is None else self.by_key(rows)
-        rows = rows.filter(pa.array(self._seen(bucket, ints(rows, TS)))).combine_chunks()
+        rows = rows.filter(pa.array(self._seen(rows, bucket))).combine_chunks()
         rows = rows.take(pa.array(total_order(rows)))
         return arranged(self.keeper.spec, self.keeper.side, rows)
 
@@ -171,4 +181,5 @@ def fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
         return list(held)
     rows = pa.concat_tables(small).combine_chunks()
     rows = rows.take(pa.array(total_order(rows)))
-    return [*large, Held(arranged(spec, side, rows))]
+    table, key = arranged(spec, side, rows)
+    return [*large, Held(table, key=key)]

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tidegate.batch import TS
 from tidegate.collect.trigger import TriggerOrder, triggered
 from tidegate.memory import MEMORY
+from tidegate.model.operation import Operation
 from tidegate.operate.bucket_work import Laps
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import (
@@ -63,6 +64,10 @@ class UserProcess(Operator):
         return limit_of(self.spec.factory)
 
     @property
+    def operation(self) -> Operation:
+        return Operation(self.kind, everywhere=self.spec.keys is None)
+
+    @property
     def partitioner(self) -> Partitioner:
         return Broadcast() if self.spec.keys is None else Hash()
 
@@ -101,8 +106,8 @@ class UserProcess(Operator):
         return Result(output, tuples, {BUCKETS: segments}, bucket_work=laps.work())
 
     @property
-    def reach_us(self) -> int | str:
-        return "its objects keep what they like"
+    def reach(self) -> str:
+        return "it has no windows, its objects keep what they like"
 
     def keepers(self) -> Mapping[str, EntryKeeper]:
         return {BUCKETS: EntryKeeper()}

@@ -67,8 +67,8 @@ class TupleAggregate(Operator):
         return Result(output, news.num_rows, {TUPLES: (made,)}, bucket_work=touched)
 
     @property
-    def reach_us(self) -> int | str:
-        return "its windows count tuples"
+    def reach(self) -> str:
+        return "its windows count the tuples of each group"
 
     def keepers(self) -> Mapping[str, TupleKeeper]:
         return {TUPLES: TupleKeeper(self.spec)}

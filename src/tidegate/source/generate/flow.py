@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate.errors import SourceError
+from tidegate.source.pace import TracedPace
 from tidegate.source.parameter import Parameters
 
 UNBOUNDED = 2**53
@@ -22,7 +23,8 @@ class Flow:
     `skew`; `drift` times a second of event time a new key becomes the most frequent one and all
     others move one rank down. With `burst` the rate changes all the time: the logarithms of the
     gaps vary by it. Every row is early by up to `disorder_us`, which never makes it late under a
-    DISORDER of as much.
+    DISORDER of as much. With `traced` rows happen as they arrive, at rates that change; `rate` is
+    their average.
     """
 
     rows: int
@@ -34,6 +36,7 @@ class Flow:
     drift: float = 0.0
     burst: float = 0.0
     disorder_us: int = 0
+    traced: TracedPace | None = None
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,25 @@ def read_flow(
     Without `keys` there are no parameters about them, and with None for `burst` the rate is even.
     """
     pace = parameters.pace()
-    endless = pace > 0 and not parameters.given("rows")
     rows = parameters.whole(
         "rows",
-        UNBOUNDED if endless else _ROWS,
+        _ROWS if pace is None else int(min(pace.rows, UNBOUNDED)),
         0,
         meaning="how many; without an end where only pace is given",
     )
+    traced = pace if isinstance(pace, TracedPace) else None
+    if traced is not None:
+        rows = min(rows, int(traced.rows))
+        if parameters.given("rate"):
+            raise SourceError(
+                parameters.where,
+                "rate cannot be given where pace is a file, which event times follow",
+                "both",
+                "Leave rate out.",
+            )
     every = parameters.number(
         "rate",
-        pace or rate,
+        rate if pace is None else pace.rate,
         0.0,
         strict=True,
         meaning="rows per second of event time, on average (default with pace: the pace)",
@@ -96,7 +108,16 @@ def read_flow(
         "disorder", 0.0, 0.0, meaning="rows are out of order by at most so many seconds"
     )
     flow = Flow(
-        rows, every, seed, start_us, count, skew, drift, bursts, round(disorder_s * 1_000_000)
+        rows=rows,
+        rate=every,
+        seed=seed,
+        start_us=start_us,
+        keys=count,
+        skew=skew,
+        drift=drift,
+        burst=bursts,
+        disorder_us=round(disorder_s * 1_000_000),
+        traced=traced,
     )
     _check_end(parameters, flow)
     return flow

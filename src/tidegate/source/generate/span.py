@@ -59,6 +59,8 @@ class Span:
         slots = np.arange(self.start, self.stop, dtype=np.float64) + self.uniform(_ARRIVAL)
         if self.flow.burst:
             slots = _warped(slots, _knots(self.flow.seed, self._stream(_WARP), self.flow.burst))
+        if self.flow.traced is not None:
+            return np.floor(self.flow.traced.seconds_of(slots) * 1_000_000).astype(np.int64)
         return np.floor(slots * (1_000_000 / self.flow.rate)).astype(np.int64)
 
     @cached_property

@@ -1,0 +1,90 @@
+"""`tidegate calibrate`: what batches, tuples, comparisons and outputs of a query cost here."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from tidegate.cli.calibration_text import calibration_lines
+from tidegate.cli.option import options, read_query, refuse_all, settings
+from tidegate.cli.target import check_target, write_target
+from tidegate.cli.value import Whole
+from tidegate.errors import OptionError
+from tidegate.plan.method import JoinOptions
+from tidegate.plan.options import PlanOptions
+from tidegate.session.calibrate import DEFAULT_ROWS
+from tidegate.session.calibrate import calibrate as measure
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
+
+
+@click.command()
+@options(
+    "query",
+    "--stream",
+    "--time",
+    "--master",
+    "--conf",
+    "--strategy",
+    "--method",
+    "--routing",
+    "--max-windows-per-tuple",
+)
+@click.option(
+    "--instances",
+    type=Whole(),
+    default=None,
+    metavar="N",
+    help="Parallel instances of every subquery (default: the master's cores).",
+)
+@click.option(
+    "--rows",
+    type=Whole(),
+    default=DEFAULT_ROWS,
+    show_default=True,
+    metavar="N",
+    help="Rows to run, of all streams together, in time order.",
+)
+@click.option(
+    "--json",
+    "file",
+    metavar="FILE",
+    help="Write what was measured as JSON, for --calibration of other commands.",
+)
+def calibrate(
+    query: str,
+    streams: tuple[str, ...],
+    times: tuple[str, ...],
+    master: str | None,
+    conf: tuple[str, ...],
+    strategy: str,
+    method: str,
+    routing: str,
+    max_windows_per_tuple: int,
+    instances: int | None,
+    rows: int,
+    file: str | None,
+) -> None:
+    """Run the first rows of QUERY.sql in batches of many sizes and tell what everything costs.
+
+    The rows run where the query is to run; their results and state are thrown away. Every constant
+    comes with the interval that has it 95 times in 100.
+    """
+    refuse_all(strategy, "tidegate calibrate")
+    for option, number in (("--rows", rows), ("--instances", instances)):
+        if number is not None and number < 1:
+            raise OptionError(option, "must be at least 1", str(number))
+    if file is not None:
+        check_target("--json", file)
+    place = Place.at(master, conf=settings(conf))
+    planning = PlanOptions(
+        JoinOptions(method, routing), strategy, max_windows=max_windows_per_tuple
+    )
+    planned = plan_for(read_query(query, streams, times), place, planning)
+    found = measure(planned, place, rows, instances, query)
+    for line in calibration_lines(found):
+        click.echo(line)
+    if file is not None:
+        write_target(file, json.dumps(found.recorded(), indent=1).encode() + b"\n")
+        click.echo(f"written to {file}")

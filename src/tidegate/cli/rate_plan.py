@@ -1,0 +1,167 @@
+"""`tidegate plan --rate`: what a query does at rates that last, and the instances it needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate.cli.quantity import number_text, seconds_between, seconds_text
+from tidegate.driver.options import DEFAULT_BUCKETS
+from tidegate.errors import OptionError, near
+from tidegate.model.calibration_file import QueryCalibration
+from tidegate.model.proposal import Choice, Most, Proposal, propose
+from tidegate.plan.explain import many, table
+from tidegate.plan.physical import Plan
+from tidegate.session.calibrate import model_of
+from tidegate.session.options import trigger_seconds
+from tidegate.session.place import Place
+
+
+def rates_of(texts: Sequence[str], plan: Plan) -> dict[str, float]:
+    """Read repeated RATE or NAME=RATE: a number is for every stream that has none of its own."""
+    names = list(dict.fromkeys(stream.name for stream in plan.streams))
+    every: float | None = None
+    own: dict[str, float] = {}
+    for text in texts:
+        name, sign, value = text.rpartition("=")
+        rate = _rate(value, text)
+        if not sign and every is not None:
+            raise OptionError("--rate", "one number for all streams is possible", text)
+        if not sign:
+            every = rate
+            continue
+        if name not in names:
+            raise OptionError("--rate", "must name a stream of the query", name, near(name, names))
+        if name in own:
+            raise OptionError("--rate", "a stream can be named once", f"{name} twice")
+        own[name] = rate
+    missing = [name for name in names if name not in own]
+    if every is None and missing:
+        raise OptionError(
+            "--rate",
+            "must say how fast every stream is",
+            f"none for {', '.join(missing)}",
+            f"Add --rate {missing[0]}=RATE, or a number for all of them.",
+        )
+    return {name: own.get(name, every or 0.0) for name in names}
+
+
+def _rate(value: str, text: str) -> float:
+    try:
+        rate = float(value.replace("_", ""))
+    except ValueError:
+        shape = "must be tuples a second, or NAME=RATE"
+        raise OptionError("--rate", shape, text, "Write for example --rate 20000.") from None
+    if not math.isfinite(rate) or rate <= 0:
+        raise OptionError("--rate", "must be above zero", text)
+    return rate
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked for: tuples a second by stream, and perhaps a mean latency."""
+
+    rates: Mapping[str, float]
+    latency_s: float | None
+
+    @staticmethod
+    def of(rates: Sequence[str], latency: str | None, plan: Plan) -> Target:
+        """By the words of `--rate` and `--latency`."""
+        latency_s = None if latency is None else trigger_seconds(latency, "--latency")
+        if latency_s is not None and latency_s <= 0:
+            raise OptionError("--latency", "must be above zero", str(latency))
+        return Target(rates_of(rates, plan), latency_s)
+
+    @property
+    def whole(self) -> float:
+        """The tuples a second of all streams together."""
+        return sum(self.rates.values())
+
+    def text(self) -> str:
+        """At what rates, and within what time."""
+        each = ", ".join(f"{number_text(rate)} of {name}" for name, rate in self.rates.items())
+        several = f" ({each})" if len(self.rates) > 1 else ""
+        asked = "" if self.latency_s is None else f", within {seconds_text(self.latency_s)}"
+        return f"at {number_text(self.whole)} tuples a second{several}{asked}"
+
+
+def for_rates(
+    known: QueryCalibration, plan: Plan, place: Place, target: Target, total: int, alike: bool
+) -> tuple[list[str], list[int]]:
+    """What the model says of some numbers of instances, and those to take, by subquery.
+
+    There are `total` at most; with `alike` all subqueries have the same.
+    """
+    cores = place.cores()
+    most = Most(cores or DEFAULT_BUCKETS, total, alike)
+    model = model_of(known, plan, cores)
+    proposal = propose(model, target.rates, target.latency_s, most)
+    lines = [target.text(), *(f"  {line}" for line in table(_rows(proposal, target.whole)))]
+    made_on = known.facts.get("master")
+    if made_on != place.master:
+        lines.append(f"measured with --master {made_on}: on {place.master} batches cost otherwise")
+    counts = list(proposal.chosen.instances.values())
+    counts = counts[:1] if alike else counts
+    return [*lines, *_answer(proposal, target, cores, sum(counts))], counts
+
+
+def _rows(proposal: Proposal, whole: float) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [
+        ("instances", "load", "batch", "mean latency", "95 percent interval", "at most a second")
+    ]
+    for choice in proposal.choices:
+        steady = choice.steady
+        behind = math.isinf(steady.latency_s.value)
+        rows.append(
+            (
+                _instances(choice),
+                f"{steady.load.value:.0%}",
+                "-" if behind else seconds_text(steady.batch_s.value),
+                "falls behind" if behind else seconds_text(steady.latency_s.value),
+                "-" if behind else seconds_between(steady.latency_s),
+                _limit(choice, whole),
+            )
+        )
+    return rows
+
+
+def _limit(choice: Choice, whole: float) -> str:
+    """The tuples a second that a choice can keep up with."""
+    limit = choice.limit
+    low = number_text(limit.low * whole)
+    if math.isinf(limit.value):
+        return f"{low} or more"
+    high = "more" if math.isinf(limit.high) else number_text(limit.high * whole)
+    return f"{number_text(limit.value * whole)} ({low} to {high})"
+
+
+def _answer(proposal: Proposal, target: Target, cores: int | None, total: int) -> list[str]:
+    """The instances to take; where none do, why, and what can be had."""
+    chosen, latency_s = proposal.chosen, target.latency_s
+    if proposal.met:
+        doubt = [] if proposal.sure else ["that is likely, not sure: see the interval"]
+        return [*doubt, f"proposed: {many(total, 'instance')}"]
+    steady = chosen.steady
+    with_all = "more instances" if cores is None else f"the {many(cores, 'core')} that there are"
+    if latency_s is not None and latency_s < steady.floor_s.value:
+        floor = f"{seconds_text(steady.floor_s.value)} ({seconds_between(steady.floor_s)})"
+        why = f"a batch takes {floor} however small it is: no latency can be below that"
+    elif steady.load.value >= 1:
+        most = number_text(chosen.limit.value * target.whole)
+        why = f"{with_all} cannot keep up: the most is {most} tuples a second"
+    else:
+        best = f"{seconds_text(steady.latency_s.value)} ({seconds_between(steady.latency_s)})"
+        why = f"{with_all} cannot have that latency: the best is {best}"
+    lines = [why]
+    if latency_s is not None and proposal.within:
+        rate = number_text(proposal.within * target.whole)
+        lines.append(f"within {seconds_text(latency_s)} the most is {rate} tuples a second")
+    return [*lines, f"the best there is: {many(total, 'instance')}"]
+
+
+def _instances(choice: Choice) -> str:
+    counts = choice.instances
+    if len(set(counts)) == 1:
+        return str(next(iter(counts.values())))
+    return ", ".join(f"{name} {count}" for name, count in counts.items())

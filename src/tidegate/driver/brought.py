@@ -1,0 +1,134 @@
+"""What each source brought to a batch, between the gate and those who need rates.
+
+Rates are of arrivals, not of what batches take: what waits after a batch has arrived too, and what
+waited before it had arrived earlier. A few numbers for each source, as the gate has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tidegate.elastic.observation import InputLoad
+from tidegate.execute.executor import Outcomes
+from tidegate.gate.backlog import Backlog
+from tidegate.gate.intake import Cut
+from tidegate.model.operation import Operation
+from tidegate.plan.physical import Edge, Plan, Subquery
+
+Place = tuple[int, int]
+"""A stream, and the order of a source in it."""
+
+
+@dataclass(frozen=True)
+class Brought:
+    """One source in one batch, as `InputLoad` has it; `stream` is its number."""
+
+    stream: int
+    source: str
+    tuples: int
+    arrived: int | None
+    span_us: tuple[int, int] | None
+
+
+class SourceWatch:
+    """Told of every batch of a run; knows what waited after the one before.
+
+    Grows with the sources that are open.
+    """
+
+    def __init__(self) -> None:
+        self._waited: dict[Place, int] = {}
+        self._begun = False
+
+    def committed(self, cut: Cut, backlog: Backlog | None) -> tuple[Brought, ...]:
+        """What the sources brought to a batch, in the order of the gate; those that wait last."""
+        waiting = {} if backlog is None else backlog.rows
+        taken = {(p.stream, p.track.order): p for p in cut.parts}
+        found = []
+        for place, part in taken.items():
+            piece, live = part.slice, part.track.arrivals is not None
+            tuples, span_us = piece.stop - piece.new_from, (piece.low_us, piece.high_us)
+            found.append(
+                Brought(
+                    stream=part.stream,
+                    source=part.track.source.id,
+                    tuples=tuples,
+                    arrived=self._arrived(place, tuples, waiting) if live else None,
+                    span_us=span_us if span_us[0] <= span_us[1] else None,
+                )
+            )
+        for place, (source, _) in waiting.items():
+            if place not in taken:
+                arrived = self._arrived(place, 0, waiting)
+                found.append(Brought(place[0], source, 0, arrived, None))
+        self._waited = {place: rows for place, (_, rows) in waiting.items() if rows is not None}
+        self._begun = True
+        return tuple(found)
+
+    def _arrived(
+        self, place: Place, tuples: int, waiting: Mapping[Place, tuple[str, int | None]]
+    ) -> int | None:
+        """How many came since the batch before; what is not counted came with the batch."""
+        if not self._begun:
+            return None
+        rows = waiting.get(place, ("", None))[1]
+        return tuples if rows is None else max(tuples + rows - self._waited.get(place, 0), 0)
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """What came to a subquery: of streams by their sources, and of other subqueries.
+
+    `names` are those of the streams. `given` has, for each input that is the rows of another
+    subquery, in their order, the name of that and how many there were.
+    """
+
+    names: Sequence[str] = ()
+    brought: Sequence[Brought] = ()
+    given: Sequence[tuple[str, int]] = ()
+
+    @property
+    def live(self) -> bool:
+        """Whether it is known what arrived since the batch before."""
+        return any(one.arrived is not None for one in self.brought)
+
+
+def inputs_of(
+    subquery: Subquery, arriving: Arriving, operation: Operation
+) -> tuple[InputLoad, ...]:
+    """What came to each input of a subquery."""
+    edges, found = iter(arriving.given), []
+    for number, prefix in enumerate(subquery.prefixes):
+        side = operation.side(number)
+        if isinstance(prefix.origin, Edge):
+            name, rows = next(edges)
+            arrived = rows if arriving.live else None
+            found.append(InputLoad(number, name, None, rows, arrived, side=side))
+            continue
+        found += [
+            InputLoad(
+                input=number,
+                stream=arriving.names[one.stream],
+                source=one.source,
+                tuples=one.tuples,
+                arrived=one.arrived,
+                span_us=one.span_us,
+                side=side,
+            )
+            for one in arriving.brought
+            if one.stream == prefix.origin
+        ]
+    return tuple(found)
+
+
+def given_to(subquery: Subquery, plan: Plan, outcomes: Outcomes) -> list[tuple[str, int]]:
+    """The rows that other subqueries gave to the inputs of one in a batch."""
+    edges = [p.origin for p in subquery.prefixes if isinstance(p.origin, Edge)]
+    return [
+        (
+            plan.subqueries[edge.subquery].name,
+            sum(outcome.pieces[edge.port].count for outcome in outcomes[edge.subquery]),
+        )
+        for edge in edges
+    ]

@@ -1,0 +1,216 @@
+"""Predictions while a query runs, between what its batches show and those who watch it.
+
+Every second in which tuples arrive, their rates and the costs of the batches so far say what the
+query should be doing: the model of docs/model.md. What it does is measured anyway; here the two are
+put beside each other. Nothing is predicted of input that is not live.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+
+from tidegate.driver.expected import Expected, ExpectedSubquery, Outcome, Second
+from tidegate.driver.observe import Measured, observed_of
+from tidegate.elastic.followed import SAMPLE_S, Followed, Work
+from tidegate.elastic.settled import Batches, Part, batches_of
+from tidegate.model.controller import Limits, bounds
+from tidegate.model.saso import Saso, Timeline, changes, saso
+from tidegate.model.window import TimeWindow
+
+_INTERVAL_S = 1.0
+_KEPT_SECONDS = 3_600
+"""How many intervals what is said of a run is over, at most."""
+
+_BEHIND = 1.5
+"""Batches that are so many times as long as they will be in the end work off a backlog."""
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """One interval of a subquery, while a policy decides."""
+
+    at_s: float
+    instances: int
+    wanted: int
+    latency_s: float
+    rates: tuple[float, float]
+
+
+class Forecast:
+    """Told of every batch by the loop; asked by any thread.
+
+    `slots` is how many instances run at once, None where that is not known, and `decides` whether a
+    policy does. With `waits` tuples wait in the gate until they are ready. Holds the newest hour,
+    a few numbers for each second.
+    """
+
+    def __init__(
+        self,
+        trigger_s: float | None,
+        waits: bool,
+        slots: Callable[[], int | None],
+        decides: Callable[[], bool],
+    ) -> None:
+        self._trigger_s = trigger_s or 0.0
+        self._waits = waits
+        self._slots = slots
+        self._decides = decides
+        self._lock = Lock()
+        self._pending: list[Sequence[Measured]] = []
+        self._pending_s = 0.0
+        self._latency = [0.0, 0.0]
+        """Of the interval at hand: the sum of latencies, and of how many tuples."""
+        self._made: list[float] = []
+        """Of the interval at hand: comparisons or tuples of each subquery."""
+        self._followed: list[Followed] = []
+        self._batch_s = 0.0
+        self._at_s = 0.0
+        self._newest: Expected | None = None
+        self._past: deque[Second] = deque(maxlen=_KEPT_SECONDS)
+        self._scaled: dict[str, deque[_Scaled]] = {}
+
+    def committed(self, measured: Sequence[Measured], latency: tuple[float, int]) -> None:
+        """Take in a batch; `latency` is the sum of its tuples' latencies, and how many they are."""
+        if not measured or not measured[0].arriving.live:
+            return
+        self._latency = [self._latency[0] + latency[0], self._latency[1] + latency[1]]
+        self._pending.append(measured)
+        self._pending_s += measured[0].period_s
+        if self._pending_s >= SAMPLE_S:
+            with self._lock:
+                self._take_in()
+
+    def newest(self) -> Expected | None:
+        """What is expected and measured in the newest second; None where nothing is known."""
+        with self._lock:
+            return self._newest
+
+    def outcome(self) -> Outcome:
+        """The forecast of the run so far."""
+        with self._lock:
+            return Outcome.of(self._newest, list(self._past), self._judged())
+
+    def _take_in(self) -> None:
+        newest = self._pending[-1]
+        if not self._followed:
+            self._followed = [Followed.of(m.subquery.operator.operation) for m in newest]
+            self._made = [0.0] * len(newest)
+        for batch in self._pending:
+            for place, measured in enumerate(batch):
+                self._followed[place] = self._followed[place].arrived(measured.came())
+                self._made[place] += measured.made
+        seen = observed_of(newest)
+        self._followed = [f.sampled(one) for f, one in zip(self._followed, seen, strict=True)]
+        self._pending, self._pending_s = [], 0.0
+        if all(f.rates.is_over(_INTERVAL_S) for f in self._followed):
+            self._close(newest)
+
+    def _close(self, newest: Sequence[Measured]) -> None:
+        """The end of an interval: what it should have been, and what it was."""
+        self._followed = [f.closed() for f in self._followed]
+        seconds = self._followed[0].rates.seconds
+        self._at_s += seconds
+        made, self._made = self._made, [0.0] * len(newest)
+        (whole_s, tuples), self._latency = self._latency, [0.0, 0.0]
+        measured_s = whole_s / tuples if tuples else None
+        if not all(f.is_known for f in self._followed):
+            return
+        parts = [
+            Part(f, f.work(ahead_s=0.0), m.mapping.instances)
+            for f, m in zip(self._followed, newest, strict=True)
+        ]
+        batches = batches_of(parts, self._trigger_s, waits=self._waits)
+        self._batch_s = batches.after(self._batch_s or batches.fixed_s, seconds)
+        self._newest = self._expected(newest, parts, batches, made, seconds, measured_s)
+        if measured_s is not None:
+            first = next(iter(self._newest.subqueries.values()))
+            self._past.append(
+                Second(self._newest.latency_s, measured_s, first.throughput, first.measured)
+            )
+        if self._decides():
+            self._note_scale(newest, parts, measured_s)
+
+    def _expected(
+        self,
+        newest: Sequence[Measured],
+        parts: Sequence[Part],
+        batches: Batches,
+        made: Sequence[float],
+        seconds: float,
+        measured_s: float | None,
+    ) -> Expected:
+        behind = batches.load >= 1 or self._batch_s > _BEHIND * batches.settled_s
+        found = {}
+        for measured, part, count in zip(newest, parts, made, strict=True):
+            constants = part.followed.estimator.estimate()
+            assert constants is not None, "costs are known"
+            wanted, unit = _wanted(part)
+            found[measured.subquery.name] = ExpectedSubquery(
+                instances=part.instances,
+                rates=part.followed.rates.now[: 2 if part.followed.operation.windows else 1],
+                unit=unit,
+                throughput=wanted / batches.load if behind and batches.load > 0 else wanted,
+                measured=count / seconds,
+                utilisation=part.work.divided / part.instances + part.work.repeated,
+                constants=constants,
+            )
+        return Expected(
+            load=batches.load,
+            batch_s=self._batch_s,
+            latency_s=batches.latency_s(self._batch_s),
+            measured_s=measured_s,
+            subqueries=found,
+        )
+
+    def _note_scale(
+        self, newest: Sequence[Measured], parts: Sequence[Part], measured_s: float | None
+    ) -> None:
+        """How many instances there are, and how many would do."""
+        for measured, part in zip(newest, parts, strict=True):
+            buckets = measured.mapping.buckets
+            table = bounds(1.0, Limits(maximum=min(self._slots() or buckets, buckets)))
+            kept = self._scaled.setdefault(measured.subquery.name, deque(maxlen=_KEPT_SECONDS))
+            kept.append(
+                _Scaled(
+                    at_s=self._at_s,
+                    instances=part.instances,
+                    wanted=table.fewest(part.work.divided / part.work.free),
+                    latency_s=math.nan if measured_s is None else measured_s,
+                    rates=part.followed.rates.now,
+                )
+            )
+
+    def _judged(self) -> Mapping[str, Saso]:
+        """Stability, accuracy, settling time and overshoot, where a policy decided."""
+        found = {}
+        for place, (name, kept) in enumerate(self._scaled.items()):
+            if len(kept) < 2:
+                continue
+            times = np.array([one.at_s for one in kept])
+            rates = np.array([one.rates for one in kept])
+            windows = self._followed[place].operation.windows
+            found[name] = saso(
+                Timeline(
+                    times=times,
+                    instances=np.array([one.instances for one in kept]),
+                    wanted=np.array([one.wanted for one in kept]),
+                    latency=np.array([one.latency_s for one in kept]),
+                    changes=changes(times, rates[:, 0], rates[:, 1]),
+                    window_s=max([0.0, *(w.seconds for w in windows if isinstance(w, TimeWindow))]),
+                )
+            )
+        return found
+
+
+def _wanted(part: Part) -> tuple[float, str]:
+    """What there is to do in a second, and in which unit."""
+    work: Work = part.work
+    if part.followed.operation.windows:
+        return work.pairs, "comparisons"
+    return work.counts.tuples, "tuples"

@@ -1,0 +1,198 @@
+"""The policy of the join paper: instances by what the rates of the input mean for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any
+
+from tidegate.elastic.followed import Followed, Work
+from tidegate.elastic.observation import Observation
+from tidegate.elastic.policy import Decision
+from tidegate.elastic.request import Request, Scale
+from tidegate.elastic.settled import Part, batches_of
+from tidegate.errors import OptionError
+from tidegate.model.controller import LOWER, UPPER, Bounds, Demand, Limits, Standing, bounds
+from tidegate.model.operation import Operation
+
+_WELL_BELOW = 0.9
+"""An instance goes only where latency stays below this part of what is asked for."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A subquery at the end of an interval, and the work that waited before it."""
+
+    seen: Observation
+    followed: Followed
+    work: Work
+    waiting: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByModel:
+    """Keeps the work of the instances between two quotas, by the model's equations 27 to 30.
+
+    It sees rates, and what batches cost; how busy instances are is nothing to it. Arrivals are
+    counted for `interval` seconds. Then the model says how much work they are, and how much they
+    will be within `ahead` seconds, while windows fill; with 0 the paper's algorithm decides as it
+    stands. Where the work is more than the part `upper` of what the instances can do, there are to
+    be as many as can do it; where one less could do it within the part `lower`, those that are not
+    needed go. With `latency`, in seconds, there are also to be as many as bring the mean latency
+    below it, if any number does. There are never fewer than `minimum` instances, nor more than
+    `maximum`; without one, no more than can run at once.
+
+    Costs are estimated from the batches of the query, and followed as they change. Before there are
+    enough of them nothing is done.
+    """
+
+    upper: float = UPPER
+    lower: float = LOWER
+    minimum: int = 1
+    maximum: int | None = None
+    latency: float | None = None
+    interval: float = 1.0
+    ahead: float = 10.0
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def name(self) -> str:
+        return "model"
+
+    def decide(self, observed: Sequence[Observation], memory: Mapping[str, Any]) -> Decision:
+        known, after = [], {}
+        for seen in observed:
+            before = memory.get(seen.subquery)
+            brief = None if before is None else Followed.skipped(before, seen, self.interval)
+            if brief is not None:
+                after[seen.subquery] = brief
+                continue
+            waiting = 0.0 if before is None else before["waiting"]
+            followed = self._followed(seen, before).after(seen)
+            if followed.rates.is_over(self.interval):
+                followed = followed.closed()
+                if followed.is_known:
+                    known.append(_Known(seen, followed, followed.work(self.ahead), waiting))
+            after[seen.subquery] = {**followed.recorded(), "waiting": waiting}
+        requests = []
+        for one in known:
+            standing, request = self._decided(one, known)
+            after[one.seen.subquery]["waiting"] = round(standing.waiting, 6)
+            requests += [] if request is None else [request]
+        return Decision(requests, after)
+
+    def remark(self, observed: Sequence[Observation]) -> str | None:
+        """What a user should know where it can never decide anything."""
+        if any(load.arrived is not None for seen in observed for load in seen.inputs):
+            return None
+        return (
+            "it goes by the rates at which tuples arrive, and no source of this query is live: it "
+            "keeps the instances it has. Files that are read as fast as they can be have no rate"
+        )
+
+    def _followed(self, seen: Observation, before: Mapping[str, Any] | None) -> Followed:
+        operation = seen.operation or Operation("subquery")
+        if before is not None:
+            return Followed.restored(before, operation)
+        return Followed.of(operation)
+
+    def _decided(self, one: _Known, every: Sequence[_Known]) -> tuple[Standing, Request | None]:
+        """What waits after an interval, and what is to change."""
+        seen, work = one.seen, one.work
+        instances, seconds = seen.mapping.instances, one.followed.rates.seconds
+        limits = self._limits(seen)
+        demand = Demand(work.divided * seconds, work.free * seconds)
+        if self.ahead:
+            demand = replace(demand, expected=work.expected / work.free, settled=work.settled)
+        before, table = Standing(instances, one.waiting), bounds(1.0, limits)
+        asked, standing = before.asked(demand), before.after(demand, table)
+        wanted, fewest = standing.instances, self._for_latency(one, every, limits)
+        if wanted < fewest:
+            wanted = fewest if fewest > instances or wanted < instances else wanted
+        if wanted == instances:
+            return standing, None
+        why = _why(one, asked, table, fewest if wanted == fewest else 0)
+        steps = f"{instances} -> {wanted} instance{'' if wanted == 1 else 's'}"
+        return standing, Request(Scale(wanted), seen.subquery, why=f"{why}: {steps}")
+
+    def _for_latency(self, one: _Known, every: Sequence[_Known], limits: Limits) -> int:
+        """The fewest instances that have the latency that is asked for; 0 where none have."""
+        if self.latency is None:
+            return 0
+        now = one.seen.mapping.instances
+        for count in range(limits.minimum, limits.maximum + 1):
+            parts = [
+                Part(k.followed, k.work, count if k is one else k.seen.mapping.instances)
+                for k in every
+            ]
+            waits = bool(one.followed.operation.windows)
+            batches = batches_of(parts, waits=waits)
+            most_s = self.latency * (1.0 if count >= now else _WELL_BELOW)
+            if batches.latency_s(batches.settled_s) <= most_s:
+                return count
+        return 0
+
+    def _limits(self, seen: Observation) -> Limits:
+        buckets = seen.mapping.buckets
+        most = min(self.maximum or seen.slots or buckets, buckets)
+        return Limits(
+            minimum=min(self.minimum, most), maximum=most, upper=self.upper, lower=self.lower
+        )
+
+
+def _why(one: _Known, asked: float, table: Bounds, for_latency: int) -> str:
+    """The rates, the work that they are, and the bound that it is beyond."""
+    work, instances = one.work, one.seen.mapping.instances
+    most = table.limits.maximum
+    if not table.limits.minimum <= instances <= most:
+        low = instances < table.limits.minimum
+        return f"{'fewer than the minimum' if low else 'more than the maximum'}"
+    said = f"{_rates(one)}: work for {asked:.2f} instances"
+    if for_latency:
+        return f"{said}, latency asks for {for_latency}"
+    if asked >= table.upper[instances]:
+        soon = f", soon {work.expected / work.free:.2f}" if work.expected > work.divided else ""
+        return f"{said}{soon}, upper bound {table.upper[instances]:.2f}"
+    return f"{said}, lower bound {table.lower[instances]:.2f}"
+
+
+def _rates(one: _Known) -> str:
+    """What comes in, and of a join the comparisons."""
+    now = one.followed.rates.now
+    if not one.followed.operation.windows:
+        return f"{now[0]:,.0f} tuples/s"
+    return f"{now[0]:,.0f} and {now[1]:,.0f} tuples/s, {_short(one.work.pairs)} comparisons/s"
+
+
+def _short(count: float) -> str:
+    """A count with about three digits: 950, 24.3 k, 97.7 M."""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if count >= size:
+            return f"{count / size:.1f}{unit}"
+    return f"{count:.0f}"
+
+
+def _check(asked: ByModel) -> None:
+    where = "policy model"
+    counts = ("minimum", *(() if asked.maximum is None else ("maximum",)))
+    optional = ("latency",) if asked.latency is not None else ()
+    for name in ("upper", "lower", "interval", "ahead", *optional, *counts):
+        value = getattr(asked, name)
+        kinds = int if name in counts else int | float
+        if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value):
+            kind = "a whole number" if name in counts else "a number"
+            raise OptionError(where, f"{name} must be {kind}", repr(value))
+    Limits(  # has its own to say
+        minimum=asked.minimum,
+        maximum=asked.minimum if asked.maximum is None else asked.maximum,
+        upper=asked.upper,
+        lower=asked.lower,
+    )
+    for name in ("interval", *optional):
+        if getattr(asked, name) <= 0:
+            raise OptionError(where, f"{name} must be above 0", f"{getattr(asked, name):g}")
+    if asked.ahead < 0:
+        raise OptionError(where, "ahead must not be negative", f"{asked.ahead:g}")

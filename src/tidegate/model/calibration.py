@@ -1,0 +1,91 @@
+"""What is known of the costs of a subquery, between who measured them and who predicts with them.
+
+Every number comes with the interval that has the true one in it 95 times in 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from math import hypot
+from typing import Any
+
+from tidegate.model.costs import Costs
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number that was estimated, and between which it is; `low` and `high` have it in between."""
+
+    value: float
+    low: float
+    high: float
+
+    def __add__(self, other: Estimate) -> Estimate:
+        """The sum of two that were estimated apart: their errors hardly ever go together."""
+        value = self.value + other.value
+        below = hypot(self.value - self.low, other.value - other.low)
+        above = hypot(self.high - self.value, other.high - other.value)
+        return Estimate(value, max(value - below, 0.0), value + above)
+
+    def __mul__(self, other: Estimate) -> Estimate:
+        """The product of two that were estimated apart."""
+        value = self.value * other.value
+        below = hypot((self.value - self.low) * other.value, self.value * (other.value - other.low))
+        above = hypot(
+            (self.high - self.value) * other.value, self.value * (other.high - other.value)
+        )
+        return Estimate(value, max(value - below, 0.0), value + above)
+
+    def times(self, factor: float) -> Estimate:
+        """The same in another unit."""
+        return Estimate(self.value * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The constants of the model for one subquery, in seconds, as `instances` of it have them.
+
+    `alpha` is what a comparison takes (of those that the definition of the join makes, also where
+    an index saves most of them), `beta` what an output tuple takes, `sigma` the outputs for each
+    comparison; they are 0 where nothing is compared, and `comparison` is `alpha + sigma * beta`.
+    `tuple_s` and `batch_s` are what an input tuple and a batch take beside them.
+
+    Where outputs are always the same share of comparisons, only `comparison` is known, and alpha
+    and beta are not `told_apart`: their values are a guess with the right sum, and their intervals
+    say so. In the same way batches that all have as many tuples do not tell `tuple_s` from
+    `batch_s`. `batches` is how many were measured.
+    """
+
+    batches: int
+    instances: int
+    alpha: Estimate
+    beta: Estimate
+    sigma: Estimate
+    comparison: Estimate
+    tuple_s: Estimate
+    batch_s: Estimate
+    told_apart: bool
+
+    def costs(self) -> Costs:
+        """The values, for a prediction."""
+        return Costs(
+            alpha=self.alpha.value,
+            beta=self.beta.value,
+            sigma=self.sigma.value,
+            batch_s=self.batch_s.value,
+            tuple_s=self.tuple_s.value,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(recorded: Mapping[str, Any]) -> Calibration:
+        """What `as_dict` gave."""
+        values = {f.name: recorded[f.name] for f in fields(Calibration)}
+        read: dict[str, Any] = {
+            n: Estimate(**v) if isinstance(v, Mapping) else v for n, v in values.items()
+        }
+        return Calibration(**read)

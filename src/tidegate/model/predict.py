@@ -1,0 +1,91 @@
+"""What a join will do over a trace: the equations put together, between a trace and who asks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidegate.model.check import Instances, check_costs, check_quota, check_trace, instances_of
+from tidegate.model.costs import Costs
+from tidegate.model.input_latency import input_latency
+from tidegate.model.join_latency import join_latency
+from tidegate.model.micro_batch import Batching, batch_times
+from tidegate.model.output_latency import output_latency
+from tidegate.model.prediction import Floats, Prediction
+from tidegate.model.trace import Trace
+from tidegate.model.window import Window
+from tidegate.model.work import capacity, comparisons, done
+
+
+def predict(
+    trace: Trace,
+    window: Window | tuple[Window, Window],
+    costs: Costs,
+    *,
+    instances: Instances,
+    quota: float = 1.0,
+    deterministic: bool = True,
+    batch: Batching | None = None,
+) -> Prediction:
+    """Throughput and latency of a join in each interval of a trace.
+
+    `window` is that of both streams, or those of R and of S. Without `batch` this is the paper's
+    model as it stands: a tuple is processed when it is ready. With it, it is that of an engine of
+    micro-batches, and latency is from the arrival of a tuple to the commit of the batch that
+    answers it: `latency_in` is the wait until the tuple is ready (strictly, as Tidegate has it),
+    `latency_batch` the wait for its batch and what the batch takes but for comparisons,
+    `latency_join` what those of its batch take. A batch has its output at once, so `latency_out` is
+    nothing.
+    """
+    number = instances_of(instances, len(trace))
+    check_trace(trace)
+    check_costs(costs)
+    check_quota(quota)
+    held_r, held_s = window if isinstance(window, tuple) else (window, window)
+    rate_r, rate_s = trace.r.sum(axis=1), trace.s.sum(axis=1)  # equation 19
+    window_r = held_r.contents(rate_r, trace.step_s)
+    window_s = held_s.contents(rate_s, trace.step_s)
+    arriving = comparisons(rate_r, rate_s, window_r, window_s, trace.step_s)
+    many = number.astype(np.float64)
+    if batch is None:
+        work = done(arriving, capacity(many, quota, costs.comparison_s, trace.step_s))
+        alone = join_latency(rate_r, rate_s, window_r, window_s, many, costs)
+        throughput = work.made / trace.step_s
+        latency_join = work.delayed(alone, trace.step_s)
+        latency_batch = np.zeros(len(trace))
+        latency_out = (
+            output_latency(throughput * costs.sigma, rate_r + rate_s, many)
+            if deterministic
+            else np.zeros(len(trace))
+        )
+    else:
+        times = batch_times(
+            (rate_r + rate_s) * trace.step_s,
+            arriving,
+            many,
+            quota=quota,
+            costs=costs,
+            batching=batch,
+            step_s=trace.step_s,
+        )
+        throughput = times.made / trace.step_s
+        latency_join = times.working_s
+        latency_batch = times.waiting_s + times.moving_s
+        latency_out = np.zeros(len(trace))
+    return Prediction(
+        times=trace.times,
+        window_r=window_r,
+        window_s=window_s,
+        comparisons=arriving,
+        throughput=throughput,
+        latency_in=_ready_latency(trace, deterministic, strict=batch is not None),
+        latency_join=latency_join,
+        latency_out=latency_out,
+        latency_batch=latency_batch,
+        instances=number,
+    )
+
+
+def _ready_latency(trace: Trace, deterministic: bool, *, strict: bool) -> Floats:
+    if not deterministic:
+        return np.zeros(len(trace))
+    return input_latency(np.concatenate((trace.r, trace.s), axis=1), strict=strict)

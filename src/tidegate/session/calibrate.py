@@ -1,0 +1,190 @@
+"""The first rows of a query run in batches of many sizes, to measure what its subqueries cost.
+
+Batches of one size could not tell what a batch costs from what its tuples do.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tidegate.clock import utc_now
+from tidegate.driver.options import RunOptions
+from tidegate.elastic.observation import Observation
+from tidegate.elastic.sampled import sample_of
+from tidegate.errors import OptionError
+from tidegate.model.calibration_file import QueryCalibration
+from tidegate.model.estimator import Estimator
+from tidegate.model.known import Known
+from tidegate.model.steady import QueryModel
+from tidegate.plan.physical import Edge, Plan, Subquery
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.sink.nothing import NothingSink
+from tidegate.version import __version__
+
+DEFAULT_ROWS = 200_000
+
+_SIZES = (16, 256, 1, 64, 4)
+"""How many units of rows the batches of a round have; large and small ones take turns."""
+
+_ROUNDS = 7
+_WARM = 3
+"""So many batches come first and are not counted: they load and compile what the query uses."""
+
+_LEAST_BATCHES = 10
+"""Fewer say too little."""
+
+_MOST_S = 30.0
+"""After so long no further batch is begun, if there were enough."""
+
+
+def check_calibration(calibration: QueryCalibration, plan: Plan, where: str) -> None:
+    """Refuse to predict one query with the costs of another."""
+    remedy = "Make one with `tidegate calibrate`, with the same options."
+    if calibration.fingerprint != plan.fingerprint:
+        got = f"that of {calibration.facts.get('query') or 'another'}"
+        raise OptionError(where, "must be a calibration of this query", got, remedy)
+    planned = [(s.name, s.operator.operation.method) for s in plan.subqueries]
+    measured = [(s.name, s.method) for s in calibration.subqueries]
+    if planned != measured:
+        requirement = f"must be a calibration of this plan ({_methods(planned)})"
+        raise OptionError(where, requirement, _methods(measured), remedy)
+
+
+def model_of(calibration: QueryCalibration, plan: Plan, slots: int | None) -> QueryModel:
+    """What the query will do, where so many instances run at once."""
+    known = {of.name: of for of in calibration.subqueries}
+    return QueryModel(
+        streams={stream.name: max(len(stream.uris), 1) for stream in plan.streams},
+        subqueries=tuple(
+            known[s.name].model(s.operator.operation, _feeds(plan, s)) for s in plan.subqueries
+        ),
+        slots=slots,
+    )
+
+
+def calibrate(
+    plan: Plan,
+    place: Place,
+    rows: int = DEFAULT_ROWS,
+    instances: int | None = None,
+    title: str = "",
+) -> QueryCalibration:
+    """Run the first rows of all streams together where the query is to run; state is thrown away.
+
+    An input that has fewer rows is run again in smaller batches.
+    """
+    run = _run(plan, place, rows, instances)
+    if run.ended and run.rows < rows * 3 // 4:
+        run = _run(plan, place, run.rows, instances)
+    if not run.rows:
+        raise OptionError(
+            "calibrate", "needs rows to measure", "none", "Look whether the streams have any."
+        )
+    if run.batches < _LEAST_BATCHES:
+        raise OptionError(
+            "calibrate",
+            f"needs rows for {_LEAST_BATCHES} batches at least",
+            f"{run.rows:,}, which make {run.batches}",
+            "Give the streams more rows.",
+        )
+    return QueryCalibration(
+        fingerprint=plan.fingerprint,
+        rows=run.rows,
+        batches=run.batches,
+        instances=run.instances,
+        slots=run.slots,
+        subqueries=tuple(run.known),
+        facts={
+            "query": title,
+            "made": utc_now().isoformat(timespec="seconds"),
+            "tidegate": __version__,
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "cores": os.cpu_count(),
+            "master": place.master,
+            "windows": {s.name: s.operator.title() for s in plan.subqueries},
+        },
+    )
+
+
+@dataclass
+class _Run:
+    """What was measured so far; `ended` says that the input had no more rows."""
+
+    known: list[Known]
+    slots: int | None
+    instances: int = 1
+    rows: int = 0
+    batches: int = 0
+    ended: bool = False
+    seconds: float = 0.0
+
+    def take(self, observed: Sequence[Observation]) -> None:
+        """One batch of all subqueries."""
+        made = {seen.subquery: _outputs(seen) for seen in observed}
+        self.instances = max(len(seen.instances) for seen in observed)
+        self.batches += 1
+        for place, seen in enumerate(observed):
+            known = self.known[place]
+            came = [0, 0]
+            for load in seen.inputs:
+                came[load.side] += load.tuples
+            given = [load for load in seen.inputs if load.source is None]
+            known = known.with_sides((came[0], came[1]), seen.sides)
+            edges = known.edges.with_more(
+                sum(made[load.stream] for load in given), sum(load.tuples for load in given)
+            )
+            after = known.estimator.after(sample_of(seen, self.slots))
+            self.known[place] = replace(known, edges=edges, estimator=after)
+
+
+def _run(plan: Plan, place: Place, rows: int, instances: int | None) -> _Run:
+    unit = max(rows // (_ROUNDS * sum(_SIZES)), 1)
+    sizes = [unit * size for size in _SIZES] * _ROUNDS
+    options = RunOptions(instances=instances, batch_rows=sizes[0])
+    loop = prepare(plan, place, {t.name: NothingSink() for t in plan.targets}, options)
+    run = _Run([_nothing(subquery) for subquery in plan.subqueries], place.cores())
+    try:
+        for number, size in enumerate([*sizes[:_WARM], *sizes]):
+            loop.ask_rows(size)
+            report = loop.step()
+            run.ended = report is None or loop.manifest.finished
+            if report is None or report.rows_in == 0:
+                break
+            run.rows += report.rows_in
+            run.seconds += report.seconds
+            if number >= _WARM:
+                run.take(loop.observed)
+            if run.ended or (run.seconds > _MOST_S and run.batches >= _LEAST_BATCHES):
+                break
+    finally:
+        loop.close()
+    return run
+
+
+def _nothing(subquery: Subquery) -> Known:
+    operation = subquery.operator.operation
+    estimator = Estimator(everywhere=operation.everywhere)
+    return Known(subquery.name, operation.kind, operation.method, estimator)
+
+
+def _feeds(plan: Plan, subquery: Subquery) -> tuple[str, ...]:
+    """What each input of a subquery is: a stream, or the rows of another subquery."""
+    origins = (prefix.origin for prefix in subquery.prefixes)
+    return tuple(
+        plan.subqueries[o.subquery].name if isinstance(o, Edge) else plan.streams[o].name
+        for o in origins
+    )
+
+
+def _outputs(seen: Observation) -> int:
+    return sum(load.outputs for load in seen.instances)
+
+
+def _methods(subqueries: Sequence[tuple[str, str | None]]) -> str:
+    """Subqueries and how joins among them compare."""
+    return ", ".join(f"{name} {method}" if method else name for name, method in subqueries)

@@ -1,0 +1,34 @@
+"""What docs/model.md shows runs, and its formulas are those of the code."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs.block import blocks
+from tests.model.traces import constant
+from tidegate.model.costs import Costs
+from tidegate.model.micro_batch import Batching
+from tidegate.model.predict import predict
+from tidegate.model.window import TimeWindow
+
+
+def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = blocks("docs/model.md", "python")
+    exec(example, {})
+    alone, in_batches = capsys.readouterr().out.splitlines()
+    comparisons, throughput, latency = (float(word) for word in alone.split())
+    assert comparisons == throughput == 2_352_000
+    assert 0 < latency < float(in_batches)
+
+
+def test_its_formulas_of_batches() -> None:
+    costs = Costs(alpha=1e-7, beta=1e-6, sigma=0.01, batch_s=0.015, tuple_s=1e-4)
+    trace = constant([140.0], [140.0], 120)
+    rho = 1e-4 * 280 + 2_352_000 * (1e-7 + 1e-8) / 2
+    settled = 0.015 / (1 - rho)
+    said = {
+        trigger: predict(trace, TimeWindow(60), costs, instances=2, batch=Batching(trigger))
+        for trigger in (0.0, 0.4)
+    }
+    assert said[0.0].latency[-1] == pytest.approx(1 / 140 + 1.5 * settled, rel=1e-3)
+    assert said[0.4].latency[-1] == pytest.approx(1 / 140 + 0.2 + 0.015 + rho * 0.4, rel=1e-3)

@@ -1,0 +1,137 @@
+"""A query at rates that last: against the model of joins, and what follows from its parts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.model.test_estimator import Machine
+from tidegate.model.calibration import Estimate
+from tidegate.model.estimator import Estimator
+from tidegate.model.micro_batch import Batching
+from tidegate.model.predict import predict
+from tidegate.model.sample import Sample
+from tidegate.model.steady import QueryModel, SubqueryModel
+from tidegate.model.trace import Trace
+from tidegate.model.window import TimeWindow
+from tidegate.model.workload import JoinWorkload, TupleWorkload
+
+SIGMA = 0.01
+QUIET = Machine(scatter=0.002, far_off=0.0)
+TWO = {"r": 1, "s": 1}
+
+
+def measured(machine: Machine = QUIET, instances: int = 2) -> Estimator:
+    """A join whose constants are known, measured in batches of several sizes."""
+    rng, estimator = np.random.default_rng(1), Estimator(everywhere=True)
+    for _ in range(30):
+        tuples = int(rng.choice((500, 2_000, 8_000, 30_000)))
+        pairs = tuples * int(rng.choice((1_000, 5_000)))
+        outputs = int(rng.binomial(pairs, rng.choice((0.002, SIGMA, 0.05))))
+        estimator = estimator.after(machine.batch(rng, tuples, pairs, outputs, instances))
+    return estimator
+
+
+def join(estimator: Estimator, window_s: float = 10) -> QueryModel:
+    windows = (TimeWindow(window_s), TimeWindow(window_s))
+    workload = JoinWorkload(windows, (0, 1), (1.0, 1.0), 1.0, SIGMA)
+    return QueryModel(TWO, (SubqueryModel("join", ("r", "s"), workload, estimator),))
+
+
+@pytest.mark.parametrize("rate", [5.0, 200.0, 1_000.0])
+@pytest.mark.parametrize("instances", [1, 2])
+def test_it_is_the_model_of_joins_where_the_query_is_a_join(rate: float, instances: int) -> None:
+    steady = join(measured()).steady({"r": rate, "s": rate}, {"join": instances})
+    times = np.arange(60.0)
+    flat = np.full((60, 1), rate)
+    machine = QUIET.truth(SIGMA, instances)
+    costs = measured(instances=instances).estimate()
+    assert costs is not None
+    found = predict(
+        Trace(times, flat, flat),
+        TimeWindow(10),
+        replace(costs.costs(), sigma=SIGMA),
+        instances=instances,
+        batch=Batching(),
+    )
+    assert steady.latency_s.value == pytest.approx(float(found.latency[-1]), rel=0.05)
+    assert steady.latency_s.low < steady.latency_s.value < steady.latency_s.high
+    assert steady.floor_s.value == pytest.approx(machine["batch_s"], rel=0.03)
+
+
+def test_more_instances_divide_the_work_and_no_more_than_run_at_once() -> None:
+    model = join(measured())
+    rates = {"r": 900.0, "s": 900.0}
+    loads = [model.steady(rates, {"join": n}).load.value for n in (1, 2, 4)]
+    assert loads[0] > 1.5 * loads[1] > 2 * loads[2]
+    two = QueryModel(TWO, model.subqueries, slots=2)
+    on_two = [two.steady(rates, {"join": n}).load.value for n in (2, 4)]
+    assert on_two[1] >= on_two[0] == loads[1]
+
+
+def test_the_limit_is_where_a_second_of_input_makes_a_second_of_work() -> None:
+    model = join(measured())
+    limit = model.limit({"r": 100.0, "s": 100.0}, {"join": 2})
+    assert limit.low <= limit.value <= limit.high
+    at = dict.fromkeys(TWO, 100.0 * limit.value)
+    assert model.steady(at, {"join": 2}).load.value == pytest.approx(1, rel=0.01)
+    beyond = model.steady({name: rate * 1.1 for name, rate in at.items()}, {"join": 2})
+    assert not beyond.keeps_up
+    assert math.isinf(beyond.latency_s.value)
+
+
+def test_the_rates_that_a_latency_allows() -> None:
+    model = join(measured())
+    rates = {"r": 100.0, "s": 100.0}
+    factor = model.within(0.1, rates, {"join": 2})
+    at = {name: rate * factor for name, rate in rates.items()}
+    assert model.steady(at, {"join": 2}).latency_s.value == pytest.approx(0.1, rel=0.01)
+    assert factor < model.limit(rates, {"join": 2}).value
+    assert model.within(0.001, rates, {"join": 2}) == 0
+
+
+def test_wide_intervals_of_costs_make_wide_ones_of_latency() -> None:
+    rates = {"r": 800.0, "s": 800.0}
+    narrow, wide = (
+        join(measured(machine)).steady(rates, {"join": 2}).latency_s
+        for machine in (QUIET, Machine(scatter=0.2, far_off=0.1))
+    )
+    assert narrow.high - narrow.low < 0.3 * (wide.high - wide.low)
+
+
+def test_subqueries_run_in_turn_and_what_is_beside_them_counts_once() -> None:
+    def measured_alone(fixed_s: float, tuple_s: float, share: int) -> Estimator:
+        estimator = Estimator(everywhere=False)
+        for tuples in (1_000, 4_000, 2_000, 8_000, 500) * 3:
+            cpu_s = fixed_s + tuple_s * tuples / share
+            other_s = 0.005 + (3e-6 if share == 1 else 2e-6) * tuples / (3 - share)
+            estimator = estimator.after(
+                Sample(
+                    seconds=0.02 + cpu_s + other_s,
+                    cpu_s=cpu_s,
+                    busiest_s=cpu_s,
+                    tuples=tuples // share,
+                    outputs=tuples // (2 * share),
+                    others_s=other_s,
+                )
+            )
+        return estimator
+
+    first = SubqueryModel("a", ("r",), TupleWorkload(0.5), measured_alone(0.004, 2e-6, 1))
+    second = SubqueryModel("b", ("a",), TupleWorkload(0.5), measured_alone(0.006, 3e-6, 2))
+    model = QueryModel({"r": 1}, (first, second))
+    steady = model.steady({"r": 10_000.0}, {"a": 1, "b": 1})
+    assert steady.floor_s.value == pytest.approx(0.02 + 0.004 + 0.006, rel=0.02)
+    assert steady.load.value == pytest.approx(10_000 * 2e-6 + 5_000 * 3e-6, rel=0.05)
+    assert steady.ready_s == pytest.approx(1e-4)
+
+
+def test_tuples_that_are_rare_have_batches_of_their_own() -> None:
+    model = join(measured())
+    steady = model.steady({"r": 1.0, "s": 1.0}, {"join": 1})
+    assert steady.batch_s.value == pytest.approx(0.022, rel=0.05)
+    assert steady.latency_s.value == pytest.approx(steady.ready_s + steady.batch_s.value)
+    assert isinstance(steady.latency_s, Estimate)
