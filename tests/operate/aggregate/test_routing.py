@@ -154,6 +154,23 @@ def test_what_is_remembered_goes_with_its_window(tmp_path: Path) -> None:
     assert sizes[-1] == 0
 
 
+def test_the_summary_says_what_splitting_has_cost(tmp_path: Path) -> None:
+    told = {}
+    for name in ("hash", "cam", "shuffle"):
+        loop, executor, _ = watched(COUNTED, name, tmp_path / name, instances=3, batch_rows=100)
+        summary = loop.run()
+        said = summary.as_dict()
+        told[name] = said["groups_merged"], said["parts_merged"], said["groups_split"]
+        assert said["parts_merged"] in (0, len(executor.parts))
+        assert ("merged 19 groups from" in summary.text()) == (name != "hash")
+    assert told["hash"] == (0, 0, 0)
+    assert told["cam"] == (19, 19, 0)
+    groups, parts, split = told["shuffle"]
+    assert (groups, split) == (19, 19)
+    assert parts > 40
+    assert "merged 19 groups from 57 parts; 19 were split" in summary.text()
+
+
 def test_partials_are_weighted_by_their_tuples(tmp_path: Path) -> None:
     """One key has half of the tuples, and counts as much as all others."""
     rows: list[Row] = [(t / 10, "heavy" if t % 2 else f"k{t}", t) for t in range(400)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.collect.order import HIDDEN
@@ -255,10 +256,12 @@ class MergeWindows(Operator):
     """Finishes windows that a WindowAggregate has closed in part, in the batch that closed them.
 
     HAVING, ORDER BY and LIMIT are its own. It keeps no state: all parts of a window come in one
-    batch, because one frontier closes it everywhere.
+    batch, because one frontier closes it everywhere. It counts the groups of windows, the parts
+    that they came in, which is what splitting keys costs, and those that came in several.
     """
 
     kind: ClassVar[str] = "merge"
+    totals: ClassVar[tuple[str, ...]] = ("groups_merged", "parts_merged", "groups_split")
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
@@ -275,13 +278,15 @@ class MergeWindows(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         parts = together(arrived)
         parts = self.spec.window_schema.empty_table() if parts is None else parts
-        results = finished(self.spec, parts)
+        results, sizes = finished(self.spec, parts)
         work.spans.mark("instance merge")
         keys = [name for name, _ in self.spec.keys]
         rows = tuple(window_rows(port, keys, results) for port in work.ports)
         work.spans.mark("instance finish")
         work_of = rows_by_bucket([a.rows for a in arrived], work.mapping.buckets)
-        return Result(rows, parts.num_rows, bucket_work=work_of)
+        counted = (results.num_rows, parts.num_rows, np.count_nonzero(sizes > 1))
+        counts = dict(zip(self.totals, map(int, counted), strict=True))
+        return Result(rows, parts.num_rows, counts=counts, bucket_work=work_of)
 
     def title(self) -> str:
         return f"merge windows by {', '.join(self.key_names) or 'nothing'}"

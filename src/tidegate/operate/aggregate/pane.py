@@ -216,13 +216,14 @@ def close_partly(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: i
     return _together(spec.window_schema, close_steps(spec, panes, above_us, upto_us, partly=True))
 
 
-def finished(spec: AggregateSpec, parts: pa.Table) -> pa.Table:
+def finished(spec: AggregateSpec, parts: pa.Table) -> tuple[pa.Table, Ints]:
     """The results of windows whose states, of `close_partly`, are all here, in any order.
 
-    States of one window and group are merged in the order of their parts.
+    States of one window and group are merged in the order of their parts; how many those were comes
+    with the results.
     """
     if parts.num_rows == 0:
-        return spec.result_schema.empty_table()
+        return spec.result_schema.empty_table(), np.empty(0, np.int64)
     names = ["window_end", *(name for name, _ in spec.keys), PART]
     ranks = [rank(flat(parts.column(name))) for name in names]
     parts = parts.take(pa.array(dense(pack(ranks, parts.num_rows)).order))
@@ -232,7 +233,7 @@ def finished(spec: AggregateSpec, parts: pa.Table) -> pa.Table:
     for function in spec.functions:
         states = [flat(parts.column(name)) for name, _ in function.state]
         columns.append(function.family.finish(function.family.merge(groups, states)))
-    return pa.Table.from_arrays(columns, schema=spec.result_schema)
+    return pa.Table.from_arrays(columns, schema=spec.result_schema), groups.counts
 
 
 def close_steps(

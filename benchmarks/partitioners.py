@@ -1,0 +1,178 @@
+"""What partitioners make of streams of keys: imbalance, aggregation cost, memory, time to decide.
+
+    python benchmarks/partitioners.py
+    python benchmarks/partitioners.py --only taxi --instances 8
+    python benchmarks/partitioners.py --file rides.parquet:PULocationID
+
+Every tuple is a unit, windows tumble after so many tuples, and one source decides, in batches. Of
+each window, with L_j the tuples of instance j and C_j its keys: the imbalance of tuples max L_j -
+mean L_j and that of keys (equations 3.1 and 3.6 of the dissertation), both as shares of their mean,
+that of both (3.10), and the aggregation cost, the sum of C_j, as a multiple of the keys there are
+(3.2). What is shown is the mean over windows. Times are of the CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from measure import common_arguments, write_report
+
+from tidegate.route.ledger import Ledger
+from tidegate.route.load_aware import LoadAware
+from tidegate.route.mapping import Mapping, even
+from tidegate.route.partitioner import Units
+from tidegate.route.registry import partitioner_of
+from tidegate.source.uri import open_uri
+
+BUCKETS, WINDOW_ROWS, BATCH_ROWS, WINDOWS = 64, 300_000, 50_000, 4
+INSTANCES = (8, 16, 32)
+NAMES = (
+    "hash",
+    "shuffle",
+    "pk",
+    "pk?d=5",
+    "cm",
+    "cm?keys=hll",
+    "am",
+    "am?d=5",
+    "am?keys=hll",
+    "cam",
+    "cam?d=5",
+    "cam?keys=hll",
+    "lm",
+    "lm?keys=hll",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A generator, and the columns that are the key."""
+
+    uri: str
+    columns: tuple[str, ...]
+
+
+CASES = {
+    "taxi, 62,500 routes": Case("taxi?keys=62500", ("route",)),
+    "taxi, 360,000 routes": Case("taxi?keys=360000", ("route",)),
+    "cluster, 4 classes": Case("tasks", ("scheduling_class",)),
+    "cluster, 600,000 jobs": Case("tasks", ("job_id",)),
+    "TPC-H Q1, 4 groups": Case("lineitem", ("l_returnflag", "l_linestatus")),
+    "TPC-H Q3, orders": Case("lineitem", ("l_orderkey",)),
+}
+
+
+def keys_of(case: Case) -> list[pa.Array]:
+    rows = WINDOW_ROWS * WINDOWS
+    mark = "&" if "?" in case.uri else "?"
+    source: Any = open_uri(f"generator:{case.uri}{mark}rows={rows}", "s", None, False)
+    table = source.reader(0, rows).read(list(case.columns)).table
+    return [table.column(name).combine_chunks() for name in case.columns]
+
+
+def keys_in(path: str, column: str) -> list[pa.Array]:
+    return [pq.read_table(path, columns=[column]).column(0).combine_chunks()]
+
+
+def windows_of(keys: list[pa.Array]) -> Iterator[list[pa.Array]]:
+    """Windows of equal size, whatever there is; the last may be shorter."""
+    rows = min(len(keys[0]), WINDOW_ROWS * WINDOWS)
+    size = min(WINDOW_ROWS, max(rows // WINDOWS, 1))
+    for start in range(0, rows - size + 1, size):
+        yield [key.slice(start, size) for key in keys]
+
+
+def codes_of(keys: list[pa.Array]) -> npt.NDArray[np.int64]:
+    """A number for each key, equal where the keys are."""
+    codes = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        indices = key.dictionary_encode().indices.fill_null(-1).to_numpy()
+        codes = codes * (int(indices.max()) + 2) + indices + 1
+    return np.unique(codes, return_inverse=True)[1]
+
+
+def placed(name: str, keys: list[pa.Array], mapping: Mapping) -> tuple[Any, float, int]:
+    """The instance of each tuple of a window, the seconds that took, and the bytes it needed."""
+    partitioner, rows = partitioner_of(name), len(keys[0])
+    kind = partitioner.keys if isinstance(partitioner, LoadAware) else None
+    ledger, found, spent = Ledger.begun(mapping, kind), [], 0.0
+    for start in range(0, rows, BATCH_ROWS):
+        part = [key.slice(start, BATCH_ROWS) for key in keys]
+        began = time.process_time()
+        found.append(partitioner.buckets(Units(part, len(part[0]), ledger=ledger), mapping))
+        spent += time.process_time() - began
+    return mapping.owner_array[np.concatenate(found)], spent, ledger.nbytes
+
+
+def scaled(loads: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    low, high = loads.min(), loads.max()
+    return (loads - low) / (high - low) if high > low else np.zeros(len(loads))
+
+
+def figures(codes: npt.NDArray[np.int64], to: Any, instances: int) -> dict[str, float]:
+    """The equations of the dissertation, for one window."""
+    keys = int(codes.max()) + 1
+    tuples = np.bincount(to, minlength=instances)
+    pairs = np.unique(codes * instances + to)
+    per_instance = np.bincount(pairs % instances, minlength=instances)
+    per_key = np.bincount(pairs // instances, minlength=keys)
+    both = 0.5 * scaled(tuples) + 0.5 * scaled(per_instance)
+    return {
+        "tuple_imbalance": float(tuples.max() / tuples.mean() - 1),
+        "key_imbalance": float(per_instance.max() / per_instance.mean() - 1),
+        "hybrid_imbalance": float(both.max() - both.mean()),
+        "aggregation_cost": len(pairs) / keys,
+        "keys_split": float((per_key > 1).mean()),
+        "keys": keys,
+    }
+
+
+def measured(name: str, keys: list[pa.Array], instances: int) -> dict[str, float]:
+    mapping, found = even(BUCKETS, instances), []
+    for window in windows_of(keys):
+        to, seconds, nbytes = placed(name, window, mapping)
+        cost = {"ns_per_tuple": seconds / len(to) * 1e9, "bytes": float(nbytes)}
+        found.append(figures(codes_of(window), to, instances) | cost)
+    return {what: float(np.mean([f[what] for f in found])) for what in found[0]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    common_arguments(parser, 1)
+    parser.add_argument("--only", default="", help="the cases with this text in their names")
+    parser.add_argument("--instances", type=int, nargs="*", default=INSTANCES)
+    parser.add_argument("--file", action="append", default=[], metavar="PARQUET:COLUMN")
+    asked = parser.parse_args()
+    streams = {n: keys_of(c) for n, c in CASES.items() if asked.only in n}
+    for text in asked.file:
+        path, _, column = text.rpartition(":")
+        streams[f"{Path(path).stem}, {column}"] = keys_in(path, column)
+    warm = [pa.array([1])]
+    for name in NAMES:
+        placed(name, warm, even(BUCKETS, 2))  # compiled before it is measured
+    results: dict[str, Any] = {}
+    for case, keys in streams.items():
+        for instances in asked.instances:
+            print(f"\n{case}, {instances} instances")
+            print(f"{'':14}tuples    keys    both    cost   split  ns/tuple     bytes")
+            for name in NAMES:
+                f = measured(name, keys, instances)
+                results.setdefault(case, {}).setdefault(str(instances), {})[name] = f
+                shares = (f["tuple_imbalance"], f["key_imbalance"], f["hybrid_imbalance"])
+                line = "".join(f"{share:8.3f}" for share in shares)
+                line += f"{f['aggregation_cost']:8.3f}{f['keys_split']:8.3f}"
+                print(f"{name:12}{line}{f['ns_per_tuple']:10.0f}{f['bytes']:10,.0f}", flush=True)
+    write_report("partitioners", {"window_rows": WINDOW_ROWS, "cases": results})
+
+
+if __name__ == "__main__":
+    main()
