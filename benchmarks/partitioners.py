@@ -83,16 +83,25 @@ def keys_in(path: str, column: str) -> list[pa.Array]:
     return [pq.read_table(path, columns=[column]).column(0).combine_chunks()]
 
 
-def windows_of(keys: list[pa.Array]) -> Iterator[list[pa.Array]]:
-    """Windows of equal size, whatever there is; the last may be shorter."""
+@dataclass(frozen=True)
+class Window:
+    """The keys of its tuples by column, and a number for each, equal where the keys are."""
+
+    keys: list[pa.Array]
+    codes: npt.NDArray[np.int64]
+
+
+def windows_of(keys: list[pa.Array]) -> Iterator[Window]:
+    """Windows of equal size, as many as there are rows for."""
     rows = min(len(keys[0]), WINDOW_ROWS * WINDOWS)
     size = min(WINDOW_ROWS, max(rows // WINDOWS, 1))
     for start in range(0, rows - size + 1, size):
-        yield [key.slice(start, size) for key in keys]
+        part = [key.slice(start, size) for key in keys]
+        yield Window(part, codes_of(part))
 
 
 def codes_of(keys: list[pa.Array]) -> npt.NDArray[np.int64]:
-    """A number for each key, equal where the keys are."""
+    """Numbers from 0 on."""
     codes = np.zeros(len(keys[0]), np.int64)
     for key in keys:
         indices = key.dictionary_encode().indices.fill_null(-1).to_numpy()
@@ -122,26 +131,26 @@ def figures(codes: npt.NDArray[np.int64], to: Any, instances: int) -> dict[str, 
     """The equations of the dissertation, for one window."""
     keys = int(codes.max()) + 1
     tuples = np.bincount(to, minlength=instances)
-    pairs = np.unique(codes * instances + to)
-    per_instance = np.bincount(pairs % instances, minlength=instances)
-    per_key = np.bincount(pairs // instances, minlength=keys)
+    there = np.zeros((keys, instances), np.bool_)
+    there[codes, to] = True
+    per_instance, per_key = there.sum(axis=0), there.sum(axis=1)
     both = 0.5 * scaled(tuples) + 0.5 * scaled(per_instance)
     return {
         "tuple_imbalance": float(tuples.max() / tuples.mean() - 1),
         "key_imbalance": float(per_instance.max() / per_instance.mean() - 1),
         "hybrid_imbalance": float(both.max() - both.mean()),
-        "aggregation_cost": len(pairs) / keys,
+        "aggregation_cost": float(per_key.sum()) / keys,
         "keys_split": float((per_key > 1).mean()),
         "keys": keys,
     }
 
 
-def measured(name: str, keys: list[pa.Array], instances: int) -> dict[str, float]:
+def measured(name: str, windows: list[Window], instances: int) -> dict[str, float]:
     mapping, found = even(BUCKETS, instances), []
-    for window in windows_of(keys):
-        to, seconds, nbytes = placed(name, window, mapping)
+    for window in windows:
+        to, seconds, nbytes = placed(name, window.keys, mapping)
         cost = {"ns_per_tuple": seconds / len(to) * 1e9, "bytes": float(nbytes)}
-        found.append(figures(codes_of(window), to, instances) | cost)
+        found.append(figures(window.codes, to, instances) | cost)
     return {what: float(np.mean([f[what] for f in found])) for what in found[0]}
 
 
@@ -161,11 +170,12 @@ def main() -> None:
         placed(name, warm, even(BUCKETS, 2))  # compiled before it is measured
     results: dict[str, Any] = {}
     for case, keys in streams.items():
+        windows = list(windows_of(keys))
         for instances in asked.instances:
             print(f"\n{case}, {instances} instances")
             print(f"{'':14}tuples    keys    both    cost   split  ns/tuple     bytes")
             for name in NAMES:
-                f = measured(name, keys, instances)
+                f = measured(name, windows, instances)
                 results.setdefault(case, {}).setdefault(str(instances), {})[name] = f
                 shares = (f["tuple_imbalance"], f["key_imbalance"], f["hybrid_imbalance"])
                 line = "".join(f"{share:8.3f}" for share in shares)

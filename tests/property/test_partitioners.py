@@ -53,7 +53,7 @@ def test_all_partitioners_are_looked_at() -> None:
     assert {name.partition("?")[0] for name in NAMES} | {"hash"} == set(PARTITIONERS)
 
 
-@share(50, least=40)
+@share(50, least=24)
 @given(
     scenarios(TIMED),
     st.sampled_from(NAMES),
@@ -76,7 +76,7 @@ def test_crowded_streams_do_not_depend_on_the_partitioner() -> None:
     assert count > 7
 
 
-ROWS = [(t / 40, f"k{t * t % 61 if t % 3 else 0}", t % 17) for t in range(600)]
+ROWS = [(t / 40, f"k{t * t % 61 if t % 3 else 0}", t % 17) for t in range(300)]
 MIXED = (
     "SELECT k, SUM(v) AS s, MEDIAN(v) AS m, COUNT(*) AS n "
     "FROM s [RANGE 4 SECONDS SLIDE 2 SECONDS] GROUP BY k ORDER BY n DESC LIMIT 40"
@@ -96,7 +96,5 @@ def many(name: str, folder: Path, instances: int, batch_rows: int, **switches: A
 def test_up_to_32_instances_give_the_same_rows(tmp_path: Path) -> None:
     expected = many("hash", tmp_path / "hash", 1, 1000)
     assert len(expected) > 100
-    for place, name in enumerate(NAMES):
-        instances = (32, 1, 5, 17)[place % 4]
-        folder = tmp_path / str(place)
-        assert many(name, folder, instances, 150, switches={2: 33 - instances}) == expected, name
+    for name, first, then in (("shuffle", 17, 32), ("pk", 1, 5), ("cam", 32, 3), ("lm", 31, 32)):
+        assert many(name, tmp_path / name, first, 110, switches={1: then}) == expected, name

@@ -180,6 +180,22 @@ def test_partials_are_weighted_by_their_tuples(tmp_path: Path) -> None:
     assert min(executor.dealt.values()) < 10
 
 
+def test_partials_are_placed_in_the_order_of_their_first_tuples(tmp_path: Path) -> None:
+    """And not of their keys: the first takes three tuples to one instance, the others follow."""
+    rows: list[Row] = [(t / 10, key, t) for t, key in enumerate("zzzab")]
+    loop, executor, _ = watched(COUNTED, "shuffle", tmp_path, rows, "map", batch_rows=10)
+    loop.run()
+    assert executor.dealt == {0: 1, 1: 2}
+
+
+def test_after_a_switch_tuples_go_to_the_instances_there_are(tmp_path: Path) -> None:
+    rows: list[Row] = [(t / 10, "heavy", t) for t in range(100)]
+    switched = {"instances": 1, "batch_rows": 20, "switches": {2: 3}}
+    loop, executor, _ = watched(COUNTED, "shuffle", tmp_path, rows, **switched)
+    loop.run()
+    assert executor.dealt == {0: 60, 1: 20, 2: 20}
+
+
 class Middle(tg.Aggregator):
     state: ClassVar = {"n": pa.int64()}
     result: ClassVar = pa.int64()
