@@ -28,6 +28,7 @@ from tidegate.route.load_aware import (
 )
 from tidegate.route.mapping import Mapping, even
 from tidegate.route.partitioner import Units
+from tidegate.route.registry import partitioner_of
 
 SOURCE = 17
 BUCKETS = 12
@@ -80,6 +81,21 @@ def test_units_go_where_the_algorithm_of_the_paper_sends_them(
     ledger = Ledger.begun(mapping, partitioner.keys, SOURCE, slides)
     found = place(partitioner, mapping, ledger, rows)
     assert found == plain(partitioner, workers, slides, rows)
+
+
+@pytest.mark.parametrize("slides", [False, True])
+@pytest.mark.parametrize("name", ["shuffle", "pk?d=3", "cm", "am", "cam?d=3", "lm?p=0.3"])
+def test_long_streams_go_where_the_algorithm_of_the_paper_sends_them(
+    name: str, slides: bool
+) -> None:
+    """With keys that come back in later periods, and most tuples of a few keys."""
+    chance = np.random.default_rng(7)
+    keys = np.minimum(chance.zipf(1.3, 900), 200).tolist()
+    rows = [(key, place // 300, 1 + place % 3) for place, key in enumerate(keys)]
+    partitioner, mapping = partitioner_of(name), even(BUCKETS, 5)
+    assert isinstance(partitioner, LoadAware)
+    ledger = Ledger.begun(mapping, partitioner.keys, SOURCE, slides)
+    assert place(partitioner, mapping, ledger, rows) == plain(partitioner, 5, slides, rows)
 
 
 @given(partitioners, units, st.lists(st.integers(0, 120), max_size=4), st.booleans(), st.booleans())
