@@ -8,6 +8,7 @@ decide once a second about the next one, and a switch costs nothing.
 
 - algorithm 1: the paper's controller as it stands (upper and lower quota 0.8 and 0.7)
 - looking ahead: the same, looking a window ahead
+- policy model: what running queries have, looking a window ahead too; it has to find out the costs
 - threshold: the policy `threshold` with its defaults, which sees how busy instances are
 
 Results go to benchmarks/results/autoscale.json, plots to docs/autoscale-*.png.
@@ -23,6 +24,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from measure import HERE, write_report
 
+from tidegate.elastic.by_model import ByModel
 from tidegate.elastic.threshold import Threshold
 from tidegate.model.controller import Limits, bounds
 from tidegate.model.costs import Costs
@@ -31,7 +33,7 @@ from tidegate.model.prediction import Prediction
 from tidegate.model.saso import saso
 from tidegate.model.simulation import Join, scaled, timeline, wanted
 from tidegate.model.window import TimeWindow
-from tidegate.testing import drive
+from tidegate.testing import drive, drive_join
 
 DOCS = HERE.parent / "docs"
 WINDOW_S, BUCKETS = 60.0, 1_024
@@ -39,7 +41,12 @@ JOIN = Join(window=TimeWindow(WINDOW_S), costs=Costs(alpha=1.2e-8, beta=1e-7, si
 LIMITS = Limits(maximum=36)
 LOADS = [name for name in EXPERIMENTS if name != "section7"]
 DRAWN = {"section8-2": "autoscale-phases", "trades": "autoscale-trades"}
-COLOURS = {"algorithm 1": "#009e73", "looking ahead": "#0072b2", "threshold": "#d55e00"}
+COLOURS = {
+    "algorithm 1": "#009e73",
+    "looking ahead": "#0072b2",
+    "policy model": "#cc79a7",
+    "threshold": "#d55e00",
+}
 
 
 def main() -> None:
@@ -70,14 +77,22 @@ def main() -> None:
 
 
 def decided(experiment: Experiment) -> dict[str, npt.NDArray[np.int64]]:
-    """The instances of each second, by each of the three."""
+    """The instances of each second, by each of the four."""
     trace = experiment.trace
     load = (np.full(BUCKETS, w / BUCKETS) for w in JOIN.work(trace) * JOIN.costs.comparison_s)
-    driven = drive(Threshold(maximum=LIMITS.maximum), load)
+    by_threshold = drive(Threshold(maximum=LIMITS.maximum), load)
+    by_model = drive_join(
+        ByModel(maximum=LIMITS.maximum, ahead=WINDOW_S),
+        zip(trace.r[:, 0].tolist(), trace.s[:, 0].tolist(), strict=True),
+        window=JOIN.window,
+        costs=JOIN.costs,
+        buckets=BUCKETS,
+    )
     return {
         "algorithm 1": scaled(JOIN, trace, LIMITS, first=1),
         "looking ahead": scaled(JOIN, trace, LIMITS, first=1, ahead_s=WINDOW_S),
-        "threshold": np.array([one.instances for one in driven]),
+        "policy model": np.array([one.instances for one in by_model]),
+        "threshold": np.array([one.instances for one in by_threshold]),
     }
 
 
@@ -107,7 +122,7 @@ def longest_row(late: npt.NDArray[np.bool_]) -> int:
 
 
 def draw(name: str, experiment: Experiment, runs: dict[str, Prediction]) -> None:
-    """Rates, instances and latency of the three, one below the other."""
+    """Rates, instances and latency of all but the policy, which hides one of them."""
     figure = Figure(figsize=(11, 8.5), layout="constrained")
     FigureCanvasAgg(figure)
     rate, instances, latency = figure.subplots(3, 1, sharex=True, height_ratios=(2, 4, 4))
@@ -117,6 +132,8 @@ def draw(name: str, experiment: Experiment, runs: dict[str, Prediction]) -> None
     needed = wanted(JOIN, trace, bounds(JOIN.costs.comparison_s, LIMITS))
     instances.fill_between(trace.times, needed, step="post", color="#dddddd", label="needed")
     for policy, run in runs.items():
+        if policy == "policy model":
+            continue
         style: dict[str, Any] = {"color": COLOURS[policy], "label": policy, "linewidth": 1.1}
         instances.step(trace.times, run.instances, where="post", **style)
         latency.plot(trace.times, run.latency * 1e3, **style)

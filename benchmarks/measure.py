@@ -109,6 +109,7 @@ def batches_of(run: Callable[[], object]) -> list[Batch]:
             "compared": sum(r.compared),
             "state_rows": r.state_rows,
             "state_bytes": r.state_bytes,
+            "fetched_bytes": sum(c.get("fetched_bytes", 0) for c in r.instance_counts),
             "spans_ms": dict(r.spans_ms),
             "tasks_ms": dict(r.tasks_ms),
             "latency_ms": None if (found := _latency(r)) is None else found.as_dict(),

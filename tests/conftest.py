@@ -117,6 +117,14 @@ class OneJvm(LoadScopeScheduling):
         needs = nodeid.startswith(tuple(f"tests/{folder}/" for folder in NEEDS_JVM))
         return "jvm" if needs else nodeid
 
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """Forget what is done: xdist looks through all of it after each test."""
+        super().mark_test_complete(node, item_index, duration)
+        work = self.assigned_work[node]
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        if all(work[scope].values()):
+            del work[scope]
+
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Where something failed, the seed stands beside it."""

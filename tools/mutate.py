@@ -1,4 +1,4 @@
-"""Makes the mistakes of `mutants.py` one by one in a copy of the tree, and says which go unnoticed.
+"""Makes the mistakes of `mutants/` one by one in a copy of the tree, and says which go unnoticed.
 
     python tools/mutate.py                 # all of them; exit code 1 where one survives
     python tools/mutate.py sync pairs      # those with one of these words in their names

@@ -51,6 +51,7 @@ def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def shown(capsys: pytest.CaptureFixture[str]) -> Shown:
     def run(*words: str) -> list[str]:
+        capsys.readouterr()  # what measuring has said
         assert invoke([*words, "--master", "none"]) == 0
         said = capsys.readouterr()
         assert said.err == ""
@@ -103,7 +104,8 @@ def test_an_input_with_fewer_rows_is_run_in_smaller_batches(shown: Shown) -> Non
     assert re.match(r"[23],\d\d\d rows in (2|3)\d batches", lines[0])
     assert "seconds: aggregate over [RANGE 1 second] by district" in lines
     assert "aggregate2: aggregate over [RANGE 5 seconds] by district" in lines
-    assert sum(line.strip().startswith("tuple ") for line in lines) == 2
+    assert sum(line.strip().startswith("tuple ") for line in lines) == 3
+    assert lines[-6] == "beside the instances:"
     assert not any("alpha" in line or "sigma" in line for line in lines)
 
 
@@ -129,7 +131,7 @@ def test_what_cannot_be_had_is_said_with_the_best_there_is(shown: Shown) -> None
     lines = shown(*given, "--rate", "a=5e7", "--rate", "b=5e7")
     assert lines[0] == "at 100,000,000 tuples a second (50,000,000 of a, 50,000,000 of b)"
     assert "falls behind" in lines[2]
-    pattern = r"the 1 core that there are cannot keep up: the most is [\d,]+ tuples a second"
+    pattern = r"the only core cannot keep up: the most is [\d,]+ tuples a second"
     assert re.fullmatch(pattern, lines[3])
     assert lines[4] == "the best there is: 1 instance"
     lines = shown(*given, "--rate", "100", "--latency", "50 microseconds")
@@ -149,6 +151,17 @@ def test_a_plan_measures_where_there_is_no_file_and_has_instances_for_each(shown
     assert lines[-1].endswith("--instances seconds=1 --instances aggregate2=1")
 
 
+def test_what_the_rows_do_not_show_is_said(shown: Shown) -> None:
+    Path("long.sql").write_text(CHAIN.replace("[RANGE 1 SECOND]", "[RANGE 1 HOUR]"))
+    lines = shown("calibrate", "long.sql", "--json", "long.json")
+    unknown = "so what it costs is not known: more rows say more"
+    assert f"aggregate2: no tuple came to it, {unknown}" in lines
+    assert "  nothing was put out, so what that costs is not known: more rows say more" in lines
+    lines = shown("plan", "long.sql", "--rate", "50", "--calibration", "long.json")
+    assert f"aggregate2: no tuple came to it, {unknown}" in lines
+    assert lines[-2] == "proposed: 2 instances"
+
+
 def test_instances_for_cores_and_costs_of_another_place(
     shown: Shown, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,7 +172,7 @@ def test_instances_for_cores_and_costs_of_another_place(
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[2:5]] == ["1", "2", "3"]
     assert lines[5] == "measured with --master none: on local[8] batches cost otherwise"
-    assert re.fullmatch(r"the 8 cores that there are cannot keep up: .*", lines[6])
+    assert re.fullmatch(r"the 8 cores cannot keep up: .*", lines[6])
 
 
 def test_a_simulation_with_the_costs_of_a_query(capsys: pytest.CaptureFixture[str]) -> None:
@@ -291,6 +304,7 @@ def test_files_that_are_damaged(
     change: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written = json.loads(Path(measured("join", "--method", "scan")).read_text())
+    capsys.readouterr()
     Path("damaged.json").write_text(json.dumps({**written, **change}))
     words = ["plan", "join.sql", "--rate", "5", "--calibration", "damaged.json"]
     assert invoke([*words, "--master", "none"]) == 2

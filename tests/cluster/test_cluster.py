@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cluster.standalone import CONF, REPOSITORY, SPARK, Standalone, environment
+from tests.conftest import LONG
 from tests.docs.block import blocks
 from tests.s3.server import KEYS, Server
 
@@ -34,7 +35,7 @@ def ran(
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=900 if LONG else 240,
     )
 
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,15 +23,33 @@ CREATE STREAM rides FROM 'generator:taxi?rows=2000&rate=2' TIME dropoff_time;
 SELECT route, COUNT(*) AS n FROM rides [RANGE 60 SECONDS] GROUP BY route
 """
 PROGRAM = """
-import sys
+import json, os, sys
 import tidegate as tg
+from tidegate.cli.main import main
+from tidegate.driver import loop
 from tidegate.testing import KillAt
 
-query = tg.Session(master="none").sql(open("q.sql").read())
-kill = KillAt(sys.argv[1], int(sys.argv[2])) if len(sys.argv) > 1 else None
-options = {"checkpoint": "state", "batch_rows": 300, "instances": 2, "observer": kill}
-query.start(sink="arrow:out", **options).wait()
+def query(*kill):
+    options = {"checkpoint": "state", "batch_rows": 300, "instances": 2}
+    asked = tg.Session(master="none").sql(open("q.sql").read())
+    asked.start(sink="arrow:out", observer=KillAt(*kill) if kill else None, **options).wait()
+
+def command(*words):
+    sys.argv[1:] = words
+    main()
+
+for line in sys.stdin:
+    folder, name, arguments = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        os.dup2(os.open("said", os.O_CREAT | os.O_WRONLY | os.O_TRUNC), 2)
+        os.dup2(2, 1)
+        globals()[name](*arguments)
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+"""Does what each line asks in a process of its own, which is forked: modules are imported once."""
 
 
 def shown() -> list[str]:
@@ -56,38 +75,54 @@ def package(tmp_path: Path) -> Path:
     return copied.parent
 
 
-def run(package: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    folder.mkdir(exist_ok=True)
-    (folder / "q.sql").write_text(SQL)
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(package: Path) -> Iterator[Run]:
+    """Runs a function of the program in a folder; its exit code, and what was said."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
         env={**os.environ, "PYTHONPATH": str(package)},
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
     )
+    assert program.stdin is not None
+    assert program.stdout is not None
+
+    def ask(folder: Path, name: str, *arguments: str | int) -> tuple[int, str]:
+        folder.mkdir(exist_ok=True)
+        (folder / "q.sql").write_text(SQL)
+        program.stdin.write(json.dumps([str(folder), name, arguments]) + "\n")
+        program.stdin.flush()
+        code = program.stdout.readline()
+        assert code, "the program has ended"
+        return int(code), (folder / "said").read_text()
+
+    yield ask
+    program.communicate()
 
 
 def results(folder: Path) -> dict[str, pa.Table]:
     return {p.name: from_bytes(p.read_bytes()) for p in sorted(folder.glob("out/[!.]*.arrow"))}
 
 
-def test_it_survives_crashes_on_both_sides_of_the_commit(package: Path, tmp_path: Path) -> None:
+def test_it_survives_crashes_on_both_sides_of_the_commit(run: Run, tmp_path: Path) -> None:
     steady, crashed = tmp_path / "steady", tmp_path / "crashed"
-    done = run(package, steady, "-c", PROGRAM)
-    assert done.returncode == 0, done.stderr
+    code, said = run(steady, "query")
+    assert code == 0, said
     whole = results(steady)
     assert sum(t.num_rows for t in whole.values()) > 100
     assert len(whole) > 4
     for step, batch in (("before commit", 0), ("after commit", 0), ("after commit", 3)):
-        killed = run(package, crashed, "-c", PROGRAM, step, str(batch))
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        code, said = run(crashed, "query", step, batch)
+        assert code == -signal.SIGKILL, said
         assert len(results(crashed)) == batch, "the newest batch is written and not published"
         committed = (crashed / f"state/manifest/{batch:08d}.json").exists()
         assert committed == (step == "after commit")
-    again = run(package, crashed, "-c", PROGRAM)
-    assert again.returncode == 0, again.stderr
+    code, said = run(crashed, "query")
+    assert code == 0, said
     assert results(crashed) == whole
     assert sorted(os.listdir(crashed / "out")) == list(whole), "nothing hidden is left"
     manifest = json.loads(sorted(crashed.glob("state/manifest/*"))[-1].read_text())
@@ -96,14 +131,13 @@ def test_it_survives_crashes_on_both_sides_of_the_commit(package: Path, tmp_path
     assert receipt["bytes"] == path.stat().st_size
 
 
-def test_the_command_line_knows_it(package: Path, tmp_path: Path) -> None:
-    command = "from tidegate.cli.main import main; main()"
-    words = ("-c", command, "run", "q.sql", "--master", "none", "--out")
-    done = run(package, tmp_path / "cli", *words, "arrow:out")
-    assert done.returncode == 0, done.stderr
+def test_the_command_line_knows_it(run: Run, tmp_path: Path) -> None:
+    words = ("command", "run", "q.sql", "--master", "none", "--out")
+    code, said = run(tmp_path / "cli", *words, "arrow:out")
+    assert code == 0, said
     assert len(results(tmp_path / "cli")) == 1
-    again = run(package, tmp_path / "cli", *words, "arrow:out")
-    assert again.returncode == 2
-    assert re.search(r"out: must be without results; got 0{8}-0{5}\.arrow\.", again.stderr)
-    typo = run(package, tmp_path / "cli", *words, "arow:out")
-    assert "Did you mean arrow? There are: arrow, file, console, s3" in typo.stderr
+    code, said = run(tmp_path / "cli", *words, "arrow:out")
+    assert code == 2
+    assert re.search(r"out: must be without results; got 0{8}-0{5}\.arrow\.", said)
+    _, said = run(tmp_path / "cli", *words, "arow:out")
+    assert "Did you mean arrow? There are: arrow, file, console, s3" in said

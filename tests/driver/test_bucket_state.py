@@ -19,6 +19,7 @@ from tidegate.query.process import process
 from tidegate.sink.memory import MemorySink
 
 GROUPS, BATCHES, BATCH_ROWS = 40, 70, 100
+STOPS, SWITCHES = (3, 10, 11, 18), {0: 3, 4: 1, 7: 8, 14: 2, 18: 5}
 
 
 class Latest(Process):
@@ -86,10 +87,12 @@ def rows(count: int) -> list[Row]:
     return [(i / 1000, f"g{(i * i) % GROUPS}", i % 97) for i in range(count)]
 
 
-def run(plan: Plan, folder: Path, **options: Any) -> tuple[Loop, MemorySink]:
+def run(
+    plan: Plan, folder: Path, batch_rows: int = BATCH_ROWS, **options: Any
+) -> tuple[Loop, MemorySink]:
     sink = MemorySink()
     source = memory(*rows(BATCHES * BATCH_ROWS), end=True)
-    return loop_of(plan, [source], folder, sink, batch_rows=BATCH_ROWS, **options), sink
+    return loop_of(plan, [source], folder, sink, batch_rows=batch_rows, **options), sink
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -140,12 +143,13 @@ def test_switches_and_restarts_change_nothing(name: str, tmp_path: Path) -> None
     wanted = rows_of(sink)
     assert len(wanted) > 500
     got: list[tuple[Any, ...]] = []
-    for stop in (7, 30, 31, 50, BATCHES):
-        loop, sink = run(
-            PLANS[name](), tmp_path / "pieces", switches={0: 3, 10: 1, 20: 8, 40: 2, 50: 5}
-        )
+    size = 3 * BATCH_ROWS
+    for stop in (*STOPS, BATCHES):
+        loop, sink = run(PLANS[name](), tmp_path / "pieces", size, switches=SWITCHES)
         while loop.manifest.batch < stop and not loop.manifest.finished:
             loop.step()
+        instances = [epoch["instances"] for epoch in loop.manifest.epochs]
         loop.close()
         got += rows_of(sink)
     assert got == wanted
+    assert instances == [*SWITCHES.values()]

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tidegate.elastic.by_model import ByModel
+from tidegate.elastic.followed import Followed
 from tidegate.elastic.observation import InputLoad
 from tidegate.elastic.policy import Policy
 from tidegate.elastic.rates import Arrived, Rates
+from tidegate.elastic.registry import of
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError
+from tidegate.model.calibration_file import QueryCalibration
 from tidegate.model.costs import Costs
+from tidegate.model.known import Known
 from tidegate.model.operation import Operation
 from tidegate.model.window import TimeWindow, TupleWindow
 from tidegate.testing import Driven, drive, drive_join, switches
@@ -70,7 +76,7 @@ def test_it_switches_less_often_looking_ahead_and_than_thresholds_do() -> None:
 def test_it_goes_by_rates_and_not_by_how_busy_instances_are() -> None:
     """The work of a jump is answered after a second, though instances are as busy as they can."""
     driven = over_phases(ByModel(maximum=12))
-    assert [one.instances for one in driven[19:22]] == [1, 1, 7]
+    assert [one.instances for one in driven[19:22]] == [1, 1, 6]
     assert driven[20].utilisation <= 1.0, "an instance cannot be busier than all the time"
 
 
@@ -79,7 +85,7 @@ def test_the_reason_has_rates_work_and_bound() -> None:
     number = r"\d+\.\d\d"
     assert re.fullmatch(
         rf"300 and 300 tuples/s, 720\.0 k comparisons/s: work for {number} instances, "
-        rf"soon {number}, upper bound 0\.80: 1 -> 7 instances",
+        rf"soon {number}, upper bound 0\.80: 1 -> 6 instances",
         first,
     ), first
     assert re.search(rf"work for {number} instances, lower bound {number}: . -> 2 ", last), last
@@ -206,6 +212,26 @@ def test_long_windows_are_kept_in_few_numbers() -> None:
     held = [float(window.contents(one, step_s)[-1]) for one in (r, s)]
     assert held == pytest.approx([0.05 * 86_400, 0.07 * 86_400], rel=0.03)
     assert Rates.restored(rates.recorded(), rates.open).now == rates.now
+
+
+def test_with_a_calibration_it_decides_from_the_first_interval_on(tmp_path: Path) -> None:
+    followed = Followed.of(over_phases(ByModel(maximum=12))[0].observed.operation)
+    for one in over_phases(ByModel(maximum=12))[:20]:
+        followed = followed.after(one.observed)
+    known = Known("join", "join", "scan", followed.estimator)
+    query = QueryCalibration("f", 1, 20, 1, None, (known,), beside=followed.estimator, facts={})
+    file = tmp_path / "known.json"
+    file.write_text(json.dumps(query.recorded()))
+    rates = [(300, 300)] * 4
+    with_it, without = (
+        drive_join(policy, rates, window=WINDOW, costs=COSTS)
+        for policy in (ByModel(maximum=12, calibration=str(file)), ByModel(maximum=12))
+    )
+    assert [one.instances for one in without] == [1] * 4
+    assert with_it[2].instances > 1
+    assert of(f"model?calibration={file}") == ByModel(calibration=str(file))
+    with pytest.raises(OptionError, match="policy model, calibration: must be a calibration; got"):
+        of("model?calibration=nowhere.json")
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,24 @@ def test_an_index_that_saves_comparisons_makes_each_cheaper() -> None:
     assert found.alpha.value == pytest.approx(MACHINE.alpha / 100, rel=0.1)
 
 
+def test_tuples_that_are_divided_cost_each_instance_its_share() -> None:
+    rng, estimator = np.random.default_rng(4), Estimator(everywhere=False)
+    quiet = replace(MACHINE, scatter=0.01, far_off=0.0)
+    for _ in range(40):
+        tuples = int(rng.choice(SIZES))
+        batch = quiet.batch(rng, tuples, 0, 0)
+        work_s = 2 * quiet.instance_batch_s + quiet.instance_tuple_s * tuples
+        halves = replace(batch, cpu_s=work_s, busiest_s=work_s / 2, instances=2)
+        estimator = estimator.after(replace(halves, seconds=batch.overhead_s + work_s / 2))
+    found = estimator.estimate()
+    assert found is not None
+    expected = quiet.instance_tuple_s / 2 + quiet.rest_tuple_s
+    assert found.tuple_s.value == pytest.approx(expected, rel=0.05)
+    parts = estimator.work_costs()
+    assert parts.tuple.value == pytest.approx(quiet.instance_tuple_s, rel=0.05)
+    assert estimator.rest_costs().batch.value == pytest.approx(quiet.rest_batch_s, rel=0.05)
+
+
 def test_what_is_recorded_goes_on_as_it_was() -> None:
     rng, estimator = np.random.default_rng(6), Estimator(everywhere=False)
     for _ in range(2 * KEPT + 5):

@@ -6,7 +6,7 @@ block and change by up to a half; windows are of sixty intervals or more. The eq
 as they are at the end of an interval, half an interval too new, which with such rates and windows
 is less than half a percent once windows are full; before, the truth is between the windows at the
 beginning and at the end. They know delays by whole intervals, so those of overload may also be half
-an interval off.
+an interval off. Micro-batches have neither allowance.
 """
 
 from __future__ import annotations
@@ -218,7 +218,8 @@ def test_overload(case: Case, instances: int, quota: float) -> None:
     )
     assert case.by_block(seen.made)[7:] == pytest.approx(blocks(said.throughput)[7:], rel=0.01)
     found, wanted = case.means(seen.done, seen.joined), blocks(said.latency_join)
-    late = wanted > 10 * case.step_s
+    late = found > 10 * case.step_s
+    assert late.any()
     assert (np.abs(found - wanted) <= 0.05 * wanted + case.step_s / 2)[late].all()
 
 
@@ -237,11 +238,11 @@ def test_micro_batches(
     costs = _batch_costs(case, utilisation, instances, batch * case.step_s)
     batching = Batching(trigger * case.step_s)
     said, seen = _in_batches(case, costs, batching, instances)
-    full = case.full(said)
-    made = case.by_block(seen.made)[full].mean()  # a batch may fall into one block or the next
-    assert made == pytest.approx(blocks(said.throughput)[full].mean(), rel=0.01)
-    found = _latency(case, seen)
-    assert found[full] == pytest.approx(blocks(said.latency)[full], rel=0.05)
+    made, wanted = case.by_block(seen.made), blocks(said.throughput)
+    for some in (slice(1, BLOCKS // 2), slice(BLOCKS // 2, BLOCKS)):  # filling windows, full ones
+        # Over several, because a batch may fall into one block or the next.
+        assert made[some].mean() == pytest.approx(wanted[some].mean(), rel=0.01)
+    assert _latency(case, seen)[1:] == pytest.approx(blocks(said.latency)[1:], rel=0.05)
 
 
 @few
@@ -250,9 +251,9 @@ def test_overloaded_micro_batches(case: Case, rows: int) -> None:
     costs = _batch_costs(case, 2.5, 1, 0.05 * case.step_s)
     said, seen = _in_batches(case, costs, Batching(rows=rows), 1)
     found, wanted = _latency(case, seen), blocks(said.latency)
-    late = wanted > 5 * case.step_s
+    late = found > 5 * case.step_s
     assert late.any()
-    assert (np.abs(found - wanted) <= 0.05 * wanted + case.step_s / 2)[late].all()
+    assert found[late] == pytest.approx(wanted[late], rel=0.05)
     assert case.by_block(seen.made)[late] == pytest.approx(blocks(said.throughput)[late], rel=0.01)
 
 

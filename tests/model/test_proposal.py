@@ -39,7 +39,7 @@ def test_the_best_there_is_where_none_do() -> None:
 def test_the_next_instance_goes_to_where_it_saves_most() -> None:
     scan = join(measured()).subqueries[0]
     light = SubqueryModel("light", ("join",), TupleWorkload(1.0), measured(QUIET))
-    model = QueryModel(TWO, (scan, light))
+    model = QueryModel(TWO, (scan, light), measured())
     found = propose(model, {"r": 2_000.0, "s": 2_000.0}, 0.001, Most(each=3, total=4))
     assert [c.instances["join"] for c in found.choices[:3]] == [1, 2, 3]
     assert sum(found.choices[-1].instances.values()) == 4

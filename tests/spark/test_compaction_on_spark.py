@@ -115,7 +115,7 @@ def test_a_large_group_is_rewritten_by_a_worker(executor: SparkExecutor, tmp_pat
     assert os.getpid() in processes
 
 
-ROWS: list[Row] = [(t, "abcde"[t % 5], t * 7 % 13) for t in range(40)]
+ROWS: list[Row] = [(t, "abcde"[t % 5], t * 7 % 13) for t in range(24)]
 
 
 @pytest.mark.parametrize("exchange", ["shared", "shuffle"])

@@ -65,3 +65,4 @@ def test_a_policy_switches_a_query_on_spark(
     assert [e["instances"] for e in epochs] == instances
     assert {e["by"] for e in epochs[1:]} == {f"policy {policy.name}"}
     assert why in epochs[-1]["why"]
+    assert all(e["buckets_moved"] > 0 for e in epochs[1:])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tidegate.execute.resident.channel import door_at
+from tidegate.execute.spark.master import CORES, SHARE, with_retries, with_slots
 from tidegate.execute.spark.resident import private_folder
 from tidegate.execute.spark.slots import give_back, take
 
@@ -39,3 +40,19 @@ def test_a_folder_for_temporary_files_may_have_a_long_name(
     door_at(f"{folder}/crew").close()
     assert Path(folder).stat().st_mode & 0o077 == 0
     shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[1]", 1), ("local[4]", 4)])
+def test_a_local_master_gets_slots_for_tasks_that_stay_and_tries_again(
+    master: str, cores: int
+) -> None:
+    started, settings = with_slots(master)
+    assert started == f"local[{SHARE * cores},4]"
+    assert settings[CORES] == settings["spark.default.parallelism"] == str(cores)
+    assert with_retries(master) == f"local[{cores},4]"
+
+
+@pytest.mark.parametrize("master", ["local[2,1]", "local[*,3]", "spark://there:7077", "yarn"])
+def test_a_master_that_says_more_or_is_another_stays_as_it_is(master: str) -> None:
+    assert with_slots(master) == (master, {})
+    assert with_retries(master) == master

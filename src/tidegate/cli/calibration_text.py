@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tidegate.cli.quantity import number_text, numbers_between, seconds_between, seconds_text
 from tidegate.model.calibration import Calibration, Estimate
 from tidegate.model.calibration_file import QueryCalibration
@@ -14,6 +16,10 @@ _OUTPUT = {
 }
 
 
+Row = tuple[str, Estimate, str]
+"""A constant, its value, and what it is."""
+
+
 def calibration_lines(found: QueryCalibration) -> list[str]:
     """What was measured, and a table for each subquery."""
     place = found.facts["master"]
@@ -22,38 +28,75 @@ def calibration_lines(found: QueryCalibration) -> list[str]:
         f"{found.rows:,} rows in {found.batches} batches, "
         f"{many(found.instances, 'instance')} {where}, {many(found.facts['cores'], 'core')}"
     ]
+    several = len(found.subqueries) > 1
     for known in found.subqueries:
         calibration = known.calibration()
         if calibration is None:
-            lines.append(f"{known.name}: no tuple came to it; more --rows say more")
+            lines.append(f"{known.name}: {unseen(known) or 'too few batches had tuples of it'}")
             continue
-        lines += [
-            f"{known.name}: {found.facts['windows'][known.name]}"
-            + (f", {known.method}" if known.method else ""),
-            *(f"  {line}" for line in _table(known, calibration)),
-            *(f"  {line}" for line in _doubts(known, calibration)),
+        method = f", {known.method}" if known.method else ""
+        lines.append(f"{known.name}: {found.facts['windows'][known.name]}{method}")
+        rows = _instance_rows(known) if several else _rows(known, calibration)
+        lines += [f"  {line}" for line in [*_table(rows), *_doubts(known, calibration)]]
+    if several:
+        rest = found.beside.rest_costs()
+        rows = [
+            ("output", rest.output, "to put out a row of the query"),
+            ("tuple", rest.tuple, "to read a tuple, or to hand it on"),
+            ("batch", rest.batch, "for a batch, however small"),
         ]
+        lines += ["beside the instances:", *(f"  {line}" for line in _table(rows))]
     return lines
 
 
-def _table(known: Known, found: Calibration) -> list[str]:
+def _rows(known: Known, found: Calibration) -> list[Row]:
+    """The constants of a query that is one subquery."""
+    rows = [
+        ("beta", found.beta, _OUTPUT.get(known.kind, "to put a row out")),
+        ("tuple", found.tuple_s, "to take a tuple in"),
+        ("batch", found.batch_s, "for a batch, however small"),
+    ]
+    if known.kind != "join":
+        return rows
+    together = "to compare a pair, with its share of output"
+    return [
+        ("alpha", found.alpha, "to compare a pair"),
+        rows[0],
+        ("sigma", found.sigma, "pairs that match, of each"),
+        ("alpha + sigma beta", found.comparison, together),
+        *rows[1:],
+    ]
+
+
+def _instance_rows(known: Known) -> list[Row]:
+    """What its instances take, where a batch has several subqueries."""
+    parts = known.estimator.work_costs()
+    rows = [
+        ("beta", parts.output, _OUTPUT.get(known.kind, "to put a row out")),
+        ("tuple", parts.tuple, "for an instance to take a tuple in"),
+        ("batch", parts.batch, "for an instance, for a batch"),
+    ]
+    found = known.calibration()
+    if known.kind != "join" or found is None:
+        return rows
+    pairs = [
+        ("alpha", found.alpha, "to compare a pair"),
+        ("sigma", found.sigma, "pairs that match, of each"),
+    ]
+    return [pairs[0], rows[0], pairs[1], *rows[1:]]
+
+
+def _table(constants: Sequence[Row]) -> list[str]:
     """Constant, value, interval, meaning."""
     rows = [("constant", "value", "95 percent interval", "what it is")]
-
-    def time(name: str, of: Estimate, meaning: str) -> None:
-        rows.append((name, seconds_text(of.value), seconds_between(of), meaning))
-
-    joins = known.kind == "join"
-    if joins:
-        time("alpha", found.alpha, "to compare a pair")
-    if joins or found.beta.high > 0:
-        time("beta", found.beta, _OUTPUT.get(known.kind, "to put a row out"))
-    if joins:
-        rate = numbers_between(found.sigma)
-        rows.append(("sigma", number_text(found.sigma.value), rate, "pairs that match, of each"))
-        time("alpha + sigma beta", found.comparison, "to compare a pair, with its share of output")
-    time("tuple", found.tuple_s, "to take a tuple in")
-    time("batch", found.batch_s, "for a batch, however small")
+    for name, of, meaning in constants:
+        if name == "sigma":
+            value, interval = number_text(of.value), numbers_between(of)
+        elif of.high == 0:  # what was never due has no cost that could be seen
+            value, interval = "-", "not known"
+        else:
+            value, interval = seconds_text(of.value), seconds_between(of)
+        rows.append((name, value, interval, meaning))
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return [
         f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]}"
@@ -61,17 +104,24 @@ def _table(known: Known, found: Calibration) -> list[str]:
     ]
 
 
+def unseen(known: Known) -> str | None:
+    """What the rows that were run do not show of a subquery, if anything."""
+    samples = known.estimator.samples
+    if not samples:
+        return "no tuple came to it, so what it costs is not known: more rows say more"
+    if known.kind == "join" and not any(s.comparisons for s in samples):
+        return "nothing was compared, so what that costs is not known: more rows say more"
+    if not any(s.outputs for s in samples):
+        return "nothing was put out, so what that costs is not known: more rows say more"
+    return None
+
+
 def _doubts(known: Known, found: Calibration) -> list[str]:
     """What the batches could not tell."""
-    lines = []
-    samples = known.estimator.samples
-    if known.kind == "join" and not any(s.comparisons for s in samples):
-        lines.append("nothing was compared: more --rows say more")
-    elif not any(s.outputs for s in samples):
-        lines.append("nothing was put out, so what that takes is not known: more --rows say more")
-    elif known.kind == "join" and not found.told_apart:
-        lines.append(
+    doubt = unseen(known)
+    if doubt is None and known.kind == "join" and not found.told_apart:
+        doubt = (
             "alpha and beta cannot be told apart: the same share of pairs matched in all batches, "
             "so only their sum is known"
         )
-    return lines
+    return [] if doubt is None else [doubt]

@@ -39,6 +39,8 @@ def seconds_between(estimate: Estimate) -> str:
 
 def numbers_between(estimate: Estimate) -> str:
     """Between which a number is."""
+    if estimate.high == 0:
+        return "0"
     if math.isinf(estimate.high):
         return f"{number_text(estimate.low)} or more"
     return f"{number_text(estimate.low)} to {number_text(estimate.high)}"

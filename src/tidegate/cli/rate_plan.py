@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tidegate.cli.calibration_text import unseen
 from tidegate.cli.quantity import number_text, seconds_between, seconds_text
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError, near
@@ -101,6 +102,9 @@ def for_rates(
     made_on = known.facts.get("master")
     if made_on != place.master:
         lines.append(f"measured with --master {made_on}: on {place.master} batches cost otherwise")
+    for of in known.subqueries:
+        if (doubt := unseen(of)) is not None:
+            lines.append(f"{of.name}: {doubt}")
     counts = list(proposal.chosen.instances.values())
     counts = counts[:1] if alike else counts
     return [*lines, *_answer(proposal, target, cores, sum(counts))], counts
@@ -143,7 +147,9 @@ def _answer(proposal: Proposal, target: Target, cores: int | None, total: int) -
         doubt = [] if proposal.sure else ["that is likely, not sure: see the interval"]
         return [*doubt, f"proposed: {many(total, 'instance')}"]
     steady = chosen.steady
-    with_all = "more instances" if cores is None else f"the {many(cores, 'core')} that there are"
+    with_all = "more instances"
+    if cores is not None:
+        with_all = "the only core" if cores == 1 else f"the {cores} cores"
     if latency_s is not None and latency_s < steady.floor_s.value:
         floor = f"{seconds_text(steady.floor_s.value)} ({seconds_between(steady.floor_s)})"
         why = f"a batch takes {floor} however small it is: no latency can be below that"

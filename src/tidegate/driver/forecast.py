@@ -17,7 +17,7 @@ import numpy as np
 
 from tidegate.driver.expected import Expected, ExpectedSubquery, Outcome, Second
 from tidegate.driver.observe import Measured, observed_of
-from tidegate.elastic.followed import SAMPLE_S, Followed, Work
+from tidegate.elastic.followed import BETWEEN_S, SAMPLE_S, Followed, Work
 from tidegate.elastic.settled import Batches, Part, batches_of
 from tidegate.model.controller import Limits, bounds
 from tidegate.model.saso import Saso, Timeline, changes, saso
@@ -26,6 +26,9 @@ from tidegate.model.window import TimeWindow
 _INTERVAL_S = 1.0
 _KEPT_SECONDS = 3_600
 """How many intervals what is said of a run is over, at most."""
+
+_RECENT = 0.1
+"""How much the newest batch counts of what comes after a commit."""
 
 _BEHIND = 1.5
 """Batches that are so many times as long as they will be in the end work off a backlog."""
@@ -70,15 +73,26 @@ class Forecast:
         """Of the interval at hand: comparisons or tuples of each subquery."""
         self._followed: list[Followed] = []
         self._batch_s = 0.0
+        self._after_s = 0.0
+        """What batches take after their commit, lately."""
         self._at_s = 0.0
         self._newest: Expected | None = None
         self._past: deque[Second] = deque(maxlen=_KEPT_SECONDS)
         self._scaled: dict[str, deque[_Scaled]] = {}
 
-    def committed(self, measured: Sequence[Measured], latency: tuple[float, int]) -> None:
-        """Take in a batch; `latency` is the sum of its tuples' latencies, and how many they are."""
+    def committed(
+        self, measured: Sequence[Measured], latency: tuple[float, int], after_s: float
+    ) -> None:
+        """Take in a batch.
+
+        `latency` is the sum of its tuples' latencies, and how many they are; `after_s` is the part
+        of it that came after the commit, with which latency ends.
+        """
         if not measured or not measured[0].arriving.live:
             return
+        between_s = measured[0].period_s - measured[0].seconds
+        after_s += between_s if 0 <= between_s < BETWEEN_S else 0.0
+        self._after_s += _RECENT * (after_s - self._after_s)
         self._latency = [self._latency[0] + latency[0], self._latency[1] + latency[1]]
         self._pending.append(measured)
         self._pending_s += measured[0].period_s
@@ -120,6 +134,8 @@ class Forecast:
         (whole_s, tuples), self._latency = self._latency, [0.0, 0.0]
         measured_s = whole_s / tuples if tuples else None
         if not all(f.is_known for f in self._followed):
+            if self._decides():
+                self._note_scale(newest, None, measured_s)
             return
         parts = [
             Part(f, f.work(ahead_s=0.0), m.mapping.instances)
@@ -163,26 +179,27 @@ class Forecast:
         return Expected(
             load=batches.load,
             batch_s=self._batch_s,
-            latency_s=batches.latency_s(self._batch_s),
+            latency_s=max(batches.latency_s(self._batch_s) - self._after_s, 0.0),
             measured_s=measured_s,
             subqueries=found,
         )
 
     def _note_scale(
-        self, newest: Sequence[Measured], parts: Sequence[Part], measured_s: float | None
+        self, newest: Sequence[Measured], parts: Sequence[Part] | None, measured_s: float | None
     ) -> None:
-        """How many instances there are, and how many would do."""
-        for measured, part in zip(newest, parts, strict=True):
-            buckets = measured.mapping.buckets
+        """How many instances there are, and how many would do: as many, while nobody can tell."""
+        for place, measured in enumerate(newest):
+            work = None if parts is None else parts[place].work
+            instances, buckets = measured.mapping.instances, measured.mapping.buckets
             table = bounds(1.0, Limits(maximum=min(self._slots() or buckets, buckets)))
             kept = self._scaled.setdefault(measured.subquery.name, deque(maxlen=_KEPT_SECONDS))
             kept.append(
                 _Scaled(
                     at_s=self._at_s,
-                    instances=part.instances,
-                    wanted=table.fewest(part.work.divided / part.work.free),
+                    instances=instances,
+                    wanted=instances if work is None else table.fewest(work.divided / work.free),
                     latency_s=math.nan if measured_s is None else measured_s,
-                    rates=part.followed.rates.now,
+                    rates=self._followed[place].rates.now,
                 )
             )
 

@@ -339,7 +339,8 @@ class Loop:
         backlog = self._inputs.backlog()
         measured = (latency, self._latency.over_run(), backlog)
         busy = self._load.committed(work, report.seconds, started, backlog)
-        self.forecast.committed(self._load.measured, self._latency.newest_sum)
+        after_s = started + report.start_s + report.seconds - committed_at
+        self.forecast.committed(self._load.measured, self._latency.newest_sum, after_s)
         if self.manager.decides and not manifest.finished:
             self.manager.after_batch(self.observed)
         return self._told(with_measured(report, *measured, busy))

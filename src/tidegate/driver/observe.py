@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import NamedTuple
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.driver.brought import Arriving, inputs_of
@@ -25,6 +26,41 @@ _MOST_WAITING = 32
 """After so many batches their loads are worked out, asked for or not."""
 
 
+class Counts(NamedTuple):
+    """What one instance counted in a batch; times are of CPU.
+
+    `compared` are pairs that were looked at, `taken` the tuples that map tasks took, `left` and
+    `right` those of a join's sides, `closed` the groups of windows that ended.
+    """
+
+    cpu_us: int
+    map_cpu_us: int
+    tuples: int
+    comparisons: int
+    outputs: int
+    compared: int
+    taken: int
+    left: int
+    right: int
+    closed: int
+
+    @staticmethod
+    def of(outcome: Outcome) -> Counts:
+        get = outcome.counts.get
+        return Counts(
+            cpu_us=get("cpu_us", 0),
+            map_cpu_us=get("map_cpu_us", 0),
+            tuples=outcome.tuples,
+            comparisons=get("comparisons", 0),
+            outputs=get("outputs", 0),
+            compared=get("compared", 0),
+            taken=get("taken", 0),
+            left=get("left", 0),
+            right=get("right", 0),
+            closed=get("closed", 0),
+        )
+
+
 @dataclass(frozen=True)
 class Measured:
     """One batch of one subquery, as it was measured; `counts` and `work` are those of instances.
@@ -38,7 +74,7 @@ class Measured:
     period_s: float
     mapping: Mapping
     span_us: tuple[int, int]
-    counts: tuple[tuple[int, ...], ...]
+    counts: tuple[Counts, ...]
     work: tuple[bytes, ...]
     arriving: Arriving
     backlog: int | None
@@ -60,7 +96,7 @@ class Measured:
             period_s=period_s,
             mapping=job.mapping,
             span_us=(job.previous_us, job.frontier_us),
-            counts=tuple(_counts(outcome) for outcome in outcomes),
+            counts=tuple(Counts.of(outcome) for outcome in outcomes),
             work=tuple(outcome.bucket_work for outcome in outcomes),
             arriving=arriving,
             backlog=waiting_rows(backlog),
@@ -69,7 +105,7 @@ class Measured:
     @property
     def busiest_s(self) -> float:
         """The CPU time of its busiest instance."""
-        return max(counts[0] for counts in self.counts) / 1e6
+        return max(counts.cpu_us for counts in self.counts) / 1e6
 
     def observation(self) -> Observation:
         """What it says of instances and buckets.
@@ -80,15 +116,18 @@ class Measured:
         """
         instances = self.mapping.instances
         owning = self.counts[:instances]
-        map_s = sum(counts[1] for counts in self.counts) / 1e6 / instances
-        own_s = [counts[0] / 1e6 for counts in owning]
+        map_s = sum(counts.map_cpu_us for counts in self.counts) / 1e6 / instances
+        own_s = [counts.cpu_us / 1e6 for counts in owning]
         return Observation(
             subquery=self.subquery.name,
             batch=self.batch,
             seconds=self.seconds,
             period_s=self.period_s,
             mapping=self.mapping,
-            instances=tuple(InstanceLoad(c[0] / 1e6 + map_s, *c[2:6]) for c in owning),
+            instances=tuple(
+                InstanceLoad(c.cpu_us / 1e6 + map_s, c.tuples, c.comparisons, c.outputs, c.compared)
+                for c in owning
+            ),
             buckets=divided(own_s, map_s, self.work[:instances], self.mapping),
             backlog=self.backlog,
         )
@@ -96,24 +135,20 @@ class Measured:
     @property
     def made(self) -> int:
         """What it did: comparisons of a join, tuples of another operator."""
-        place = 3 if self.subquery.operator.operation.windows else 6
-        return sum(counts[place] for counts in self.counts)
+        joins = self.subquery.operator.operation.windows
+        return sum(counts.comparisons if joins else counts.taken for counts in self.counts)
 
     def came(self) -> Arrived:
         """What came in, and nothing else of it."""
         operation = self.subquery.operator.operation
-        tuples, taken = [0.0, 0.0], [0.0, 0.0]
-        for load in inputs_of(self.subquery, self.arriving, operation):
-            tuples[load.side] += load.arrived or 0
-            taken[load.side] += load.tuples
-        left, right = (sum(of) for of in tuple(zip(*self.counts, strict=True))[7:])
-        return Arrived(
-            seconds=self.period_s,
-            tuples=(tuples[0], tuples[1]),
-            taken=(taken[0], taken[1]),
-            passed=(left, right) if operation.windows else None,
-            event_s=self.event_s,
-        )
+        inputs = inputs_of(self.subquery, self.arriving, operation)
+        sides = self._sides if operation.windows else ()
+        return Arrived.from_inputs(self.period_s, inputs, sides, self.event_s)
+
+    @property
+    def _sides(self) -> tuple[int, int]:
+        """The tuples of a join's sides, after any filter."""
+        return sum(c.left for c in self.counts), sum(c.right for c in self.counts)
 
     @property
     def event_s(self) -> float | None:
@@ -125,15 +160,15 @@ class Measured:
     def in_full(self) -> Observation:
         """The same with what came in, for those who decide or predict by it."""
         operation = self.subquery.operator.operation
-        taken, *sides = (sum(of) for of in tuple(zip(*self.counts, strict=True))[6:])
         return replace(
             self.observation(),
             inputs=inputs_of(self.subquery, self.arriving, operation),
-            sides=tuple(sides) if operation.windows else (),
+            sides=self._sides if operation.windows else (),
             operation=operation,
-            taken=taken,
+            taken=sum(counts.taken for counts in self.counts),
+            closed=sum(counts.closed for counts in self.counts) if operation.slide_s else None,
             event_s=self.event_s,
-            map_s=sum(counts[1] for counts in self.counts) / 1e6,
+            map_s=sum(counts.map_cpu_us for counts in self.counts) / 1e6,
         )
 
 
@@ -182,21 +217,3 @@ def waiting_rows(backlog: Backlog | None) -> int | None:
         return None
     rows, others = backlog.total["rows"], backlog.total["bytes"] + backlog.total["files"]
     return rows if rows or not others else None
-
-
-def _counts(outcome: Outcome) -> tuple[int, ...]:
-    """CPU time of its own and of map tasks in microseconds, tuples, comparisons, outputs, compared
-    pairs, tuples that map tasks took, tuples of a join's sides."""
-    get = outcome.counts.get
-    cpu_us, map_cpu_us = get("cpu_us", 0), get("map_cpu_us", 0)
-    return (
-        cpu_us,
-        map_cpu_us,
-        outcome.tuples,
-        get("comparisons", 0),
-        get("outputs", 0),
-        get("compared", 0),
-        get("taken", 0),
-        get("left", 0),
-        get("right", 0),
-    )

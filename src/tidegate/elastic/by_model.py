@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -13,7 +14,9 @@ from tidegate.elastic.policy import Decision
 from tidegate.elastic.request import Request, Scale
 from tidegate.elastic.settled import Part, batches_of
 from tidegate.errors import OptionError
+from tidegate.model.calibration_file import QueryCalibration, read_calibration
 from tidegate.model.controller import LOWER, UPPER, Bounds, Demand, Limits, Standing, bounds
+from tidegate.model.estimator import Estimator
 from tidegate.model.operation import Operation
 
 _WELL_BELOW = 0.9
@@ -44,7 +47,8 @@ class ByModel:
     `maximum`; without one, no more than can run at once.
 
     Costs are estimated from the batches of the query, and followed as they change. Before there are
-    enough of them nothing is done.
+    enough of them nothing is done, unless `calibration` names a file that `tidegate calibrate` has
+    written: its batches count as older ones of this query.
     """
 
     upper: float = UPPER
@@ -52,11 +56,13 @@ class ByModel:
     minimum: int = 1
     maximum: int | None = None
     latency: float | None = None
+    calibration: str | None = None
     interval: float = 1.0
     ahead: float = 10.0
 
     def __post_init__(self) -> None:
         _check(self)
+        _ = self._calibrated  # a file that is none is told of now
 
     @property
     def name(self) -> str:
@@ -97,7 +103,7 @@ class ByModel:
         operation = seen.operation or Operation("subquery")
         if before is not None:
             return Followed.restored(before, operation)
-        return Followed.of(operation)
+        return Followed.of(operation, self._estimator(seen.subquery, operation))
 
     def _decided(self, one: _Known, every: Sequence[_Known]) -> tuple[Standing, Request | None]:
         """What waits after an interval, and what is to change."""
@@ -142,6 +148,23 @@ class ByModel:
             minimum=min(self.minimum, most), maximum=most, upper=self.upper, lower=self.lower
         )
 
+    @cached_property
+    def _calibrated(self) -> QueryCalibration | None:
+        if self.calibration is None:
+            return None
+        return read_calibration(self.calibration, "policy model, calibration")
+
+    def _estimator(self, subquery: str, operation: Operation) -> Estimator | None:
+        """What was measured of a subquery in an earlier run; None where nothing was.
+
+        That is of the same name, and did the same in the same way: else its costs are others.
+        """
+        for known in () if self._calibrated is None else self._calibrated.subqueries:
+            same = (known.name, known.kind, known.method)
+            if same == (subquery, operation.kind, operation.method):
+                return known.estimator
+        return None
+
 
 def _why(one: _Known, asked: float, table: Bounds, for_latency: int) -> str:
     """The rates, the work that they are, and the bound that it is beyond."""
@@ -154,7 +177,8 @@ def _why(one: _Known, asked: float, table: Bounds, for_latency: int) -> str:
     if for_latency:
         return f"{said}, latency asks for {for_latency}"
     if asked >= table.upper[instances]:
-        soon = f", soon {work.expected / work.free:.2f}" if work.expected > work.divided else ""
+        expected = work.expected / work.free
+        soon = f", soon {expected:.2f}" if expected > 1.01 * asked else ""
         return f"{said}{soon}, upper bound {table.upper[instances]:.2f}"
     return f"{said}, lower bound {table.lower[instances]:.2f}"
 

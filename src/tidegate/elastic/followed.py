@@ -21,6 +21,7 @@ from tidegate.model.estimator import Estimator
 from tidegate.model.input_latency import input_latency
 from tidegate.model.operation import Operation
 from tidegate.model.outlook import outlook
+from tidegate.model.sample import Sample
 from tidegate.model.workload import Counts
 
 SAMPLE_S = 0.25
@@ -31,6 +32,9 @@ LEAST_SAMPLES = 8
 
 _RECENT_S = 10.0
 """Where no windows fill, the highest rate of so long counts for the time ahead."""
+
+BETWEEN_S = 0.001
+"""The shortest wait for tuples: a loop that has none looks again a millisecond later."""
 
 _LEAST_FREE = 0.05
 """The part of the time that instances have at least, however much the driver needs."""
@@ -104,7 +108,7 @@ class Followed:
         sides = [load.side for load in seen.inputs]
         return replace(
             self,
-            estimator=self.estimator.after(sample_of(seen)),
+            estimator=self.estimator.after(_cycle_of(seen)),
             unsampled_s=0.0,
             sources=(sides.count(0), sides.count(1)),
         )
@@ -241,3 +245,16 @@ class Followed:
             recorded["epoch"],
             (recorded["sources"][0], recorded["sources"][1]),
         )
+
+
+def _cycle_of(seen: Observation) -> Sample:
+    """What a batch says of costs, with what was between it and the one before.
+
+    That is looking for input and keeping the books, unless it is long enough to have been a wait
+    for tuples; a query that is behind has it with every batch.
+    """
+    between_s = max(seen.period_s - seen.seconds, 0.0)
+    sample = sample_of(seen)
+    if between_s >= BETWEEN_S:
+        return sample
+    return replace(sample, seconds=round(sample.seconds + between_s, 6))

@@ -55,9 +55,10 @@ class Observation:
 
     `inputs` are what each source brought. `taken` are the tuples that were ready, before any
     filter, and `sides` those of a join's left and right side after it. `operation` says what the
-    operator is. `event_s` is the event time that passed, None at either end of the input. `map_s`
-    is the CPU time of map tasks, and `others_s` what the instances of other subqueries took of the
-    batch, before or after these.
+    operator is. `event_s` is the event time that passed, None at either end of the input. `closed`
+    are the groups of windows that ended, before any HAVING or LIMIT, None where there are no such
+    windows. `map_s` is the CPU time of map tasks, and `others_s` what the instances of other
+    subqueries took of the batch, before or after these.
     """
 
     subquery: str
@@ -74,6 +75,7 @@ class Observation:
     operation: Operation | None = None
     taken: int = 0
     event_s: float | None = None
+    closed: int | None = None
     map_s: float = 0.0
     others_s: float = 0.0
 

@@ -7,13 +7,14 @@ for as long as windows reach back. Plain numbers of bounded size, so that a mani
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tidegate.elastic.observation import Observation
+from tidegate.elastic.observation import InputLoad, Observation
 from tidegate.model.trace import Floats
 from tidegate.model.window import TimeWindow, TupleWindow, Window
 
@@ -44,17 +45,24 @@ class Arrived:
     @staticmethod
     def of(seen: Observation) -> Arrived:
         """What an observation says of it; the tuples of no join are those of the first side."""
-        known = [load.arrived is not None for load in seen.inputs]
+        return Arrived.from_inputs(seen.period_s, seen.inputs, seen.sides, seen.event_s)
+
+    @staticmethod
+    def from_inputs(
+        seconds: float, inputs: Sequence[InputLoad], sides: Sequence[int], event_s: float | None
+    ) -> Arrived:
+        """The sums over all sources; of a query that has some without rates, none are known."""
         tuples, taken = [0.0, 0.0], [0.0, 0.0]
-        for load in seen.inputs:
-            tuples[load.side] += load.arrived or 0
+        for load in inputs:
+            tuples[load.side] += math.nan if load.arrived is None else load.arrived
             taken[load.side] += load.tuples
+        known = bool(inputs) and not math.isnan(sum(tuples))
         return Arrived(
-            seconds=seen.period_s,
-            tuples=(tuples[0], tuples[1]) if known and all(known) else None,
+            seconds=seconds,
+            tuples=(tuples[0], tuples[1]) if known else None,
             taken=(taken[0], taken[1]),
-            passed=(float(seen.sides[0]), float(seen.sides[1])) if seen.sides else None,
-            event_s=seen.event_s,
+            passed=(float(sides[0]), float(sides[1])) if sides else None,
+            event_s=event_s,
         )
 
 

@@ -8,6 +8,7 @@ from tidegate.model.sample import Sample
 
 def sample_of(seen: Observation, slots: int | None = None) -> Sample:
     """One batch of a subquery as an `Estimator` takes it; `slots` where the batch does not know."""
+    outputs = sum(load.outputs for load in seen.instances)
     shared_s = seen.map_s / len(seen.instances)
     cpu_s = [max(load.cpu_s - shared_s, 0.0) for load in seen.instances]
     return Sample(
@@ -17,7 +18,7 @@ def sample_of(seen: Observation, slots: int | None = None) -> Sample:
         tuples=seen.taken,
         comparisons=sum(load.comparisons for load in seen.instances),
         compared=sum(load.compared for load in seen.instances),
-        outputs=sum(load.outputs for load in seen.instances),
+        outputs=outputs if seen.closed is None else seen.closed,
         instances=len(seen.instances),
         slots=seen.slots if slots is None else slots,
         others_s=round(seen.others_s, 6),

@@ -21,6 +21,9 @@ from tidegate.route.balance import balanced
 LOAD_AWARE, INDIVIDUAL = "load-aware", "individual"
 PROVISIONING = (LOAD_AWARE, INDIVIDUAL)
 
+_EVEN = 0.25
+"""The largest standard deviation of loads, as a part of their mean, that a new mapping leaves."""
+
 
 @dataclass(frozen=True)
 class _Wanted:
@@ -163,9 +166,12 @@ class Threshold:
         )
 
     def _spread(self, seen: Observation, average: Average, count: int) -> route.Mapping:
-        """So many instances, evened to half of what is too uneven: noise does not undo it."""
+        """So many instances, evened to half of what is too uneven: noise does not undo it.
+
+        Where all of them do little nothing is too uneven; a new one is still to take its part.
+        """
         mean = float(average.buckets.sum()) / count * average.free
-        within = self.imbalance / 2 / mean if mean else 0.0
+        within = min(self.imbalance / 2 / mean, _EVEN) if mean else 0.0
         return balanced(seen.mapping, average.buckets.tolist(), count, within)
 
     def _above_target(self, used: npt.NDArray[np.float64]) -> float:

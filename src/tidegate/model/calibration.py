@@ -21,13 +21,6 @@ class Estimate:
     low: float
     high: float
 
-    def __add__(self, other: Estimate) -> Estimate:
-        """The sum of two that were estimated apart: their errors hardly ever go together."""
-        value = self.value + other.value
-        below = hypot(self.value - self.low, other.value - other.low)
-        above = hypot(self.high - self.value, other.high - other.value)
-        return Estimate(value, max(value - below, 0.0), value + above)
-
     def __mul__(self, other: Estimate) -> Estimate:
         """The product of two that were estimated apart."""
         value = self.value * other.value
@@ -37,10 +30,6 @@ class Estimate:
         )
         return Estimate(value, max(value - below, 0.0), value + above)
 
-    def times(self, factor: float) -> Estimate:
-        """The same in another unit."""
-        return Estimate(self.value * factor, self.low * factor, self.high * factor)
-
 
 @dataclass(frozen=True)
 class Calibration:
@@ -48,7 +37,8 @@ class Calibration:
 
     `alpha` is what a comparison takes (of those that the definition of the join makes, also where
     an index saves most of them), `beta` what an output tuple takes, `sigma` the outputs for each
-    comparison; they are 0 where nothing is compared, and `comparison` is `alpha + sigma * beta`.
+    comparison, and `comparison` is `alpha + sigma * beta`. Where nothing is compared, all but
+    `beta` of them are 0.
     `tuple_s` and `batch_s` are what an input tuple and a batch take beside them.
 
     Where outputs are always the same share of comparisons, only `comparison` is known, and alpha

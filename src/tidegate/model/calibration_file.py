@@ -10,6 +10,7 @@ from typing import Any
 from tidegate import disk
 from tidegate.errors import OptionError
 from tidegate.model.calibration import Calibration
+from tidegate.model.estimator import Estimator
 from tidegate.model.known import Known
 
 FORMAT = 1
@@ -23,7 +24,8 @@ class QueryCalibration:
     """What was measured of the subqueries of a query, with how many rows and instances.
 
     `fingerprint` names the meaning of the query, `slots` is how many instances ran at once, None
-    where all did, and `facts` are the machine, versions and windows, for people.
+    where all did, `beside` knows what whole batches took beside the work of instances, and `facts`
+    are the machine, versions and windows, for people.
     """
 
     fingerprint: str
@@ -32,6 +34,7 @@ class QueryCalibration:
     instances: int
     slots: int | None
     subqueries: tuple[Known, ...]
+    beside: Estimator
     facts: Mapping[str, Any]
 
     def recorded(self) -> dict[str, Any]:
@@ -45,6 +48,7 @@ class QueryCalibration:
             "slots": self.slots,
             "fingerprint": self.fingerprint,
             "subqueries": [of.recorded() for of in self.subqueries],
+            "beside": self.beside.recorded(),
         }
 
     @staticmethod
@@ -54,6 +58,7 @@ class QueryCalibration:
         return QueryCalibration(
             **{name: recorded[name] for name in plain},
             subqueries=tuple(Known.restored(of) for of in recorded["subqueries"]),
+            beside=Estimator.restored(recorded["beside"]),
         )
 
     def join(self, where: str) -> Calibration:

@@ -51,6 +51,16 @@ _FOR_BATCH, _FOR_TUPLE, _FOR_PAIR, _FOR_OUTPUT = np.eye(4)
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What a batch takes, and each tuple, pair and output in it."""
+
+    batch: Estimate
+    tuple: Estimate
+    pair: Estimate
+    output: Estimate
+
+
+@dataclass(frozen=True)
 class Estimator:
     """What the batches of one subquery have shown so far; plain data, of bounded size.
 
@@ -96,6 +106,18 @@ class Estimator:
             batch_s=_estimate((work, _FOR_BATCH), (rest, _FOR_BATCH[:3])),
             told_apart=self._told_apart(pair),
         )
+
+    def work_costs(self) -> Parts:
+        """What an instance takes; a pair is one of those that are compared."""
+        fit = self.work_fit
+        batch, each, pair, output = (_estimate((fit, of)) for of in np.eye(4))
+        return Parts(batch, each, pair, output)
+
+    def rest_costs(self) -> Parts:
+        """What is beside instances."""
+        fit = self.rest_fit
+        batch, each, output = (_estimate((fit, of)) for of in np.eye(3))
+        return Parts(batch, each, Estimate(0.0, 0.0, 0.0), output)
 
     @cached_property
     def work_fit(self) -> Fit:

@@ -73,8 +73,8 @@ class Fit:
 
     `costs` are the best that are not negative. `free` are those without that bound, whose errors
     have the covariance `covariance`. `most` is what each cost is at most if it alone explains
-    everything. A cost that was never due is not `seen`. `weights` are those of the batches,
-    `counted` the part of each that is not far off, `freedom` the degrees of freedom of intervals.
+    everything. `weights` are those of the batches, `counted` the part of each that is not far off,
+    `freedom` the degrees of freedom of intervals.
     `drift` says by how many standard errors these batches are off on the whole: where the past
     says something else than they, it is large.
     """
@@ -83,7 +83,6 @@ class Fit:
     free: Floats
     covariance: Floats
     most: Floats
-    seen: npt.NDArray[np.bool_]
     weights: Floats
     counted: Floats
     freedom: float
@@ -124,7 +123,6 @@ def fitted(x: Floats, y: Floats, past: Moments, likely: Floats | None = None) ->
         free=free,
         covariance=covariance,
         most=_alone(now, scatter * student(freedom)),
-        seen=seen,
         weights=relative**2 * robust,
         counted=robust,
         freedom=freedom,

@@ -54,10 +54,16 @@ class Known:
         """The constants; None where there were too few batches."""
         return self.estimator.estimate()
 
-    def model(self, operation: Operation, feeds: tuple[str, ...]) -> SubqueryModel:
-        """What it will do, fed by these streams and subqueries."""
-        workload = self._workload(operation)
-        return SubqueryModel(self.name, feeds, workload, self.estimator, self.edges.share)
+    def model(self, operation: Operation, feeds: tuple[str, ...], last: bool) -> SubqueryModel:
+        """What it will do, fed by these; `last` where its rows are output of the query."""
+        return SubqueryModel(
+            name=self.name,
+            feeds=feeds,
+            workload=self._workload(operation),
+            estimator=self.estimator,
+            taken=self.edges.share,
+            last=last,
+        )
 
     def _workload(self, operation: Operation) -> Workload:
         samples, ratio = self.estimator.samples, self.estimator.ratio

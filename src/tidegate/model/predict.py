@@ -12,7 +12,7 @@ from tidegate.model.micro_batch import Batching, batch_times
 from tidegate.model.output_latency import output_latency
 from tidegate.model.prediction import Floats, Prediction
 from tidegate.model.trace import Trace
-from tidegate.model.window import Window
+from tidegate.model.window import Window, in_the_middle
 from tidegate.model.work import capacity, comparisons, done
 
 
@@ -34,7 +34,8 @@ def predict(
     answers it: `latency_in` is the wait until the tuple is ready (strictly, as Tidegate has it),
     `latency_batch` the wait for its batch and what the batch takes but for comparisons,
     `latency_join` what those of its batch take. A batch has its output at once, so `latency_out` is
-    nothing.
+    nothing. And tuples meet windows as they are in the middle of an interval; in the paper, as they
+    are at its end.
     """
     number = instances_of(instances, len(trace))
     check_trace(trace)
@@ -44,9 +45,9 @@ def predict(
     rate_r, rate_s = trace.r.sum(axis=1), trace.s.sum(axis=1)  # equation 19
     window_r = held_r.contents(rate_r, trace.step_s)
     window_s = held_s.contents(rate_s, trace.step_s)
-    arriving = comparisons(rate_r, rate_s, window_r, window_s, trace.step_s)
     many = number.astype(np.float64)
     if batch is None:
+        arriving = comparisons(rate_r, rate_s, window_r, window_s, trace.step_s)
         work = done(arriving, capacity(many, quota, costs.comparison_s, trace.step_s))
         alone = join_latency(rate_r, rate_s, window_r, window_s, many, costs)
         throughput = work.made / trace.step_s
@@ -58,6 +59,8 @@ def predict(
             else np.zeros(len(trace))
         )
     else:
+        middle_r, middle_s = in_the_middle(window_r), in_the_middle(window_s)
+        arriving = comparisons(rate_r, rate_s, middle_r, middle_s, trace.step_s)
         times = batch_times(
             (rate_r + rate_s) * trace.step_s,
             arriving,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -13,9 +14,10 @@ class Sample:
     of it, which run before or after these. `cpu_s` is the CPU time of all instances together,
     `busiest_s` that of the busiest. `tuples` are those that were read, before any filter.
     `comparisons` are the pairs that a join's definition compares, `compared` those that its method
-    did compare: the same for a scan. `outputs` are the rows of its instances, which for an
-    aggregate are the groups of the windows that closed. `slots` is how many instances run at once,
-    None where all do, and `event_s` the event time that passed, None where that is not known.
+    did compare: the same for a scan. `outputs` are the rows of its instances, and of an aggregate
+    the groups of the windows that closed, also where few of them come out. `slots` is how many
+    instances run at once, None where all do, and `event_s` the event time that passed, None where
+    that is not known.
     """
 
     seconds: float
@@ -48,6 +50,17 @@ class Sample:
         """
         return max(self.seconds - self.others_s - self.working_s, 0.0)
 
-    def beside(self, others_s: float) -> Sample:
-        """The same in a batch in which instances of other subqueries took so long."""
-        return replace(self, others_s=others_s)
+
+def whole(samples: Sequence[Sample], outputs: int) -> Sample:
+    """One batch of all subqueries of a query, with the rows that leave it.
+
+    Its instances count as one, which works when any of them does.
+    """
+    working_s = sum(sample.working_s for sample in samples)
+    return Sample(
+        seconds=samples[0].seconds,
+        cpu_s=working_s,
+        busiest_s=working_s,
+        tuples=sum(sample.tuples for sample in samples),
+        outputs=outputs,
+    )

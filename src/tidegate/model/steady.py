@@ -34,7 +34,7 @@ class SubqueryModel:
     """One subquery: what it is fed with, what follows from that, and what it costs.
 
     `feeds` has for each input the name of a stream or of an earlier subquery, and `taken` says how
-    many of the rows that earlier ones put out it takes.
+    many of the rows that earlier ones put out it takes. Its rows are output where it is `last`.
     """
 
     name: str
@@ -42,6 +42,7 @@ class SubqueryModel:
     workload: Workload
     estimator: Estimator
     taken: float = 1.0
+    last: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,12 +87,14 @@ class _Batch:
 class QueryModel:
     """The subqueries of a query, each after those that feed it.
 
-    `streams` has for each stream how many sources it has. `slots` is how many instances run at
-    once, None where all do.
+    `streams` has for each stream how many sources it has. `beside` knows what batches take beside
+    the work of instances: for the tuples that all subqueries take, and the rows that leave the
+    query. `slots` is how many instances run at once, None where all do.
     """
 
     streams: Mapping[str, int]
     subqueries: tuple[SubqueryModel, ...]
+    beside: Estimator
     slots: int | None = None
 
     def steady(self, rates: Mapping[str, float], instances: Mapping[str, int]) -> Steady:
@@ -138,27 +141,31 @@ class QueryModel:
 
     def _batch(self, rates: Mapping[str, float], instances: Mapping[str, int]) -> _Batch:
         batch, made = _Batch(), dict(rates)
-        counts: list[Counts] = []
+        tuples = outputs = 0.0
         for subquery in self.subqueries:
             feeds = [
                 made[feed] * (1.0 if feed in self.streams else subquery.taken)
                 for feed in subquery.feeds
             ]
             now = subquery.workload.counts(feeds)
-            counts.append(now)
+            tuples += now.tuples
+            outputs += now.outputs if subquery.last else 0.0
             made[subquery.name] = now.outputs
             self._add_work(batch, subquery, now, instances[subquery.name])
-        # All that is beside instances was measured once, in each of the estimators.
-        leading = max(range(len(counts)), key=lambda i: counts[i].tuples)
-        beside, fit = counts[leading], self.subqueries[leading].estimator.rest_fit
-        batch.add(fit, np.array([1.0, 0, 0]), np.array([0.0, beside.tuples, beside.outputs]))
+        each_second = np.array([0.0, tuples, outputs])
+        batch.add(self.beside.rest_fit, np.array([1.0, 0, 0]), each_second)
         return batch
 
     def _add_work(
         self, batch: _Batch, subquery: SubqueryModel, now: Counts, instances: int
     ) -> None:
-        """What the instances of a subquery take; those that do not fit side by side take turns."""
+        """What the instances of a subquery take; those that do not fit side by side take turns.
+
+        Of one that has had no tuples nothing is known.
+        """
         estimator = subquery.estimator
+        if not estimator.batches:
+            return
         turns = instances / min(instances, self.slots or instances) * estimator.skew
         seen = now.tuples if estimator.everywhere else now.tuples / instances
         work = np.array([0.0, seen, now.compared / instances, now.outputs / instances])

@@ -48,3 +48,13 @@ class TupleWindow:
 
 
 Window = TimeWindow | TupleWindow
+
+
+def in_the_middle(contents: Floats) -> Floats:
+    """What a window holds in the middle of each interval, from what it holds at the ends.
+
+    Rates are constant within an interval, so the contents are a line. The mean over the tuples that
+    meet them, too.
+    """
+    middle: Floats = (contents + np.concatenate(([0.0], contents[:-1]))) / 2
+    return middle

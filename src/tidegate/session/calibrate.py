@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tidegate.clock import utc_now
 from tidegate.driver.options import RunOptions
@@ -18,6 +18,7 @@ from tidegate.errors import OptionError
 from tidegate.model.calibration_file import QueryCalibration
 from tidegate.model.estimator import Estimator
 from tidegate.model.known import Known
+from tidegate.model.sample import whole
 from tidegate.model.steady import QueryModel
 from tidegate.plan.physical import Edge, Plan, Subquery
 from tidegate.session.launch import prepare
@@ -57,11 +58,14 @@ def check_calibration(calibration: QueryCalibration, plan: Plan, where: str) -> 
 def model_of(calibration: QueryCalibration, plan: Plan, slots: int | None) -> QueryModel:
     """What the query will do, where so many instances run at once."""
     known = {of.name: of for of in calibration.subqueries}
+    last = _last(plan)
     return QueryModel(
         streams={stream.name: max(len(stream.uris), 1) for stream in plan.streams},
         subqueries=tuple(
-            known[s.name].model(s.operator.operation, _feeds(plan, s)) for s in plan.subqueries
+            known[s.name].model(s.operator.operation, _feeds(plan, s), s.name in last)
+            for s in plan.subqueries
         ),
+        beside=calibration.beside,
         slots=slots,
     )
 
@@ -98,6 +102,7 @@ def calibrate(
         instances=run.instances,
         slots=run.slots,
         subqueries=tuple(run.known),
+        beside=run.beside,
         facts={
             "query": title,
             "made": utc_now().isoformat(timespec="seconds"),
@@ -116,7 +121,9 @@ class _Run:
     """What was measured so far; `ended` says that the input had no more rows."""
 
     known: list[Known]
+    last: frozenset[str]
     slots: int | None
+    beside: Estimator = field(default_factory=lambda: Estimator(everywhere=True))
     instances: int = 1
     rows: int = 0
     batches: int = 0
@@ -125,10 +132,14 @@ class _Run:
 
     def take(self, observed: Sequence[Observation]) -> None:
         """One batch of all subqueries."""
-        made = {seen.subquery: _outputs(seen) for seen in observed}
         self.instances = max(len(seen.instances) for seen in observed)
         self.batches += 1
-        for place, seen in enumerate(observed):
+        samples = [sample_of(seen, self.slots) for seen in observed]
+        made = {seen.subquery: s.outputs for seen, s in zip(observed, samples, strict=True)}
+        self.beside = self.beside.after(
+            whole(samples, sum(made[name] for name in made if name in self.last))
+        )
+        for place, (seen, sample) in enumerate(zip(observed, samples, strict=True)):
             known = self.known[place]
             came = [0, 0]
             for load in seen.inputs:
@@ -138,7 +149,7 @@ class _Run:
             edges = known.edges.with_more(
                 sum(made[load.stream] for load in given), sum(load.tuples for load in given)
             )
-            after = known.estimator.after(sample_of(seen, self.slots))
+            after = known.estimator.after(sample)
             self.known[place] = replace(known, edges=edges, estimator=after)
 
 
@@ -147,7 +158,7 @@ def _run(plan: Plan, place: Place, rows: int, instances: int | None) -> _Run:
     sizes = [unit * size for size in _SIZES] * _ROUNDS
     options = RunOptions(instances=instances, batch_rows=sizes[0])
     loop = prepare(plan, place, {t.name: NothingSink() for t in plan.targets}, options)
-    run = _Run([_nothing(subquery) for subquery in plan.subqueries], place.cores())
+    run = _Run([_nothing(subquery) for subquery in plan.subqueries], _last(plan), place.cores())
     try:
         for number, size in enumerate([*sizes[:_WARM], *sizes]):
             loop.ask_rows(size)
@@ -181,8 +192,9 @@ def _feeds(plan: Plan, subquery: Subquery) -> tuple[str, ...]:
     )
 
 
-def _outputs(seen: Observation) -> int:
-    return sum(load.outputs for load in seen.instances)
+def _last(plan: Plan) -> frozenset[str]:
+    """The subqueries whose rows an output takes."""
+    return frozenset(plan.subqueries[target.edge.subquery].name for target in plan.targets)
 
 
 def _methods(subqueries: Sequence[tuple[str, str | None]]) -> str:

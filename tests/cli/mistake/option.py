@@ -70,12 +70,26 @@ MISTAKES = {
         ),
         options=(*RIDES, "--switch", "3=100"),
     ),
-    "--policy model": Mistake(
+    "--policy auto": Mistake(
         message=(
-            "--policy: only fixed or threshold can be used; got model. "
+            "--policy: only fixed, threshold or model can be used; got auto. "
             "The others are not available yet."
         ),
-        options=(*RIDES, "--policy", "model"),
+        options=(*RIDES, "--policy", "auto"),
+    ),
+    "--policy model?upper=0.5": Mistake(
+        message=(
+            "policy model: lower must not be above upper, both above 0 and at most 1; got lower "
+            "0.7 and upper 0.5."
+        ),
+        options=(*RIDES, "--policy", "model?upper=0.5"),
+    ),
+    "--policy model?calibration": Mistake(
+        message=(
+            "policy model, calibration: must be a calibration; got no such file c.json. "
+            "`tidegate calibrate QUERY.sql --json FILE` writes one."
+        ),
+        options=(*RIDES, "--policy", "model?calibration=c.json"),
     ),
     "--policy fast": Mistake(
         message=(

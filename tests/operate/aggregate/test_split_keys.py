@@ -86,7 +86,9 @@ def test_split_keys_give_the_same_sequence(sql: str, tmp_path: Path) -> None:
     node = node_of(sql)
     expected = run(node, tmp_path / "hash", False, 1000, {})
     assert expected
-    for number, (batch_rows, switches) in enumerate([(1000, {}), (7, {2: 3, 5: 1}), (1, {9: 8})]):
+    for number, (batch_rows, switches) in enumerate(
+        [(1000, {}), (7, {2: 3, 5: 1}), (1, {9: 8, 20: 2})]
+    ):
         found = run(node, tmp_path / str(number), True, batch_rows, switches)
         assert found == expected
 

@@ -255,7 +255,8 @@ def batches(
             for s in range(2):
                 kept = news[s].table.append_column(RANK, pa.array(news[s].ranks))
                 held = kept.filter(pa.array(news[s].held)).combine_chunks()
-                state[i][s].append(Held(arranged(spec, s, held)))
+                rows, key = arranged(spec, s, held)
+                state[i][s].append(Held(rows, key=key))
         before = [b + t.num_rows for b, t in zip(before, new)]
     return sorted(found), implied
 

@@ -12,6 +12,12 @@ _TASK_TRIES = 4
 _ANSWER_S = 5.0
 """How long a standalone master may take to accept a connection."""
 
+CORES = "spark.tidegate.cores"
+"""The property that says how many cores were asked for, of a local master that was started here."""
+
+SHARE = 3
+"""Slots for each of these cores."""
+
 
 def is_one_host(master: str) -> bool:
     """Whether all tasks of a master run in one process of this host."""
@@ -20,15 +26,8 @@ def is_one_host(master: str) -> bool:
 
 def with_retries(master: str) -> str:
     """Let a local master try a task again, as a cluster does, when a worker process dies."""
-    match = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
-    return f"local[{match.group(1) or 1},{_TASK_TRIES}]" if match else master
-
-
-CORES = "spark.tidegate.cores"
-"""The property that says how many cores were asked for, of a local master that was started here."""
-
-SHARE = 3
-"""Slots for each of these cores."""
+    slots = _slots(master)
+    return master if slots is None else f"local[{slots},{_TASK_TRIES}]"
 
 
 def with_slots(master: str) -> tuple[str, dict[str, str]]:
@@ -36,13 +35,18 @@ def with_slots(master: str) -> tuple[str, dict[str, str]]:
 
     What plans by the number of cores still finds the one that was asked for.
     """
-    match = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
-    if match is None:
+    asked = _slots(master)
+    if asked is None:
         return master, {}
-    asked = match.group(1) or "1"
     cores = (os.cpu_count() or 1) if asked == "*" else int(asked)
     settings = {CORES: str(cores), "spark.default.parallelism": str(cores)}
     return f"local[{SHARE * cores},{_TASK_TRIES}]", settings
+
+
+def _slots(master: str) -> str | None:
+    """How many slots a local master asks for, maybe `*`; None where it says more, or is another."""
+    match = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
+    return match and (match[1] or "1")
 
 
 def check_answers(master: str) -> None:

@@ -142,7 +142,7 @@ class WindowAggregate(Operator):
         if notes:
             segments[LEDGER] = write_ledger(work, spec.range_us, notes)
         work.spans.mark("instance write")
-        closed = self._closed(panes, work)
+        closed, groups = self._closed(panes, work)
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
@@ -151,6 +151,7 @@ class WindowAggregate(Operator):
             closed,
             sum(part.num_rows for part in rows),
             segments,
+            {"closed": groups},
             bucket_work=self._touched([*touched, panes], work.mapping.buckets),
         )
 
@@ -197,9 +198,12 @@ class WindowAggregate(Operator):
         highest = max((s.high for s in state.get(PANES, ()) if s.rows), default=None)
         return None if highest is None else migration_of(self.spec, frontier_us, highest)
 
-    def _closed(self, panes: pa.Table, work: InstanceWork) -> tuple[pa.Table, ...]:
-        """The rows of windows that end, by port; made step by step, for they may be very many."""
-        spec = self.spec
+    def _closed(self, panes: pa.Table, work: InstanceWork) -> tuple[tuple[pa.Table, ...], int]:
+        """The rows of windows that end, by port, and how many groups these windows have.
+
+        They are made step by step, for they may be very many.
+        """
+        spec, closed = self.spec, 0
         keys = [name for name, _ in spec.keys] + [PART] * self.partly
         schema = spec.window_schema if self.partly else spec.result_schema
         spills = [Spill(work.store, f"{work.name}-rows-{i}") for i in range(len(work.ports))]
@@ -209,11 +213,12 @@ class WindowAggregate(Operator):
         )
         try:
             for results in chain([next(steps, schema.empty_table())], steps):
+                closed += results.num_rows
                 work.spans.mark("instance close")
                 for port, spill in zip(work.ports, spills, strict=True):
                     spill.add(window_rows(port, keys, results))
                 work.spans.mark("instance finish")
-            return tuple(spill.table() for spill in spills)
+            return tuple(spill.table() for spill in spills), closed
         finally:
             for spill in spills:
                 spill.drop()

@@ -1,0 +1,42 @@
+"""Mistakes that tests must find, between the code as it is and `tools/mutate.py`, which makes them.
+
+Each is a piece of source that occurs exactly once in its file, what takes its place, and the tests
+of which at least one must fail then. `tests/test_tools.py` checks that all still apply.
+"""
+
+from __future__ import annotations
+
+from mutants import (
+    costs,
+    course,
+    durable,
+    gate,
+    join,
+    kernel,
+    model,
+    output,
+    owner,
+    process,
+    routing,
+    state,
+    window,
+)
+from mutants.mutant import Mutant
+
+MUTANTS: tuple[Mutant, ...] = (
+    *output.MUTANTS,
+    *durable.MUTANTS,
+    *gate.MUTANTS,
+    *routing.MUTANTS,
+    *kernel.MUTANTS,
+    *window.MUTANTS,
+    *join.MUTANTS,
+    *state.MUTANTS,
+    *owner.MUTANTS,
+    *process.MUTANTS,
+    *model.MUTANTS,
+    *costs.MUTANTS,
+    *course.MUTANTS,
+)
+
+__all__ = ["MUTANTS", "Mutant"]

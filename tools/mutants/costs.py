@@ -1,0 +1,66 @@
+"""Mistakes in the costs that are estimated, and in what plans make of them."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+ESTIMATES = "tests/model/test_estimator.py"
+
+MUTANTS = (
+    Mutant(
+        "batches that are far off count as others do",
+        "model/fit.py",
+        "            robust = np.maximum(1 - (errors / (_BISQUARE * scatter)) ** 2, 0.0) ** 2\n",
+        "            robust = np.ones(len(y))\n",
+        ESTIMATES,
+    ),
+    Mutant(
+        "what cannot be told apart is told with confidence",
+        "model/fit.py",
+        "covariance[np.ix_(usable, usable)] = scatter**2 * inverse * unit",
+        "covariance[np.ix_(usable, usable)] = scatter**2 * np.diag(np.diag(inverse)) * unit * 0.1",
+        ESTIMATES,
+    ),
+    Mutant(
+        "costs may be negative",
+        "model/fit.py",
+        "        if (parts >= 0).all():\n            break\n",
+        "        break\n",
+        ESTIMATES,
+    ),
+    Mutant(
+        "what was before never fades",
+        "model/estimator.py",
+        "kept = 0.5 ** (KEPT / HALF_LIFE) if fit.drift < DRIFT else DRIFTED",
+        "kept = 1.0",
+        ESTIMATES,
+    ),
+    Mutant(
+        "every instance is taken to see all tuples",
+        "model/estimator.py",
+        "seen = s.tuples if everywhere else s.tuples / s.instances",
+        "seen = s.tuples",
+        ESTIMATES,
+    ),
+    Mutant(
+        "map tasks count as work of instances",
+        "elastic/sampled.py",
+        "max(load.cpu_s - shared_s, 0.0)",
+        "load.cpu_s",
+        "tests/elastic/test_sampled.py",
+    ),
+    Mutant(
+        "filters before a join are not known to a plan",
+        "model/workload.py",
+        "arriving[side] += rate * self.passed[side]",
+        "arriving[side] += rate",
+        "tests/session/test_calibrate.py",
+    ),
+    Mutant(
+        "tuples do not wait for their batch",
+        "model/steady.py",
+        "np.where(alone, single, 1.5 * batch)",
+        "np.where(alone, single, batch)",
+        "tests/model/test_steady.py",
+    ),
+)

@@ -1,0 +1,80 @@
+"""Mistakes in the course of a run: batches, latency, going on."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+MUTANTS = (
+    # Latency, and when batches start.
+    Mutant(
+        "what is taken counts for what arrives",
+        "driver/brought.py",
+        "return tuples if rows is None else max(tuples + rows",
+        "return tuples if True else max(tuples + rows",
+        "tests/driver/test_brought.py",
+    ),
+    Mutant(
+        "the latency of a paced row counts from when it is read",
+        "source/generator.py",
+        "BEFORE, self._begun_at + due_s)",
+        "BEFORE, self._clock.now())",
+        "tests/driver/test_latency.py",
+    ),
+    Mutant(
+        "the latency of tuples that wait for the watermark ends when they are read",
+        "gate/track.py",
+        "if not self.hold:\n            return Completed",
+        "if True:\n            return Completed",
+        "tests/driver/test_latency.py",
+    ),
+    Mutant(
+        "late tuples have no latency",
+        "gate/track.py",
+        "        done[taken.new_from - taken.start :] |= aside[taken.new_from - taken.start :]\n",
+        "",
+        "tests/driver/test_latency.py",
+    ),
+    Mutant(
+        "the latency of what a run finds when it starts goes back to before it",
+        "driver/latency.py",
+        "np.maximum(one.arrived_at, self._ready_at)",
+        "one.arrived_at",
+        "tests/driver/test_latency.py",
+    ),
+    Mutant(
+        "a run that waits is not woken by input, and adds to latency",
+        "driver/loop.py",
+        "self._clock.wait(self._news, self._inputs.expected_s())",
+        "self._clock.wait(self._stop, self.options.poll_s)",
+        "tests/driver/test_trigger.py",
+    ),
+    Mutant(
+        "a signal aborts the batch at hand",
+        "cli/stop.py",
+        "signals = 0",
+        "signals = 1",
+        "tests/cli/test_watch.py tests/cli/test_stop.py",
+    ),
+    # Runs that go on another time.
+    Mutant(
+        "new input on a finished checkpoint is ignored",
+        "driver/finished.py",
+        "if not new:",
+        "if True:",
+        "tests/cli/test_scheduled.py",
+    ),
+    Mutant(
+        "a run over what is available finishes its windows",
+        "driver/connection.py",
+        "lasts = options.follow or options.available_now",
+        "lasts = options.follow",
+        "tests/property/test_available_now.py",
+    ),
+    Mutant(
+        "a batch without rows is written",
+        "driver/outlet.py",
+        "if output.receipts is None and output.rows.num_rows:",
+        "if output.receipts is None:",
+        "tests/driver/test_trigger.py",
+    ),
+)

@@ -1,0 +1,106 @@
+"""Mistakes in joins."""
+
+from __future__ import annotations
+
+from mutants.mutant import CHANGE, JOIN_STATE, JOINS, Mutant
+
+MUTANTS = (
+    Mutant(
+        "pairs beyond 62 bits in the order of one word",
+        "collect/pair.py",
+        "if int(later.max()).bit_length() + bits <= _BITS:",
+        "if int(later.max()).bit_length() + bits <= 2 * _BITS:",
+        "tests/collect/test_pair.py",
+    ),
+    Mutant(
+        "pairs of equal words in any order",
+        "collect/pair.py",
+        "        if (ranked[1:] != ranked[:-1]).all():\n            return order\n",
+        "        return order\n",
+        f"tests/collect/test_pair.py {JOINS}",
+    ),
+    Mutant(
+        "stored tuples of another arrangement are merged with the others",
+        "operate/join/state.py",
+        "alike = [s.tag == way and s.low >= since for s in segments]",
+        "alike = [s.low >= since for s in segments]",
+        JOIN_STATE,
+    ),
+    Mutant(
+        "stored tuples of another arrangement are searched as they are",
+        "operate/join/stored.py",
+        "known = [(s, *self._mine(s)) for s in segments if s.tag == way]",
+        "known = [(s, *self._mine(s)) for s in segments]",
+        JOIN_STATE,
+    ),
+    Mutant(
+        "stored tuples of another arrangement are forgotten",
+        "operate/join/stored.py",
+        "            if segment.tag != way:\n",
+        "            if False:\n",
+        JOIN_STATE,
+    ),
+    Mutant(
+        "the arrangement does not tell the index",
+        "operate/join/state.py",
+        "repr((spec.method, arranged, self.routing, dealt))",
+        "repr((spec.method, self.routing, dealt))",
+        JOIN_STATE,
+    ),
+    Mutant(
+        "a changed query deals by other keys than stored tuples were dealt by",
+        "operate/join/state.py",
+        "repr((spec.method, arranged, self.routing, dealt))",
+        "repr((spec.method, self.routing))",
+        CHANGE,
+    ),
+    Mutant(
+        "a changed query takes state of another meaning",
+        "plan/stored_name.py",
+        "alike = [n for n, m in there.items() if m == meaning]",
+        "alike = list(there)",
+        CHANGE,
+    ),
+    Mutant(
+        "a new condition on one side of a join is not asked of stored tuples",
+        "plan/join_side.py",
+        "        if self.kept is None:\n            return True\n",
+        "        return True\n",
+        CHANGE,
+    ),
+    Mutant(
+        "a manifest does not say which query made it",
+        "driver/change.py",
+        "query=self._query, changes",
+        "changes",
+        CHANGE,
+    ),
+    Mutant(
+        "the oldest tuple of a window of time is dropped",
+        "operate/join/state.py",
+        "ints(rows, self.column) >= self.needed",
+        "ints(rows, self.column) > self.needed",
+        f"{JOIN_STATE} {JOINS}",
+    ),
+    Mutant(
+        "a tuple at the edge of a window is not met",
+        "operate/join/search.py",
+        "    first = np.searchsorted(run.coordinate, ask.low)\n",
+        '    first = np.searchsorted(run.coordinate, ask.low, "right")\n',
+        f"tests/operate/join/test_match.py {JOINS}",
+    ),
+    Mutant(
+        "a window of tuples one too long",
+        "operate/join/search.py",
+        "np.searchsorted(mine.place, asking.place) - extent.rows",
+        "np.searchsorted(mine.place, asking.place) - extent.rows - 1",
+        f"tests/operate/join/test_match.py {JOINS}",
+    ),
+    Mutant(
+        "an unknown bound finds what is equal to it",
+        "operate/join/search.py",
+        "        last[ask.unknown] = first[ask.unknown]\n",
+        "        pass\n",
+        f"tests/operate/join/test_match.py {JOINS}",
+    ),
+)

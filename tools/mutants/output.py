@@ -1,0 +1,144 @@
+"""Mistakes in what comes out of a query."""
+
+from __future__ import annotations
+
+from mutants.mutant import DETERMINISM, DURABLE, EVERY_STEP, Mutant
+
+MUTANTS = (
+    # Commit, recovery, output.
+    Mutant(
+        "a batch is shown before it is committed",
+        "driver/loop.py",
+        "        self._checkpoint.commit(manifest, due)\n",
+        "        self._outlets.publish(manifest)\n        self._checkpoint.commit(manifest, due)\n",
+        DURABLE,
+    ),
+    Mutant(
+        "what is committed is not shown at the next start",
+        "driver/loop.py",
+        "lost = self._outlets.publish_again(manifest)",
+        "lost = {}",
+        EVERY_STEP,
+    ),
+    Mutant(
+        "output that was lost is not asked for",
+        "driver/outlet.py",
+        "                lost[name] = error\n",
+        "                continue\n",
+        "tests/driver/test_replay.py",
+    ),
+    Mutant(
+        "a staged part of another size is published",
+        "sink/staging.py",
+        "    if size != receipt.bytes:\n",
+        "    if False:\n",
+        "tests/sink/test_files.py",
+    ),
+    Mutant(
+        "a committed batch that waits is swept away",
+        "sink/staging.py",
+        " and int(batch[1]) != keep:",
+        ":",
+        "tests/sink/test_files.py tests/driver/test_replay.py",
+    ),
+    Mutant(
+        "counters count the newest batch alone",
+        "driver/commit.py",
+        "counters = Counter(previous.counters)",
+        "counters = Counter[str]()",
+        DETERMINISM,
+    ),
+    Mutant(
+        "the first output's rows are counted",
+        "driver/commit.py",
+        "sum(o.count for o in outputs)",
+        "first.count",
+        DURABLE,
+    ),
+    Mutant(
+        "late tuples are told by every subquery that reads their stream",
+        "execute/splits.py",
+        "            if isinstance(prefix.origin, int) and prefix.origin not in told:\n",
+        "            if isinstance(prefix.origin, int):\n",
+        f"tests/execute/test_splits.py tests/driver/test_graph.py {DURABLE}",
+    ),
+    Mutant(
+        "late tuples of a split are those of its beginning",
+        "execute/splits.py",
+        "mask = whole.late[start - whole.start : stop - whole.start]",
+        "mask = whole.late[: stop - start]",
+        f"tests/execute/test_splits.py {DETERMINISM}",
+    ),
+    Mutant(
+        "rows of one trigger in any order",
+        "collect/trigger.py",
+        "np.lexsort([rows.column(n).to_numpy() for n in reversed(names)])",
+        "np.lexsort([rows.column(n).to_numpy() for n in reversed(names[:-1])])",
+        "tests/collect/test_trigger.py",
+    ),
+    Mutant(
+        "a limit of rows for all windows together",
+        "collect/window.py",
+        "place = np.arange(len(ends)) - np.repeat(starts, lengths)",
+        "place = np.arange(len(ends))",
+        "tests/collect/test_window.py",
+    ),
+    # Results and input elsewhere.
+    Mutant(
+        "a batch elsewhere has its first part first",
+        "sink/remote.py",
+        "(*sides, *reversed(rows))",
+        "(*sides, *rows)",
+        "tests/sink/test_remote.py",
+    ),
+    Mutant(
+        "parts elsewhere are not compared with their receipts",
+        "sink/remote.py",
+        "                if wrong:\n",
+        "                if False:\n",
+        "tests/sink/test_remote.py",
+    ),
+    Mutant(
+        "what a later run has put aside elsewhere is deleted",
+        "sink/remote.py",
+        "int(found[2]) <= self._owner and ",
+        "",
+        "tests/sink/test_remote.py",
+    ),
+    Mutant(
+        "a listed file elsewhere may change",
+        "source/remote_listing.py",
+        "            if name not in waiting:\n",
+        "            if False:\n",
+        "tests/source/test_remote_listing.py",
+    ),
+    Mutant(
+        "a scheme that is not known is a folder",
+        "state/store.py",
+        "        if scheme_of(location) is None:\n",
+        "        if not is_remote_uri(location):\n",
+        "tests/state/test_store.py",
+    ),
+    # What is said of a run.
+    Mutant(
+        "the disorder that is named is not enough for all late tuples",
+        "gate/lateness.py",
+        "return int(behind.max())",
+        "return int(behind.min())",
+        "tests/gate/test_lateness.py",
+    ),
+    Mutant(
+        "late tuples of earlier batches are forgotten",
+        "driver/side.py",
+        'known["rows"] += part.slice.late_rows',
+        'known["rows"] = part.slice.late_rows',
+        "tests/cli/test_late.py",
+    ),
+    Mutant(
+        "a checkpoint knows subqueries by the names in the script",
+        "driver/commit.py",
+        "job.subquery.key: recorded",
+        "job.subquery.name: recorded",
+        "tests/cli/test_names.py",
+    ),
+)

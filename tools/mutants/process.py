@@ -1,0 +1,95 @@
+"""Mistakes in processes and the workers that run them."""
+
+from __future__ import annotations
+
+from mutants.mutant import CREW, Mutant
+
+MUTANTS = (
+    # Processes.
+    Mutant(
+        "the oldest row of an entry counts",
+        "operate/process/entry.py",
+        "kept = order[np.append(last, True)[: len(order)]]",
+        "kept = order[np.append(True, last)[: len(order)]]",
+        "tests/operate/process/test_entry.py tests/operate/process/test_stored_mapping.py",
+    ),
+    Mutant(
+        "a key that comes twice in a list is seen twice",
+        "operate/process/advance.py",
+        "_, first = np.unique(parents * ranks.size + ranks.codes, return_index=True)",
+        "first = np.arange(len(parents))",
+        "tests/operate/process/test_advance.py tests/operate/process/test_operator.py",
+    ),
+    Mutant(
+        "an entry that is not in memory counts as absent",
+        "operate/process/hot.py",
+        "return [StoredEntry(*row) for row in found] if self.whole else self._look_up(entry, name)",
+        "return [StoredEntry(*row) for row in found]",
+        "tests/operate/process/test_hot.py",
+    ),
+    Mutant(
+        "an entry that was removed stays in memory",
+        "operate/process/hot.py",
+        "return tuple([other for other in rows if other is not row])",
+        "return rows",
+        "tests/operate/process/test_hot.py",
+    ),
+    # Workers that stay.
+    Mutant(
+        "a worker goes on inside a task when the driver is gone",
+        "execute/resident/worker.py",
+        "if not poll.poll(GRACE_S * 1000):",
+        "if False:",
+        CREW,
+    ),
+    Mutant(
+        "work that has lost its worker is not done again",
+        "execute/resident/crew.py",
+        "if unit.lost < TRIES:",
+        "if unit.lost < 0:",
+        CREW,
+    ),
+    Mutant(
+        "work is done again for ever",
+        "execute/resident/crew.py",
+        "        unit.lost += 1\n",
+        "        unit.lost += 0\n",
+        CREW,
+    ),
+    Mutant(
+        "a worker that hangs is not replaced",
+        "execute/resident/crew.py",
+        "if worker.silent_s > self._hung_s:",
+        "if False:",
+        CREW,
+    ),
+    Mutant(
+        "a worker is taken to have what another was sent",
+        "execute/resident/crew.py",
+        "    has: dict[str, None] = field(default_factory=dict)\n",
+        "    has: dict[str, None] = field(default_factory=lambda held=dict(): held)\n",
+        CREW,
+    ),
+    # On a cluster.
+    Mutant(
+        "workers elsewhere are to find a folder of the driver",
+        "execute/spark/setting.py",
+        "if one_host and len(folder)",
+        "if len(folder)",
+        "tests/spark/test_setting.py",
+    ),
+    Mutant(
+        "an executor may write another folder of the same name",
+        "execute/spark/probe.py",
+        "if there.read() != data:",
+        "if False:",
+        "tests/spark/test_preflight.py",
+    ),
+    Mutant(
+        "a job whose rows were lost is not run again",
+        "execute/spark/failure.py",
+        'return "with indeterminate output was failed and retried" in str(error)',
+        "return False",
+        "tests/spark/test_executor.py",
+    ),
+)

@@ -1,0 +1,102 @@
+"""Mistakes in windows."""
+
+from __future__ import annotations
+
+from mutants.mutant import DETERMINISM, Mutant
+
+MUTANTS = (
+    # Windows of time.
+    Mutant(
+        "a window that ends at the frontier stays open",
+        "operate/aggregate/pane.py",
+        "last = (upto_us - spec.range_us) // spec.slide_us\n",
+        "last = (upto_us - spec.range_us - 1) // spec.slide_us\n",
+        f"tests/operate/aggregate/test_pane.py {DETERMINISM}",
+    ),
+    Mutant(
+        "a window is closed twice",
+        "operate/aggregate/pane.py",
+        "first = (above_us - spec.range_us) // spec.slide_us + 1",
+        "first = (above_us - spec.range_us) // spec.slide_us",
+        f"tests/operate/aggregate/test_pane.py {DETERMINISM}",
+    ),
+    Mutant(
+        "the first pane of an open window is dropped",
+        "operate/aggregate/pane.py",
+        "window = (frontier_us - spec.range_us) // spec.slide_us + 1",
+        "window = (frontier_us - spec.range_us) // spec.slide_us + 2",
+        DETERMINISM,
+    ),
+    Mutant(
+        "partials are dead a pane too early",
+        "operate/aggregate/state.py",
+        "return np.where(pane < segment.tag, pane >= self.needed, pane >= self.sealed)",
+        "return np.where(pane < segment.tag, pane >= self.needed, pane > self.sealed)",
+        "tests/operate/aggregate tests/driver/test_compactor.py tests/state/test_compaction.py",
+    ),
+    Mutant(
+        "partials that wait are not kept for the next batch",
+        "operate/aggregate/operator.py",
+        "held.needed(needed).with_complete(lasting).with_waiting(later)",
+        "held.needed(needed).with_complete(lasting)",
+        "tests/property/test_kept.py",
+    ),
+    Mutant(
+        "complete panes are dead with their partials",
+        "operate/aggregate/state.py",
+        "return no_complete and no_partial",
+        "return no_partial",
+        DETERMINISM,
+    ),
+    Mutant(
+        "states of parts are merged in any order",
+        "operate/aggregate/pane.py",
+        'names = ["window_end", *(name for name, _ in spec.keys), PART]',
+        'names = [PART, *(name for name, _ in spec.keys), "window_end"]',
+        "tests/operate/aggregate/test_split_keys.py tests/operate/aggregate/test_pane.py",
+    ),
+    # Windows of tuples.
+    Mutant(
+        "groups of which all tuples are dead lose their count",
+        "operate/tuple_window/state.py",
+        "return _sorted(marked.filter(pa.array(alive | last)))",
+        "return _sorted(marked.filter(pa.array(alive)))",
+        "tests/operate/tuple_window",
+    ),
+    Mutant(
+        "a window of tuples too few",
+        "operate/tuple_window/window.py",
+        "return np.maximum((counts - spec.rows) // spec.slide + 1, 0)",
+        "return np.maximum((counts - spec.rows) // spec.slide, 0)",
+        "tests/operate/tuple_window",
+    ),
+    Mutant(
+        "tuples that hide others are not looked up",
+        "operate/tuple_window/state.py",
+        "        if segment.high >= HIDES:\n",
+        "        if False:\n",
+        "tests/operate/tuple_window",
+    ),
+    # The first rows of a stream.
+    Mutant(
+        "LIMIT begins to count again with every batch",
+        "operate/process/first_rows.py",
+        'self.left = state["left"]',
+        "pass",
+        "tests/session/test_limit.py",
+    ),
+    Mutant(
+        "a query goes on when it has all the rows of its LIMIT",
+        "driver/loop.py",
+        'return self._manifest.counters.get("rows_out", 0) >= wanted',
+        "return False",
+        "tests/session/test_limit.py",
+    ),
+    Mutant(
+        "a condition of HAVING that is not of keys is asked of the tuples",
+        "query/having.py",
+        "return bool(named) and named <= {name for name, _ in aggregate.keys}",
+        "return True",
+        "tests/session/test_elsewhere.py tests/sql",
+    ),
+)
