@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from measure import common_arguments, write_report
 
+from tidegate.route.choice_loop import by_load
 from tidegate.route.ledger import Ledger
 from tidegate.route.load_aware import LoadAware
 from tidegate.route.mapping import Mapping, even
@@ -34,6 +35,7 @@ from tidegate.route.registry import partitioner_of
 from tidegate.source.uri import open_uri
 
 BUCKETS, WINDOW_ROWS, BATCH_ROWS, WINDOWS = 64, 300_000, 50_000, 4
+DECISIONS = 2_000_000
 INSTANCES = (8, 16, 32)
 NAMES = (
     "hash",
@@ -154,6 +156,31 @@ def measured(name: str, windows: list[Window], instances: int) -> dict[str, floa
     return {what: float(np.mean([f[what] for f in found])) for what in found[0]}
 
 
+def speeds(instances: int) -> dict[str, dict[str, float]]:
+    """Million decisions a second of a core, with 100,000 keys that are hashed already."""
+    chance = np.random.default_rng(1)
+    words = chance.integers(0, 2**63, 100_000).astype(np.uint64)
+    found: dict[str, dict[str, float]] = {}
+    for law, codes in (
+        ("zipf 1.2", chance.zipf(1.2, DECISIONS) % 100_000),
+        ("uniform", chance.integers(0, 100_000, DECISIONS)),
+    ):
+        units, ones = words[codes], np.ones(DECISIONS, np.int64)
+        for name in NAMES:
+            partitioner = partitioner_of(name)
+            if not isinstance(partitioner, LoadAware):
+                continue
+            tally = Ledger.begun(even(BUCKETS, instances), partitioner.keys).tally(0)
+            rule, began = partitioner.rule(instances), time.process_time()
+            if tally.keys is None:
+                by_load()(units, ones, rule.d, tally.loads)
+            else:
+                tally.keys.place(units, ones, rule, tally.loads, None)
+            seconds = time.process_time() - began
+            found.setdefault(name, {})[law] = round(DECISIONS / seconds / 1e6, 1)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     common_arguments(parser, 1)
@@ -181,7 +208,12 @@ def main() -> None:
                 line = "".join(f"{share:8.3f}" for share in shares)
                 line += f"{f['aggregation_cost']:8.3f}{f['keys_split']:8.3f}"
                 print(f"{name:12}{line}{f['ns_per_tuple']:10.0f}{f['bytes']:10,.0f}", flush=True)
-    write_report("partitioners", {"window_rows": WINDOW_ROWS, "cases": results})
+    rates = speeds(INSTANCES[0])
+    print(f"\nmillion decisions a second, {INSTANCES[0]} instances, 100,000 keys")
+    for name, rate in rates.items():
+        print(f"{name:14}" + "  ".join(f"{law} {number:5.1f}" for law, number in rate.items()))
+    content = {"window_rows": WINDOW_ROWS, "cases": results, "million_decisions_per_s": rates}
+    write_report("partitioners", content)
 
 
 if __name__ == "__main__":

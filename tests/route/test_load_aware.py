@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.oracle.partition import Plain
 from tidegate.errors import OptionError
 from tidegate.route.bucket import hash_of
-from tidegate.route.ledger import Ledger
+from tidegate.route.ledger import MOST_TALLIES, Ledger
 from tidegate.route.load_aware import (
     AffinityByKeys,
     AffinityByTuples,
@@ -122,6 +122,23 @@ def test_the_cut_does_not_change_where_units_go(
             ledger = Ledger.begun(mapping, partitioner.keys, SOURCE, slides)
             ledger.restore([pa.concat_tables(log)])
     assert found == expected
+
+
+def test_many_short_windows_do_not_stay_in_memory() -> None:
+    """What is let go of is in the rows that are stored, of which a whole ledger is made."""
+    rows = [(place % 7, place // 3, 1) for place in range(2400)]
+    partitioner, mapping = AffinityByTuples(), even(BUCKETS, 4)
+    ledger = Ledger.begun(mapping, partitioner.keys, SOURCE, overlapping=True)
+    found = place(partitioner, mapping, ledger, rows[:2000])
+    assert len(ledger.tallies) <= MOST_TALLIES
+    assert not ledger.whole
+    again = Ledger.begun(mapping, partitioner.keys, SOURCE, overlapping=True)
+    news = ledger.news()
+    assert news is not None
+    again.restore([news])
+    assert again.whole
+    found += place(partitioner, mapping, again, rows[2000:])
+    assert found == plain(partitioner, 4, True, rows)
 
 
 def test_a_ledger_takes_up_what_is_its_own() -> None:

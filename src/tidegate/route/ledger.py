@@ -15,10 +15,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from tidegate.batch import MIN_US
 from tidegate.route.bucket import hash_of
 from tidegate.route.key_memory import KeyMemory, Words, key_memory
 from tidegate.route.mapping import Mapping
 from tidegate.route.partitioner import Int32s, Int64s
+
+MOST_TALLIES = 256
+"""A ledger with more of them lets go of all but the newest: a batch may have many short windows."""
 
 LEDGER_SCHEMA = pa.schema(
     [
@@ -95,6 +99,8 @@ class Ledger:
     overlapping: bool = False
     """Whether windows cover two periods, so that the one before counts for who looks back."""
     tallies: dict[int, Tally] = field(default_factory=dict)
+    whole: bool = True
+    """Whether all that was noted is here; where not, the next batch has to read it."""
     _news: list[pa.Table] = field(default_factory=list)
 
     @staticmethod
@@ -139,11 +145,15 @@ class Ledger:
         held, self._news = self._news, []
         return pa.concat_tables(held).combine_chunks() if held else None
 
-    def restore(self, tables: Iterable[pa.Table]) -> None:
-        """Take up what was noted in earlier batches; rows of other sources and epochs are not."""
+    def restore(self, tables: Iterable[pa.Table], since: int = MIN_US) -> None:
+        """Take up what was noted in earlier batches of periods from one on.
+
+        Rows of other sources and epochs are left.
+        """
         for table in tables:
             source, epoch = table.column("source").to_numpy(), table.column("epoch").to_numpy()
             mine = (source == self.source) & (epoch == int(self.mapping.epoch))
+            mine &= table.column("period").to_numpy() >= since
             rows = table.filter(pa.array(mine)).combine_chunks()
             period = rows.column("period").to_numpy()
             for number in np.unique(period):
@@ -158,6 +168,12 @@ class Ledger:
             is_key = tuples == 0
             words = np.ascontiguousarray(rows.column("word").to_numpy()[is_key])
             tally.keys.add(words, np.ascontiguousarray(numbers[is_key]))
+
+    def make_room(self, period: int) -> None:
+        """Before units of a period are placed, after which none of an earlier one are."""
+        if len(self.tallies) >= MOST_TALLIES:
+            self.forget(period - 1)
+            self.whole = False
 
     def forget(self, before: int) -> None:
         """Let go of the periods below one: no unit comes for them any more."""

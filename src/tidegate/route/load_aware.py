@@ -40,6 +40,7 @@ class LoadAware:
         periods = np.zeros(units.rows, np.int64) if units.periods is None else units.periods
         found = np.empty(units.rows, np.int32)
         for period, mine in _by_period(periods):
+            ledger.make_room(period)
             found[mine] = self._placed(ledger, period, words[mine], weights[mine])
         return found
 

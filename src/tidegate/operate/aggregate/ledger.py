@@ -91,8 +91,8 @@ def opened(work: MapWork, partitioner: LoadAware, spec: AggregateSpec) -> Ledger
     segments = [s for s in work.state.get(LEDGER, ()) if s.high >= first]
     if segments:
         store = work.opened()
-        ledger.restore(read_segment(store, s, None, LEDGER_SCHEMA.names) for s in segments)
-        ledger.forget(first)
+        tables = (read_segment(store, s, None, LEDGER_SCHEMA.names) for s in segments)
+        ledger.restore(tables, first)
     work.spans.mark("map read state")
     return ledger
 
@@ -100,7 +100,7 @@ def opened(work: MapWork, partitioner: LoadAware, spec: AggregateSpec) -> Ledger
 def noted(work: MapWork, ledger: Ledger) -> list[Share]:
     """What a split has added to the ledger, for the instance that writes it."""
     news = ledger.news()
-    if work.kept is not None:
+    if work.kept is not None and ledger.whole:
         work.kept.leave(LEDGER, ledger, ledger.nbytes)
     return [] if news is None else [Share(work.mapping.owners[0], news)]
 
