@@ -30,6 +30,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -281,6 +282,7 @@ def main() -> None:
     if arguments.child:
         child(arguments)
         return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the cluster ends with it
     moved: dict[str, dict[str, list[Any]]] = {}
     exchanged: dict[str, dict[int, list[Any]]] = {}
     with site() as at:

@@ -23,7 +23,7 @@ def test_over_files_it_says_once_that_there_are_no_rates(
     Path("q.sql").write_text(PACKETS)
     options = ["--master", "none", "--batch-rows", "100", "--summary", "s.json", "--out", "out"]
     assert invoke(["run", "q.sql", "--policy", "model?maximum=4", *options]) == 0
-    assert caplog.text.count("no source of this query is live") == 1
+    assert caplog.text.count("no source of it is live") == 1
     summary = json.loads(Path("s.json").read_text())
     assert (summary["batches"], summary["predicted"], summary["saso"]) == (6, None, None)
     assert all("by" not in epoch for epoch in summary["epochs"])

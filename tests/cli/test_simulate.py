@@ -77,11 +77,16 @@ def test_overload_shows_in_throughput_and_latency() -> None:
     assert found[1]["latency"] < 0.1
 
 
-def test_a_batch_adds_its_wait() -> None:
+def test_a_batch_adds_its_wait(capsys: pytest.CaptureFixture[str]) -> None:
     rates = trace((30, 100, 100))
     plain = records("--trace", rates, "--window", "10 s")[-1]
     batched = records("--trace", rates, "--window", "10 s", "--batch", "500 ms")[-1]
     assert plain["latency_batch"] == 0
+    batches = ("--window", "10 s", "--batch", "500 ms")
+    assert invoke(["simulate", "--trace", rates, *batches]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("latency is from the arrival of ")
+    assert invoke(["simulate", "--trace", rates, *batches, "--alpha", "2e-5"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("overload: work was left over in ")
     assert batched["latency_batch"] == pytest.approx(0.25, rel=0.1)
 
 
@@ -116,7 +121,7 @@ def test_the_table_of_an_experiment(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown.out.splitlines()
     assert lines[0] == (
         "section7: 1,500 seconds, windows of 1 minute, deterministic; alpha 2e-08, beta 1e-06, "
-        "sigma 0.01, quota 1"
+        "sigma 0.01, quota 1; policy model"
     )
     names = "part R/s S/s comparisons/s done/s latency in join instances switches"
     assert lines[2].split() == names.split()
@@ -186,7 +191,7 @@ def test_costs_that_were_measured(capsys: pytest.CaptureFixture[str]) -> None:
         sample = Sample(0.02 + work_s, work_s, work_s, tuples, pairs, pairs, pairs // 100)
         estimator = estimator.after(sample)
     known = Known("join", "join", "scan", estimator)
-    measured = QueryCalibration("f", 1_000, 16, 1, None, (known,), {})
+    measured = QueryCalibration("f", 1_000, 16, 1, None, (known,), beside=estimator, facts={})
     Path("q.json").write_text(json.dumps(measured.recorded()))
     found = known.calibration()
     assert found is not None

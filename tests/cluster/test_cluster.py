@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cluster.standalone import CONF, REPOSITORY, SPARK, Standalone, environment
-from tests.conftest import LONG
 from tests.docs.block import blocks
 from tests.s3.server import KEYS, Server
+
+pytestmark = pytest.mark.timeout(1500)  # many JVMs, on machines that have other things to do
 
 HERE = Path(__file__).parent
 COMMAND = (sys.executable, "-c", "from tidegate.cli.main import main; main()")
@@ -35,7 +36,7 @@ def ran(
         capture_output=True,
         text=True,
         check=False,
-        timeout=900 if LONG else 240,
+        timeout=1200,
     )
 
 

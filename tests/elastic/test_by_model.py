@@ -48,7 +48,7 @@ def whys(driven: Sequence[Driven]) -> list[str]:
     return [request.why for one in driven for request in one.requests]
 
 
-@pytest.mark.parametrize("ahead", [0.0, 10.0], ids=["as in the paper", "looking ahead"])
+@pytest.mark.parametrize("ahead", [0.0, 60.0], ids=["as in the paper", "looking ahead"])
 def test_it_has_as_many_instances_as_rates_need_once_windows_are_full(ahead: float) -> None:
     driven = over_phases(ByModel(maximum=12, ahead=ahead))
     count = [one.instances for one in driven]
@@ -172,6 +172,13 @@ def test_where_no_source_is_live_it_asks_for_nothing() -> None:
         decision = ByModel(maximum=9).decide((seen,), memory)
         assert not decision.requests
         memory = dict(decision.memory)
+    policy, (left, right) = ByModel(), one.observed.inputs
+    said = [
+        policy.remark((replace(one.observed, inputs=inputs),))
+        for inputs in (still, (left, still[1]), (left, right))
+    ]
+    assert ["no source of it is live" in (said[0] or ""), said[2]] == [True, None]
+    assert "not all sources of this query are live" in (said[1] or "")
 
 
 def test_into_its_limits_at_once_and_never_out_of_them() -> None:

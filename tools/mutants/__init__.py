@@ -7,6 +7,7 @@ of which at least one must fail then. `tests/test_tools.py` checks that all stil
 from __future__ import annotations
 
 from mutants import (
+    controller,
     costs,
     course,
     durable,
@@ -36,6 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *process.MUTANTS,
     *model.MUTANTS,
     *costs.MUTANTS,
+    *controller.MUTANTS,
     *course.MUTANTS,
 )
 

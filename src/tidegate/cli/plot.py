@@ -93,11 +93,10 @@ def _matplotlib(option: str) -> tuple[Any, Any]:
 
 def _draw_rates(axes: Any, asked: Asked) -> None:
     trace = asked.experiment.trace
-    for name, rates in (("R", trace.r), ("S", trace.s)):
+    for name, rates, line in (("R", trace.r, "-"), ("S", trace.s, "--")):
         sources = f", {rates.shape[1]} sources" if rates.shape[1] > 1 else ""
-        axes.plot(
-            trace.times, rates.sum(axis=1), color=COLOURS[name], label=name + sources, linewidth=1.2
-        )
+        style = {"color": COLOURS[name], "linewidth": 1.2, "linestyle": line}
+        axes.plot(trace.times, rates.sum(axis=1), label=name + sources, **style)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("tuples/s")
     axes.legend(loc="lower right", fontsize=8, ncols=2)
@@ -191,7 +190,7 @@ def _draw_instances(axes: Any, asked: Asked, predicted: Prediction) -> None:
         linewidth=1.4,
         label="there",
     )
-    axes.set_ylim(bottom=0, top=max(float(predicted.instances.max()) * 1.15, 1.5))
+    axes.set_ylim(bottom=0, top=max(float(predicted.instances.max()) * 1.3, 1.5))
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("instances")
     if asked.limits is not None:

@@ -42,7 +42,15 @@ def headline(asked: Asked) -> str:
         f"{asked.name}: {_many(len(asked.experiment.trace), 'second')}, "
         f"{window_text(join.window)}, {kind}; "
         f"alpha {costs.alpha:g}, beta {costs.beta:g}, sigma {costs.sigma:g}, quota {join.quota:g}"
+        f"{_policy(asked)}"
     )
+
+
+def _policy(asked: Asked) -> str:
+    if asked.limits is None:
+        return ""
+    ahead = f", {duration_text(round(asked.ahead_s * 1e6))} ahead" if asked.ahead_s else ""
+    return f"; policy model{ahead}"
 
 
 def window_text(window: Window) -> str:
@@ -100,17 +108,19 @@ def _waited(asked: Asked, predicted: Prediction) -> str:
     step_s = asked.experiment.trace.step_s
     left = np.cumsum(predicted.comparisons - predicted.throughput * step_s)
     left[left < 1e-9 * np.maximum(np.cumsum(predicted.comparisons), 1)] = 0.0
-    if asked.join.batch is not None:
+    join = asked.join
+    owed_s = left * join.costs.comparison_s / (predicted.instances * join.quota)
+    usual_s = 0.0 if join.batch is None else 2 * join.batch.trigger_s + 1  # what batches wait for
+    late = owed_s > usual_s
+    if late.any():
+        worst = int(owed_s.argmax())
+        return (
+            f"overload: work was left over in {_many(int(late.sum()), 'second')}, at most "
+            f"{_ms(owed_s[worst : worst + 1])} of it at t = {predicted.times[worst]:g}"
+        )
+    if join.batch is not None:
         return "latency is from the arrival of a tuple to the end of its batch, on average"
-    if not left.any():
-        return "the instances kept up: all work was done in the second in which it came"
-    worst = int(left.argmax())
-    owed_s = left[worst] * asked.join.costs.comparison_s
-    owed_s /= predicted.instances[worst] * asked.join.quota
-    return (
-        f"overload: work was left over in {_many(int((left > 0).sum()), 'second')}, at most "
-        f"{_ms(np.array([owed_s]))} of it at t = {predicted.times[worst]:g}"
-    )
+    return "the instances kept up: all work was done in the second in which it came"
 
 
 def _judged(judged: Saso) -> list[str]:

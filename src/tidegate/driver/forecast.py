@@ -30,9 +30,6 @@ _KEPT_SECONDS = 3_600
 _RECENT = 0.1
 """How much the newest batch counts of what comes after a commit."""
 
-_BEHIND = 1.5
-"""Batches that are so many times as long as they will be in the end work off a backlog."""
-
 
 @dataclass(frozen=True)
 class _Scaled:
@@ -73,6 +70,8 @@ class Forecast:
         """Of the interval at hand: comparisons or tuples of each subquery."""
         self._followed: list[Followed] = []
         self._batch_s = 0.0
+        self._unfinished: float | None = None
+        """Tuples of the batch at hand by the model, at the end of the last interval."""
         self._after_s = 0.0
         """What batches take after their commit, lately."""
         self._at_s = 0.0
@@ -143,7 +142,12 @@ class Forecast:
         ]
         batches = batches_of(parts, self._trigger_s, waits=self._waits)
         self._batch_s = batches.after(self._batch_s or batches.fixed_s, seconds)
-        self._newest = self._expected(newest, parts, batches, made, seconds, measured_s)
+        before, self._unfinished = self._unfinished, batches.unfinished(self._batch_s)
+        kept_up = 1.0
+        if before is not None and batches.rate > 0:
+            late = (self._unfinished - before) / (batches.rate * seconds)
+            kept_up = min(max(1.0 - late, 0.0), 1.0 / max(batches.load, 1e-9))
+        self._newest = self._expected(newest, parts, batches, made, kept_up, measured_s)
         if measured_s is not None:
             first = next(iter(self._newest.subqueries.values()))
             self._past.append(
@@ -158,10 +162,10 @@ class Forecast:
         parts: Sequence[Part],
         batches: Batches,
         made: Sequence[float],
-        seconds: float,
+        kept_up: float,
         measured_s: float | None,
     ) -> Expected:
-        behind = batches.load >= 1 or self._batch_s > _BEHIND * batches.settled_s
+        """`kept_up` is the part of what arrives that gets done; more than all from a backlog."""
         found = {}
         for measured, part, count in zip(newest, parts, made, strict=True):
             constants = part.followed.estimator.estimate()
@@ -171,8 +175,8 @@ class Forecast:
                 instances=part.instances,
                 rates=part.followed.rates.now[: 2 if part.followed.operation.windows else 1],
                 unit=unit,
-                throughput=wanted / batches.load if behind and batches.load > 0 else wanted,
-                measured=count / seconds,
+                throughput=wanted * kept_up,
+                measured=count / part.followed.rates.seconds,
                 utilisation=part.work.divided / part.instances + part.work.repeated,
                 constants=constants,
             )

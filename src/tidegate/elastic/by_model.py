@@ -58,7 +58,7 @@ class ByModel:
     latency: float | None = None
     calibration: str | None = None
     interval: float = 1.0
-    ahead: float = 10.0
+    ahead: float = 60.0
 
     def __post_init__(self) -> None:
         _check(self)
@@ -91,12 +91,14 @@ class ByModel:
         return Decision(requests, after)
 
     def remark(self, observed: Sequence[Observation]) -> str | None:
-        """What a user should know where it can never decide anything."""
-        if any(load.arrived is not None for seen in observed for load in seen.inputs):
+        """What a user should know where it cannot decide anything."""
+        live = [load.arrived is not None for seen in observed for load in seen.inputs]
+        if all(live):
             return None
+        which = "not all sources of this query are live" if any(live) else "no source of it is live"
         return (
-            "it goes by the rates at which tuples arrive, and no source of this query is live: it "
-            "keeps the instances it has. Files that are read as fast as they can be have no rate"
+            f"it goes by the rates at which tuples arrive, and {which}: it keeps the instances it "
+            "has. Files that are read as fast as they can be have no rate"
         )
 
     def _followed(self, seen: Observation, before: Mapping[str, Any] | None) -> Followed:

@@ -48,16 +48,22 @@ class Batches:
         return alone_s if alone_s > self.trigger_s else self.fixed_s + self.load * self.trigger_s
 
     def after(self, batch_s: float, seconds: float) -> float:
-        """What a batch takes so many seconds after one that took `batch_s`."""
-        past_s = 0.0
+        """What a batch takes so many seconds after one that took `batch_s`.
+
+        One that takes longer than that changes by a part of what it will.
+        """
         for _ in range(_MOST_BATCHES):
-            cycle_s = max(batch_s, self.trigger_s)
-            past_s += cycle_s
-            next_s = self.fixed_s + self.load * cycle_s
-            if past_s >= seconds or abs(next_s - batch_s) <= 1e-6 * batch_s:
+            cycle_s = max(batch_s, self.trigger_s, 1e-6)
+            more_s = self.fixed_s + self.load * cycle_s - batch_s
+            batch_s += more_s * min(seconds / cycle_s, 1.0)
+            seconds -= cycle_s
+            if seconds <= 0 or abs(more_s) <= 1e-6 * batch_s:
                 break
-            batch_s = next_s
         return batch_s
+
+    def unfinished(self, batch_s: float) -> float:
+        """The tuples of a batch that takes so long."""
+        return max(batch_s - self.fixed_s, 0.0) * self.rate / self.load if self.load > 0 else 0.0
 
     def latency_s(self, batch_s: float) -> float:
         """From arrival to commit on average, where batches take so long.

@@ -22,17 +22,21 @@ import numpy.typing as npt
 from tidegate.operate.join.run_index import Ints, Searched, kept, known
 from tidegate.state.bucket_set import BucketSet
 
+Flags = npt.NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class Part:
     """The rows of a table, which `token` names, whose `bucket` is one of `buckets`.
 
-    `every` are the buckets of all rows; `counted` is how many rows the part has, where it is known.
-    A part may be all of it.
+    `flags` has these buckets by a flag each; it is shared by all parts of the same. `every` are the
+    buckets of all rows; `counted` is how many rows the part has, where it is known. A part may be
+    all of it.
     """
 
     token: Hashable
     buckets: BucketSet
+    flags: Flags
     every: BucketSet
     bucket: npt.NDArray[np.int32]
     counted: int | None = None
@@ -45,12 +49,11 @@ class Part:
     def rows(self) -> int:
         if self.is_whole:
             return len(self.bucket)
-        return int(self._flags[self.bucket].sum()) if self.counted is None else self.counted
+        return int(self.flags[self.bucket].sum()) if self.counted is None else self.counted
 
     def has(self, rows: Ints) -> npt.NDArray[np.bool_]:
         """Which rows of the table are of the part."""
-        flags: npt.NDArray[np.bool_] = self._flags[self.bucket[rows]]
-        return flags
+        return np.asarray(self.flags[self.bucket[rows]])
 
     def affords(self, candidates: int) -> bool:
         """Whether to look at so many more rows of the table instead of making an index."""
@@ -68,7 +71,7 @@ class Part:
         return known((self.token, self.buckets), lambda: (self._index(searched[0]),))
 
     def _index(self, searched: Searched) -> Searched:
-        kept = np.flatnonzero(self._flags[searched.arranged_by(self.bucket)])
+        kept = np.flatnonzero(self.flags[searched.arranged_by(self.bucket)])
         return Searched(
             kept if searched.order is None else searched.order[kept],
             None if searched.key is None else searched.key[kept],
@@ -76,12 +79,6 @@ class Part:
             searched.bases,
             searched.coordinate[kept],
         )
-
-    @cached_property
-    def _flags(self) -> npt.NDArray[np.bool_]:
-        flags = np.zeros(int(self.every.numbers()[-1]) + 1, np.bool_)
-        flags[self.buckets.numbers()] = True
-        return flags
 
 
 class _Spent:

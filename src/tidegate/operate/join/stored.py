@@ -5,8 +5,8 @@ They stand between the state of a join and its search, for what is not in memory
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -24,7 +24,7 @@ from tidegate.operate.join.match import (
     total_order,
     without_key,
 )
-from tidegate.operate.join.part import Part
+from tidegate.operate.join.part import Flags, Part
 from tidegate.operate.join.run_index import Floats
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.spread import Sight
@@ -51,6 +51,12 @@ class StoredSegments:
     horizon: SideHorizon
     sights: Sequence[Sight]
     by_key: Callable[[pa.Table], npt.NDArray[np.int32]] | None
+    _found: dict[tuple[BucketSet, tuple[int, ...]], tuple[BucketSet, bool]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _flagged: dict[BucketSet, Flags] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @cached_property
     def live(self) -> list[Segment]:
@@ -107,8 +113,9 @@ class StoredSegments:
         rows, key = without_key(rows)
         bucket: npt.NDArray[np.int32] = flat(rows.column(BUCKET)).to_numpy()
         counts = rows_by_bucket(self.work.store, segment)
-        counted = None if counts is None else int(counts[mine.numbers()].sum())
-        part = Part(token, mine, segment.buckets, bucket, counted)
+        flags = self._flags(mine)
+        counted = None if counts is None else int(counts[flags[: len(counts)]].sum())
+        part = Part(token, mine, flags, segment.buckets, bucket, counted)
         return Held(rows, token, part, segment.low, key, counts)
 
     @property
@@ -128,15 +135,31 @@ class StoredSegments:
     def _mine(self, segment: Segment) -> tuple[BucketSet, bool]:
         """The buckets of a segment of which tuples are seen, and whether all of these are."""
         low, high = segment.low, segment.high
-        sets = [
-            segment.buckets & wanted
-            for sight, wanted in zip(self.sights, self._wanted, strict=True)
-            if sight.meets(low, high)
-        ]
-        mine = BucketSet.union(sets)
+        met = tuple(i for i, sight in enumerate(self.sights) if sight.meets(low, high))
+        mine, alike = self._within(segment.buckets, met)
         # The epochs follow each other without a gap.
         covered = self.sights[0].since <= low and high < self.sights[-1].until
-        return mine, covered and all(s == mine for s in sets)
+        return mine, covered and alike
+
+    def _within(self, buckets: BucketSet, met: tuple[int, ...]) -> tuple[BucketSet, bool]:
+        """Those of some buckets that are seen in epochs, and whether they are so in each of them.
+
+        Thousands of segments have few sets of buckets.
+        """
+        key = buckets, met
+        if key not in self._found:
+            sets = [buckets & self._wanted[i] for i in met]
+            mine = BucketSet.union(sets)
+            self._found[key] = mine, all(s == mine for s in sets)
+        return self._found[key]
+
+    def _flags(self, buckets: BucketSet) -> Flags:
+        """A set of buckets by a flag each."""
+        if buckets not in self._flagged:
+            flags = np.zeros(self.work.mapping.buckets, np.bool_)
+            flags[buckets.numbers()] = True
+            self._flagged[buckets] = flags
+        return self._flagged[buckets]
 
     def _seen(self, rows: pa.Table, buckets: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         places = ints(rows, self.keeper.order)
@@ -176,10 +199,24 @@ def adopted(keeper: SideKeeper, held: Sequence[Held], needed: int) -> Chain | No
 def fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
     """Small runs as one: sorting them again costs less than searching them one by one."""
     large = [h for h in held if h.table.num_rows > FEW_ROWS]
-    small = [h.own for h in held if h.table.num_rows <= FEW_ROWS]
+    small = [h for h in held if h.table.num_rows <= FEW_ROWS]
     if len(small) <= 1:
         return list(held)
-    rows = pa.concat_tables(small).combine_chunks()
+    rows = pa.concat_tables(_own(small)).combine_chunks()
     rows = rows.take(pa.array(total_order(rows)))
     table, key = arranged(spec, side, rows)
     return [*large, Held(table, key=key)]
+
+
+def _own(held: Sequence[Held]) -> Iterator[pa.Table]:
+    """The tuples of many tables that are searched, those of one set of buckets together."""
+    parts: dict[int, list[Held]] = {}
+    for one in held:
+        if one.part is None or one.part.is_whole:
+            yield one.table
+        else:
+            parts.setdefault(id(one.part.flags), []).append(one)
+    for alike in parts.values():
+        table = pa.concat_tables([one.table for one in alike])
+        flags = next(one.part.flags for one in alike if one.part is not None)
+        yield table.filter(pa.array(flags[table.column(BUCKET).to_numpy()]))

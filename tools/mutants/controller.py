@@ -1,0 +1,43 @@
+"""Mistakes in the controller of the model, and in what it is fed with."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        "idle instances work in advance",
+        "model/controller.py",
+        "done = min(one * self.instances * demand.seconds, there)",
+        "done = one * self.instances * demand.seconds",
+        "tests/model/test_controller.py",
+    ),
+    Mutant(
+        "a bound is crossed only beyond it",
+        "model/controller.py",
+        "if asked >= table.upper[now]:\n        return table.fewest(asked)",
+        "if asked > 1.1 * table.upper[now]:\n        return table.fewest(asked)",
+        "tests/model/test_controller.py",
+    ),
+    Mutant(
+        "a spike of a second is taken for a new level",
+        "model/outlook.py",
+        "        if steps > lasted * LASTING:\n",
+        "        if steps > lasted * 10**6:\n",
+        "tests/model/test_outlook.py",
+    ),
+    Mutant(
+        "a trace with a gap is taken as it is",
+        "model/trace_file.py",
+        "np.abs(steps - step) > _EVEN * step",
+        "np.abs(steps - step) > 10**6 * step",
+        "tests/model/test_trace_file.py",
+    ),
+    Mutant(
+        "the load is judged before it has settled",
+        "model/saso.py",
+        "(since > timeline.window_s)",
+        "(since >= 0)",
+        "tests/model/test_saso.py",
+    ),
+)
