@@ -11,6 +11,7 @@ from tests.oracle.join import Joined
 from tests.oracle.query import Order, Stateless, Windowed
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.plan.lower import lower
+from tidegate.plan.lowered import Choices
 from tidegate.plan.physical import Plan
 from tidegate.query.node import StreamDef
 from tidegate.query.output import single
@@ -41,13 +42,15 @@ class Query:
     plain: Stateless | Windowed | Joined
     names: tuple[str, ...] = ("s",)
 
-    def plan(self, sources: Sequence[int], disorder_us: int) -> Plan:
+    def plan(
+        self, sources: Sequence[int], disorder_us: int, choices: Choices | None = None
+    ) -> Plan:
         """Its plan over streams of so many sources each."""
         streams = {
             name: StreamDef(name, uris_of(name, count), "ts", disorder_us, None, SCHEMA)
             for name, count in zip(self.names, sources, strict=True)
         }
-        return lower(single(bind(read_script(self.sql), streams)))
+        return lower(single(bind(read_script(self.sql), streams)), choices=choices)
 
 
 def uris_of(stream: str, sources: int) -> tuple[str, ...]:

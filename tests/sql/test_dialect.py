@@ -195,8 +195,8 @@ MISTAKES = {
     "SELECT a + FROM x": "line 1, column 12: expected another operand or argument; got FROM.",
     "SELECT a b c FROM x": "line 1, column 12: expected another clause or the end of the "
     "statement; got c. Is a comma, an operator or a keyword missing before it?",
-    "SELECT a FROM x WITH FOO": "line 1, column 22: expected ERROR, SHED or LATENCY after WITH; "
-    "got FOO.",
+    "SELECT a FROM x WITH FOO": "line 1, column 22: expected PARTITIONER, ERROR, SHED or "
+    "LATENCY after WITH; got FOO.",
     "SELECT a FROM x WITH ERROR 10": "line 1, column 30: expected PERCENT; got the end of the "
     "statement.",
     "SELECT a FROM x WITH SHED 9 PERCENT BY X": "line 1, column 40: expected CONCEPT or UNIFORM "

@@ -44,6 +44,7 @@ def explain(
     handover: str,
     routing: str,
     partitioner: str,
+    partial: str,
     max_windows_per_tuple: int,
 ) -> None:
     """Print the plan of QUERY.sql, its subqueries and where each part runs.
@@ -54,7 +55,9 @@ def explain(
     asked = asked_instances(instances, ())
     place = Place.at(master, exchange=exchange, conf=settings(conf))
     chosen = OPERATOR_SET if strategy == ALL else strategy
-    planning = PlanOptions(JoinOptions(method, routing), chosen, partitioner, max_windows_per_tuple)
+    planning = PlanOptions(
+        JoinOptions(method, routing), chosen, partitioner, max_windows_per_tuple, partial
+    )
     options = RunOptions(
         instances=asked.instances,
         default_instances=place.default_instances(),

@@ -13,11 +13,10 @@ from tidegate.cli.value import OneOf, Whole
 from tidegate.elastic.handover import AUTO, HANDOVERS
 from tidegate.errors import OptionError, likely
 from tidegate.plan.method import OTHER_WORDS, ROUTINGS
-from tidegate.plan.options import MAX_WINDOWS
+from tidegate.plan.options import MAX_WINDOWS, PARTIALS
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
 from tidegate.query.output import Output
 from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
-from tidegate.route.registry import known_names
 from tidegate.session.place import DEFAULT_MASTER
 from tidegate.session.script import streams_of
 from tidegate.sql.bind import bind
@@ -104,10 +103,19 @@ _OPTIONS = {
     ),
     "--partitioner": click.option(
         "--partitioner",
-        type=OneOf(known_names()),
+        metavar="NAME",
         default=DEFAULT_PARTITIONER,
         show_default=True,
-        help="Who chooses where the tuples of keyed aggregates go.",
+        help="Who chooses where the tuples of aggregates go: hash, shuffle, pk, cm, am, cam or lm, "
+        "with parameters as in pk?d=3. An aggregate may name its own.",
+    ),
+    "--partial": click.option(
+        "--partial",
+        type=OneOf(list(PARTIALS)),
+        default=AUTO,
+        show_default=True,
+        help="Where tuples become partial results: in map tasks, or in the instances that tuples "
+        "are then sent to.",
     ),
     "--max-windows-per-tuple": click.option(
         "--max-windows-per-tuple",

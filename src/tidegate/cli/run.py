@@ -147,6 +147,7 @@ def run(
     handover: str,
     routing: str,
     partitioner: str,
+    partial: str,
     max_windows_per_tuple: int,
     out: str | None,
     format_: str | None,
@@ -205,7 +206,11 @@ def run(
     address = address_of(out, format_)
     check_places(query, address, checkpoint, summary)
     planning = PlanOptions(
-        JoinOptions(method, routing, buckets), strategy, partitioner, max_windows_per_tuple
+        JoinOptions(method, routing, buckets),
+        strategy,
+        partitioner,
+        max_windows_per_tuple,
+        partial,
     )
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)

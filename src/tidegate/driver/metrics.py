@@ -25,6 +25,9 @@ KEPT_BYTES = 8 * 2**20
 
 With two instances a report takes about 5 kB, with sixty-four about 70 kB."""
 
+_MERGED = ("groups_merged", "parts_merged", "groups_split")
+"""What was counted where a partitioner splits keys: see MergeWindows."""
+
 _REPORT_BYTES, _COUNTS_BYTES, _COUNT_BYTES, _FLOAT_BYTES = 400, 180, 100, 32
 """What a report takes, each mapping in it, each entry of one, and each entry of a tuple; measured,
 see the tests."""
@@ -263,6 +266,7 @@ class Summary:
             "tasks_ms": _medians([r.tasks_ms for r in reports]),
             "comparisons": self.counters.get("comparisons", 0),
             "compared": self.counters.get("compared", 0),
+            **{name: self.counters.get(name, 0) for name in _MERGED},
             "per_instance": self._per_instance(),
             "load": {name: load.as_dict() for name, load in self.load().items()},
             **self._forecast(),
@@ -335,6 +339,9 @@ class Summary:
         if d["comparisons"]:
             compared, candidates = (_short(d[n]) for n in ("compared", "comparisons"))
             lines.append(f"join compared {compared} of {candidates} candidate pairs")
+        if d["groups_merged"]:
+            groups, parts, split = (d[name] for name in _MERGED)
+            lines.append(f"merged {groups:,} groups from {parts:,} parts; {split:,} were split")
         if self.epochs_logged:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1

@@ -16,7 +16,7 @@ from tidegate.execute.remote_rows import RemoteRows
 from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
-from tidegate.plan.physical import Subquery
+from tidegate.plan.physical import Edge, Subquery
 from tidegate.route import mapping as route
 from tidegate.sink.protocol import PartWriter
 from tidegate.sink.receipt import Receipt
@@ -118,7 +118,24 @@ class Job:
             filtered=bool(prefix.where) or prefix.sql_where is not None,
             mapping=self.mapping,
             spans=spans,
+            previous_us=self.previous_us,
+            state=self.state,
+            opened=self.store.open,
+            upstream=self._upstream(split),
+            kept=self._kept_of(split),
         )
+
+    def _upstream(self, split: Split) -> str:
+        """What a split is of: a source of an input, or an edge, whose jobs change their names."""
+        edge = isinstance(self.subquery.prefixes[split.input].origin, Edge)
+        return f"{split.input}/{'edge' if edge else split.source}"
+
+    def _kept_of(self, split: Split) -> Kept | None:
+        """What the map task of an upstream keeps, where there is one."""
+        upstream = self._upstream(split)
+        if sum(self._upstream(s) == upstream for s in self.splits) > 1:
+            return None
+        return Kept(f"{self.run}/{self.subquery.key}/map/{upstream}", self.before, self.name)
 
     def instance_work(self, instance: int, spans: Spans) -> InstanceWork:
         """What an instance of the operator knows of the batch."""

@@ -8,7 +8,7 @@ the rows of its instances become one sequence, and how to describe it. Nothing o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -55,7 +55,11 @@ class BatchFacts:
 class MapWork:
     """One split of one input, on the map side; `start` is the position of its first tuple.
 
-    `filtered` says that tuples of it are missing, so that positions cannot be counted on.
+    `filtered` says that tuples of it are missing, so that positions cannot be counted on. No tuple
+    has a time before `previous_us`. `state` has the segments of the operator by what they hold, in
+    the store that `opened` gives. `upstream` names what the tuples come from, the same in every
+    batch, and `kept` is what its map task of the batch before has left in memory; None where it has
+    several splits.
     """
 
     input: int
@@ -64,6 +68,11 @@ class MapWork:
     filtered: bool
     mapping: BucketMapping
     spans: Spans
+    previous_us: int
+    state: Mapping[str, tuple[Segment, ...]]
+    opened: Callable[[], Store]
+    upstream: str
+    kept: Kept | None = None
 
     def router(self, partitioner: Partitioner) -> Router:
         return Router(partitioner, self.mapping, self.source, self.start, self.filtered)
@@ -175,9 +184,6 @@ class Operator(Protocol):
     totals: ClassVar[tuple[str, ...]] = ()
     """Counts that are summed up for the whole query and shown in its summary."""
 
-    map_steps: ClassVar[tuple[str, ...]] = ("project",)
-    """What map tasks do after reading and filtering, in words."""
-
     evaluates_ports: ClassVar[bool] = True
     """Whether instances evaluate what ports put out; where not, the prefixes have done it."""
 
@@ -185,6 +191,11 @@ class Operator(Protocol):
     def limit(self) -> int | None:
         """The most rows that it will ever put out; None where there is no such number."""
         return None
+
+    @property
+    def map_steps(self) -> tuple[str, ...]:
+        """What map tasks do after reading and filtering, in words."""
+        return ("project",)
 
     @property
     def partitioner(self) -> Partitioner:

@@ -10,8 +10,9 @@ from sqlglot import exp
 from tidegate.duration import rows_text, window_text
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
-from tidegate.operate.aggregate.operator import MergeWindows, WindowAggregate
+from tidegate.operate.aggregate.operator import INSTANCE, MAP, MergeWindows, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.aggregate.user import USER, Aggregator
 from tidegate.operate.port import Port
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.window import TupleSpec
@@ -31,6 +32,8 @@ from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate
 from tidegate.query.window import TimeWindow, TupleWindow
 from tidegate.route.hash import Hash
+from tidegate.route.partitioner import Partitioner
+from tidegate.route.registry import partitioner_of, text_of
 from tidegate.schema import type_name
 
 
@@ -75,7 +78,11 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     ports, after, shown = window_ports(unit, base, columns, texts)
     state = [line for leaf in leaves for line in input_lines(leaf)]
     state += [f"group by {texts[name]} ({type_name(type_)})" for name, type_ in keys]
+    partitioner = context.choices.partitioner
+    if base.partitioner is not None:
+        partitioner = partitioner_of(base.partitioner, "partitioner")
     if isinstance(window, TupleWindow):
+        _check_together(partitioner, window)
         stored = typed_texts(prefixes, texts)
         tuples = TupleSpec(
             rows=window.rows,
@@ -103,16 +110,17 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     ports = tuple(port.renamed(stored) for port in ports)
     distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in functions}
     spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(distinct.values()))
-    partitioner = context.choices.partitioner
     lines = [f"window {window.range_us} {window.slide_us}", *lines]
-    lines += [] if isinstance(partitioner, Hash) else [f"partitioner {partitioner.name}"]
+    lines += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
     split = partitioner.splits_keys
+    _check_merges(partitioner, functions)
+    folds = context.choices.partial or _folds(functions, split)
     state.append(f"window {window_text(window.range_us, window.slide_us)}")
-    state += [] if isinstance(partitioner, Hash) else [f"partitioner {partitioner.name}"]
+    state += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
-        operator=WindowAggregate(spec, names, partitioner, partly=split),
+        operator=WindowAggregate(spec, names, partitioner, partly=split, folds=folds),
         ports=(_part_port(spec, event_offset(base)),) if split else ports,
         lines=tuple(lines) if split else (*lines, *after),
         record=Record(
@@ -123,6 +131,39 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     )
     if split:
         yield replace(_merging(spec, names, context, ports, after), record=Record(after=shown))
+
+
+def _folds(functions: Sequence[Function], split: bool) -> str:
+    """Who folds, where nobody has said: instances, where keys are split and folding saves little.
+
+    So it is where a state keeps all values, and where the work is that of a user's own code.
+    """
+    costly = any(f.definition.holistic or f.definition is USER for f in functions)
+    return INSTANCE if split and costly else MAP
+
+
+def _check_together(partitioner: Partitioner, window: TupleWindow) -> None:
+    """Refuse to split keys where the tuples of one are counted in their order."""
+    if partitioner.splits_keys:
+        raise QueryError(
+            f"partitioner {text_of(partitioner)}",
+            "may split the tuples of a key only over windows of time, whose parts can be merged",
+            f"[{window}]",
+            f"Use {Hash.name}, or write a window of time: [RANGE 1 MINUTE].",
+        )
+
+
+def _check_merges(partitioner: Partitioner, functions: Sequence[Function]) -> None:
+    """Refuse to split keys where an aggregate of the user's has no way back."""
+    users = [f.parameters[0] for f in functions if f.definition is USER]
+    for user in users if partitioner.splits_keys else ():
+        if type(user).merge is Aggregator.merge:
+            raise QueryError(
+                f"aggregate {type(user).__qualname__}",
+                f"needs a method merge where {text_of(partitioner)} splits keys",
+                "none",
+                f"Write one, or use {Hash.name}.",
+            )
 
 
 def _check_windows(window: TimeWindow, most: int | None) -> None:

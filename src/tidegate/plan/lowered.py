@@ -40,13 +40,16 @@ class Lowered:
 class Choices:
     """What is asked of operators beyond what the query says; none of it changes the result.
 
-    `rows` gives the first rows of a stream, from which the best way is estimated. A tuple may be in
-    `max_windows` windows of time, or in any number of them.
+    `rows` gives the first rows of a stream, from which the best way is estimated. `partitioner` is
+    for aggregates that name none themselves. `partial` says who folds tuples into partials, "map"
+    or "instance"; None leaves it to the functions. A tuple may be in `max_windows` windows of time,
+    or in any number of them.
     """
 
     join: JoinOptions = field(default_factory=JoinOptions)
     rows: RawRows | None = None
     partitioner: Partitioner = BY_HASH
+    partial: str | None = None
     max_windows: int | None = None
 
 

@@ -1,4 +1,4 @@
-"""What a query may ask beside its answer (error, shedding, latency), between WITH and the plan."""
+"""What a query may ask beside its answer, between the WITH clauses after it and the plan."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError
+from tidegate.route.registry import partitioner_of
 
 CONCEPT = "concept"
 UNIFORM = "uniform"
@@ -69,7 +70,20 @@ class Latency:
         return f"LATENCY {duration_text(self.target_us)}"
 
 
-Option = ErrorBound | Shed | Latency
+@dataclass(frozen=True)
+class PartitionedBy:
+    """Who chooses where the tuples of the aggregate go, by name and parameters."""
+
+    partitioner: str
+
+    def __post_init__(self) -> None:
+        partitioner_of(self.partitioner, "WITH PARTITIONER")
+
+    def __str__(self) -> str:
+        return f"PARTITIONER {self.partitioner}"
+
+
+Option = ErrorBound | Shed | Latency | PartitionedBy
 
 
 def _share(where: str, what: str, value: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -54,6 +54,7 @@ from tidegate.query.window import (
     whole_rows,
 )
 from tidegate.remote.scheme import shown
+from tidegate.route.registry import partitioner_of
 from tidegate.schema import type_name
 
 READ_AT_MOST = 1_000_000
@@ -377,11 +378,23 @@ class Windowed:
     stream: Stream
     over: Window
     keys: tuple[NamedExpr, ...]
+    partitioner: str | None = None
 
     def group_by(self, *columns: Column, **named: Column) -> Windowed:
         """One result per window and distinct value of these columns."""
         keys = named_columns(self.stream.node, columns, named, "group_by")
-        return Windowed(self.stream, self.over, (*self.keys, *keys))
+        return replace(self, keys=(*self.keys, *keys))
+
+    @called_as('.partition("cam"), or .partition("pk?d=3")')
+    def partition(self, by: str) -> Windowed:
+        """Let this partitioner choose where tuples go, in place of that of the run.
+
+        It is a name, with parameters after a question mark: hash, shuffle, pk, cm, am, cam, lm.
+        """
+        if not isinstance(by, str):
+            raise QueryError("partition", "needs the name of a partitioner", repr(by))
+        partitioner_of(by, "partition")
+        return replace(self, partitioner=by)
 
     @nested
     def agg(self, *unnamed: AggregateCall, **aggregates: AggregateCall) -> Stream:
@@ -400,7 +413,9 @@ class Windowed:
                     "without tg. are Python's own.",
                 )
         stream = self.stream
-        return stream._with(Aggregate(stream.node, self.over, self.keys, tuple(aggregates.items())))
+        calls = tuple(aggregates.items())
+        node = Aggregate(stream.node, self.over, self.keys, calls, self.partitioner)
+        return stream._with(node)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,8 @@ class Aggregate(Logical):
     window: Window
     keys: tuple[NamedExpr, ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
+    partitioner: str | None = None
+    """Who chooses where its tuples go; None leaves it to the options of the run."""
     windowed = True
     stateful = True
 
@@ -66,7 +68,8 @@ class Aggregate(Logical):
     def summary(self) -> str:
         keys = ", ".join(named_text(name, expression) for name, expression in self.keys)
         calls = ", ".join(f"{name} = {call}" for name, call in self.aggregates)
-        return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}"
+        way = f", partitioner {self.partitioner}" if self.partitioner else ""
+        return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}{way}"
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -164,6 +167,23 @@ def aggregate_of(node: Node) -> Aggregate:
     while not isinstance(node, Aggregate):
         (node,) = node.children
     return node
+
+
+def partitioned(node: Node, partitioner: str, where: str) -> Node:
+    """A query whose newest aggregate has this partitioner."""
+    if isinstance(node, Aggregate):
+        if node.partitioner not in (None, partitioner):
+            raise QueryError(where, "an aggregate has one partitioner", f"also {node.partitioner}")
+        return replace(node, partitioner=partitioner)
+    if not node.windowed or len(node.children) != 1:
+        raise QueryError(
+            where,
+            "is for an aggregate",
+            "a query without one",
+            "Write it after the SELECT that has the aggregate.",
+        )
+    (child,) = node.children
+    return replace(node, child=partitioned(child, partitioner, where))  # type: ignore[arg-type]
 
 
 def _canonical_call(call: AggregateCall, names: tuple[str, ...]) -> AggregateCall:

@@ -7,14 +7,17 @@ stand for several. Adding one is a file of its own and a line in `route/registry
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.route.mapping import Mapping
+
+if TYPE_CHECKING:
+    from tidegate.route.ledger import Ledger
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -28,10 +31,12 @@ EVERY_INSTANCE = -1
 
 @dataclass(frozen=True)
 class Units:
-    """What is to be placed: the keys by column, and how many rows they have (none: no keys).
+    """What is to be placed, in the order of their source: the keys by column, and how many rows.
 
-    `weights` is how many tuples each unit stands for, None where it is one. A unit i of a split
-    that was not filtered is position `start + i` of its source.
+    Without `codes` a unit is a row of the keys (none: no keys); with them, several units may be of
+    one key, and `codes` has its row for each. `weights` is how many tuples each unit stands for,
+    None where it is one, `periods` the period of time it is in. A unit i of a split that was not
+    filtered is position `start + i` of its source. `ledger` has what the source has sent before.
     """
 
     keys: Sequence[pa.Array]
@@ -40,13 +45,16 @@ class Units:
     source: str = ""
     start: int = 0
     filtered: bool = False
+    codes: Int64s | None = None
+    periods: Int64s | None = None
+    ledger: Ledger | None = None
 
 
 class Partitioner(Protocol):
     """Chooses a bucket for each unit; frozen and picklable, so that a plan can carry it.
 
-    The choice may depend on the units of one split and on the mapping, on nothing else: a replay
-    of the split must choose the same again.
+    The choice may depend on the units of one split, on the mapping, and on the ledger where it is
+    `LoadAware`; on nothing else: a replay of the split must choose the same again.
     """
 
     name: ClassVar[str]
@@ -67,12 +75,33 @@ class Router:
     source: str = ""
     start: int = 0
     filtered: bool = False
+    ledger: Ledger | None = field(default=None, compare=False)
 
     @property
     def splits_keys(self) -> bool:
         return self.partitioner.splits_keys
 
-    def buckets(self, keys: Sequence[pa.Array], rows: int, weights: Int64s | None = None) -> Int32s:
+    def with_ledger(self, ledger: Ledger) -> Router:
+        return replace(self, ledger=ledger)
+
+    def buckets(
+        self,
+        keys: Sequence[pa.Array],
+        rows: int,
+        weights: Int64s | None = None,
+        codes: Int64s | None = None,
+        periods: Int64s | None = None,
+    ) -> Int32s:
         """The bucket of each unit; `rows` counts them, also where there are no keys."""
-        units = Units(keys, rows, weights, self.source, self.start, self.filtered)
+        units = Units(
+            keys,
+            rows,
+            weights,
+            self.source,
+            self.start,
+            self.filtered,
+            codes,
+            periods,
+            self.ledger,
+        )
         return self.partitioner.buckets(units, self.mapping)

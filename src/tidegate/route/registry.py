@@ -2,34 +2,84 @@
 
 from __future__ import annotations
 
-from tidegate.errors import OptionError, UnavailableError
+from dataclasses import MISSING, fields
+from typing import Any
+
+from tidegate.errors import OptionError, UnavailableError, near
 from tidegate.route.hash import Hash
+from tidegate.route.load_aware import (
+    AffinityByKeys,
+    AffinityByTuples,
+    FewestKeys,
+    Hybrid,
+    PartialKey,
+    Shuffle,
+)
 from tidegate.route.partitioner import Partitioner
 
 PARTITIONERS: dict[str, type[Partitioner]] = {
     Hash.name: Hash,
+    Shuffle.name: Shuffle,
+    PartialKey.name: PartialKey,
+    FewestKeys.name: FewestKeys,
+    AffinityByKeys.name: AffinityByKeys,
+    AffinityByTuples.name: AffinityByTuples,
+    Hybrid.name: Hybrid,
 }
 
-LATER = ("shuffle", "pk", "cm", "am", "cam", "lm", "auto")
+LATER = ("auto",)
 """Names that are known and not available yet."""
 
 DEFAULT = Hash.name
 
 
-def known_names() -> list[str]:
-    """The names that options know, also those of later versions."""
-    return [*PARTITIONERS, *(name for name in LATER if name not in PARTITIONERS)]
+def partitioner_of(text: str, where: str = "--partitioner") -> Partitioner:
+    """The partitioner of a name, or of a name with parameters; OptionError where there is none.
 
-
-def partitioner_of(name: str, where: str = "--partitioner") -> Partitioner:
-    """The partitioner of a name; OptionError where there is none."""
-    if name in PARTITIONERS:
-        return PARTITIONERS[name]()
-    if name in LATER:
+    The text `lm?d=3&p=0.2` is `Hybrid(d=3, p=0.2)`.
+    """
+    name, _, parameters = text.partition("?")
+    if name in LATER and name not in PARTITIONERS:
         raise UnavailableError(
             where,
-            f"only {' or '.join(PARTITIONERS)} can be used",
+            f"must be one of {', '.join(PARTITIONERS)}",
             name,
-            "The others are not available yet.",
+            "It is not available yet.",
         )
-    raise OptionError(where, f"must be one of {', '.join(known_names())}", name)
+    if name not in PARTITIONERS:
+        raise OptionError(where, "must be a known word", name, near(name, [*PARTITIONERS]))
+    make = PARTITIONERS[name]
+    known = {field.name: str(field.type) for field in fields(make)}  # type: ignore[arg-type]
+    found: dict[str, Any] = {}
+    for part in parameters.split("&") if parameters else ():
+        key, sign, value = part.partition("=")
+        if not sign or not value:
+            raise OptionError(where, f"must look like {name}?parameter=value", text)
+        if key not in known:
+            has = f"has the parameters {', '.join(known)}" if known else "has no parameters"
+            raise OptionError(where, f"{name} {has}", key, near(key, known) if known else None)
+        found[key] = _value(value, known[key], f"{where} {name}?{key}")
+    try:
+        return make(**found)
+    except OptionError as error:
+        raise OptionError(
+            f"{where} {name}?{error.where}", error.requirement, error.got, error.remedy
+        ) from None
+
+
+def text_of(partitioner: Partitioner) -> str:
+    """What a user writes for it: its name, and the parameters that are not as usual."""
+    held = [f for f in fields(partitioner) if f.default is not MISSING]  # type: ignore[arg-type]
+    given = [(f.name, getattr(partitioner, f.name)) for f in held]
+    unusual = [f"{n}={v}" for (n, v), f in zip(given, held, strict=True) if v != f.default]
+    return partitioner.name + (f"?{'&'.join(unusual)}" if unusual else "")
+
+
+def _value(text: str, kind: str, where: str) -> Any:
+    if kind == "str":
+        return text
+    try:
+        return int(text) if kind == "int" else float(text)
+    except ValueError:
+        what = "a whole number" if kind == "int" else "a number"
+        raise OptionError(where, f"must be {what}", text) from None

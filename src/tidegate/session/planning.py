@@ -8,9 +8,9 @@ from typing import Any
 from tidegate.errors import OptionError
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
-from tidegate.plan.options import PlanOptions
+from tidegate.plan.options import AUTO, DEFAULT_PARTITIONER, PlanOptions
 from tidegate.plan.physical import Plan
-from tidegate.query.graph import has_join
+from tidegate.query.graph import has_aggregate, has_join
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
 from tidegate.session.place import Place
@@ -36,10 +36,20 @@ def plan_for(
         raise OptionError(
             option, "is for joins", f"{value} for a query without one", "Leave it out."
         )
+    if not any(has_aggregate(o.node) for o in outputs):
+        for option, value, usual in (
+            ("--partitioner", options.partitioner, DEFAULT_PARTITIONER),
+            ("--partial", options.partial, AUTO),
+        ):
+            if value != usual:
+                raise OptionError(
+                    option, "is for aggregates", f"{value} for a query without one", "Leave it out."
+                )
     choices = Choices(
         join=join,
         rows=first_rows(connectors or {}),
         partitioner=partitioner_of(options.partitioner),
+        partial=None if options.partial == AUTO else options.partial,
         max_windows=options.max_windows,
     )
     if not place.on_spark:

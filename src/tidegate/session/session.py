@@ -215,10 +215,15 @@ class Session:
         buckets: int = DEFAULT_BUCKETS,
         strategy: str = DEFAULT_STRATEGY,
         partitioner: str = DEFAULT_PARTITIONER,
+        partial: str = AUTO,
         max_windows_per_tuple: int = MAX_WINDOWS,
     ) -> str:
         options = PlanOptions(
-            JoinOptions(method, routing, buckets), strategy, partitioner, max_windows_per_tuple
+            JoinOptions(method, routing, buckets),
+            strategy,
+            partitioner,
+            max_windows_per_tuple,
+            partial,
         )
         outputs = (self._output(None, node),)
         return explain(outputs, plan_for(outputs, self._place, options, self._sources.connectors))
@@ -253,6 +258,7 @@ class Session:
         execution: str | None = None,
         strategy: str = DEFAULT_STRATEGY,
         partitioner: str = DEFAULT_PARTITIONER,
+        partial: str = AUTO,
         memory: str | int | None = None,
         max_windows_per_tuple: int = MAX_WINDOWS,
         handover: str = AUTO,
@@ -283,7 +289,7 @@ class Session:
             execution=execution or self._place.execution,
         )
         join = JoinOptions(method, routing, options.buckets)
-        asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple)
+        asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
         plan = plan_for(outputs, place, asked, self._sources.connectors)
         loop = prepare(
             plan,

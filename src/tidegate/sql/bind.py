@@ -26,7 +26,9 @@ from tidegate.query.node import (
     data_names,
     project,
 )
+from tidegate.query.option import Option, PartitionedBy
 from tidegate.query.output import Output
+from tidegate.query.windowed import partitioned
 from tidegate.sql.catalog import Catalog, inside
 from tidegate.sql.function import (
     aggregate_name,
@@ -85,14 +87,11 @@ class _Binder:
     named: Mapping[str, _Named]
 
     def query(self, tree: exp.Expression) -> Node:
-        if isinstance(tree, QueryWith):
-            options = [read_option(o) for o in tree.expressions]
-            self.query(tree.this)
-            raise UnavailableError(
-                f"WITH {options[0]}", "is not available yet", None, "Leave the clause out."
-            )
         if with_ := tree.args.get("with_"):
             return self._with(with_).query(_without_with(tree))
+        if isinstance(tree, QueryWith):
+            options = [read_option(o) for o in tree.expressions]
+            return self._asked(self.query(tree.this), options)
         if isinstance(tree, exp.Subquery):
             return self._ordered_stateless(self.query(tree.this), tree)
         if isinstance(tree, exp.SetOperation):
@@ -100,6 +99,16 @@ class _Binder:
         if isinstance(tree, exp.Select):
             return self._select(tree)
         raise QueryError("SQL", "a query must be a SELECT", tree.sql(dialect="tidegate")[:60])
+
+    def _asked(self, node: Node, options: Sequence[Option]) -> Node:
+        """A query as the WITH clauses after it want it."""
+        for option in options:
+            if not isinstance(option, PartitionedBy):
+                raise UnavailableError(
+                    f"WITH {option}", "is not available yet", None, "Leave the clause out."
+                )
+            node = partitioned(node, option.partitioner, f"WITH {option}")
+        return node
 
     def _with(self, with_: exp.With) -> _Binder:
         if with_.args.get("recursive"):

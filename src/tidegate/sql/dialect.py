@@ -29,6 +29,7 @@ from tidegate.sql.syntax import (
     StreamWindow,
     WithError,
     WithLatency,
+    WithPartitioner,
     WithShed,
 )
 
@@ -106,6 +107,10 @@ class TidegateParser(SparkParser):
 
     def _parse_statement(self) -> exp.Expr | None:
         return self._parse_options(super()._parse_statement())
+
+    def _parse_wrapped_select(self, table: bool = False) -> exp.Expr | None:
+        query = super()._parse_wrapped_select(table)
+        return self._parse_options(query) if isinstance(query, exp.Query) else query
 
     def _parse_source(self) -> exp.Expr:
         """The address of a source in quotes, or TABLE and the name that one has in Spark."""
@@ -309,8 +314,10 @@ class TidegateParser(SparkParser):
                 options.append(WithShed(this=share, by=by))
             elif self._match_text_seq("LATENCY"):
                 options.append(WithLatency(this=self._parse_duration()))
+            elif self._match_text_seq("PARTITIONER"):
+                options.append(WithPartitioner(this=self._parse_partitioner()))
             else:
-                self.raise_error("expected ERROR, SHED or LATENCY after WITH")
+                self.raise_error("expected PARTITIONER, ERROR, SHED or LATENCY after WITH")
         return QueryWith(this=query, expressions=options) if options else query
 
     def _parse_error_option(self) -> exp.Expr:
@@ -326,6 +333,12 @@ class TidegateParser(SparkParser):
         share = self._parse_count("expected a number and PERCENT")
         self._expect("PERCENT", "expected PERCENT")
         return share
+
+    def _parse_partitioner(self) -> exp.Expr:
+        name = self._parse_string() or self._parse_id_var()
+        if name is None:
+            self.raise_error("expected a partitioner, as WITH PARTITIONER cam or 'cam?d=3'")
+        return exp.Literal.string(name.name if name is not None else "")
 
     def _parse_shed_method(self) -> exp.Expr:
         for method in ("CONCEPT", "UNIFORM"):
@@ -422,6 +435,7 @@ class TidegateGenerator(SparkGenerator):
         WithError: _error_sql,
         WithShed: _shed_sql,
         WithLatency: lambda to, node: f"WITH LATENCY {to.sql(node, 'this')}",
+        WithPartitioner: lambda to, node: f"WITH PARTITIONER {to.sql(node, 'this')}",
         QueryWith: lambda to, node: " ".join(
             [to.sql(node, "this"), *(to.sql(option) for option in node.expressions)]
         ),

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError
 from tidegate.query.join import slides
-from tidegate.query.option import ErrorBound, Latency, Option, Shed
+from tidegate.query.option import ErrorBound, Latency, Option, PartitionedBy, Shed
 from tidegate.query.output import check_names
 from tidegate.query.window import (
     Distance,
@@ -34,6 +34,7 @@ from tidegate.sql.syntax import (
     StreamWindow,
     WithError,
     WithLatency,
+    WithPartitioner,
     WithShed,
 )
 
@@ -166,6 +167,8 @@ def read_option(node: exp.Expression) -> Option:
         return Shed(_share(node.this), Shed.by if by is None else by.name.lower())
     if isinstance(node, WithLatency):
         return Latency(read_duration(node.this, "WITH LATENCY"))
+    if isinstance(node, WithPartitioner):
+        return PartitionedBy(node.this.name.lower())
     raise TypeError(f"not an option: {node!r}")
 
 

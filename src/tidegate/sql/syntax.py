@@ -62,7 +62,13 @@ class WithLatency(exp.Expression):
     arg_types = {"this": True}
 
 
-class QueryWith(exp.Expression):
-    """A query and the WITH clauses that follow it."""
+class WithPartitioner(exp.Expression):
+    """`WITH PARTITIONER this`, a name or a text."""
 
-    arg_types = {"this": True, "expressions": True}
+    arg_types = {"this": True}
+
+
+class QueryWith(exp.Expression):
+    """A query and the WITH clauses that follow it; `with_` holds CTEs written before it."""
+
+    arg_types = {"this": True, "expressions": True, "with_": False}

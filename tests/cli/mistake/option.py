@@ -112,9 +112,77 @@ MISTAKES = {
         ),
         options=(*RIDES, "--policy", "threshold?uper=1"),
     ),
-    "--partitioner pk": Mistake(
-        message="--partitioner: only hash can be used; got pk. The others are not available yet.",
+    "--partitioner auto": Mistake(
+        message=(
+            "--partitioner: must be one of hash, shuffle, pk, cm, am, cam, lm; got auto. "
+            "It is not available yet."
+        ),
+        options=(*RIDES, "--partitioner", "auto"),
+    ),
+    "--partitioner of no such name": Mistake(
+        message=(
+            "--partitioner: must be a known word; got camm. Did you mean cam or cm or am? There "
+            "are: hash, shuffle, pk, cm, am, cam, lm."
+        ),
+        options=(*RIDES, "--partitioner", "camm"),
+    ),
+    "--partitioner with no candidate": Mistake(
+        message="--partitioner pk?d: must be at least 1 candidate for a key; got 0.",
+        options=(*RIDES, "--partitioner", "pk?d=0"),
+    ),
+    "--partitioner with half a candidate": Mistake(
+        message="--partitioner pk?d: must be a whole number; got 2.5.",
+        options=(*RIDES, "--partitioner", "pk?d=2.5"),
+    ),
+    "--partitioner lm out of range": Mistake(
+        message="--partitioner lm?p: must be from 0 (only keys) to 1 (only tuples); got 1.5.",
+        options=(*RIDES, "--partitioner", "lm?p=1.5"),
+    ),
+    "--partitioner with a parameter it has not": Mistake(
+        message="--partitioner: shuffle has no parameters; got d.",
+        options=(*RIDES, "--partitioner", "shuffle?d=3"),
+    ),
+    "--partitioner with a sketch it does not know": Mistake(
+        message="--partitioner cam?keys: must be exact or hll; got bloom.",
+        options=(*RIDES, "--partitioner", "cam?keys=bloom"),
+    ),
+    "--partitioner for windows of tuples": Mistake(
+        message=(
+            "partitioner pk: may split the tuples of a key only over windows of time, whose parts "
+            "can be merged; got [ROWS 5]. Use hash, or write a window of time: [RANGE 1 MINUTE]."
+        ),
         options=(*RIDES, "--partitioner", "pk"),
+        sql="SELECT COUNT(*) AS n FROM rides [ROWS 5] GROUP BY route",
+    ),
+    "--partitioner without an aggregate": Mistake(
+        message="--partitioner: is for aggregates; got pk for a query without one. Leave it out.",
+        options=(*RIDES, "--partitioner", "pk"),
+        sql="SELECT route FROM rides",
+    ),
+    "--partial of no such place": Mistake(
+        message="--partial: must be a known word; got driver. There are: auto, map, instance.",
+        options=(*RIDES, "--partial", "driver"),
+    ),
+    "--partial without an aggregate": Mistake(
+        message="--partial: is for aggregates; got map for a query without one. Leave it out.",
+        options=(*RIDES, "--partial", "map"),
+        sql="SELECT route FROM rides",
+    ),
+    "WITH PARTITIONER without an aggregate": Mistake(
+        message=(
+            "WITH PARTITIONER cam: is for an aggregate; got a query without one. "
+            "Write it after the SELECT that has the aggregate."
+        ),
+        options=RIDES,
+        sql="SELECT route FROM rides WITH PARTITIONER cam",
+    ),
+    "WITH PARTITIONER of no such name": Mistake(
+        message=(
+            "WITH PARTITIONER: must be a known word; got pkk. Did you mean pk? There are: "
+            "hash, shuffle, pk, cm, am, cam, lm."
+        ),
+        options=RIDES,
+        sql="SELECT COUNT(*) AS n FROM rides [RANGE 1 HOUR] WITH PARTITIONER pkk",
     ),
     "--max-windows-per-tuple 0": Mistake(
         message="--max-windows-per-tuple: must be at least 1; got 0.",

@@ -675,7 +675,10 @@ MISTAKES = {
         sql=COUNT + " WITH SHED 90 PERCENT BY UNIFORM",
     ),
     "WITH unknown": Mistake(
-        message="SQL line 1, column 57: expected ERROR, SHED or LATENCY after WITH; got ERRORS.",
+        message=(
+            "SQL line 1, column 57: expected PARTITIONER, ERROR, SHED or LATENCY after WITH; "
+            "got ERRORS."
+        ),
         sql=COUNT + " WITH ERRORS 10 PERCENT",
     ),
     "CREATE STREAM AS of itself": Mistake(

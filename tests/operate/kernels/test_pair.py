@@ -145,7 +145,8 @@ def test_without_a_cache_the_loop_is_compiled_all_the_same(
     monkeypatch: pytest.MonkeyPatch, failure: type[Exception]
 ) -> None:
     """No folder can be written, the disk is full, a file is damaged."""
-    from tidegate.operate.kernels import machine_code, pair_loop
+    from tidegate import machine_code
+    from tidegate.operate.kernels import pair_loop
 
     def njit(signature: Any, nogil: bool, cache: bool = False) -> Any:
         if cache:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.collect.order import HIDDEN
@@ -14,6 +15,7 @@ from tidegate.collect.window import WindowOrder, first_per_window, in_order, win
 from tidegate.duration import duration_text, window_text
 from tidegate.model.operation import Operation
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.ledger import LEDGER, LedgerKeeper, noted, opened, write_ledger
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
 from tidegate.operate.aggregate.pane import (
     PART,
@@ -21,8 +23,10 @@ from tidegate.operate.aggregate.pane import (
     close_steps,
     finished,
     fold,
+    fold_placed,
     merge,
     needed_from,
+    placed,
     sealed_before,
 )
 from tidegate.operate.aggregate.state import PANES, PaneKeeper, read_panes, write_panes
@@ -34,6 +38,7 @@ from tidegate.operate.aggregate.tenure import (
     stored,
 )
 from tidegate.operate.bucket_work import BucketWork, rows_by_bucket, values_by_bucket
+from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
     Arrival,
@@ -49,11 +54,16 @@ from tidegate.operate.operator import (
 from tidegate.operate.port import Port
 from tidegate.operate.spill import Spill
 from tidegate.route.hash import BY_HASH
+from tidegate.route.ledger import LEDGER_SCHEMA
+from tidegate.route.load_aware import LoadAware
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
+from tidegate.route.registry import text_of
 from tidegate.state.segment import Segment
 
 WINDOW = ("window_start", "window_end")
+
+MAP, INSTANCE = "map", "instance"
 
 
 @dataclass(frozen=True)
@@ -66,14 +76,19 @@ class WindowAggregate(Operator):
 
     kind: ClassVar[str] = "aggregate"
     waits: ClassVar[bool] = False
-    map_steps: ClassVar[tuple[str, ...]] = ("panes",)
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
     partitioner: Partitioner = BY_HASH
     partly: bool = False
+    folds: str = MAP
+    """Who folds tuples into partials: map tasks, which then route partials, or instances."""
 
     order = WindowOrder()
+
+    @property
+    def map_steps(self) -> tuple[str, ...]:
+        return ("panes",) if self.folds == MAP else ("route",)
 
     @property
     def operation(self) -> Operation:
@@ -81,11 +96,16 @@ class WindowAggregate(Operator):
         return Operation(self.kind, range_s=range_s, slide_s=slide_s)
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        partials = fold(self.spec, plain_names(tuples), work.router(self.partitioner))
-        work.spans.mark("map fold")
+        router, rows = work.router(self.partitioner), plain_names(tuples)
+        if isinstance(self.partitioner, LoadAware):
+            router = router.with_ledger(opened(work, self.partitioner, self.spec))
+        dealt = (fold if self.folds == MAP else placed)(self.spec, rows, router)
+        work.spans.mark("map fold" if self.folds == MAP else "map place")
         if work.mapping.formers:
-            return shares_of(self.spec, work, partials)
-        return work.by_bucket(partials)
+            shares = shares_of(self.spec, work, dealt)
+        else:
+            shares = work.by_bucket(dealt)
+        return shares if router.ledger is None else [*shares, *noted(work, router.ledger)]
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Fold the batch's partials into the state of this instance's buckets; close windows.
@@ -96,8 +116,8 @@ class WindowAggregate(Operator):
         """
         spec = self.spec
         sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
-        # What one split brings is merged already.
-        news = arrived[0].rows if len(arrived) == 1 else merge(spec, [a.rows for a in arrived])
+        rows, notes = self._arrived(arrived)
+        news = self._partials(rows)
         work.spans.mark("instance merge")
         panes, keep = news.slice(0, 0), [news]
         held: OpenPanes | None = work.kept.take(PANES)
@@ -118,19 +138,37 @@ class WindowAggregate(Operator):
             held = (held or OpenPanes()).with_waiting(news)
         if work.mapping.formers:
             keep = [stored(spec, work, part) for part in keep]
-        segments = write_panes(work.store, work.name, keep, sealed)
+        segments = {PANES: write_panes(work.store, work.name, keep, sealed)}
+        if notes:
+            segments[LEDGER] = write_ledger(work, spec.range_us, notes)
         work.spans.mark("instance write")
-        rows, closed = self._closed(panes, work)
+        closed, groups = self._closed(panes, work)
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
+        touched = rows if self.folds == MAP else [*rows, news]
         return Result(
-            rows,
-            sum(a.rows.num_rows for a in arrived),
-            {PANES: segments},
-            {"closed": closed},
-            bucket_work=self._touched([*(a.rows for a in arrived), panes], work.mapping.buckets),
+            closed,
+            sum(part.num_rows for part in rows),
+            segments,
+            {"closed": groups},
+            bucket_work=self._touched([*touched, panes], work.mapping.buckets),
         )
+
+    def _arrived(self, arrived: Sequence[Arrival]) -> tuple[list[pa.Table], list[pa.Table]]:
+        """What the map tasks have dealt, and what they have noted in their ledgers."""
+        if not isinstance(self.partitioner, LoadAware):
+            return [a.rows for a in arrived], []
+        is_note = [a.rows.schema.equals(LEDGER_SCHEMA) for a in arrived]
+        pairs = list(zip(arrived, is_note, strict=True))
+        return [a.rows for a, note in pairs if not note], [a.rows for a, note in pairs if note]
+
+    def _partials(self, rows: Sequence[pa.Table]) -> pa.Table:
+        """The partials of what was dealt, one for each bucket, pane and group."""
+        if self.folds == INSTANCE and rows:
+            return fold_placed(self.spec, pa.concat_tables(rows))
+        # What one split brings is merged already.
+        return rows[0] if len(rows) == 1 else merge(self.spec, rows)
 
     def _touched(self, partials: Sequence[pa.Table], buckets: int) -> BucketWork:
         """What arrived and what windows were closed with: partials, and the values they keep."""
@@ -138,7 +176,8 @@ class WindowAggregate(Operator):
         for function in self.spec.functions:
             if function.definition.holistic:
                 for name, _ in function.state:
-                    work += values_by_bucket(partials, name, buckets)
+                    kept = [part for part in partials if name in part.column_names]
+                    work += values_by_bucket(kept, name, buckets)
         return work
 
     def _lasting(self, held: OpenPanes, work: InstanceWork) -> OpenPanes:
@@ -184,8 +223,11 @@ class WindowAggregate(Operator):
             for spill in spills:
                 spill.drop()
 
-    def keepers(self) -> Mapping[str, PaneKeeper]:
-        return {PANES: PaneKeeper(self.spec)}
+    def keepers(self) -> Mapping[str, Keeper]:
+        panes = PaneKeeper(self.spec)
+        if not isinstance(self.partitioner, LoadAware):
+            return {PANES: panes}
+        return {PANES: panes, LEDGER: LedgerKeeper(self.spec.range_us)}
 
     def title(self) -> str:
         what = "aggregate in part" if self.partly else "aggregate"
@@ -198,11 +240,20 @@ class WindowAggregate(Operator):
         constant = [_call(f, texts) for f in spec.functions if not f.definition.holistic]
         holistic = [_call(f, texts) for f in spec.functions if f.definition.holistic]
         if constant:
-            lines.append(f"pre-aggregated per pane on the map side: {', '.join(constant)}")
+            side = "on the map side" if self.folds == MAP else "in the instances"
+            lines.append(f"pre-aggregated per pane {side}: {', '.join(constant)}")
         if holistic:
             lines.append(f"exact holistic, values kept per pane: {', '.join(holistic)}")
-        way = "bucket" if not self.partitioner.splits_keys else self.partitioner.name
+        lines += self._routing()
+        way = "bucket" if not self.partitioner.splits_keys else text_of(self.partitioner)
         return [*lines, f"merge panes, close windows: one task per instance, shuffle by {way}"]
+
+    def _routing(self) -> list[str]:
+        """What is routed, where that is not simply a key."""
+        if not self.partitioner.splits_keys:
+            return [] if self.folds == MAP else ["routed: tuples, by their key"]
+        unit = "partials, weighted by their tuples" if self.folds == MAP else "tuples"
+        return [f"routed: {unit}; a key may be at several instances, and is merged after them"]
 
 
 @dataclass(frozen=True)
@@ -210,10 +261,12 @@ class MergeWindows(Operator):
     """Finishes windows that a WindowAggregate has closed in part, in the batch that closed them.
 
     HAVING, ORDER BY and LIMIT are its own. It keeps no state: all parts of a window come in one
-    batch, because one frontier closes it everywhere.
+    batch, because one frontier closes it everywhere. It counts the groups of windows, the parts
+    that they came in, which is what splitting keys costs, and those that came in several.
     """
 
     kind: ClassVar[str] = "merge"
+    totals: ClassVar[tuple[str, ...]] = ("groups_merged", "parts_merged", "groups_split")
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
@@ -230,13 +283,15 @@ class MergeWindows(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         parts = together(arrived)
         parts = self.spec.window_schema.empty_table() if parts is None else parts
-        results = finished(self.spec, parts)
+        results, sizes = finished(self.spec, parts)
         work.spans.mark("instance merge")
         keys = [name for name, _ in self.spec.keys]
         rows = tuple(window_rows(port, keys, results) for port in work.ports)
         work.spans.mark("instance finish")
         work_of = rows_by_bucket([a.rows for a in arrived], work.mapping.buckets)
-        return Result(rows, parts.num_rows, bucket_work=work_of)
+        counted = (results.num_rows, parts.num_rows, np.count_nonzero(sizes > 1))
+        counts = dict(zip(self.totals, map(int, counted), strict=True))
+        return Result(rows, parts.num_rows, counts=counts, bucket_work=work_of)
 
     def title(self) -> str:
         return f"merge windows by {', '.join(self.key_names) or 'nothing'}"

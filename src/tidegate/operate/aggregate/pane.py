@@ -22,6 +22,7 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate.closing import Panes, closed
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.group import (
+    Groups,
     Rank,
     dense,
     dense_with_numbers,
@@ -44,8 +45,10 @@ __all__ = [
     "close_steps",
     "finished",
     "fold",
+    "fold_placed",
     "merge",
     "needed_from",
+    "placed",
     "sealed_before",
 ]
 
@@ -84,6 +87,15 @@ class AggregateSpec:
         """The length of a pane: the largest that divides both range and slide."""
         return math.gcd(self.range_us, self.slide_us)
 
+    def periods(self, panes: Ints) -> Ints:
+        """The periods that panes are in: those of a ledger are as long as a window."""
+        return panes // (self.range_us // self.pane_us)
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether windows begin before the one before has ended."""
+        return self.slide_us < self.range_us
+
     @cached_property
     def partial_schema(self) -> pa.Schema:
         """The columns of a partial table."""
@@ -110,20 +122,22 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     """Partials of rows in any order, sorted by (bucket, pane, keys NULL first).
 
     `rows` has `ts` (int64 microseconds), the key and argument columns, and for functions of the
-    total order also `src` and `seq`. What is routed is a key, or, where keys are split, a partial
-    weighted by its tuples. Costs O(rows) unless a function keeps lists, which are sorted.
+    total order also `src` and `seq`, in the order of their source. What is routed is a key, or,
+    where keys are split, a partial weighted by its tuples, in the order of the first of these.
+    Costs O(rows) unless a function keeps lists, which are sorted.
     """
     if rows.num_rows == 0:
         return spec.partial_schema.empty_table()
-    keys = [canonical(flat(rows.column(name), type_)) for name, type_ in spec.keys]
-    by_key = dense(pack([rank(key) for key in keys], rows.num_rows))
-    heads = [key.take(pa.array(by_key.rows)) for key in keys]
+    by_key, heads = _keys_of(spec, rows)
     panes = rank_integers(integers(flat(rows.column("ts"))) // spec.pane_us)
     packed = pack([panes, Rank(by_key.codes, by_key.n)], rows.num_rows)
     groups, numbers = dense_with_numbers(packed)
     pane, key = np.divmod(numbers, by_key.n)
     if router.splits_keys:
-        bucket = router.buckets(_take(heads, key), groups.n, groups.counts)
+        units = np.argsort(_first_rows(groups))
+        periods = spec.periods(panes.integers_at(pane))[units]
+        bucket = np.empty(groups.n, np.int32)
+        bucket[units] = router.buckets(heads, groups.n, groups.counts[units], key[units], periods)
     else:
         bucket = router.buckets(heads, by_key.n)[key]
     order = stable_order(bucket.astype(np.int64), router.mapping.buckets)
@@ -133,6 +147,36 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     for function in spec.functions:
         inputs = [_input(rows, name) for name in function.inputs]
         columns += function.family.fold(groups, inputs)
+    return pa.Table.from_arrays(columns, schema=spec.partial_schema)
+
+
+def placed(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
+    """Rows with their `bucket` and `pane`, for `fold_placed`; what is routed is a tuple, or a key.
+
+    Of the columns of `fold` there are those that keys and functions have use for.
+    """
+    by_key, heads = _keys_of(spec, rows)
+    pane = integers(flat(rows.column("ts"))) // spec.pane_us
+    if router.splits_keys:
+        count, periods = rows.num_rows, spec.periods(pane)
+        bucket = router.buckets(heads, count, None, by_key.codes, periods)
+    else:
+        bucket = router.buckets(heads, by_key.n)[by_key.codes]
+    used = {name for name, _ in spec.keys} | {n for f in spec.functions for n in f.inputs}
+    named = {"bucket": pa.array(bucket), "pane": pa.array(pane)}
+    return pa.table(named | {n: rows.column(n) for n in rows.column_names if n in used})
+
+
+def fold_placed(spec: AggregateSpec, rows: pa.Table) -> pa.Table:
+    """Partials of rows that have their buckets, in any order; sorted as those of `fold` are."""
+    keys = [canonical(flat(rows.column(name), type_)) for name, type_ in spec.keys]
+    places = [integers(flat(rows.column(name))) for name in ("bucket", "pane")]
+    ranks = [*map(rank_integers, places), *map(rank, keys)]
+    groups = dense(pack(ranks, rows.num_rows))
+    bucket, pane = (place[groups.rows] for place in places)
+    columns = [pa.array(bucket, pa.int32()), pa.array(pane), *_take(keys, groups.rows)]
+    for function in spec.functions:
+        columns += function.family.fold(groups, [_input(rows, name) for name in function.inputs])
     return pa.Table.from_arrays(columns, schema=spec.partial_schema)
 
 
@@ -172,13 +216,14 @@ def close_partly(spec: AggregateSpec, panes: pa.Table, above_us: int, upto_us: i
     return _together(spec.window_schema, close_steps(spec, panes, above_us, upto_us, partly=True))
 
 
-def finished(spec: AggregateSpec, parts: pa.Table) -> pa.Table:
+def finished(spec: AggregateSpec, parts: pa.Table) -> tuple[pa.Table, Ints]:
     """The results of windows whose states, of `close_partly`, are all here, in any order.
 
-    States of one window and group are merged in the order of their parts.
+    States of one window and group are merged in the order of their parts; how many those were comes
+    with the results.
     """
     if parts.num_rows == 0:
-        return spec.result_schema.empty_table()
+        return spec.result_schema.empty_table(), np.empty(0, np.int64)
     names = ["window_end", *(name for name, _ in spec.keys), PART]
     ranks = [rank(flat(parts.column(name))) for name in names]
     parts = parts.take(pa.array(dense(pack(ranks, parts.num_rows)).order))
@@ -188,7 +233,7 @@ def finished(spec: AggregateSpec, parts: pa.Table) -> pa.Table:
     for function in spec.functions:
         states = [flat(parts.column(name)) for name, _ in function.state]
         columns.append(function.family.finish(function.family.merge(groups, states)))
-    return pa.Table.from_arrays(columns, schema=spec.result_schema)
+    return pa.Table.from_arrays(columns, schema=spec.result_schema), groups.counts
 
 
 def close_steps(
@@ -246,6 +291,20 @@ def needed_from(spec: AggregateSpec, frontier_us: int) -> int:
         return frontier_us
     window = (frontier_us - spec.range_us) // spec.slide_us + 1
     return max(MIN_US, window * (spec.slide_us // spec.pane_us))
+
+
+def _keys_of(spec: AggregateSpec, rows: pa.Table) -> tuple[Groups, list[pa.Array]]:
+    """The key of every row, by its number, and the keys by column."""
+    keys = [canonical(flat(rows.column(name), type_)) for name, type_ in spec.keys]
+    by_key = dense(pack([rank(key) for key in keys], rows.num_rows))
+    return by_key, _take(keys, by_key.rows)
+
+
+def _first_rows(groups: Groups) -> Ints:
+    """The first row of each group; all have one."""
+    first = np.empty(groups.n, np.int64)
+    first[groups.codes[::-1]] = np.arange(len(groups.codes))[::-1]
+    return first
 
 
 def _input(rows: pa.Table, name: str) -> pa.Array:

@@ -90,7 +90,7 @@ class StreamJoin(Operator):
     kind: ClassVar[str] = "join"
     counted: ClassVar[tuple[str, ...]] = SIDES
     totals: ClassVar[tuple[str, ...]] = ("comparisons", "compared")
-    map_steps: ClassVar[tuple[str, ...]] = ("project", "sort")
+    map_steps = ("project", "sort")
 
     spec: JoinSpec
     sides: tuple[int, ...]

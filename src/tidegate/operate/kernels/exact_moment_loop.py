@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from tidegate.operate.kernels.machine_code import compiled, given, made, part
+from tidegate.machine_code import compiled, given, made, part
 
 _DIGIT = 2**32 - 1
 _INFINITE = 0x7FF << 52

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from tidegate.machine_code import compiled, given, made, part
 from tidegate.operate.kernels.exact_sum_loop import MINUS, NAN, PLUS
-from tidegate.operate.kernels.machine_code import compiled, given, made, part
 
 _DIGIT = 2**32 - 1
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from tidegate.operate.kernels.machine_code import compiled, given, made, part
+from tidegate.machine_code import compiled, given, made, part
 
 NAN, PLUS, MINUS = 1, 2, 4
 """Flags of a sum: a NaN was added, an infinity, a negative infinity."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from tidegate.operate.kernels import machine_code
+from tidegate import machine_code
 from tidegate.operate.kernels.pair import LOOP_TESTS
 
 _BLOCK = 2048  # three arrays of it, as 64-bit words, fit in a first-level cache

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from tidegate.operate.kernels.machine_code import compiled, given, made
+from tidegate.machine_code import compiled, given, made
 
 _INTS = given(types.int64)
 _MADE = made(types.int64)

@@ -1,0 +1,119 @@
+"""The ledgers of a partitioner as state of an aggregate, between its map tasks and segments.
+
+Map tasks read what the batches before have noted, and send what they note themselves to one of the
+instances, which writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import MAX_US, MIN_US, ints
+from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.operator import InstanceWork, MapWork, Share
+from tidegate.route.ledger import LEDGER_SCHEMA, Ledger, source_number
+from tidegate.route.load_aware import LoadAware
+from tidegate.state.compaction import DEAD_SHARE, by_bucket
+from tidegate.state.segment import Segment, read_segment, write_segment
+
+LEDGER = "ledger"
+"""What the segments hold, by the name that they have below the operator in a manifest."""
+
+_ORDER = "period"
+
+
+@dataclass(frozen=True)
+class LedgerHorizon:
+    """The first period that decisions may still ask for."""
+
+    first: int
+    tag: int = 0
+
+    @staticmethod
+    def at(range_us: int, frontier_us: int) -> LedgerHorizon:
+        """What comes are of the frontier's period or later; who looks back asks for one more."""
+        if frontier_us in (MIN_US, MAX_US):
+            return LedgerHorizon(frontier_us)
+        return LedgerHorizon(frontier_us // range_us - 1)
+
+    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+        return ints(rows, _ORDER) >= self.first
+
+    def passed(self, segment: Segment) -> bool:
+        return segment.high < self.first
+
+    def whole(self, segment: Segment) -> bool:
+        return segment.low >= self.first
+
+
+@dataclass(frozen=True)
+class LedgerKeeper:
+    """What is noted of periods; it goes with them."""
+
+    range_us: int
+    order = _ORDER
+    dead_share = DEAD_SHARE
+    grouped = True
+    cell = 1
+
+    @property
+    def columns(self) -> list[str]:
+        return list(LEDGER_SCHEMA.names)
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> LedgerHorizon:
+        return LedgerHorizon.at(self.range_us, frontier_us)
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        return by_bucket(rows, self.order)
+
+    def kin(
+        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
+    ) -> list[int | None]:
+        return [0] * len(segments)
+
+
+def opened(work: MapWork, partitioner: LoadAware, spec: AggregateSpec) -> Ledger:
+    """The ledger of the source of a split, as the batch before has left it."""
+    first = LedgerHorizon.at(spec.range_us, work.previous_us).first
+    held: Ledger | None = None if work.kept is None else work.kept.take(LEDGER)
+    if held is not None and held.mapping.epoch == work.mapping.epoch:
+        held.forget(first)
+        return held
+    source = source_number(work.upstream)
+    ledger = Ledger.begun(work.mapping, partitioner.keys, source, spec.overlapping)
+    segments = [s for s in work.state.get(LEDGER, ()) if s.high >= first]
+    if segments:
+        store = work.opened()
+        tables = (read_segment(store, s, None, LEDGER_SCHEMA.names) for s in segments)
+        ledger.restore(tables, first)
+    work.spans.mark("map read state")
+    return ledger
+
+
+def noted(work: MapWork, ledger: Ledger) -> list[Share]:
+    """What a split has added to the ledger, for the instance that writes it."""
+    news = ledger.news()
+    if work.kept is not None and ledger.whole:
+        work.kept.leave(LEDGER, ledger, ledger.nbytes)
+    return [] if news is None else [Share(work.mapping.owners[0], news)]
+
+
+def write_ledger(
+    work: InstanceWork, range_us: int, parts: Sequence[pa.Table]
+) -> tuple[Segment, ...]:
+    """What splits have added to periods that the next batch may ask for, as one segment."""
+    if not parts:
+        return ()
+    rows = pa.concat_tables(parts)
+    first = LedgerHorizon.at(range_us, work.frontier_us).first
+    rows = by_bucket(rows.filter(pa.array(ints(rows, _ORDER) >= first)), _ORDER)
+    if not rows.num_rows:
+        return ()
+    return (write_segment(work.store, f"{work.name}-ledger", rows, order=_ORDER, tag=0),)

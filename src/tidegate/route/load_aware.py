@@ -1,0 +1,178 @@
+"""The partitioners that look at what went before: chapter 3 of the dissertation, one class each.
+
+Each unit goes to one of `d` candidates, instances that the hash of its key names, or to the least
+loaded of all. Which of them is decided by the tuples and the keys that they have had of the same
+source in the same period; the loops are in `choice_loop`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tidegate.errors import OptionError
+from tidegate.route.bucket import hash_of
+from tidegate.route.key_memory import AM, CAM, CM, EXACT, KINDS, LM, Rule, Words
+from tidegate.route.ledger import Ledger
+from tidegate.route.mapping import Mapping
+from tidegate.route.partitioner import Int32s, Int64s, Units
+
+
+class LoadAware:
+    """What they have in common; derive as a frozen dataclass whose fields are the parameters."""
+
+    name: ClassVar[str]
+    splits_keys: ClassVar[bool] = True
+    keys: str | None = None
+    looks_back: bool = False
+
+    def rule(self, instances: int) -> Rule:
+        """What the loop is told, among so many instances."""
+        raise NotImplementedError
+
+    def buckets(self, units: Units, mapping: Mapping) -> Int32s:
+        """Units are placed period by period, in their order within each."""
+        ledger = units.ledger or Ledger.begun(mapping, self.keys)
+        words = _words(units)
+        weights = np.ones(units.rows, np.int64) if units.weights is None else units.weights
+        periods = np.zeros(units.rows, np.int64) if units.periods is None else units.periods
+        found = np.empty(units.rows, np.int32)
+        for period, mine in _by_period(periods):
+            ledger.make_room(period)
+            found[mine] = self._placed(ledger, period, words[mine], weights[mine])
+        return found
+
+    def _placed(self, ledger: Ledger, period: int, words: Words, weights: Int64s) -> Int32s:
+        tally, rule = ledger.tally(period), self.rule(ledger.places.count)
+        before = tally.loads.copy()
+        if tally.keys is None:
+            from tidegate.route.choice_loop import by_load
+
+            chosen = by_load()(words, weights, rule.d, tally.loads)
+            added = np.zeros(len(words), np.bool_)
+        else:
+            looks_back = self.looks_back and ledger.overlapping
+            earlier = ledger.tallies.get(period - 1) if looks_back else None
+            keys = None if earlier is None else earlier.keys
+            chosen, added = tally.keys.place(words, weights, rule, tally.loads, keys)
+        bucket = ledger.places.bucket(words, chosen)
+        sent = tally.loads - before
+        to = np.flatnonzero(sent)
+        ledger.note(
+            period,
+            words[added],
+            bucket[added],
+            sent[to],
+            ledger.places.buckets[ledger.places.first[to]],
+        )
+        return bucket
+
+
+@dataclass(frozen=True)
+class Shuffle(LoadAware):
+    """To the instance that has had the fewest tuples: in turn, where units are tuples (SH)."""
+
+    name: ClassVar[str] = "shuffle"
+
+    def rule(self, instances: int) -> Rule:
+        return Rule(0, instances)
+
+
+@dataclass(frozen=True)
+class PartialKey(LoadAware):
+    """To the candidate that has had the fewest tuples (PK)."""
+
+    name: ClassVar[str] = "pk"
+    d: int = 2
+
+    def __post_init__(self) -> None:
+        _check_choices(self.d)
+
+    def rule(self, instances: int) -> Rule:
+        return Rule(0, min(self.d, instances))
+
+
+@dataclass(frozen=True)
+class _ByKeys(LoadAware):
+    """What the partitioners have in common that remember keys."""
+
+    d: int = 2
+    keys: str = EXACT
+    number: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        _check_choices(self.d)
+        if self.keys not in KINDS:
+            raise OptionError("keys", f"must be {' or '.join(KINDS)}", self.keys)
+
+    def rule(self, instances: int) -> Rule:
+        return Rule(self.number, min(self.d, instances))
+
+
+@dataclass(frozen=True)
+class FewestKeys(_ByKeys):
+    """To the candidate that has the fewest keys (CM)."""
+
+    name: ClassVar[str] = "cm"
+    number: ClassVar[int] = CM
+
+
+@dataclass(frozen=True)
+class AffinityByKeys(_ByKeys):
+    """To the candidate that has had the key, else to the one with the fewest keys (AM)."""
+
+    name: ClassVar[str] = "am"
+    number: ClassVar[int] = AM
+    looks_back = True
+
+
+@dataclass(frozen=True)
+class AffinityByTuples(_ByKeys):
+    """To the candidate that has had the key, else to the one with the fewest tuples (cAM)."""
+
+    name: ClassVar[str] = "cam"
+    number: ClassVar[int] = CAM
+    looks_back = True
+
+
+@dataclass(frozen=True)
+class Hybrid(_ByKeys):
+    """To the candidate with the least of p times its tuples and 1 - p times its keys (LM)."""
+
+    name: ClassVar[str] = "lm"
+    number: ClassVar[int] = LM
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.p <= 1:
+            raise OptionError("p", "must be from 0 (only keys) to 1 (only tuples)", f"{self.p:g}")
+
+    def rule(self, instances: int) -> Rule:
+        return Rule(self.number, min(self.d, instances), self.p)
+
+
+def _check_choices(d: int) -> None:
+    if d < 1:
+        raise OptionError("d", "must be at least 1 candidate for a key", str(d))
+
+
+def _words(units: Units) -> Words:
+    if not units.keys:
+        return np.zeros(units.rows, np.uint64)
+    words = hash_of(units.keys)
+    return words if units.codes is None else words[units.codes]
+
+
+def _by_period(periods: Int64s) -> list[tuple[int, Int64s | slice]]:
+    """The places of the units of each period, the earliest period first."""
+    if not len(periods):
+        return []
+    if periods[0] == periods[-1] and bool((periods == periods[0]).all()):
+        return [(int(periods[0]), slice(None))]
+    order = np.argsort(periods, kind="stable")
+    numbers, first = np.unique(periods[order], return_index=True)
+    parts = np.split(order, first[1:])
+    return list(zip(numbers.tolist(), parts, strict=True))

@@ -1,0 +1,37 @@
+"""The page on partitioning: its queries run, and its tables say what there is."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import tidegate as tg
+from tests.docs.block import ROOT, blocks
+from tests.docs.test_sql import bound, code, queries, rows
+from tidegate.plan.lower import lower
+from tidegate.route.registry import PARTITIONERS, text_of
+
+PATH = "docs/partitioning.md"
+PAGE = (ROOT / PATH).read_text(encoding="utf-8")
+(SQL,), (PYTHON,) = blocks(PATH, "sql"), blocks(PATH, "python")
+
+
+def test_its_queries_can_run() -> None:
+    used = []
+    for query in queries(SQL):
+        used += [text_of(s.operator.partitioner) for s in lower(bound(query)).subqueries]
+    assert used == ["cam", "hash", "lm?d=3&p=0.2", "hash"]
+
+
+def test_its_program_runs() -> None:
+    packets = tg.Session(master="none").stream("generator:packets", name="packets")
+    made = eval(PYTHON, {"packets": packets, "tg": tg})
+    assert "shuffle by pk?d=3" in made.explain()
+
+
+def test_its_tables_are_of_what_there_is() -> None:
+    first, second = PAGE.split("| parameter |")
+    assert [name for row in rows(first) for name in code(row[0])] == list(PARTITIONERS)
+    said = {(name, of) for row in rows("| parameter |" + second) for name in code(row[0])
+            for of in code(row[1])}  # fmt: skip
+    there = {(f.name, n) for n, made in PARTITIONERS.items() for f in fields(made)}  # type: ignore[arg-type]
+    assert said == there
