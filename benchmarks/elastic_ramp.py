@@ -165,7 +165,7 @@ def report(
             Line("instances", [one.instances for one in seen], at, steps=True),
             Line("load", [load_at(one, ramp_s) for one in offered], offered.tolist()),
         ],
-        levels=[(word, THRESHOLDS[word]) for word in ("upper", "target", "lower")],
+        levels=[(word, THRESHOLDS[word]) for word in ("upper", "lower")],
         time=f"seconds; a tuple takes {SERVICE_S * 1e6:.0f} microseconds of simulated service",
     ).write(HERE.parent / "docs" / "elastic-ramp.svg")
     both = [one.utilisation for one in seen if one.instances == 2]
