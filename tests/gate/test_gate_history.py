@@ -98,16 +98,26 @@ def twin() -> PlainGate:
     return start
 
 
+ENOUGH, MOST_TURNS = 20, 20
+"""Calls that overlapped, and how often all is done again until there are more than so many.
+
+Who runs when is up to the system: on a machine with much else to do, threads may take turns.
+"""
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_every_history_is_explained_by_single_calls(part):
     overlapping = 0
     with eager_switching():
-        for seed in seeds(1000 if LONG else 80):
-            events = recorded(4 * seed + part, threads=3, calls=5)
-            assert explained(events, twin()), f"seed {seed}: {events}"
-            ordered = sorted(events, key=lambda e: e.began)
-            overlapping += sum(b.began < a.returned for a, b in pairwise(ordered))
-    assert overlapping > 20, "the threads took turns: this shows nothing"
+        for _ in range(MOST_TURNS):
+            for seed in seeds(1000 if LONG else 80):
+                events = recorded(4 * seed + part, threads=3, calls=5)
+                assert explained(events, twin()), f"seed {seed}: {events}"
+                ordered = sorted(events, key=lambda e: e.began)
+                overlapping += sum(b.began < a.returned for a, b in pairwise(ordered))
+            if overlapping > ENOUGH:
+                break
+    assert overlapping > ENOUGH, "the threads took turns: this shows nothing"
 
 
 class Interrupting:
