@@ -430,8 +430,9 @@ def test_mistakes_are_refused_before_anything_starts(session: tg.Session, tmp_pa
     bare = tg.MemorySource([{"ts": datetime(2024, 1, 1), "other": 1}], time="ts")
     with pytest.raises(OptionError, match="all sources must have the schema of memory:"):
         session.stream([memory(), bare], time="ts")
-    with pytest.raises(UnavailableError, match="policy: only fixed or threshold can be used"):
-        stream.start(sink=tg.sink.memory(), policy="model")
+    usable = "policy: only fixed, threshold or model can be used"
+    with pytest.raises(UnavailableError, match=usable):
+        stream.start(sink=tg.sink.memory(), policy="auto")
     with pytest.raises(OptionError, match="--instances: must be at least 1; got 0"):
         stream.start(sink=tg.sink.memory(), instances=0)
     with pytest.raises(OptionError, match="--master: must be none"):
