@@ -5,7 +5,8 @@ buckets of several instances. To copy its own tuples out and to make an index of
 pass over all state, in one batch. Where few tuples are candidates, the instance searches a segment
 as it is, by its keys alone, and looks at the buckets of what it finds; the predicate decides. Where
 many are, the pass is soon the cheaper way: it is made when looking has cost as much. It is also
-made for a segment now and then, so that after a while all have their index.
+made for a segment now and then, so that after a while all have their index, but for large ones: no
+batch is to wait for what it does not need.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class _Spent:
             if len(self._rows) > self._most:
                 self._rows.popitem(last=False)
             self._saved += min(candidates, rows) + _LOOK_ROWS
-            if spent <= rows and self._saved < rows:
+            if spent <= rows and (self._saved < rows or rows > _LARGE_ROWS):
                 return True
             self._saved = max(self._saved - rows, 0)
             return False
@@ -109,5 +110,8 @@ class _Spent:
 
 _LOOK_ROWS = 2_048
 """What a look without an index costs more than one with it, whatever it finds."""
+
+_LARGE_ROWS = 1_000_000
+"""A pass over so many rows takes tens of milliseconds, which is longer than most small batches."""
 
 _SPENT = _Spent()
