@@ -335,6 +335,7 @@ def plots(found: dict[str, Any]) -> None:
     ):
         rows = math.ceil(len(found) / 2)
         figure, axes = plt.subplots(rows, 2, figsize=(11, 2.4 * rows), squeeze=False)
+        without_empty(axes, len(found))
         for axis, one in zip(axes.reshape(-1), found.values(), strict=False):
             for kind, colour in (("measured", "#888888"), ("predicted", "#0072b2")):
                 values = np.array(one[kind][name], float) * scale
@@ -361,6 +362,7 @@ def plot_terms(found: dict[str, Any]) -> None:
     terms = {"in": "#0072b2", "join": "#009e73", "batch": "#d55e00"}
     rows = math.ceil(len(found) / 2)
     figure, axes = plt.subplots(rows, 2, figsize=(11, 2.4 * rows), squeeze=False)
+    without_empty(axes, len(found))
     for axis, one in zip(axes.reshape(-1), found.values(), strict=False):
         for term, colour in terms.items():
             values = np.array(one["predicted"][f"latency_{term}"], float) * 1e3
@@ -371,6 +373,12 @@ def plot_terms(found: dict[str, Any]) -> None:
     axes[0][0].legend(fontsize=8, frameon=False)
     figure.tight_layout()
     saved(figure, "latency-terms")
+
+
+def without_empty(axes: Any, used: int) -> None:
+    """Hide the places that no set-up has."""
+    for axis in axes.reshape(-1)[used:]:
+        axis.set_visible(False)
 
 
 def saved(figure: Any, name: str) -> None:
