@@ -169,8 +169,8 @@ class Trap:
         if pid is None or not self._counted():
             return
         kill(pid)
-        if self.victim == "daemon":
-            kill(os.getpid())
+        if self.victim in ("daemon", "jvm"):
+            kill(os.getpid())  # which may be quicker than the loss is noticed
 
     def _pid(self) -> int | None:
         if self.victim == "driver":
