@@ -7,6 +7,7 @@ source in the same period; the loops are in `choice_loop`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +21,7 @@ from tidegate.route.mapping import Mapping
 from tidegate.route.partitioner import Int32s, Int64s, Units
 
 
-class LoadAware:
+class LoadAware(ABC):
     """What they have in common; derive as a frozen dataclass whose fields are the parameters."""
 
     name: ClassVar[str]
@@ -28,9 +29,9 @@ class LoadAware:
     keys: str | None = None
     looks_back: bool = False
 
+    @abstractmethod
     def rule(self, instances: int) -> Rule:
         """What the loop is told, among so many instances."""
-        raise NotImplementedError
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         """Units are placed period by period, in their order within each."""
