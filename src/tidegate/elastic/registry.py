@@ -11,6 +11,7 @@ from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Policy
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.named import parameters_of
 
 POLICIES: Mapping[str, Callable[..., Policy]] = {
     "fixed": Fixed,
@@ -47,7 +48,7 @@ def of(asked: object, where: str = "policy") -> Policy:
 
 
 def _named(text: str, where: str) -> Policy:
-    name, _, parameters = text.partition("?")
+    name = text.partition("?")[0]
     if name in LATER:
         raise UnavailableError(
             where,
@@ -60,10 +61,7 @@ def _named(text: str, where: str) -> Policy:
     make = POLICIES[name]
     known = {field.name: str(field.type) for field in fields(make)}  # type: ignore[arg-type]
     found: dict[str, Any] = {}
-    for part in parameters.split("&") if parameters else ():
-        key, sign, value = part.partition("=")
-        if not sign or not value:
-            raise OptionError(where, f"must look like {name}?parameter=value", text)
+    for key, value in parameters_of(text, where):
         if key not in known:
             raise OptionError(where, f"{name} has no parameter of this name", key, near(key, known))
         found[key] = value if known[key].startswith("str") else _number(value, key, where)

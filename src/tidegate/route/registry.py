@@ -6,6 +6,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.named import parameters_of
 from tidegate.route.hash import Hash
 from tidegate.route.load_aware import (
     AffinityByKeys,
@@ -38,7 +39,7 @@ def partitioner_of(text: str, where: str = "--partitioner") -> Partitioner:
 
     The text `lm?d=3&p=0.2` is `Hybrid(d=3, p=0.2)`.
     """
-    name, _, parameters = text.partition("?")
+    name = text.partition("?")[0]
     if name in LATER and name not in PARTITIONERS:
         raise UnavailableError(
             where,
@@ -51,10 +52,7 @@ def partitioner_of(text: str, where: str = "--partitioner") -> Partitioner:
     make = PARTITIONERS[name]
     known = {field.name: str(field.type) for field in fields(make)}  # type: ignore[arg-type]
     found: dict[str, Any] = {}
-    for part in parameters.split("&") if parameters else ():
-        key, sign, value = part.partition("=")
-        if not sign or not value:
-            raise OptionError(where, f"must look like {name}?parameter=value", text)
+    for key, value in parameters_of(text, where):
         if key not in known:
             has = f"has the parameters {', '.join(known)}" if known else "has no parameters"
             raise OptionError(where, f"{name} {has}", key, near(key, known) if known else None)

@@ -1,0 +1,17 @@
+"""A name with parameters, as users write it for policies and partitioners: `lm?d=3&p=0.2`."""
+
+from __future__ import annotations
+
+from tidegate.errors import OptionError
+
+
+def parameters_of(text: str, where: str) -> list[tuple[str, str]]:
+    """The parameters after the name, as they are written; OptionError where they are none."""
+    name, _, written = text.partition("?")
+    found = []
+    for part in written.split("&") if written else ():
+        key, sign, value = part.partition("=")
+        if not sign or not value:
+            raise OptionError(where, f"must look like {name}?parameter=value", text)
+        found.append((key, value))
+    return found
