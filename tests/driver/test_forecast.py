@@ -69,7 +69,7 @@ def run_of(
 
 
 def test_a_query_has_the_load_that_its_rates_and_costs_come_to(tmp_path: Path) -> None:
-    loop, _ = run_of(FourMs, [4, 6, 8, 6] * 11, tmp_path)
+    loop, _ = run_of(FourMs, [4, 6, 8, 6] * 15, tmp_path)
     status = loop.summary.as_dict()["predicted"]
     assert status["load"] == pytest.approx(60 * 0.004, rel=0.1)
     (of,) = status["subqueries"].values()
@@ -85,7 +85,7 @@ def test_a_query_has_the_load_that_its_rates_and_costs_come_to(tmp_path: Path) -
 
 
 def test_a_query_that_falls_behind_is_predicted_to(tmp_path: Path) -> None:
-    _, expected = run_of(TenMs, [2, 3, 5, 4] * 8 + [16] * 22, tmp_path)
+    _, expected = run_of(TenMs, [2, 3, 5, 4] * 12 + [16] * 22, tmp_path)
     found = max(expected, key=lambda one: one.load)
     assert found.load == pytest.approx(1.6, rel=0.2)
     (of,) = found.subqueries.values()

@@ -61,6 +61,14 @@ class Counts(NamedTuple):
         )
 
 
+class Due(NamedTuple):
+    """What batches cost for, as in a `Sample`: tuples, pairs that were compared, outputs."""
+
+    tuples: int
+    compared: int
+    outputs: int
+
+
 @dataclass(frozen=True)
 class Measured:
     """One batch of one subquery, as it was measured; `counts` and `work` are those of instances.
@@ -137,6 +145,16 @@ class Measured:
         """What it did: comparisons of a join, tuples of another operator."""
         joins = self.subquery.operator.operation.windows
         return sum(counts.comparisons if joins else counts.taken for counts in self.counts)
+
+    @property
+    def due(self) -> Due:
+        """What it has to be paid for."""
+        closes = self.subquery.operator.operation.slide_s
+        return Due(
+            sum(counts.taken for counts in self.counts),
+            sum(counts.compared for counts in self.counts),
+            sum(counts.closed if closes else counts.outputs for counts in self.counts),
+        )
 
     def came(self) -> Arrived:
         """What came in, and nothing else of it."""

@@ -76,8 +76,9 @@ class Work:
 class Followed:
     """The rates and the costs of one subquery; `operation` is what it is.
 
-    `unsampled_s` is the time since the newest batch that costs were estimated from, and `epoch`
-    that of the newest batch: the first one of an epoch had a switch to do, and says nothing.
+    `unsampled_s` is the time since the newest batch that costs were estimated from began, and
+    `epoch` that of the newest batch: the first one of an epoch had a switch to do, and says
+    nothing.
     `sources` is how many there are of each side.
     """
 
@@ -107,13 +108,15 @@ class Followed:
         epoch = int(seen.mapping.epoch)
         if epoch != self.epoch:
             return replace(self, epoch=epoch)
-        if self.unsampled_s < SAMPLE_S:
+        # The batch in which the time is over is more often a long one than a short one: the next
+        # is as any other.
+        if self.unsampled_s - seen.period_s < SAMPLE_S:
             return self
         sides = [load.side for load in seen.inputs]
         return replace(
             self,
             estimator=self.estimator.after(_cycle_of(seen)),
-            unsampled_s=0.0,
+            unsampled_s=seen.period_s,
             sources=(sides.count(0), sides.count(1)),
         )
 
@@ -164,6 +167,22 @@ class Followed:
     def fixed_s(self) -> tuple[float, float]:
         """What a batch takes however small it is: instances, and what is beside them."""
         return float(self.estimator.work_fit.costs[0]), float(self.estimator.rest_fit.costs[0])
+
+    def seconds(
+        self, batches: int, tuples: float, compared: float, outputs: float, instances: int
+    ) -> tuple[float, float]:
+        """What so many batches with all this take: instances, and what is beside them."""
+        seen = tuples if self.operation.everywhere else tuples / instances
+        work = [batches, seen, compared / instances, outputs / instances]
+        return (
+            float(self.estimator.work_fit.costs @ work),
+            float(self.estimator.rest_fit.costs @ [batches, tuples, outputs]),
+        )
+
+    @property
+    def scatter(self) -> tuple[float, float]:
+        """How far both are from that, as parts of what they take."""
+        return self.estimator.work_fit.scatter, self.estimator.rest_fit.scatter
 
     @property
     def ready_s(self) -> float:
@@ -241,7 +260,7 @@ class Followed:
         unsampled_s = recorded["unsampled_s"] + came.seconds
         now = Rates(open=tuple(recorded["open"])).after(came)
         changed = recorded["epoch"] != int(seen.mapping.epoch)
-        if changed or unsampled_s >= SAMPLE_S or now.is_over(interval_s):
+        if changed or recorded["unsampled_s"] >= SAMPLE_S or now.is_over(interval_s):
             return None
         return {**recorded, "open": list(now.open), "unsampled_s": round(unsampled_s, 6)}
 
