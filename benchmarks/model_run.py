@@ -7,7 +7,6 @@ is made of it can be worked on without running it again.
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from tidegate.model.window import TupleWindow, Window
 
 STEP_S = 0.25
 """The steps of rates."""
-BETWEEN_S = 0.001
 WARM = "rows=20000&rate=2000"
 """What is joined first, as fast as it can be: Spark starts, and everything gets warm."""
 
@@ -178,18 +176,11 @@ class captured:
         from tidegate.source.generator import Pace
 
         Forecast.committed, Pace.begin = self._restore  # type: ignore[method-assign]
-        begun, before_s = max(self._begun, default=0.0), -math.inf
+        begun = max(self._begun, default=0.0)
         for now, measured, latency, after_s in self._raw:
             (seen,) = observed_of(measured)
-            # What is between two batches, as looking for input, is part of the first one where
-            # the next did not wait for tuples.
-            between_s = now - before_s - seen.seconds
-            between_s = between_s if 0 <= between_s < BETWEEN_S else 0.0
-            sample = replace(sample_of(seen), seconds=seen.seconds + between_s)
-            self._found.batches.append(
-                Batch(now - begun, latency[0], latency[1], after_s + between_s, sample)
-            )
-            before_s = now
+            after_s += seen.between_s
+            self._found.batches.append(Batch(now - begun, *latency, after_s, sample_of(seen)))
         self._found.forecasts.extend(
             Forecasted(now - begun, s.latency_s, s.measured_s, s.throughput, s.measured)
             for now, s in self._forecasts

@@ -63,6 +63,7 @@ def run_of(
         loop = loop_of(plan, [source], folder / "checkpoint", None, CLOCK, **given)
         while loop.step() is not None or not loop.manifest.finished:
             expected.append(loop.forecast.newest())
+            loop._load.waited()
             CLOCK.advance(max(loop._started_at + 0.1 - CLOCK.now(), 0.001))
         loop.close()
     return loop, [one for one in expected if one is not None]
@@ -104,6 +105,22 @@ def test_while_a_policy_decides_it_is_judged(tmp_path: Path) -> None:
     (judged,) = summary["saso"].values()
     assert judged["switches"] == len(switches)
     assert "scaling: " in loop.summary.text()
+
+
+def test_time_between_batches_is_theirs_unless_it_was_a_wait(tmp_path: Path) -> None:
+    rows = [(n, "a", 1) for n in range(1, 9)]
+    clock = ManualClock()
+    loop = loop_of(plan_of("SELECT k FROM s"), [memory(*rows)], tmp_path, None, clock, batch_rows=1)
+    found = []
+    for waits in (False, False, True):
+        clock.advance(0.005)
+        if waits:
+            loop._load.waited()
+        assert loop.step() is not None
+        (seen,) = loop.observed
+        found.append((seen.between_s, round(seen.period_s - seen.seconds, 6)))
+    assert found == [(0.0, 0.0), (pytest.approx(0.005), 0.005), (0.0, 0.005)]
+    loop.close()
 
 
 def test_nothing_is_predicted_of_input_that_is_not_live(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from tidegate.driver.expected import Expected, ExpectedSubquery, Outcome, Second
 from tidegate.driver.observe import Measured, observed_of
 from tidegate.driver.slowdown import Slowdown
-from tidegate.elastic.followed import BETWEEN_S, SAMPLE_S, Followed, Work
+from tidegate.elastic.followed import SAMPLE_S, Followed, Work
 from tidegate.elastic.settled import Batches, Part, batches_of
 from tidegate.model.controller import Limits, bounds
 from tidegate.model.estimator import Estimator
@@ -98,8 +98,7 @@ class Forecast:
         """
         if not measured or not measured[0].arriving.live:
             return
-        between_s = measured[0].period_s - measured[0].seconds
-        after_s += between_s if 0 <= between_s < BETWEEN_S else 0.0
+        after_s += measured[0].between_s
         self._after_s += _RECENT * (after_s - self._after_s)
         self._latency = [self._latency[0] + latency[0], self._latency[1] + latency[1]]
         due = self._pending_s >= SAMPLE_S  # with this batch, which is as any other (`Followed`)

@@ -73,13 +73,15 @@ class Due(NamedTuple):
 class Measured:
     """One batch of one subquery, as it was measured; `counts` and `work` are those of instances.
 
-    `span_us` are the frontiers before and after it, `arriving` is what came to it.
+    `between_s` is the part of the period before it in which there was input already. `span_us` are
+    the frontiers before and after it, `arriving` is what came to it.
     """
 
     subquery: Subquery
     batch: int
     seconds: float
     period_s: float
+    between_s: float
     mapping: Mapping
     span_us: tuple[int, int]
     counts: tuple[Counts, ...]
@@ -91,17 +93,21 @@ class Measured:
     def of(
         job: Job,
         outcomes: Sequence[Outcome],
-        seconds: float,
-        period_s: float,
+        times: tuple[float, float, float],
         arriving: Arriving,
         backlog: Backlog | None = None,
     ) -> Measured:
-        """`outcomes` are those of all its instances, in their order."""
+        """`outcomes` are those of all its instances, in their order.
+
+        `times` are its seconds, its period, and what of that was between batches.
+        """
+        seconds, period_s, between_s = times
         return Measured(
             subquery=job.subquery,
             batch=job.batch,
             seconds=seconds,
             period_s=period_s,
+            between_s=between_s,
             mapping=job.mapping,
             span_us=(job.previous_us, job.frontier_us),
             counts=tuple(Counts.of(outcome) for outcome in outcomes),
@@ -187,6 +193,7 @@ class Measured:
             closed=sum(counts.closed for counts in self.counts) if operation.slide_s else None,
             event_s=self.event_s,
             map_s=sum(counts.map_cpu_us for counts in self.counts) / 1e6,
+            between_s=self.between_s,
         )
 
 

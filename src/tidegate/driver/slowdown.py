@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from tidegate.driver.observe import Due, Measured
-from tidegate.elastic.followed import BETWEEN_S, Followed
+from tidegate.elastic.followed import Followed
 
 _RECENT = 5
 """The median of so many intervals counts: a pause in one of them says nothing of the next."""
@@ -30,11 +30,10 @@ class _Interval:
     def after(self, batch: Sequence[Measured]) -> _Interval:
         """With one batch more."""
         first = batch[0]
-        between_s = first.period_s - first.seconds
         due = tuple(one.due for one in batch)
         return replace(
             self,
-            seconds=self.seconds + first.seconds + (between_s if 0 <= between_s < BETWEEN_S else 0),
+            seconds=self.seconds + first.between_s + first.seconds,
             batches=self.batches + 1,
             due=tuple(map(_sum, self.due, due)) if self.due else due,
             instances=tuple(one.mapping.instances for one in batch),

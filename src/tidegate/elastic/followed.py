@@ -21,7 +21,6 @@ from tidegate.model.estimator import Estimator
 from tidegate.model.input_latency import input_latency
 from tidegate.model.operation import Operation
 from tidegate.model.outlook import outlook
-from tidegate.model.sample import Sample
 from tidegate.model.window import TimeWindow
 from tidegate.model.workload import Counts
 
@@ -36,9 +35,6 @@ _RECENT_S = 10.0
 
 _FAR_S = 60.0
 """How far ahead it looks at most, unless somebody says how far."""
-
-BETWEEN_S = 0.001
-"""The shortest wait for tuples: a loop that has none looks again a millisecond later."""
 
 _LEAST_FREE = 0.05
 """The part of the time that instances have at least, however much the driver needs."""
@@ -115,7 +111,7 @@ class Followed:
         sides = [load.side for load in seen.inputs]
         return replace(
             self,
-            estimator=self.estimator.after(_cycle_of(seen)),
+            estimator=self.estimator.after(sample_of(seen)),
             unsampled_s=seen.period_s,
             sources=(sides.count(0), sides.count(1)),
         )
@@ -275,16 +271,3 @@ class Followed:
             recorded["epoch"],
             (recorded["sources"][0], recorded["sources"][1]),
         )
-
-
-def _cycle_of(seen: Observation) -> Sample:
-    """What a batch says of costs, with what was between it and the one before.
-
-    That is looking for input and keeping the books, unless it is long enough to have been a wait
-    for tuples; a query that is behind has it with every batch.
-    """
-    between_s = max(seen.period_s - seen.seconds, 0.0)
-    sample = sample_of(seen)
-    if between_s >= BETWEEN_S:
-        return sample
-    return replace(sample, seconds=round(sample.seconds + between_s, 6))
