@@ -161,6 +161,11 @@ def test_panes_that_wait_are_bounded() -> None:
     assert (len(panes._panes), panes._entries) == (0, 0)
 
 
+def test_an_instance_may_tell_several_things_of_a_window() -> None:
+    windows = [WindowFigures(0, 10, {"groups": 2}), WindowFigures(0, 10, {"approximate": 1})]
+    assert newest_windows(windows) == (WindowFigures(0, 10, {"groups": 2, "approximate": 1}),)
+
+
 def test_where_nothing_is_told_nothing_is_kept() -> None:
     made = log()
     add(made, 5, Outcome(0, ()), Outcome(1, ()))

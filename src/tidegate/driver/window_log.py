@@ -111,7 +111,7 @@ class WindowLog:
             for start_us, end_us, closed in _by_window(outcomes):
                 dealt = self._panes.between(start_us, end_us)
                 told = ToldWindow(end_us, job.mapping.running, closed, dealt)
-                self._count(end_us, self._operator.window_figures(told))
+                self._count(end_us, job.operator.window_figures(told))
             self._panes.forget(self._passed(job.frontier_us))
 
     def digest(self) -> WindowDigest | None:

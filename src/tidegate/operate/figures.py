@@ -43,7 +43,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class WindowFigures:
-    """What an instance tells of its part of a window [start_us, end_us) that it has closed."""
+    """What an instance tells of its part of a window [start_us, end_us) that it has closed.
+
+    It may tell several times of one, under different names.
+    """
 
     start_us: int
     end_us: int
@@ -51,8 +54,13 @@ class WindowFigures:
 
 
 def newest_windows(windows: Iterable[WindowFigures]) -> tuple[WindowFigures, ...]:
-    """As many as are told in a batch, in the order of their ends."""
-    return tuple(sorted(windows, key=lambda window: window.end_us)[-MOST_WINDOWS:])
+    """As many as are told in a batch, in the order of their ends, each once with all its values."""
+    found: dict[int, WindowFigures] = {}
+    for one in windows:
+        before = found.get(one.end_us)
+        values = one.values if before is None else {**before.values, **one.values}
+        found[one.end_us] = WindowFigures(one.start_us, one.end_us, values)
+    return tuple(found[end_us] for end_us in sorted(found)[-MOST_WINDOWS:])
 
 
 @dataclass(frozen=True)
