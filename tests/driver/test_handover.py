@@ -22,6 +22,7 @@ from tests.property.course import IN_MEMORY
 from tidegate.batch import TS, ints
 from tidegate.driver.loop import Loop
 from tidegate.elastic.handover import STATE, WINDOW
+from tidegate.elastic.request import Request, Scale
 from tidegate.execute import local
 from tidegate.execute.job import Job
 from tidegate.execute.task import run_instance
@@ -91,7 +92,7 @@ def switched(loop: Loop, chance: random.Random, how_often: float) -> int:
     asked = 0
     while not loop.manifest.finished:
         if chance.random() < how_often:
-            loop.scale(chance.randint(1, 6))
+            loop.ask(Request(Scale(chance.randint(1, 6))))
             asked += 1
         assert loop.step() is not None
     return asked
@@ -196,7 +197,7 @@ def transition(query: str, place: Path) -> tuple[dict[str, Any], int]:
     lasted = 0
     while loop.step() is not None:
         if loop.manifest.batch == 4:
-            loop.scale(3)
+            loop.ask(Request(Scale(3)))
         epoch = dict(loop.manifest.epochs[-1])
         lasted += epoch.get("handover") == WINDOW and "completed" not in epoch
         assert (" (under way)" in epoch_text(epoch)) == (lasted > 0 and "completed" not in epoch)

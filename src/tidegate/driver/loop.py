@@ -33,7 +33,7 @@ from tidegate.driver.report import START, report_of, with_measured
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
 from tidegate.elastic.observation import Observation
-from tidegate.elastic.request import Request, Scale
+from tidegate.elastic.request import Request
 from tidegate.elastic.switchboard import Asked, Taken
 from tidegate.errors import (
     GateError,
@@ -240,10 +240,6 @@ class Loop:
             where = str(request.change).partition(" ")[0]
             raise OptionError(where, "needs a query that runs", f"one that has {ended}")
         return self._subqueries.ask(request, self._clock.now())
-
-    def scale(self, instances: int, subquery: str | None = None) -> None:
-        """Ask for another number of instances from the next batch on, for one subquery or all."""
-        self.ask(Request(Scale(instances), subquery))
 
     def waiting(self) -> dict[str, Asked]:
         """By subquery what was asked for and waits for the next batch."""
