@@ -121,8 +121,8 @@ def forgetful(share: float) -> Iterator[None]:
     """Instances that do not find some of what they have kept in memory."""
     chance, take = random.Random(3), Kept.take
 
-    def taken(kept: Kept, what: str) -> Any | None:
-        value = take(kept, what)
+    def taken(kept: Kept, what: str, moved: bool = False) -> Any | None:
+        value = take(kept, what, moved)
         return None if chance.random() < share else value
 
     with pytest.MonkeyPatch.context() as patch:
@@ -144,7 +144,7 @@ def watched() -> Iterator[list[int]]:
             assert not (theirs & ~ever & (times < former.until_us)).any()
         counts.append(rows.num_rows)
 
-    read = StoredSegments.read
+    read, newest = StoredSegments.read, StoredSegments._rows
 
     def tuples(stored: StoredSegments, *arguments: Any, **named: Any) -> Any:
         found = read(stored, *arguments, **named)
@@ -152,6 +152,12 @@ def watched() -> Iterator[list[int]]:
             for held in found:
                 own(stored.work, held.table, ints(held.table, TS))
         return found
+
+    def newest_tuples(stored: StoredSegments, *arguments: Any) -> Iterator[pa.Table]:
+        for rows in newest(stored, *arguments):
+            if len(stored.sights) > 1:
+                own(stored.work, rows, ints(rows, TS))
+            yield rows
 
     def panes(work: InstanceWork, spec: Any) -> Any:
         found = read_panes(work, spec)
@@ -161,6 +167,7 @@ def watched() -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StoredSegments, "read", tuples)
+        patch.setattr(StoredSegments, "_rows", newest_tuples)
         patch.setattr(pane_operator, "read_panes", panes)
         yield counts
 

@@ -152,7 +152,7 @@ class Job:
             store=self.store.open(),
             ports=self.subquery.ports,
             spans=spans,
-            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", before, self.name),
+            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", before, self.name, self.before),
             run=self.owner,
         )
 
