@@ -378,7 +378,7 @@ class Loop:
         staged = self._outlets.stage(outcomes)
         self.executor.release(jobs)
         spans.mark("collect")
-        epochs = self._subqueries.with_loaded(epochs, outcomes, batch)
+        epochs = self._subqueries.with_loaded(epochs, self._manifest, jobs, outcomes)
         return BatchWork(cut, jobs, outcomes, staged, epochs)
 
     def _start_executor(self, drafts: Sequence[Draft], spans: Spans) -> None:

@@ -244,7 +244,8 @@ class Outcome:
     for, in order; its piece has some of the last rows then. `due` are files that it has written on
     the driver's host and not synced; the driver does it. `spans_ms` is what it spent its time
     on, and what the map tasks did whose parcels said so. `bucket_work` says how its work was
-    divided among its buckets, as `operate.bucket_work` packs it.
+    divided among its buckets, as `operate.bucket_work` packs it. `fetched` are the bytes that it
+    has read of segments on a remote store, by their names.
     """
 
     instance: int
@@ -258,6 +259,7 @@ class Outcome:
     receipts: tuple[Receipt, ...] | None = None
     due: tuple[str, ...] = ()
     bucket_work: bytes = b""
+    fetched: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

@@ -58,6 +58,7 @@ from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner, Router
 from tidegate.route.reach import Reach
 from tidegate.route.round_robin import RoundRobin
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, write_segment
 
 _MOST_NEW_ROWS = 8_192
@@ -268,6 +269,11 @@ class StreamJoin(Operator):
             if rows is not None:
                 positions.append(Position(name, count, count + rows))
         return Migration(frontier_us, frontier_us + self.reach.us, tuple(positions))
+
+    def reads(self, what: str, mapping: BucketMapping, instance: int) -> BucketSet:
+        spread = TO_OWNER if self.spread == TO_ALL else self.spread
+        owners, side = mapping.owner_array, SIDES.index(what)
+        return BucketSet.where(seen_by(instance, spread, side, owners, mapping.instances))
 
     def keepers(self) -> Mapping[str, SideKeeper]:
         return {name: self._keeper(i) for i, name in enumerate(SIDES)}
