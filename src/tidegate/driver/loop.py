@@ -33,7 +33,7 @@ from tidegate.driver.report import START, report_of, with_measured
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
 from tidegate.elastic.observation import Observation
-from tidegate.elastic.request import Request, Scale
+from tidegate.elastic.request import Request
 from tidegate.elastic.switchboard import Asked, Taken
 from tidegate.errors import (
     GateError,
@@ -243,10 +243,6 @@ class Loop:
             raise OptionError(where, "needs a query that runs", f"one that has {ended}")
         return self._subqueries.ask(request, self._clock.now())
 
-    def scale(self, instances: int, subquery: str | None = None) -> None:
-        """Ask for another number of instances from the next batch on, for one subquery or all."""
-        self.ask(Request(Scale(instances), subquery))
-
     def waiting(self) -> dict[str, Asked]:
         """By subquery what was asked for and waits for the next batch."""
         return self._subqueries.waiting()
@@ -384,7 +380,7 @@ class Loop:
         staged = self._outlets.stage(outcomes)
         self.executor.release(jobs)
         spans.mark("collect")
-        epochs = self._subqueries.with_loaded(epochs, outcomes, batch)
+        epochs = self._subqueries.with_loaded(epochs, self._manifest, jobs, outcomes)
         return BatchWork(cut, jobs, outcomes, staged, epochs)
 
     def _start_executor(self, drafts: Sequence[Draft], spans: Spans) -> None:
