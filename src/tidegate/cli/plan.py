@@ -38,14 +38,14 @@ from tidegate.session.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_ru
 )
 @click.option(
     "--instances",
-    type=Whole(),
+    type=Whole(least=1),
     default=None,
     metavar="N",
     help="Instances of all subqueries together, at most (default: the master's cores for each).",
 )
 @click.option(
     "--sample",
-    type=Whole(),
+    type=Whole(least=1),
     is_flag=False,
     flag_value=DEFAULT_ROWS,
     default=DEFAULT_ROWS,
@@ -101,9 +101,6 @@ def plan(
     everything in it costs: from a calibration, or measured now where the query is to run.
     """
     refuse_all(strategy, "tidegate plan")
-    for option, number in (("--sample", sample), ("--instances", instances)):
-        if number is not None and number < 1:
-            raise OptionError(option, "must be at least 1", str(number))
     for option, text in (
         ("--latency", latency),
         ("--trigger", trigger),

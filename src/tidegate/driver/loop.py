@@ -33,7 +33,7 @@ from tidegate.driver.report import START, report_of, with_measured
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
 from tidegate.elastic.observation import Observation
-from tidegate.elastic.request import Request, Scale
+from tidegate.elastic.request import Request
 from tidegate.elastic.switchboard import Asked, Taken
 from tidegate.errors import (
     GateError,
@@ -114,6 +114,7 @@ class Loop:
         self._subqueries = Subqueries(plan, store, options)
         self._load = LoadWatch(self._subqueries, self._clock)
         self.summary.load = self._subqueries.load
+        self.summary.windows = self._subqueries.windows
         self._latency = Latency(self._clock.now())
         slots = cache(lambda: options.slots or self.executor.slots())
         self.manager = Manager(
@@ -196,6 +197,7 @@ class Loop:
     def _let_go(self) -> None:
         # A summary outlives its run.
         self.summary.load = partial(dict, self._subqueries.load())
+        self.summary.windows = partial(dict, self._subqueries.windows())
         self.summary.forecast = partial(replace, self.forecast.outcome())
         self.executor.close()  # first: subqueries wait for what it still has of theirs
         self._subqueries.close()
@@ -242,10 +244,6 @@ class Loop:
             where = str(request.change).partition(" ")[0]
             raise OptionError(where, "needs a query that runs", f"one that has {ended}")
         return self._subqueries.ask(request, self._clock.now())
-
-    def scale(self, instances: int, subquery: str | None = None) -> None:
-        """Ask for another number of instances from the next batch on, for one subquery or all."""
-        self.ask(Request(Scale(instances), subquery))
 
     def waiting(self) -> dict[str, Asked]:
         """By subquery what was asked for and waits for the next batch."""
@@ -325,7 +323,7 @@ class Loop:
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
         self._checkpoint.retire(previous, manifest, replaced)
-        self._subqueries.committed(work.jobs)
+        self._subqueries.committed(work.jobs, work.outcomes)
         self._subqueries.compact(manifest, self.executor)
         extent, holder = self._inputs.standing()
         report = report_of(
@@ -385,7 +383,7 @@ class Loop:
         staged = self._outlets.stage(outcomes)
         self.executor.release(jobs)
         spans.mark("collect")
-        epochs = self._subqueries.with_loaded(epochs, outcomes, batch)
+        epochs = self._subqueries.with_loaded(epochs, self._manifest, jobs, outcomes)
         return BatchWork(cut, jobs, outcomes, staged, epochs)
 
     def _start_executor(self, drafts: Sequence[Draft], spans: Spans) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
 from tidegate.driver.brought import Arriving, Brought, given_to
-from tidegate.driver.handing import reach_of
+from tidegate.driver.handing import loaded_bytes, reach_of
 from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.timeline import epoch_of
+from tidegate.driver.window_digest import WindowDigest
 from tidegate.elastic import handover
 from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.request import Request, Scale
@@ -216,27 +217,34 @@ class Subqueries:
         return facts
 
     def with_loaded(
-        self, epochs: Sequence[Mapping[str, Any]], outcomes: Outcomes, batch: int
+        self,
+        epochs: Sequence[Mapping[str, Any]],
+        manifest: Manifest,
+        jobs: Sequence[Job],
+        outcomes: Outcomes,
     ) -> list[Mapping[str, Any]]:
-        """The history of mappings with what instances have loaded for the epochs of a batch.
+        """The history of mappings with what new owners have loaded in the batch after a manifest.
 
         That is known where the store is remote; of files of a host it is about what they hold.
         """
         if self._local:
             return list(epochs)
-        pairs = zip(self._all, outcomes, strict=True)
-        loaded = {s.subquery.key: sum(o.counts["fetched_bytes"] for o in f) for s, f in pairs}
-        return [
-            {**e, "bytes_moved": loaded[e["subquery"]]}
-            if e["batch"] == batch and e.get("handover") == handover.STATE
-            else e
-            for e in epochs
-        ]
+        triples = zip(self._all, jobs, outcomes, strict=True)
+        ran = {subquery.subquery.key: (subquery, job, of) for subquery, job, of in triples}
 
-    def committed(self, jobs: Sequence[Job]) -> None:
-        """The newest batch that counts had these jobs."""
-        for subquery, job in zip(self._all, jobs, strict=True):
-            subquery.committed(job)
+        def completed(epoch: Mapping[str, Any]) -> Mapping[str, Any]:
+            if epoch["batch"] != manifest.batch + 1 or epoch.get("handover") != handover.STATE:
+                return epoch
+            subquery, job, found = ran[epoch["subquery"]]
+            moved = loaded_bytes(subquery.mapping(manifest), job, found)
+            return {**epoch, "bytes_moved": moved}
+
+        return [completed(epoch) for epoch in epochs]
+
+    def committed(self, jobs: Sequence[Job], outcomes: Outcomes) -> None:
+        """The newest batch that counts had these jobs, and these outcomes."""
+        for subquery, job, found in zip(self._all, jobs, outcomes, strict=True):
+            subquery.committed(job, found)
 
     def measured(
         self,
@@ -262,6 +270,11 @@ class Subqueries:
         """The load of each over recent batches of this run, by name; none before the first."""
         found = ((s.name, s.load_log.load()) for s in self._all)
         return {name: load for name, load in found if load is not None}
+
+    def windows(self) -> dict[str, WindowDigest]:
+        """The figures of the windows of each in this run, by name, where some were told."""
+        found = ((s.name, s.window_log.digest()) for s in self._all)
+        return {name: digest for name, digest in found if digest is not None}
 
     def compact(self, manifest: Manifest, executor: Executor) -> None:
         """After a commit: start what rewriting is worth it."""

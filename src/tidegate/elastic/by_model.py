@@ -42,9 +42,11 @@ class ByModel:
 
     It sees rates, and what batches cost; how busy instances are is nothing to it. What waits is
     known from these as well, but where more tuples wait in fact, the costs that are known are too
-    low, and it goes by the tuples. Arrivals are counted for `interval` seconds. Then the model says how much work they are, and how much they
-    will be within `ahead` seconds, while windows fill: unless it is given, as long as a window
-    lasts, a minute at most; with 0 the paper's algorithm decides as it stands. Where the work is
+    low, and it goes by the tuples.
+
+    Arrivals are counted for `interval` seconds. Then the model says how much work they are, and how
+    much they will be within `ahead` seconds, while windows fill: unless it is given, as long as a
+    window lasts, a minute at most; with 0 the paper's algorithm decides as it stands. Where the work is
     more than the part `upper` of what the instances can do, there are to be as many as can do it;
     where one less could do it within the part `lower`, those that are not needed go. With
     `latency`, in seconds, there are also to be as many as bring the mean latency below it, if any

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tidegate import schedule
 from tidegate.batch import SEQ, SRC, TS, to_bytes
 from tidegate.execute.job import (
+    FIGURES,
     LATE,
     REJECTED,
     ROWS,
@@ -31,13 +32,14 @@ from tidegate.execute.side_output import side_parcels
 from tidegate.execute.within_memory import within_memory
 from tidegate.memory import MEMORY
 from tidegate.operate.bucket_work import packed
+from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.source.protocol import Rows
 from tidegate.spans import Spans, added
-from tidegate.state.piece import fetched_bytes
+from tidegate.state.piece import fetching
 
 _INPUT_SHIFT = 32
 _COMPACT_BYTES = 65_536
@@ -152,7 +154,8 @@ def deal(
     work = job.map_work(job.splits[split], spans or Spans(schedule.current().clock))
     shares = job.operator.deal(work, tuples)
     pack = _compact if stay else to_bytes
-    return [Parcel(share.instance, split, ROWS, pack(share.rows)) for share in shares]
+    told = [Parcel(0, split, FIGURES, one.packed()) for one in work.told]
+    return [*(Parcel(share.instance, split, ROWS, pack(share.rows)) for share in shares), *told]
 
 
 def _compact(rows: pa.Table) -> pa.Table | bytes:
@@ -167,10 +170,10 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     MEMORY.resize(job.memory_bytes)
     clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
-    before = fetched_bytes()
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     arrived = [Arrival(job.splits[p.split].input, p.rows()) for p in ordered if p.kind == ROWS]
-    result = job.operator.run(job.instance_work(instance, spans), arrived)
+    with fetching() as fetched:
+        result = job.operator.run(job.instance_work(instance, spans), arrived)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
     told = [(p.instance, json.loads(bytes(p.data))) for p in ordered if p.kind == SPANS]
     spent = added([*(t["spans_ms"] for _, t in told), spans.spans_ms])
@@ -182,7 +185,7 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         "cpu_us": round((clock.cpu() - used) * 1e6),
         "map_cpu_us": sum(t["map_cpu_us"] for _, t in told),
         "taken": sum(t["taken"] for owner, t in told if owner == instance),
-        "fetched_bytes": fetched_bytes() - before,
+        "fetched_bytes": sum(fetched.values()),
     }
     return Outcome(
         instance=instance,
@@ -194,4 +197,7 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         spans_ms=spent,
         counts={**result.counts, **own},
         bucket_work=packed(result.bucket_work, job.mapping, instance),
+        windows=newest_windows(result.windows),
+        panes=tuple(bytes(p.data) for p in ordered if p.kind == FIGURES),
+        fetched=fetched,
     )
