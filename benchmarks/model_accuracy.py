@@ -27,6 +27,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -273,6 +274,21 @@ def told(one: dict[str, Any]) -> str:
         for kind, title in kinds
     ]
     return "; ".join(parts)
+
+
+def table(setups: dict[str, Any]) -> Iterator[str]:
+    """Median errors of a second as the docs have them."""
+    yield (
+        "| set-up | throughput, costs from before | running | latency, costs from before | running "
+        "| as the second before |"
+    )
+    yield "|---|---|---|---|---|---|"
+    for one in setups.values():
+        cells = [
+            *(one[kind]["throughput"]["median"] for kind in ("before", "running")),
+            *(one[kind]["latency"]["median"] for kind in ("before", "running", "as_before")),
+        ]
+        yield f"| {one['title']} | " + " | ".join(f"{cell:.1%}" for cell in cells) + " |"
 
 
 def main() -> None:

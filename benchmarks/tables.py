@@ -1,4 +1,4 @@
-"""Write the tables of docs/performance.md that come from results, each between its two marks.
+"""Write the tables of docs that come from results, each between its two marks.
 
     python benchmarks/tables.py
 
@@ -12,41 +12,53 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+import autoscale_engine
 import batch_cost
 import execution
 import latency
+import model_accuracy
 import resident_memory
 from measure import HERE, RESULTS
 
-PAGE = HERE.parent / "docs" / "performance.md"
-TABLES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
-    "batch_cost": lambda report: batch_cost.table(report["cases"]),
-    "execution": lambda report: execution.table(report["cases"]),
-    "latency": lambda report: latency.table(report["latency"]),
-    "refused": lambda report: latency.refused_table(report["refused"]),
-    "resident_memory": lambda report: resident_memory.table(report["cases"]),
+DOCS = HERE.parent / "docs"
+Table = Callable[[dict[str, Any]], Iterator[str]]
+PAGES: dict[str, dict[str, Table]] = {
+    "performance.md": {
+        "batch_cost": lambda report: batch_cost.table(report["cases"]),
+        "execution": lambda report: execution.table(report["cases"]),
+        "latency": lambda report: latency.table(report["latency"]),
+        "refused": lambda report: latency.refused_table(report["refused"]),
+        "resident_memory": lambda report: resident_memory.table(report["cases"]),
+    },
+    "model.md": {"model_accuracy": lambda report: model_accuracy.table(report["setups"])},
+    "autoscale.md": {
+        "autoscale_engine": lambda report: autoscale_engine.table(report["experiments"])
+    },
 }
 _REPORTS = {"refused": "latency"}
 _MARKED = re.compile(r"<!-- results: (\w+) -->\n.*?<!-- end of results -->", re.DOTALL)
 
 
-def filled(found: re.Match[str]) -> str:
+def filled(tables: dict[str, Table], found: re.Match[str]) -> str:
     """A table as its report has it."""
     name = found[1]
     file = RESULTS / f"{_REPORTS.get(name, name)}.json"
     if not file.exists():
         print(f"{name}: there is no {file.name}; its table stays as it is")
         return found[0]
-    lines = "\n".join(TABLES[name](json.loads(file.read_text())))
+    lines = "\n".join(tables[name](json.loads(file.read_text())))
     return f"<!-- results: {name} -->\n\n{lines}\n\n<!-- end of results -->"
 
 
 def main() -> None:
-    text = PAGE.read_text()
-    assert len(_MARKED.findall(text)) == len(TABLES), "each table has its place"
-    PAGE.write_text(_MARKED.sub(filled, text))
+    for name, tables in PAGES.items():
+        page = DOCS / name
+        text = page.read_text()
+        assert sorted(_MARKED.findall(text)) == sorted(tables), "each table has its place"
+        page.write_text(_MARKED.sub(partial(filled, tables), text))
 
 
 if __name__ == "__main__":
