@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError, near
-from tidegate.operate.aggregate import user
+from tidegate.operate.aggregate import sampled, user
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.functions import (
     approximate,
@@ -40,6 +40,7 @@ TABLE = (
     count.COUNT_IF,
     approximate.APPROX_COUNT_DISTINCT,
     user.USER,
+    sampled.SAMPLED,
 )
 """A new function is a line here; messages list the names in this order."""
 
