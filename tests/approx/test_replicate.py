@@ -19,9 +19,8 @@ def found_of(values: Floats, rows: int) -> tuple[Mask, Mask, Mask]:
     """Which windows have the truth in their intervals, are relied on, are so wrongly."""
     windows, size = values.shape
     drawn = Drawn.of(list(values), seed=5)
-    taken = drawn.ranks < rows
-    codes, own = drawn.codes[taken], drawn.values[taken]
-    parts = parts_of(codes, drawn.ranks[taken])
+    codes, ranks, own = drawn.rows(rows)
+    parts = parts_of(codes, ranks)
     interval, relied_on = replicated(
         harmonic(codes, windows, own),
         harmonic(parts, windows * PARTS, own),
@@ -29,7 +28,7 @@ def found_of(values: Floats, rows: int) -> tuple[Mask, Mask, Mask]:
         tuples=np.full(windows, size),
         alpha=0.05,
     )
-    truth = harmonic(drawn.codes, windows, drawn.values)
+    truth = harmonic(np.repeat(np.arange(windows), size), windows, drawn.values)
     held = (interval.low <= truth) & (truth <= interval.high)
     return held, relied_on, relied_on & ~held
 
