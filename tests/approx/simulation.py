@@ -34,10 +34,13 @@ def _log_normal(chance: np.random.Generator, shape: Shape) -> Floats:
 
 
 def _zipf(chance: np.random.Generator, shape: Shape) -> Floats:
-    """Values k of at most 1,000 with a share proportional to k ** -1.5."""
-    weights = np.arange(1, 1001) ** -1.5
-    edges = np.cumsum(weights) / weights.sum()
-    return 1.0 + np.searchsorted(edges, chance.random(shape), "right")
+    """Values k with a share proportional to k ** -2.5: their variance is infinite."""
+    return chance.zipf(2.5, shape).astype(np.float64)
+
+
+def _spiked(chance: np.random.Generator, shape: Shape) -> Floats:
+    """Most values near 5.5, few very large: narrow intervals that are wrong."""
+    return 5 + chance.pareto(1.5, shape)
 
 
 def _bimodal(chance: np.random.Generator, shape: Shape) -> Floats:
@@ -58,6 +61,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
     "normal": _normal,
     "log-normal": _log_normal,
     "Zipf": _zipf,
+    "spiked": _spiked,
     "bimodal": _bimodal,
     "drifting": _drifting,
 }
