@@ -112,3 +112,14 @@ def test_groups_without_tuples_have_empty_samples() -> None:
     words = np.array([3, 1], np.uint64)
     assert lowest(np.array([4, 4]), 9, words, 10).tolist() == [1, 0]
     assert lowest(np.empty(0, np.int64), 0, words[:0], 10).tolist() == []
+
+
+def test_words_that_are_not_uniform_are_sorted_too() -> None:
+    """As no priorities are: hundreds close together, and one far away."""
+    chance = np.random.default_rng(6)
+    words = np.append(chance.integers(0, 1000, 700), 2**63).astype(np.uint64)
+    words = words[chance.permutation(len(words))]
+    for k in (10, 300, 1000):
+        found = words[lowest(np.zeros(len(words), np.int64), 1, words, k)]
+        reach = np.sort(words)[:k][-1]
+        assert found.tolist() == np.sort(words[words <= reach]).tolist()
