@@ -96,7 +96,7 @@ class Decision:
     @property
     def answered(self) -> Mask:
         """Which windows are answered by their samples."""
-        return self.reason == Reason.NONE
+        return np.equal(self.reason, Reason.NONE)
 
     @property
     def by_sample(self) -> Mask:
