@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,18 @@ def test_the_sample_is_that_of_the_twin(tuples: list[tuple[int, int]], k: int, r
         own = [(word, None) for code, word in tuples if code == group]
         expected += [(group, word) for word, _ in twin.sample(own, k, rate)]
     assert found == expected
+
+
+@pytest.mark.parametrize(("k", "rate"), [(50, 0.02), (50, 0.2), (50, 0.0), (0, 0.02), (2000, 0.5)])
+def test_a_sample_is_the_larger_of_rate_and_size(k: int, rate: float) -> None:
+    """Groups of 900 and 100 tuples, in which 18 and 2, or 180 and 20, are below the rate."""
+    codes = (np.arange(1000) % 10 == 0).astype(np.int64)
+    words = priorities(7, 0 * codes, np.arange(1000))
+    sizes = np.bincount(codes[lowest(codes, 2, words, k, rate)], minlength=2)
+    for group in (0, 1):
+        own = [(word, None) for word in words[codes == group].tolist()]
+        assert sizes[group] == len(twin.sample(own, k, rate))
+    assert (sizes >= np.minimum([900, 100], k)).all()
 
 
 @given(
