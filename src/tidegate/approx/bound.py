@@ -149,8 +149,9 @@ def needed(kind: Kind, pilot: Sample, error: float, alpha: npt.ArrayLike) -> Int
     """How many rows of each group a sample needs for an error, from a first look at a few.
 
     Values are taken to vary more than they do in the pilot, by two standard errors of its variance
-    (three for squares, of which less is known). At least as many as `least` says, at most all
-    tuples, which is also the answer where the pilot says nothing.
+    (three for squares, of which less is known), and to be more skewed: the larger sample will show
+    it. At least as many as `least` says, at most all tuples, which is also the answer where the
+    pilot says nothing.
     """
     moments = pilot.moments
     with np.errstate(all="ignore"):
@@ -161,7 +162,7 @@ def needed(kind: Kind, pilot: Sample, error: float, alpha: npt.ArrayLike) -> Int
         without = (normal_deviate(alpha) * variation * (1 + part) / part) ** 2
         tuples = pilot.tuples
         size = without / (1 + without / tuples)
-        size = np.maximum(size, np.minimum(SKEW * _skewness(kind, moments) ** 2, tuples))
+        size = np.maximum(size, np.minimum(2 * SKEW * _skewness(kind, moments) ** 2, tuples))
         size = np.maximum(size, least(alpha)) * pilot.rows / moments.n
         size = np.where(np.isfinite(size), np.minimum(size, tuples), tuples)
     rows: Ints = np.minimum(np.ceil(size), tuples).astype(np.int64)
