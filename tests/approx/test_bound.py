@@ -108,7 +108,13 @@ def test_what_is_skewed_constant_or_scarce_is_not_relied_on() -> None:
     assert trusted(Kind.MEAN, sample_of(plain), 0.05).tolist() == [True]
     assert trusted(Kind.MEAN, sample_of(plain[:298]), 0.05).tolist() == [False]
     assert trusted(Kind.MEAN, sample_of(plain[:300]), 0.01).tolist() == [False]
-    for odd in (np.ones(1000), chance.pareto(1.5, 1000), np.append(plain, 1000), plain * np.inf):
+    for odd in (
+        np.ones(1000),
+        np.full(1000, 0.1),
+        chance.pareto(1.5, 1000),
+        np.append(plain, 1000),
+        plain * np.inf,
+    ):
         assert trusted(Kind.MEAN, sample_of(odd), 0.05).tolist() == [False]
 
 

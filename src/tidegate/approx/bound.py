@@ -31,6 +31,9 @@ RARE = 0.01
 SKEW = 50.0
 """How many values must be there for the square of the skewness; twice Cochran's."""
 
+_ROUNDING = 1e-12
+"""Standard deviation by mean: what varies less does not vary."""
+
 _LARGEST_VARIATION = 2.0
 """Standard deviation by mean: what varies more is not worth a sample."""
 
@@ -138,11 +141,16 @@ def interval(kind: Kind, sample: Sample, alpha: npt.ArrayLike) -> Interval:
 
 
 def trusted(kind: Kind, sample: Sample, alpha: npt.ArrayLike) -> Mask:
-    """Where an interval can be relied on: enough values, which vary, and are not too skewed."""
+    """Where an interval can be relied on: enough values, which vary, and are not too skewed.
+
+    Values that are all the same say nothing about others that may be there, as in a column that is
+    mostly 0; neither do those that differ by rounding only.
+    """
     moments = sample.moments
     with np.errstate(all="ignore"):
         enough = moments.n >= np.maximum(least(alpha), SKEW * _skewness(kind, moments) ** 2)
-        return enough & (moments.variance > 0) & np.isfinite(moments.variance)
+        varies = moments.variance > (_ROUNDING * moments.mean) ** 2
+        return enough & varies & np.isfinite(moments.variance)
 
 
 def needed(kind: Kind, pilot: Sample, error: float, alpha: npt.ArrayLike) -> Ints:
