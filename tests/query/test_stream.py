@@ -148,8 +148,6 @@ def test_mistakes() -> None:
 
 
 def test_what_is_not_available_yet() -> None:
-    with pytest.raises(UnavailableError, match="approximate answers are not available yet"):
-        rides.window("1 hour").agg(n=count()).within(error=0.1, confidence=0.95, budget=1000)
     with pytest.raises(UnavailableError, match="shedding is not available yet"):
         rides.shed(0.5)
     with pytest.raises(QueryError, match="the error must be between 0 and 100 percent"):

@@ -10,12 +10,15 @@ from sqlglot import exp
 from tidegate.duration import rows_text, window_text
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
+from tidegate.operate.aggregate.bounded.operator import BoundedWindows
 from tidegate.operate.aggregate.operator import INSTANCE, MAP, MergeWindows, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.user import USER, Aggregator
+from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.window import TupleSpec
+from tidegate.plan.bound import bound_columns, bound_texts, bounded_of
 from tidegate.plan.cut import Unit
 from tidegate.plan.fingerprint import function_lines
 from tidegate.plan.lowered import Context, Lowered
@@ -40,7 +43,8 @@ from tidegate.schema import type_name
 def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     """The subquery of an aggregate over windows of time or of tuples.
 
-    Where the partitioner splits keys, an aggregate over time is two: one in part, one that merges.
+    Where the partitioner splits keys, and where there is an error bound, an aggregate over time is
+    two: one in part, one that merges.
     """
     base, front = unit.base, context.front
     assert isinstance(base, Aggregate)
@@ -70,12 +74,12 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         taken = tuple(arguments[a] for a in call.arguments)
         functions.append(call.function(f"a{i}", taken, [types[t] for t in taken]))
     texts |= {f.name: _call(f, texts) for f in functions}
-    held = {f.name: f"{texts[f.name]}{_types(f)}" for f in functions}
     keys = tuple((f"k{i}", key_type(types[f"k{i}"], n)) for i, (n, _) in enumerate(base.keys))
     names = tuple(n for n, _ in base.keys)
     lines = [f"key {name} {type_}" for name, type_ in keys] + function_lines(functions)
     columns = dict(keys) | {f.name: f.result for f in functions}
-    ports, after, shown = window_ports(unit, base, columns, texts)
+    columns |= bound_columns(base.bound, functions)
+    ports, after, shown = window_ports(unit, base, columns, texts | bound_texts(functions, texts))
     state = [line for leaf in leaves for line in input_lines(leaf)]
     state += [f"group by {texts[name]} ({type_name(type_)})" for name, type_ in keys]
     partitioner = context.choices.partitioner
@@ -106,15 +110,24 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         )
         return
     _check_windows(window, context.choices.max_windows)
+    answering, states = None, tuple(functions)
+    if base.bound is not None:
+        answering, states = bounded_of(base, functions, texts)
+    held = {f.name: f"{_call(f, texts)}{_types(f)}" for f in states}
     stored = stored_names(held, kept, "a", reuse=True)
-    ports = tuple(port.renamed(stored) for port in ports)
-    distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in functions}
+    distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in states}
     spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(distinct.values()))
+    merging: Operator = MergeWindows(spec, names)
+    if answering is None:
+        ports = tuple(port.renamed(stored) for port in ports)
+    else:
+        merging = BoundedWindows(spec, names, answering.renamed(stored))
     lines = [f"window {window.range_us} {window.slide_us}", *lines]
+    lines += [] if base.bound is None else [f"bound {base.bound}"]
     lines += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
-    split = partitioner.splits_keys
-    _check_merges(partitioner, functions)
-    folds = context.choices.partial or _folds(functions, split)
+    split = partitioner.splits_keys or answering is not None
+    _check_merges(partitioner, states)
+    folds = context.choices.partial or _folds(states, partitioner.splits_keys)
     state.append(f"window {window_text(window.range_us, window.slide_us)}")
     state += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
     yield Lowered(
@@ -130,7 +143,7 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         ),
     )
     if split:
-        yield replace(_merging(spec, names, context, ports, after), record=Record(after=shown))
+        yield replace(_merging(merging, context, ports, after), record=Record(after=shown))
 
 
 def _folds(functions: Sequence[Function], split: bool) -> str:
@@ -187,11 +200,7 @@ def _part_port(spec: AggregateSpec, offset_us: int) -> Port:
 
 
 def _merging(
-    spec: AggregateSpec,
-    names: tuple[str, ...],
-    context: Context,
-    ports: tuple[Port, ...],
-    lines: list[str],
+    operator: Operator, context: Context, ports: tuple[Port, ...], lines: list[str]
 ) -> Lowered:
     """The subquery that finishes windows of the one before it."""
     parts = context.newest()
@@ -200,7 +209,7 @@ def _merging(
     return Lowered(
         leaves=(leaf,),
         prefixes=context.front.prefixes((leaf,), [list(columns.items())]),
-        operator=MergeWindows(spec, names),
+        operator=operator,
         ports=ports,
         lines=tuple(lines),
         record=Record(),

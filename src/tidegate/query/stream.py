@@ -53,6 +53,7 @@ from tidegate.query.window import (
     read_window,
     whole_rows,
 )
+from tidegate.query.within import bounded
 from tidegate.remote.scheme import shown
 from tidegate.route.registry import partitioner_of
 from tidegate.schema import type_name
@@ -247,10 +248,22 @@ class Stream:
         """
         return self._with(process(unqualified(self.node), factory, keys, filter))
 
-    def within(self, error: float, confidence: float = 0.95, budget: int | None = None) -> Stream:
-        """Accept answers with this relative error, for less work."""
-        bound = ErrorBound(error, confidence, budget)
-        raise UnavailableError(f"within({bound})", "approximate answers are not available yet")
+    @nested
+    @called_as(".within(error=0.1, confidence=0.95)")
+    def within(
+        self,
+        error: float,
+        confidence: float = 0.95,
+        budget: int | None = None,
+        metric: str = ErrorBound.metric,
+    ) -> Stream:
+        """Accept aggregates with this relative error in so many of the windows, for less work.
+
+        `budget` is how many tuples of a window a sample may have; without it windows take what
+        they need. `metric` is how the errors of a window's groups become one: their "max", "mean"
+        or "rms". After each aggregate come its low and its high end, last whether the row is exact.
+        """
+        return self._with(bounded(self.node, ErrorBound(error, confidence, budget, metric)))
 
     def shed(self, share: float, by: str = "concept") -> Stream:
         """Drop this share of the tuples on purpose."""

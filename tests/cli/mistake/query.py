@@ -659,12 +659,13 @@ MISTAKES = {
             "SECONDS] ON l.route = r.route"
         ),
     ),
-    "WITH ERROR": Mistake(
+    "WITH ERROR of an extreme": Mistake(
         message=(
-            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: is not available yet. Leave the "
-            "clause out."
+            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: cannot bound max(fare): the extreme of "
+            "a window is one tuple, which a sample need not hold. Ask for it in a query of its "
+            "own, without the clause."
         ),
-        sql=COUNT + " WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT",
+        sql="SELECT MAX(fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT",
     ),
     "WITH LATENCY": Mistake(
         message="WITH LATENCY 2 seconds: is not available yet. Leave the clause out.",

@@ -15,6 +15,7 @@ from tidegate.operate.aggregate.functions import (
     holistic,
     moment,
     total,
+    unfolded,
 )
 
 TABLE = (
@@ -40,6 +41,7 @@ TABLE = (
     count.COUNT_IF,
     approximate.APPROX_COUNT_DISTINCT,
     user.USER,
+    unfolded.UNFOLDED,
     sampled.SAMPLED,
 )
 """A new function is a line here; messages list the names in this order."""
