@@ -198,6 +198,7 @@ def status_text(found: Mapping[str, Any]) -> str:
             f"pending for {of['subquery']}: {of['request']}, asked by {of['by']} at "
             f"{of['asked']}{why}"
         )
+    lines += found["window_lines"]
     switches = [e for e in found["epochs"] if "by" in e]
     if switches:
         lines.append("switches" + (", the newest" if len(switches) > SHOWN else ""))

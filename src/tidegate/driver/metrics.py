@@ -13,6 +13,7 @@ from tidegate.batch import MIN_US
 from tidegate.driver.expected import Outcome
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.side import side_lines
+from tidegate.driver.window_digest import WindowDigest
 from tidegate.elastic.load import RecentLoad
 from tidegate.gate.backlog import UNITS, Backlog
 from tidegate.gate.standing import Extent
@@ -182,6 +183,8 @@ class Summary:
     """By unit, the most that there was of it after any batch of this run."""
     load: Callable[[], Mapping[str, RecentLoad]] = dict
     """Gives the load of each subquery over recent batches of this run."""
+    windows: Callable[[], Mapping[str, WindowDigest]] = dict
+    """Gives the figures of the windows of each subquery in this run, where some were told."""
     forecast: Callable[[], Outcome] = Outcome
     """Gives what was predicted of this run, where its input is live."""
 
@@ -269,6 +272,7 @@ class Summary:
             **{name: self.counters.get(name, 0) for name in _MERGED},
             "per_instance": self._per_instance(),
             "load": {name: load.as_dict() for name, load in self.load().items()},
+            "windows": {name: digest.as_dict() for name, digest in self.windows().items()},
             **self._forecast(),
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
@@ -323,6 +327,14 @@ class Summary:
             lines.append(f"backlog {now}" + (f", at most {most}" if most != now else ""))
         return lines
 
+    def window_lines(self) -> list[str]:
+        """The figures of windows that are for people, by subquery."""
+        return [
+            f"{name}, {counted(digest.windows, 'window')}: {digest.line}"
+            for name, digest in self.windows().items()
+            if digest.line
+        ]
+
     def text(self) -> str:
         """The summary in a few lines, for the end of a run in a terminal."""
         d, late = self.as_dict(), self.counters.get("rows_late", 0)
@@ -342,6 +354,7 @@ class Summary:
         if d["groups_merged"]:
             groups, parts, split = (d[name] for name in _MERGED)
             lines.append(f"merged {groups:,} groups from {parts:,} parts; {split:,} were split")
+        lines += self.window_lines()
         if self.epochs_logged:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1

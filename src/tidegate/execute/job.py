@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US, from_bytes, to_bytes
 from tidegate.execute.remote_rows import RemoteRows
+from tidegate.operate.figures import WindowFigures
 from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
@@ -38,6 +39,8 @@ SPANS = 4
 """What a map task spent its time on and counted, as JSON; one instance passes it on."""
 ERROR = 5
 """Why a map task failed, as JSON, where it cannot answer the driver itself."""
+FIGURES = 6
+"""What a map task tells of panes, as `operate.figures` packs it; instance 0 passes it on."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +247,8 @@ class Outcome:
     for, in order; its piece has some of the last rows then. `due` are files that it has written on
     the driver's host and not synced; the driver does it. `spans_ms` is what it spent its time
     on, and what the map tasks did whose parcels said so. `bucket_work` says how its work was
-    divided among its buckets, as `operate.bucket_work` packs it.
+    divided among its buckets, as `operate.bucket_work` packs it. `windows` are figures of windows
+    that it has closed, `panes` what map tasks told of theirs, passing through.
     """
 
     instance: int
@@ -258,6 +262,8 @@ class Outcome:
     receipts: tuple[Receipt, ...] | None = None
     due: tuple[str, ...] = ()
     bucket_work: bytes = b""
+    windows: tuple[WindowFigures, ...] = ()
+    panes: tuple[bytes, ...] = ()
 
     @property
     def rows(self) -> int:

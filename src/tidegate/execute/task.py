@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tidegate import schedule
 from tidegate.batch import SEQ, SRC, TS, to_bytes
 from tidegate.execute.job import (
+    FIGURES,
     LATE,
     REJECTED,
     ROWS,
@@ -31,6 +32,7 @@ from tidegate.execute.side_output import side_parcels
 from tidegate.execute.within_memory import within_memory
 from tidegate.memory import MEMORY
 from tidegate.operate.bucket_work import packed
+from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
 from tidegate.plan.physical import Edge, Prefix
@@ -152,7 +154,8 @@ def deal(
     work = job.map_work(job.splits[split], spans or Spans(schedule.current().clock))
     shares = job.operator.deal(work, tuples)
     pack = _compact if stay else to_bytes
-    return [Parcel(share.instance, split, ROWS, pack(share.rows)) for share in shares]
+    told = [Parcel(0, split, FIGURES, one.packed()) for one in work.told]
+    return [*(Parcel(share.instance, split, ROWS, pack(share.rows)) for share in shares), *told]
 
 
 def _compact(rows: pa.Table) -> pa.Table | bytes:
@@ -194,4 +197,6 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         spans_ms=spent,
         counts={**result.counts, **own},
         bucket_work=packed(result.bucket_work, job.mapping, instance),
+        windows=newest_windows(result.windows),
+        panes=tuple(bytes(p.data) for p in ordered if p.kind == FIGURES),
     )

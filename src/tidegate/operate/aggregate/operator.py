@@ -14,6 +14,15 @@ from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import WindowOrder, first_per_window, in_order, window_order
 from tidegate.duration import duration_text, window_text
 from tidegate.model.operation import Operation
+from tidegate.operate.aggregate.figures import (
+    MEMORY,
+    MERGED_SHOWN,
+    SENT_SHOWN,
+    WindowCounts,
+    merged_window,
+    sent_figures,
+    sent_window,
+)
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.ledger import LEDGER, LedgerKeeper, noted, opened, write_ledger
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
@@ -38,6 +47,7 @@ from tidegate.operate.aggregate.tenure import (
     stored,
 )
 from tidegate.operate.bucket_work import BucketWork, rows_by_bucket, values_by_bucket
+from tidegate.operate.figures import Shown, ToldWindow, Values
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
@@ -55,15 +65,19 @@ from tidegate.operate.port import Port
 from tidegate.operate.spill import Spill
 from tidegate.route.hash import BY_HASH
 from tidegate.route.ledger import LEDGER_SCHEMA
-from tidegate.route.load_aware import LoadAware
+from tidegate.route.load_aware import Hybrid, LoadAware
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
 from tidegate.route.registry import text_of
+from tidegate.route.sent import Sent
 from tidegate.state.segment import Segment
 
 WINDOW = ("window_start", "window_end")
 
 MAP, INSTANCE = "map", "instance"
+
+_EVEN = 0.5
+"""How much tuples count against keys in the hybrid load, where a partitioner does not say it."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,7 @@ class WindowAggregate(Operator):
 
     kind: ClassVar[str] = "aggregate"
     waits: ClassVar[bool] = False
+    levels: ClassVar[tuple[str, ...]] = (MEMORY,)
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
@@ -96,10 +111,13 @@ class WindowAggregate(Operator):
         return Operation(self.kind, range_s=range_s, slide_s=slide_s)
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        router, rows = work.router(self.partitioner), plain_names(tuples)
+        rows, sent = plain_names(tuples), Sent(work.mapping, work.spans.clock)
+        router = work.router(self.partitioner).counting(sent)
         if isinstance(self.partitioner, LoadAware):
             router = router.with_ledger(opened(work, self.partitioner, self.spec))
         dealt = (fold if self.folds == MAP else placed)(self.spec, rows, router)
+        if self._tells:
+            work.told.append(sent_figures(self.spec, sent, router.ledger))
         work.spans.mark("map fold" if self.folds == MAP else "map place")
         if work.mapping.formers:
             shares = shares_of(self.spec, work, dealt)
@@ -142,7 +160,8 @@ class WindowAggregate(Operator):
         if notes:
             segments[LEDGER] = write_ledger(work, spec.range_us, notes)
         work.spans.mark("instance write")
-        closed, groups = self._closed(panes, work)
+        counts = WindowCounts(spec)
+        closed, groups = self._closed(panes, work, counts)
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
@@ -153,7 +172,24 @@ class WindowAggregate(Operator):
             segments,
             {"closed": groups},
             bucket_work=self._touched([*touched, panes], work.mapping.buckets),
+            windows=counts.figures() if self._tells else (),
         )
+
+    @property
+    def _tells(self) -> bool:
+        """Whether there is a choice to tell of: all tuples of one group are in one place."""
+        return bool(self.spec.keys) or self.partly
+
+    def window_figures(self, told: ToldWindow) -> Values:
+        p = self.partitioner.p if isinstance(self.partitioner, Hybrid) else _EVEN
+        found = sent_window(told, p)
+        if self.partly:
+            return found
+        return found | {"groups": found["parts"], "groups_split": 0, "aggregation_cost": 1}
+
+    @property
+    def shown_figures(self) -> tuple[Shown, ...]:
+        return SENT_SHOWN if self.partly else ()
 
     def _arrived(self, arrived: Sequence[Arrival]) -> tuple[list[pa.Table], list[pa.Table]]:
         """What the map tasks have dealt, and what they have noted in their ledgers."""
@@ -198,10 +234,12 @@ class WindowAggregate(Operator):
         highest = max((s.high for s in state.get(PANES, ()) if s.rows), default=None)
         return None if highest is None else migration_of(self.spec, frontier_us, highest)
 
-    def _closed(self, panes: pa.Table, work: InstanceWork) -> tuple[tuple[pa.Table, ...], int]:
+    def _closed(
+        self, panes: pa.Table, work: InstanceWork, counts: WindowCounts
+    ) -> tuple[tuple[pa.Table, ...], int]:
         """The rows of windows that end, by port, and how many groups these windows have.
 
-        They are made step by step, for they may be very many.
+        They are made step by step, for they may be very many; `counts` has them by window.
         """
         spec, closed = self.spec, 0
         keys = [name for name, _ in spec.keys] + [PART] * self.partly
@@ -214,6 +252,7 @@ class WindowAggregate(Operator):
         try:
             for results in chain([next(steps, schema.empty_table())], steps):
                 closed += results.num_rows
+                counts.add(results)
                 work.spans.mark("instance close")
                 for port, spill in zip(work.ports, spills, strict=True):
                     spill.add(window_rows(port, keys, results))
@@ -291,7 +330,22 @@ class MergeWindows(Operator):
         work_of = rows_by_bucket([a.rows for a in arrived], work.mapping.buckets)
         counted = (results.num_rows, parts.num_rows, np.count_nonzero(sizes > 1))
         counts = dict(zip(self.totals, map(int, counted), strict=True))
-        return Result(rows, parts.num_rows, counts=counts, bucket_work=work_of)
+        windows = WindowCounts(self.spec)
+        windows.add(results, sizes)
+        return Result(
+            rows,
+            parts.num_rows,
+            counts=counts,
+            bucket_work=work_of,
+            windows=windows.figures(),
+        )
+
+    def window_figures(self, told: ToldWindow) -> Values:
+        return merged_window(told)
+
+    @property
+    def shown_figures(self) -> tuple[Shown, ...]:
+        return MERGED_SHOWN
 
     def title(self) -> str:
         return f"merge windows by {', '.join(self.key_names) or 'nothing'}"

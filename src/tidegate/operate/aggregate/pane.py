@@ -143,7 +143,10 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     order = stable_order(bucket.astype(np.int64), router.mapping.buckets)
     bucket, pane, key = bucket[order], pane[order], key[order]
     groups = groups.reorder(order)
-    columns = [pa.array(bucket), pa.array(panes.integers_at(pane)), *_take(heads, key)]
+    number = panes.integers_at(pane)
+    if router.sent is not None:
+        router.sent.count(number, bucket, groups.counts)
+    columns = [pa.array(bucket), pa.array(number), *_take(heads, key)]
     for function in spec.functions:
         inputs = [_input(rows, name) for name in function.inputs]
         columns += function.family.fold(groups, inputs)
@@ -162,6 +165,8 @@ def placed(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
         bucket = router.buckets(heads, count, None, by_key.codes, periods)
     else:
         bucket = router.buckets(heads, by_key.n)[by_key.codes]
+    if router.sent is not None:
+        router.sent.count(pane, bucket)
     used = {name for name, _ in spec.keys} | {n for f in spec.functions for n in f.inputs}
     named = {"bucket": pa.array(bucket), "pane": pa.array(pane)}
     return pa.table(named | {n: rows.column(n) for n in rows.column_names if n in used})
