@@ -202,8 +202,6 @@ MISTAKES = {
 NOT_YET = {
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 10 PERCENT": "WITH ERROR 10 PERCENT CONFIDENCE "
     "95 PERCENT: is not available yet. Leave the clause out.",
-    f"SELECT COUNT(*) FROM rides {HOUR} WITH SHED 98 PERCENT BY UNIFORM": "WITH SHED 98 PERCENT "
-    "BY UNIFORM: is not available yet. Leave the clause out.",
     f"SELECT COUNT(*) FROM rides {HOUR} WITH LATENCY 2 SECONDS": "WITH LATENCY 2 seconds: is not "
     "available yet. Leave the clause out.",
     f"SELECT SUM(DISTINCT fare) FROM rides {HOUR}": (

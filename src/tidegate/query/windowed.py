@@ -23,6 +23,7 @@ from tidegate.query.name import (
     expression_text,
     named_text,
 )
+from tidegate.query.option import KEPT, Shed
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import TupleWindow, Window
@@ -45,6 +46,8 @@ class Aggregate(Logical):
     aggregates: tuple[tuple[str, AggregateCall], ...]
     partitioner: str | None = None
     """Who chooses where its tuples go; None leaves it to the options of the run."""
+    shed: Shed | None = None
+    """Which tuples it drops; the last column then says how many of a group it has kept."""
     windowed = True
     stateful = True
 
@@ -69,6 +72,7 @@ class Aggregate(Logical):
         keys = ", ".join(named_text(name, expression) for name, expression in self.keys)
         calls = ", ".join(f"{name} = {call}" for name, call in self.aggregates)
         way = f", partitioner {self.partitioner}" if self.partitioner else ""
+        way += f", {str(self.shed).lower()}" if self.shed else ""
         return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}{way}"
 
     @property
@@ -77,7 +81,8 @@ class Aggregate(Logical):
 
     @cached_property
     def names(self) -> Names:
-        return Names((*WINDOW, *(n for n, _ in self.keys), *(n for n, _ in self.aggregates)))
+        last = [KEPT] if self.shed else []
+        return Names((*WINDOW, *(n for n, _ in (*self.keys, *self.aggregates)), *last))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -91,6 +96,7 @@ class Aggregate(Logical):
             taken = [bind(a, types, str(call)).type for a in ready.arguments]
             columns = tuple(f"x{i}" for i in range(len(taken)))
             fields.append(pa.field(name, ready.function(name, columns, taken).result))
+        fields += [pa.field(KEPT, pa.float64())] if self.shed else []
         return pa.schema(fields)
 
     @property

@@ -55,6 +55,7 @@ COUNT = AggregateFunction(
     arguments=(ANYTHING,),
     least=0,
     distinct="distinct",
+    scales=True,
     family=lambda *_: Count(),
 )
 COUNT_IF = AggregateFunction(
@@ -63,5 +64,6 @@ COUNT_IF = AggregateFunction(
     sql=("COUNT_IF",),
     doc="The number of tuples in which the condition holds.",
     arguments=(BOOLEAN,),
+    scales=True,
     family=lambda _: CountTrue(),
 )

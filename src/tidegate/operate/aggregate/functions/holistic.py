@@ -169,6 +169,7 @@ DISTINCT = AggregateFunction(
     doc="The number of different values that are not NULL; exact.",
     arguments=(ORDERED,),
     holistic=True,
+    unscaled="how many values only shed tuples have cannot be told from the others",
     form="count(DISTINCT {inside})",
     family=Distinct,
 )

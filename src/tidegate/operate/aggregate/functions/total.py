@@ -131,6 +131,7 @@ SUM = AggregateFunction(
     sql=("SUM",),
     doc="The sum; of integers a bigint that fails on overflow, as in Spark.",
     arguments=(NUMBER,),
+    scales=True,
     family=lambda type_: _total(type_, mean=False),
 )
 MEAN = AggregateFunction(
