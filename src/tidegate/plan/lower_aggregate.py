@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.duration import rows_text, window_text
@@ -18,7 +19,7 @@ from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.window import TupleSpec
-from tidegate.plan.bound import bound_columns, bound_texts, bounded_of
+from tidegate.plan.bound import bound_columns, bound_places, bound_texts, bounded_of
 from tidegate.plan.cut import Unit
 from tidegate.plan.fingerprint import function_lines
 from tidegate.plan.lowered import Context, Lowered
@@ -26,6 +27,7 @@ from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
 from tidegate.plan.pushdown import Leaf
 from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
+from tidegate.plan.shed import shedding_of, sieved
 from tidegate.plan.stored_name import stored_names
 from tidegate.plan.window_port import window_ports
 from tidegate.query.aggregate import AggregateCall
@@ -33,6 +35,7 @@ from tidegate.query.check import key_type
 from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate
+from tidegate.query.option import KEPT
 from tidegate.query.window import TimeWindow, TupleWindow
 from tidegate.route.hash import Hash
 from tidegate.route.partitioner import Partitioner
@@ -78,9 +81,31 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     names = tuple(n for n, _ in base.keys)
     lines = [f"key {name} {type_}" for name, type_ in keys] + function_lines(functions)
     columns = dict(keys) | {f.name: f.result for f in functions}
-    columns |= bound_columns(base.bound, functions)
-    ports, after, shown = window_ports(unit, base, columns, texts | bound_texts(functions, texts))
+    told, answering = None, None
+    answered, held = functions, {f.name: _held(f, texts) for f in functions}
+    if base.bound is not None:
+        columns |= bound_columns(functions)
+        said = texts | bound_texts(functions, texts)
+        ports, after, shown = window_ports(unit, base, columns, said, bound_places(base))
+        answering, functions = bounded_of(base, functions, texts)
+        answered, held = functions, {f.name: _held(f, texts) for f in functions}
+        lines.append(f"bound {base.bound}")
+    elif base.shed is None:
+        ports, after, shown = window_ports(unit, base, columns, texts)
+    else:
+        kept_as = {KEPT: column(KEPT)}
+        _, _, shown = window_ports(unit, base, columns | {KEPT: pa.float64()}, texts, kept_as)
+        prefixes = sieved(prefixes, base, base.shed)
+        shedding = shedding_of(base, base.shed, functions)
+        functions = list(shedding.functions)
+        told = shedding.told
+        held = {f.name: ", ".join(_held(part, texts) for part in f.parts) for f in functions}
+        ports, after, _ = window_ports(
+            unit, base, dict(keys) | shedding.types, texts, shedding.places
+        )
+        lines.append(f"shed {base.shed}")
     state = [line for leaf in leaves for line in input_lines(leaf)]
+    state += [] if base.shed is None else [str(base.shed).lower()]
     state += [f"group by {texts[name]} ({type_name(type_)})" for name, type_ in keys]
     partitioner = context.choices.partitioner
     if base.partitioner is not None:
@@ -110,30 +135,28 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         )
         return
     _check_windows(window, context.choices.max_windows)
-    answering, states = None, tuple(functions)
-    if base.bound is not None:
-        answering, states = bounded_of(base, functions, texts)
-    held = {f.name: f"{_call(f, texts)}{_types(f)}" for f in states}
     stored = stored_names(held, kept, "a", reuse=True)
-    distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in states}
+    told = None if told is None else told.renamed(stored)
+    distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in functions}
     spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(distinct.values()))
-    merging: Operator = MergeWindows(spec, names)
+    merging: Operator = MergeWindows(spec, names, told)
     if answering is None:
         ports = tuple(port.renamed(stored) for port in ports)
     else:
         merging = BoundedWindows(spec, names, answering.renamed(stored))
     lines = [f"window {window.range_us} {window.slide_us}", *lines]
-    lines += [] if base.bound is None else [f"bound {base.bound}"]
     lines += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
     split = partitioner.splits_keys or answering is not None
-    _check_merges(partitioner, states)
-    folds = context.choices.partial or _folds(states, partitioner.splits_keys)
+    _check_merges(partitioner, answered)
+    folds = context.choices.partial or _folds(answered, partitioner.splits_keys)
     state.append(f"window {window_text(window.range_us, window.slide_us)}")
     state += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
-        operator=WindowAggregate(spec, names, partitioner, partly=split, folds=folds),
+        operator=WindowAggregate(
+            spec, names, partitioner, partly=split, folds=folds, told=None if split else told
+        ),
         ports=(_part_port(spec, event_offset(base)),) if split else ports,
         lines=tuple(lines) if split else (*lines, *after),
         record=Record(
@@ -223,6 +246,11 @@ def _call(function: Function, texts: Mapping[str, str]) -> str:
     if definition.form is not None or not definition.sql:
         return text
     return definition.sql[0] + text.removeprefix(function.title)
+
+
+def _held(function: Function, texts: Mapping[str, str]) -> str:
+    """The state of a function as a record has it."""
+    return f"{_call(function, texts)}{_types(function)}"
 
 
 def _types(function: Function) -> str:

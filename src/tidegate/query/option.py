@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from tidegate.approx.error import Metric
 from tidegate.duration import duration_text
@@ -17,6 +18,9 @@ LEAST_ROWS = 30
 
 CONCEPT = "concept"
 UNIFORM = "uniform"
+
+KEPT = "kept"
+"""The last column of an aggregate that sheds: the share of the group's tuples that were kept."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +69,19 @@ class Shed:
     by: str = CONCEPT
 
     def __post_init__(self) -> None:
-        _share("WITH SHED", "the share", self.share)
+        _share(
+            "WITH SHED",
+            "the share",
+            self.share,
+            "Write for example WITH SHED 98 PERCENT, in Python .shed(0.98), or leave it out.",
+        )
         if self.by not in (CONCEPT, UNIFORM):
-            raise QueryError("WITH SHED", "BY must be CONCEPT or UNIFORM", self.by)
+            raise QueryError("WITH SHED", "BY must be CONCEPT or UNIFORM", str(self.by))
+
+    @property
+    def rate(self) -> Fraction:
+        """The share that is kept, exactly: one fiftieth of SHED 98 PERCENT."""
+        return 1 - Fraction(repr(float(self.share)))
 
     def __str__(self) -> str:
         return f"SHED {_percent(self.share)} BY {self.by.upper()}"
@@ -107,11 +121,12 @@ class PartitionedBy:
 Option = ErrorBound | Shed | Latency | PartitionedBy
 
 
-def _share(where: str, what: str, value: object) -> None:
+def _share(where: str, what: str, value: object, remedy: str | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise QueryError(where, f"{what} must be a number", repr(value), "0.1 is 10 percent.")
     if not 0 < value < 1:
-        raise QueryError(where, f"{what} must be between 0 and 100 percent", _percent(value))
+        requirement = f"{what} must be between 0 and 100 percent"
+        raise QueryError(where, requirement, _percent(value), remedy)
 
 
 def _percent(share: float) -> str:

@@ -38,8 +38,9 @@ from tidegate.query.node import (
     Union,
     project,
 )
-from tidegate.query.option import ErrorBound, Shed
+from tidegate.query.option import CONCEPT, ErrorBound, Shed
 from tidegate.query.process import Factory, Keys, process
+from tidegate.query.shedding import shedding
 from tidegate.query.signature import called_as
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
@@ -265,10 +266,17 @@ class Stream:
         """
         return self._with(bounded(self.node, ErrorBound(error, confidence, budget, metric)))
 
-    def shed(self, share: float, by: str = "concept") -> Stream:
-        """Drop this share of the tuples on purpose."""
-        shed = Shed(share, by)
-        raise UnavailableError(f"shed({shed})", "shedding is not available yet")
+    @called_as('.shed(0.98), or .shed(0.98, by="uniform")')
+    def shed(self, share: float, by: str = CONCEPT) -> Stream:
+        """Drop this share of the tuples of the aggregate on purpose, and estimate from the others.
+
+        By "concept" every group stays represented, by "uniform" all tuples have the same chance.
+        Sums and counts are scaled; the last column, `kept`, is the share of a group's tuples that
+        were kept.
+        """
+        if isinstance(share, bool) or not isinstance(share, int | float):
+            raise QueryError("shed", "the share must be a number below 1", repr(share))
+        return self._with(shedding(self.node, Shed(share, by)))
 
     def explain(self, **options: Any) -> str:
         """The plan as text: nodes, subqueries, where each part runs, output, gate.

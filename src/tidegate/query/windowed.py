@@ -24,7 +24,7 @@ from tidegate.query.name import (
     expression_text,
     named_text,
 )
-from tidegate.query.option import ErrorBound
+from tidegate.query.option import KEPT, ErrorBound, Shed
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import TupleWindow, Window
@@ -49,6 +49,8 @@ class Aggregate(Logical):
     """Who chooses where its tuples go; None leaves it to the options of the run."""
     bound: ErrorBound | None = None
     """How far its results may be from the exact ones; with one it has columns that say so."""
+    shed: Shed | None = None
+    """Which tuples it drops; the last column then says how many of a group it has kept."""
     windowed = True
     stateful = True
 
@@ -60,7 +62,7 @@ class Aggregate(Logical):
             aggregates=tuple((n, _canonical_call(c, names)) for n, c in self.aggregates),
         )
         if self.bound is not None:
-            check_bound(self.bound, self.window, [call for _, call in self.aggregates])
+            check_bound(self.bound, self.window, [call for _, call in self.aggregates], self.shed)
         distinct_names(self.names, "SELECT")
         for _, expression in self.keys:
             check_type(self.child, expression, "GROUP BY")
@@ -76,6 +78,7 @@ class Aggregate(Logical):
         calls = ", ".join(f"{name} = {call}" for name, call in self.aggregates)
         way = f", partitioner {self.partitioner}" if self.partitioner else ""
         way += f", {self.bound}" if self.bound else ""
+        way += f", {str(self.shed).lower()}" if self.shed else ""
         return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}{way}"
 
     @property
@@ -88,11 +91,11 @@ class Aggregate(Logical):
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The columns after the keys: aggregates, and what a bound says of them."""
+        """The columns after the keys: aggregates, and what a bound or shedding says of them."""
         names = [name for name, _ in self.aggregates]
-        if self.bound is None:
-            return tuple(names)
-        return (*(own for name in names for own in (name, *interval_names(name))), EXACT)
+        if self.bound is not None:
+            return (*(own for name in names for own in (name, *interval_names(name))), EXACT)
+        return (*names, *([KEPT] if self.shed else []))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -110,6 +113,7 @@ class Aggregate(Logical):
             if self.bound is not None:
                 fields += [pa.field(end, result) for end in interval_names(name)]
         fields += [] if self.bound is None else [pa.field(EXACT, pa.bool_())]
+        fields += [pa.field(KEPT, pa.float64())] if self.shed else []
         return pa.schema(fields)
 
     @property

@@ -26,8 +26,9 @@ from tidegate.query.node import (
     data_names,
     project,
 )
-from tidegate.query.option import ErrorBound, Option, PartitionedBy
+from tidegate.query.option import ErrorBound, Option, PartitionedBy, Shed
 from tidegate.query.output import Output
+from tidegate.query.shedding import shedding
 from tidegate.query.windowed import partitioned
 from tidegate.query.within import bounded
 from tidegate.sql.catalog import Catalog, inside
@@ -108,6 +109,8 @@ class _Binder:
                 node = partitioned(node, option.partitioner, f"WITH {option}")
             elif isinstance(option, ErrorBound):
                 node = bounded(node, option)
+            elif isinstance(option, Shed):
+                node = shedding(node, option)
             else:
                 raise UnavailableError(
                     f"WITH {option}", "is not available yet", None, "Leave the clause out."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError, near
-from tidegate.operate.aggregate import sampled, user
+from tidegate.operate.aggregate import represented, sampled, user
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.functions import (
     approximate,
@@ -14,6 +14,7 @@ from tidegate.operate.aggregate.functions import (
     extreme_by,
     holistic,
     moment,
+    spread,
     total,
     unfolded,
 )
@@ -43,6 +44,8 @@ TABLE = (
     user.USER,
     unfolded.UNFOLDED,
     sampled.SAMPLED,
+    represented.REPRESENTED,
+    spread.SPREAD,
 )
 """A new function is a line here; messages list the names in this order."""
 

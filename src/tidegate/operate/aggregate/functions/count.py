@@ -57,6 +57,7 @@ COUNT = AggregateFunction(
     least=0,
     distinct="distinct",
     estimate=KEPT,
+    scales=True,
     family=lambda *_: Count(),
 )
 COUNT_IF = AggregateFunction(
@@ -66,5 +67,6 @@ COUNT_IF = AggregateFunction(
     doc="The number of tuples in which the condition holds.",
     arguments=(BOOLEAN,),
     estimate=KEPT,
+    scales=True,
     family=lambda _: CountTrue(),
 )

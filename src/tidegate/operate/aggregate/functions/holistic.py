@@ -172,6 +172,7 @@ DISTINCT = AggregateFunction(
     arguments=(ORDERED,),
     holistic=True,
     unsampled="a sample does not hold the values that are rare",
+    unscaled="how many values only shed tuples have cannot be told from the others",
     form="count(DISTINCT {inside})",
     family=Distinct,
 )

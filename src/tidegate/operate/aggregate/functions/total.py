@@ -133,6 +133,7 @@ SUM = AggregateFunction(
     doc="The sum; of integers a bigint that fails on overflow, as in Spark.",
     arguments=(NUMBER,),
     estimate=estimate.SUM,
+    scales=True,
     family=lambda type_: _total(type_, mean=False),
 )
 MEAN = AggregateFunction(
