@@ -88,6 +88,7 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         said = texts | bound_texts(functions, texts)
         ports, after, shown = window_ports(unit, base, columns, said, bound_places(base))
         answering, functions = bounded_of(base, functions, texts)
+        prefixes = tuple(replace(prefix, numbered=True) for prefix in prefixes)
         answered, held = functions, {f.name: _held(f, texts) for f in functions}
         lines.append(f"bound {base.bound}")
     elif base.shed is None:
