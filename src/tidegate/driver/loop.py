@@ -114,6 +114,7 @@ class Loop:
         self._subqueries = Subqueries(plan, store, options)
         self._load = LoadWatch(self._subqueries, self._clock)
         self.summary.load = self._subqueries.load
+        self.summary.windows = self._subqueries.windows
         self._latency = Latency(self._clock.now())
         slots = cache(lambda: options.slots or self.executor.slots())
         self.manager = Manager(
@@ -194,6 +195,7 @@ class Loop:
     def _let_go(self) -> None:
         # A summary outlives its run.
         self.summary.load = partial(dict, self._subqueries.load())
+        self.summary.windows = partial(dict, self._subqueries.windows())
         self.summary.forecast = partial(replace, self.forecast.outcome())
         self.executor.close()  # first: subqueries wait for what it still has of theirs
         self._subqueries.close()
@@ -323,7 +325,7 @@ class Loop:
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
         self._checkpoint.retire(previous, manifest, replaced)
-        self._subqueries.committed(work.jobs)
+        self._subqueries.committed(work.jobs, work.outcomes)
         self._subqueries.compact(manifest, self.executor)
         extent, holder = self._inputs.standing()
         report = report_of(
