@@ -37,14 +37,8 @@ def test_ranks_and_intervals_hold_for_every_distribution(name: str, fraction: fl
     chance = np.random.default_rng(21)
     values = DISTRIBUTIONS[name](chance, (windows, 1000))
     drawn = Drawn.of(list(values), seed=5)
-    taken = drawn.ranks < rows
-    found = quantiles(
-        drawn.codes[taken],
-        drawn.values[taken],
-        drawn.tuples,
-        fraction=fraction,
-        confidence=confidence,
-    )
+    codes, _, own = drawn.rows(rows)
+    found = quantiles(codes, own, drawn.tuples, fraction=fraction, confidence=confidence)
     truth = np.quantile(values, fraction, axis=1)
     held = (found.low <= truth) & (truth <= found.high)
     assert held.mean() >= confidence

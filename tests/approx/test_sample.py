@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,6 +66,18 @@ def test_the_sample_is_that_of_the_twin(tuples: list[tuple[int, int]], k: int, r
     assert found == expected
 
 
+@pytest.mark.parametrize(("k", "rate"), [(50, 0.02), (50, 0.2), (50, 0.0), (0, 0.02), (2000, 0.5)])
+def test_a_sample_is_the_larger_of_rate_and_size(k: int, rate: float) -> None:
+    """Groups of 900 and 100 tuples, in which 18 and 2, or 180 and 20, are below the rate."""
+    codes = (np.arange(1000) % 10 == 0).astype(np.int64)
+    words = priorities(7, 0 * codes, np.arange(1000))
+    sizes = np.bincount(codes[lowest(codes, 2, words, k, rate)], minlength=2)
+    for group in (0, 1):
+        own = [(word, None) for word in words[codes == group].tolist()]
+        assert sizes[group] == len(twin.sample(own, k, rate))
+    assert (sizes >= np.minimum([900, 100], k)).all()
+
+
 @given(
     seed=st.integers(0, 10**6),
     size=st.integers(0, 2000),
@@ -112,3 +125,14 @@ def test_groups_without_tuples_have_empty_samples() -> None:
     words = np.array([3, 1], np.uint64)
     assert lowest(np.array([4, 4]), 9, words, 10).tolist() == [1, 0]
     assert lowest(np.empty(0, np.int64), 0, words[:0], 10).tolist() == []
+
+
+def test_words_that_are_not_uniform_are_sorted_too() -> None:
+    """As no priorities are: hundreds close together, and one far away."""
+    chance = np.random.default_rng(6)
+    words = np.append(chance.integers(0, 1000, 700), 2**63).astype(np.uint64)
+    words = words[chance.permutation(len(words))]
+    for k in (10, 300, 1000):
+        found = words[lowest(np.zeros(len(words), np.int64), 1, words, k)]
+        reach = np.sort(words)[:k][-1]
+        assert found.tolist() == np.sort(words[words <= reach]).tolist()

@@ -96,7 +96,7 @@ class Decision:
     @property
     def answered(self) -> Mask:
         """Which windows are answered by their samples."""
-        return self.reason == Reason.NONE
+        return np.equal(self.reason, Reason.NONE)
 
     @property
     def by_sample(self) -> Mask:
@@ -120,7 +120,7 @@ def decide(
     found = interval(kind, sample, alpha)
     relied_on = trusted(kind, sample, alpha) | sample.whole
     error = np.where(relied_on, np.where(sample.whole, 0.0, found.error), np.inf)
-    return decided(found, error, promise, windows, failed)
+    return decided(found, error, promise, windows, failed, relied_on)
 
 
 def decided(
@@ -129,11 +129,13 @@ def decided(
     promise: Promise,
     windows: Windows,
     failed: npt.NDArray[np.int64] | None = None,
+    relied_on: Mask | None = None,
 ) -> Decision:
     """The same for intervals of any making; errors are infinite where they are not relied on."""
+    relied_on = np.isfinite(error) if relied_on is None else relied_on
     window_error = combined(promise.metric, error, windows.of_group, windows.count)
     reason = np.where(window_error <= promise.error, Reason.NONE, Reason.WIDE).astype(np.int64)
-    reason[windows.any(~np.isfinite(error))] = Reason.SKEWED
+    reason[windows.any(~relied_on)] = Reason.SKEWED
     if failed is not None:
         reason = np.where(failed != Reason.NONE, failed, reason)
     return Decision(found, error, windows, window_error, reason)

@@ -55,4 +55,5 @@ class Moments:
 
 
 def _sums(codes: Ints, groups: int, values: Floats) -> Floats:
-    return np.bincount(codes, weights=values, minlength=groups)
+    sums: Floats = np.bincount(codes, weights=values, minlength=groups).astype(np.float64)
+    return sums

@@ -11,15 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.approx.array import Floats, Ints, Mask
-from tidegate.approx.bound import Interval, least
+from tidegate.approx.bound import SKEW, Interval, least
 from tidegate.approx.moments import Moments
 from tidegate.approx.student import deviate
 
-PARTS = 20
-"""Into how many parts a sample is dealt out."""
-
-_SKEW = 25.0
-"""How many parts must be there for the square of their skewness."""
+PARTS = 50
+"""Into how many parts a sample is dealt out: so many that a skewed function shows in them."""
 
 
 def parts_of(codes: Ints, ranks: Ints) -> Ints:
@@ -42,6 +39,6 @@ def replicated(
         half = deviate(alpha, PARTS - 1) * np.sqrt(spread.variance / PARTS * rest)
         half = np.where(whole, 0.0, half)
         alike = np.abs(spread.mean - values) <= half
-        even = _SKEW * spread.skewness**2 <= PARTS
+        even = SKEW * spread.skewness**2 <= PARTS
         relied_on = alike & even & (spread.variance > 0) & (rows >= least(alpha))
     return Interval(values, values - half, values + half), relied_on | whole

@@ -18,6 +18,9 @@ from numba import types
 
 from tidegate.machine_code import compiled, given, made, part
 
+_FEW = 24
+"""So many are sorted by insertion."""
+
 
 @part
 def _sink(heap: Any, start: Any, size: Any, at: Any, word: Any) -> Any:
@@ -66,9 +69,9 @@ def _sink_position(order: Any, priority: Any, start: Any, size: Any, at: Any) ->
 
 
 @part
-def _sort(order: Any, priority: Any, start: Any, size: Any) -> Any:
+def _sort_few(order: Any, priority: Any, start: Any, size: Any) -> Any:
     """Positions by ascending priority: few by insertion, many by a heap."""
-    if size <= 24:
+    if size <= _FEW:
         for i in range(start + 1, start + size):
             position = order[i]
             word = priority[position]
@@ -83,6 +86,38 @@ def _sort(order: Any, priority: Any, start: Any, size: Any) -> Any:
     for last in range(size - 1, 0, -1):
         order[start], order[start + last] = order[start + last], order[start]
         _sink_position(order, priority, start, last, 0)
+
+
+@part
+def _sort(order: Any, priority: Any, start: Any, size: Any) -> Any:
+    """Positions by ascending priority, in O(size).
+
+    Priorities of a sample are uniform up to the highest, so as many bins of equal width as there
+    are rows have about one row each.
+    """
+    if size <= _FEW:
+        _sort_few(order, priority, start, size)
+        return
+    highest = np.uint64(0)
+    for i in range(start, start + size):
+        highest = max(highest, priority[order[i]])
+    scale = size / (np.float64(highest) + 1.0)
+    ends = np.zeros(size + 1, np.int64)
+    bins = np.empty(size, np.int64)
+    for i in range(size):
+        bins[i] = min(np.int64(np.float64(priority[order[start + i]]) * scale), size - 1)
+        ends[bins[i] + 1] += 1
+    for i in range(size):
+        ends[i + 1] += ends[i]
+    before = order[start : start + size].copy()
+    for i in range(size):
+        order[start + ends[bins[i]]] = before[i]
+        ends[bins[i]] += 1
+    first = np.int64(0)
+    for i in range(size):
+        if ends[i] - first > 1:
+            _sort_few(order, priority, start + first, ends[i] - first)
+        first = ends[i]
 
 
 @part

@@ -26,10 +26,11 @@ from tidegate.query.node import (
     data_names,
     project,
 )
-from tidegate.query.option import Option, PartitionedBy, Shed
+from tidegate.query.option import ErrorBound, Option, PartitionedBy, Shed
 from tidegate.query.output import Output
 from tidegate.query.shedding import shedding
 from tidegate.query.windowed import partitioned
+from tidegate.query.within import bounded
 from tidegate.sql.catalog import Catalog, inside
 from tidegate.sql.function import (
     aggregate_name,
@@ -106,6 +107,8 @@ class _Binder:
         for option in options:
             if isinstance(option, PartitionedBy):
                 node = partitioned(node, option.partitioner, f"WITH {option}")
+            elif isinstance(option, ErrorBound):
+                node = bounded(node, option)
             elif isinstance(option, Shed):
                 node = shedding(node, option)
             else:

@@ -659,12 +659,13 @@ MISTAKES = {
             "SECONDS] ON l.route = r.route"
         ),
     ),
-    "WITH ERROR": Mistake(
+    "WITH ERROR of an extreme": Mistake(
         message=(
-            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: is not available yet. Leave the "
-            "clause out."
+            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: cannot bound max(fare): the extreme of "
+            "a window is one tuple, which a sample need not hold. Ask for it in a query of its "
+            "own, without the clause."
         ),
-        sql=COUNT + " WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT",
+        sql="SELECT MAX(fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT",
     ),
     "WITH LATENCY": Mistake(
         message="WITH LATENCY 2 seconds: is not available yet. Leave the clause out.",
@@ -727,6 +728,22 @@ MISTAKES = {
             "of its own, without the clause."
         ),
         sql="SELECT COUNT(DISTINCT route) AS n FROM rides [RANGE 1 HOUR] WITH SHED 90 PERCENT",
+    ),
+    "WITH SHED and WITH ERROR": Mistake(
+        message=(
+            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: an aggregate sheds or has an error "
+            "bound, because no bound holds for what is shed; got also SHED 90 PERCENT BY CONCEPT. "
+            "Leave one of them out."
+        ),
+        sql=COUNT + " WITH SHED 90 PERCENT WITH ERROR 10 PERCENT",
+    ),
+    "WITH ERROR and WITH SHED": Mistake(
+        message=(
+            "WITH SHED 90 PERCENT BY CONCEPT: an aggregate sheds or has an error bound, because "
+            "no bound holds for what is shed; got also ERROR 10 PERCENT CONFIDENCE 95 PERCENT. "
+            "Leave one of them out."
+        ),
+        sql=COUNT + " WITH ERROR 10 PERCENT WITH SHED 90 PERCENT",
     ),
     "WITH SHED and a column kept": Mistake(
         message=(

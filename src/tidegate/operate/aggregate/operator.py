@@ -90,8 +90,8 @@ _EVEN = 0.5
 class WindowAggregate(Operator):
     """Folds tuples into panes on the map side, merges them and closes windows in the instances.
 
-    With `partly`, its rows are states of windows by bucket, for a MergeWindows to finish: so that a
-    partitioner may give tuples of one key to several instances.
+    With `partly`, its rows are states of windows by bucket, for a MergeWindows to finish, so that a
+    partitioner may give tuples of one key to several instances; or for a BoundedWindows to answer.
     """
 
     kind: ClassVar[str] = "aggregate"
@@ -203,7 +203,7 @@ class WindowAggregate(Operator):
     def shown_figures(self) -> tuple[Shown, ...]:
         if self.told is not None:
             return SHED_SHOWN
-        return SENT_SHOWN if self.partly else ()
+        return SENT_SHOWN if self.partitioner.splits_keys else ()
 
     def _arrived(self, arrived: Sequence[Arrival]) -> tuple[list[pa.Table], list[pa.Table]]:
         """What the map tasks have dealt, and what they have noted in their ledgers."""
@@ -225,7 +225,8 @@ class WindowAggregate(Operator):
         work = rows_by_bucket(partials, buckets)
         for function in self.spec.functions:
             if function.definition.holistic:
-                for name, _ in function.state:
+                lists = (name for name, type_ in function.state if pa.types.is_list(type_))
+                for name in lists:
                     kept = [part for part in partials if name in part.column_names]
                     work += values_by_bucket(kept, name, buckets)
         return work

@@ -16,6 +16,7 @@ from tidegate.operate.aggregate.functions import (
     moment,
     spread,
     total,
+    unfolded,
 )
 
 TABLE = (
@@ -41,6 +42,7 @@ TABLE = (
     count.COUNT_IF,
     approximate.APPROX_COUNT_DISTINCT,
     user.USER,
+    unfolded.UNFOLDED,
     sampled.SAMPLED,
     represented.REPRESENTED,
     spread.SPREAD,
