@@ -151,11 +151,11 @@ def test_shedding_is_asked_for_after_the_aggregate() -> None:
     counted = rides.window("1 hour").group_by("route").agg(n=count())
     shed = counted.shed(0.98)
     assert shed.columns == ("window_start", "window_end", "route", "n", "kept")
-    assert "shed 98 percent by concept" in shed.node.summary
+    assert "SHED 98 PERCENT BY CONCEPT" in shed.node.summary
     assert counted.select("n").shed(0.5, by="uniform").columns[2:] == ("n", "kept")
     assert shed.select("n").columns[2:] == ("n",)
     wrong = {
-        "shed: the share must be a number below 1; got '98'": lambda: counted.shed("98"),  # type: ignore[arg-type]
+        "WITH SHED: the share must be a number; got '98'": lambda: counted.shed("98"),  # type: ignore[arg-type]
         "must be between 0 and 100 percent; got 9800 PERCENT": lambda: counted.shed(98),
         "BY must be CONCEPT or UNIFORM; got luck": lambda: counted.shed(0.5, by="luck"),
         "BY must be CONCEPT or UNIFORM; got None": lambda: counted.shed(0.5, by=None),  # type: ignore[arg-type]

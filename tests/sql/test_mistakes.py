@@ -225,11 +225,6 @@ MISTAKES = {
         "count(1). Select the aggregates, and compute with them in a query around this one: "
         "SELECT a / b FROM (SELECT ... WITH ERROR ...)."
     ),
-    f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 9 PERCENT WITH SHED 50 PERCENT": (
-        "WITH ERROR 9 PERCENT CONFIDENCE 95 PERCENT: cannot be kept where tuples are shed, because "
-        "none are there to fall back on; got also WITH SHED 50 PERCENT BY CONCEPT. Leave one of "
-        "the two out."
-    ),
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 9 PERCENT WITH ERROR 10 PERCENT": (
         "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: an aggregate has one error bound; got also "
         "ERROR 9 PERCENT CONFIDENCE 95 PERCENT."

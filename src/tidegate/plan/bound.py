@@ -17,11 +17,12 @@ from tidegate.operate.aggregate.sampled import SAMPLED, Sampling
 from tidegate.query.bound import EXACT, interval_names
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate
+from tidegate.query.option import ErrorBound
 
 
 def bounded_of(
     base: Aggregate, functions: Sequence[Function], texts: Mapping[str, str]
-) -> tuple[Answering, list[Function]]:
+) -> tuple[Answering, tuple[Function, ...]]:
     """How the functions of an aggregate are answered, and the functions whose states that takes.
 
     One sample serves all that are answered from one. Beside it there is what gives exact results
@@ -47,13 +48,13 @@ def bounded_of(
     sampled = [a.function for a in answers if a.way != KEPT]
     given = {n: t for f in sampled for n, t in zip(f.arguments, f.types, strict=True)}
     if not sampled:
-        return replace(rules, answers=tuple(answers)), states
+        return replace(rules, answers=tuple(answers)), tuple(states)
     seed = seed_of("sample", base.window, *(texts[n] for n in given))
     name, arguments = f"a{len(states)}", tuple(given)
     rules = replace(rules, answers=tuple(answers), sample=name, arguments=arguments)
     rule = Sampling(seed, rules.size)
     states.append(Function(name, SAMPLED.name, arguments, tuple(given.values()), (rule,)))
-    return rules, states
+    return rules, tuple(states)
 
 
 def _exact(function: Function, way: str) -> Function:
@@ -63,6 +64,8 @@ def _exact(function: Function, way: str) -> Function:
 
 def bound_places(base: Aggregate) -> dict[str, exp.Expression]:
     """By name, where the columns are that a bound adds to an aggregate."""
+    if base.bound is None:
+        return {}
     places: dict[str, exp.Expression] = {EXACT: column("e0")}
     for i, (name, _) in enumerate(base.aggregates):
         low, high = interval_names(name)
@@ -70,8 +73,12 @@ def bound_places(base: Aggregate) -> dict[str, exp.Expression]:
     return places
 
 
-def bound_columns(functions: Sequence[Function]) -> dict[str, pa.DataType]:
+def bound_columns(
+    bound: ErrorBound | None, functions: Sequence[Function]
+) -> dict[str, pa.DataType]:
     """The types of these columns."""
+    if bound is None:
+        return {}
     types: dict[str, pa.DataType] = {"e0": pa.bool_()}
     for i, function in enumerate(functions):
         types |= {f"l{i}": function.result, f"h{i}": function.result}

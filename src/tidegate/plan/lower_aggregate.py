@@ -19,7 +19,7 @@ from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.window import TupleSpec
-from tidegate.plan.bound import bound_columns, bound_places, bound_texts, bounded_of
+from tidegate.plan.bound import bound_columns, bound_texts, bounded_of
 from tidegate.plan.cut import Unit
 from tidegate.plan.fingerprint import function_lines
 from tidegate.plan.lowered import Context, Lowered
@@ -27,7 +27,7 @@ from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
 from tidegate.plan.pushdown import Leaf
 from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
-from tidegate.plan.shed import shedding_of, sieved
+from tidegate.plan.shed import numbered, shedding_of, sieved
 from tidegate.plan.stored_name import stored_names
 from tidegate.plan.window_port import window_ports
 from tidegate.query.aggregate import AggregateCall
@@ -81,30 +81,18 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     names = tuple(n for n, _ in base.keys)
     lines = [f"key {name} {type_}" for name, type_ in keys] + function_lines(functions)
     columns = dict(keys) | {f.name: f.result for f in functions}
-    told, answering = None, None
-    answered, held = functions, {f.name: _held(f, texts) for f in functions}
-    if base.bound is not None:
-        columns |= bound_columns(functions)
-        said = texts | bound_texts(functions, texts)
-        ports, after, shown = window_ports(unit, base, columns, said, bound_places(base))
-        answering, functions = bounded_of(base, functions, texts)
-        prefixes = tuple(replace(prefix, numbered=True) for prefix in prefixes)
-        answered, held = functions, {f.name: _held(f, texts) for f in functions}
-        lines.append(f"bound {base.bound}")
-    elif base.shed is None:
-        ports, after, shown = window_ports(unit, base, columns, texts)
+    columns |= bound_columns(base.bound, functions)
+    shedding = None if base.shed is None else shedding_of(base, base.shed, functions)
+    if base.shed is None or shedding is None:
+        known = texts | bound_texts(functions, texts)
+        ports, after, shown = window_ports(unit, base, columns, known)
     else:
+        lines.append(f"shed {base.shed}")
+        prefixes = sieved(prefixes, base, base.shed)
         kept_as = {KEPT: column(KEPT)}
         _, _, shown = window_ports(unit, base, columns | {KEPT: pa.float64()}, texts, kept_as)
-        prefixes = sieved(prefixes, base, base.shed)
-        shedding = shedding_of(base, base.shed, functions)
-        functions = list(shedding.functions)
-        told = shedding.told
-        held = {f.name: ", ".join(_held(part, texts) for part in f.parts) for f in functions}
-        ports, after, _ = window_ports(
-            unit, base, dict(keys) | shedding.types, texts, shedding.places
-        )
-        lines.append(f"shed {base.shed}")
+        computed = dict(keys) | shedding.types
+        ports, after, _ = window_ports(unit, base, computed, texts, shedding.places)
     state = [line for leaf in leaves for line in input_lines(leaf)]
     state += [] if base.shed is None else [str(base.shed).lower()]
     state += [f"group by {texts[name]} ({type_name(type_)})" for name, type_ in keys]
@@ -136,20 +124,29 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         )
         return
     _check_windows(window, context.choices.max_windows)
+    answering, states = None, tuple(functions)
+    if base.bound is not None:
+        answering, states = bounded_of(base, functions, texts)
+        prefixes = numbered(prefixes)
+    if shedding is not None:
+        states = shedding.functions
+    held = {f.name: ", ".join(_held(part, texts) for part in f.parts) for f in states}
     stored = stored_names(held, kept, "a", reuse=True)
-    told = None if told is None else told.renamed(stored)
-    distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in functions}
+    distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in states}
     spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(distinct.values()))
+    told = None if shedding is None else shedding.told.renamed(stored)
     merging: Operator = MergeWindows(spec, names, told)
     if answering is None:
         ports = tuple(port.renamed(stored) for port in ports)
     else:
         merging = BoundedWindows(spec, names, answering.renamed(stored))
     lines = [f"window {window.range_us} {window.slide_us}", *lines]
+    lines += [] if base.bound is None else [f"bound {base.bound}"]
     lines += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
     split = partitioner.splits_keys or answering is not None
-    _check_merges(partitioner, answered)
-    folds = context.choices.partial or _folds(answered, partitioner.splits_keys)
+    parts = [part for function in states for part in function.parts]
+    _check_merges(partitioner, parts)
+    folds = context.choices.partial or _folds(parts, partitioner.splits_keys)
     state.append(f"window {window_text(window.range_us, window.slide_us)}")
     state += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
     yield Lowered(

@@ -97,7 +97,12 @@ def sieved(prefixes: Sequence[Prefix], base: Aggregate, shed: Shed) -> tuple[Pre
         keys = tuple(f"k{i}" for i in range(len(base.keys)))
         by = ByGroup(keys, math.gcd(base.window.range_us, base.window.slide_us), FEWEST)
     sieve = Sieve(_SEED, float(shed.rate), by)
-    return tuple(replace(prefix, sieve=sieve, numbered=True) for prefix in prefixes)
+    return tuple(replace(prefix, sieve=sieve) for prefix in numbered(prefixes))
+
+
+def numbered(prefixes: Sequence[Prefix]) -> tuple[Prefix, ...]:
+    """The prefixes of an aggregate that chooses tuples by their priorities."""
+    return tuple(replace(prefix, numbered=True) for prefix in prefixes)
 
 
 def _spreads(functions: Sequence[Function]) -> tuple[Function, ...]:

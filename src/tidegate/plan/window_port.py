@@ -8,6 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.operate.port import OrderKey, Port
+from tidegate.plan.bound import bound_places
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
@@ -50,7 +51,7 @@ def _suffix(base: Aggregate, top: Node, places: Mapping[str, exp.Expression]) ->
     columns: dict[str, exp.Expression] = {n: column(n) for n in WINDOW}
     columns |= {n: column(f"k{i}") for i, (n, _) in enumerate(base.keys)}
     columns |= {n: column(f"a{i}") for i, (n, _) in enumerate(base.aggregates)}
-    columns |= places
+    columns |= bound_places(base) | dict(places)
     suffix = Suffix({name: columns[name] for name in base.names}, WINDOW)
     suffix.extend(top, base)
     return suffix

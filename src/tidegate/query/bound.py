@@ -10,7 +10,7 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate.estimate import OWN
 from tidegate.operate.aggregate.user import Aggregator
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.option import ErrorBound, Shed
+from tidegate.query.option import ErrorBound
 from tidegate.query.window import TupleWindow, Window
 
 EXACT = "exact"
@@ -22,18 +22,9 @@ def interval_names(name: str) -> tuple[str, str]:
     return f"{name}_low", f"{name}_high"
 
 
-def check_bound(
-    bound: ErrorBound, window: Window, calls: Sequence[AggregateCall], shed: Shed | None
-) -> None:
+def check_bound(bound: ErrorBound, window: Window, calls: Sequence[AggregateCall]) -> None:
     """Refuse what no sample can answer within a bound."""
     where = f"WITH {bound}"
-    if shed is not None:
-        raise QueryError(
-            where,
-            "cannot be kept where tuples are shed, because none are there to fall back on",
-            f"also WITH {shed}",
-            "Leave one of the two out.",
-        )
     if isinstance(window, TupleWindow):
         raise QueryError(
             where,

@@ -19,6 +19,8 @@ def shedding(node: Node, shed: Shed) -> Node:
     if isinstance(node, Aggregate):
         if node.shed is not None:
             raise QueryError(where, "an aggregate sheds once", f"also {node.shed}")
+        if node.bound is not None:
+            raise sheds_or_bounds(where, f"also {node.bound}")
         check_shed(where, node.window, [call for _, call in node.aggregates])
         return replace(node, shed=shed)
     if not node.windowed or len(node.children) != 1:
@@ -32,6 +34,16 @@ def shedding(node: Node, shed: Shed) -> Node:
     if isinstance(node, Project):
         return Project(child, (*node.columns, (KEPT, column(KEPT))))
     return replace(node, child=child)  # type: ignore[arg-type]
+
+
+def sheds_or_bounds(where: str, got: str) -> QueryError:
+    """What to say where an aggregate is asked for both."""
+    return QueryError(
+        where,
+        "an aggregate sheds or has an error bound, because no bound holds for what is shed",
+        got,
+        "Leave one of them out.",
+    )
 
 
 def check_shed(where: str, window: Window, calls: Sequence[AggregateCall]) -> None:

@@ -274,8 +274,6 @@ class Stream:
         Sums and counts are scaled; the last column, `kept`, is the share of a group's tuples that
         were kept.
         """
-        if isinstance(share, bool) or not isinstance(share, int | float):
-            raise QueryError("shed", "the share must be a number below 1", repr(share))
         return self._with(shedding(self.node, Shed(share, by)))
 
     def explain(self, **options: Any) -> str:

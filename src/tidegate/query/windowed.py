@@ -62,7 +62,7 @@ class Aggregate(Logical):
             aggregates=tuple((n, _canonical_call(c, names)) for n, c in self.aggregates),
         )
         if self.bound is not None:
-            check_bound(self.bound, self.window, [call for _, call in self.aggregates], self.shed)
+            check_bound(self.bound, self.window, [call for _, call in self.aggregates])
         distinct_names(self.names, "SELECT")
         for _, expression in self.keys:
             check_type(self.child, expression, "GROUP BY")
@@ -78,7 +78,7 @@ class Aggregate(Logical):
         calls = ", ".join(f"{name} = {call}" for name, call in self.aggregates)
         way = f", partitioner {self.partitioner}" if self.partitioner else ""
         way += f", {self.bound}" if self.bound else ""
-        way += f", {str(self.shed).lower()}" if self.shed else ""
+        way += f", {self.shed}" if self.shed else ""
         return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}{way}"
 
     @property
@@ -93,9 +93,9 @@ class Aggregate(Logical):
     def result_names(self) -> tuple[str, ...]:
         """The columns after the keys: aggregates, and what a bound or shedding says of them."""
         names = [name for name, _ in self.aggregates]
-        if self.bound is not None:
-            return (*(own for name in names for own in (name, *interval_names(name))), EXACT)
-        return (*names, *([KEPT] if self.shed else []))
+        if self.bound is None:
+            return (*names, KEPT) if self.shed else tuple(names)
+        return (*(own for name in names for own in (name, *interval_names(name))), EXACT)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -113,7 +113,7 @@ class Aggregate(Logical):
             if self.bound is not None:
                 fields += [pa.field(end, result) for end in interval_names(name)]
         fields += [] if self.bound is None else [pa.field(EXACT, pa.bool_())]
-        fields += [pa.field(KEPT, pa.float64())] if self.shed else []
+        fields += [] if self.shed is None else [pa.field(KEPT, pa.float64())]
         return pa.schema(fields)
 
     @property

@@ -12,6 +12,7 @@ from tidegate.query.bound import EXACT, interval_names
 from tidegate.query.name import NamedExpr, column, expression_text, is_column
 from tidegate.query.node import Aggregate, Node, Project
 from tidegate.query.option import ErrorBound
+from tidegate.query.shedding import sheds_or_bounds
 
 
 def bounded(node: Node, bound: ErrorBound) -> Node:
@@ -29,6 +30,8 @@ def _bounded(node: Node, bound: ErrorBound) -> tuple[Node, Collection[str]]:
     if isinstance(node, Aggregate):
         if node.bound is not None:
             raise QueryError(where, "an aggregate has one error bound", f"also {node.bound}")
+        if node.shed is not None:
+            raise sheds_or_bounds(where, f"also {node.shed}")
         return replace(node, bound=bound), frozenset(n for n, _ in node.aggregates)
     if not node.windowed or len(node.children) != 1:
         raise QueryError(

@@ -729,6 +729,22 @@ MISTAKES = {
         ),
         sql="SELECT COUNT(DISTINCT route) AS n FROM rides [RANGE 1 HOUR] WITH SHED 90 PERCENT",
     ),
+    "WITH SHED and WITH ERROR": Mistake(
+        message=(
+            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: an aggregate sheds or has an error "
+            "bound, because no bound holds for what is shed; got also SHED 90 PERCENT BY CONCEPT. "
+            "Leave one of them out."
+        ),
+        sql=COUNT + " WITH SHED 90 PERCENT WITH ERROR 10 PERCENT",
+    ),
+    "WITH ERROR and WITH SHED": Mistake(
+        message=(
+            "WITH SHED 90 PERCENT BY CONCEPT: an aggregate sheds or has an error bound, because "
+            "no bound holds for what is shed; got also ERROR 10 PERCENT CONFIDENCE 95 PERCENT. "
+            "Leave one of them out."
+        ),
+        sql=COUNT + " WITH ERROR 10 PERCENT WITH SHED 90 PERCENT",
+    ),
     "WITH SHED and a column kept": Mistake(
         message=(
             "SELECT: every column needs a name of its own; got kept twice. Give one of them "

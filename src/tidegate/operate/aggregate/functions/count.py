@@ -56,8 +56,8 @@ COUNT = AggregateFunction(
     arguments=(ANYTHING,),
     least=0,
     distinct="distinct",
-    estimate=KEPT,
     scales=True,
+    estimate=KEPT,
     family=lambda *_: Count(),
 )
 COUNT_IF = AggregateFunction(
@@ -66,7 +66,7 @@ COUNT_IF = AggregateFunction(
     sql=("COUNT_IF",),
     doc="The number of tuples in which the condition holds.",
     arguments=(BOOLEAN,),
-    estimate=KEPT,
     scales=True,
+    estimate=KEPT,
     family=lambda _: CountTrue(),
 )

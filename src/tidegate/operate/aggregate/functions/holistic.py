@@ -171,8 +171,8 @@ DISTINCT = AggregateFunction(
     doc="The number of different values that are not NULL; exact.",
     arguments=(ORDERED,),
     holistic=True,
-    unsampled="a sample does not hold the values that are rare",
     unscaled="how many values only shed tuples have cannot be told from the others",
+    unsampled="a sample does not hold the values that are rare",
     form="count(DISTINCT {inside})",
     family=Distinct,
 )

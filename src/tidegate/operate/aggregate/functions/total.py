@@ -132,8 +132,8 @@ SUM = AggregateFunction(
     sql=("SUM",),
     doc="The sum; of integers a bigint that fails on overflow, as in Spark.",
     arguments=(NUMBER,),
-    estimate=estimate.SUM,
     scales=True,
+    estimate=estimate.SUM,
     family=lambda type_: _total(type_, mean=False),
 )
 MEAN = AggregateFunction(
