@@ -155,6 +155,7 @@ class Loop:
                 if self.options.available_now and not self._inputs.arriving():
                     self.summary.up_to_date = True
                     break
+                self._load.waited()
                 self._clock.wait(self._news, self._inputs.expected_s())
         except BaseException:
             with suppress(StateError):  # the first error is the one to tell
@@ -170,6 +171,7 @@ class Loop:
         if self.options.trigger_s is not None:
             wait_s = self._started_at + self.options.trigger_s - self._clock.now()
             if wait_s > 0:
+                self._load.waited()
                 self._clock.wait(self._stop, wait_s)
         return not self._stop.is_set()
 
@@ -336,8 +338,9 @@ class Loop:
         )
         backlog = self._inputs.backlog()
         measured = (latency, self._latency.over_run(), backlog)
-        busy = self._load.committed(work, report.seconds, started, backlog)
-        after_s = started + report.start_s + report.seconds - committed_at
+        ended = started + report.start_s + report.seconds
+        busy = self._load.committed(work, report.seconds, started, ended, backlog)
+        after_s = ended - committed_at
         self.forecast.committed(self._load.measured, self._latency.newest_sum, after_s)
         if self.manager.decides and not manifest.finished:
             self.manager.after_batch(self.observed)

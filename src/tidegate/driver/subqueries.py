@@ -252,6 +252,7 @@ class Subqueries:
         outcomes: Outcomes,
         seconds: float,
         period_s: float,
+        between_s: float,
         brought: Sequence[Brought],
         backlog: Backlog | None,
     ) -> list[Measured]:
@@ -260,7 +261,7 @@ class Subqueries:
         for subquery, job, of in zip(self._all, jobs, outcomes, strict=True):
             given = given_to(subquery.subquery, self._plan, outcomes)
             arriving = Arriving(self._streams, brought, given)
-            measured = Measured.of(job, of, seconds, period_s, arriving, backlog)
+            measured = Measured.of(job, of, (seconds, period_s, between_s), arriving, backlog)
             subquery.load_log.add(measured)
             found.append(measured)
         return found
