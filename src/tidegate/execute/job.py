@@ -41,6 +41,8 @@ ERROR = 5
 """Why a map task failed, as JSON, where it cannot answer the driver itself."""
 FIGURES = 6
 """What a map task tells of panes, as `operate.figures` packs it; instance 0 passes it on."""
+SHED = 7
+"""How many tuples a map task has shed, where it cannot tell with its spans."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class Job:
             input=split.input,
             source=split.source,
             start=split.start,
-            filtered=bool(prefix.where) or prefix.sql_where is not None,
+            filtered=bool(prefix.where) or prefix.sql_where is not None or bool(prefix.sieve),
             mapping=self.mapping,
             spans=spans,
             previous_us=self.previous_us,

@@ -38,6 +38,12 @@ from tidegate.operate.aggregate.pane import (
     placed,
     sealed_before,
 )
+from tidegate.operate.aggregate.shed_figures import (
+    SHED_SHOWN,
+    ShedColumns,
+    ShedWindows,
+    shed_window,
+)
 from tidegate.operate.aggregate.state import PANES, PaneKeeper, read_panes, write_panes
 from tidegate.operate.aggregate.tenure import (
     closings,
@@ -84,8 +90,8 @@ _EVEN = 0.5
 class WindowAggregate(Operator):
     """Folds tuples into panes on the map side, merges them and closes windows in the instances.
 
-    With `partly`, its rows are states of windows by bucket, for a MergeWindows to finish: so that a
-    partitioner may give tuples of one key to several instances.
+    With `partly`, its rows are states of windows by bucket, for a MergeWindows to finish, so that a
+    partitioner may give tuples of one key to several instances; or for a BoundedWindows to answer.
     """
 
     kind: ClassVar[str] = "aggregate"
@@ -98,6 +104,8 @@ class WindowAggregate(Operator):
     partly: bool = False
     folds: str = MAP
     """Who folds tuples into partials: map tasks, which then route partials, or instances."""
+    told: ShedColumns | None = None
+    """Where it has what is told of windows, where it sheds and finishes them itself."""
 
     order = WindowOrder()
 
@@ -161,7 +169,8 @@ class WindowAggregate(Operator):
             segments[LEDGER] = write_ledger(work, spec.range_us, notes)
         work.spans.mark("instance write")
         counts = WindowCounts(spec)
-        closed, groups = self._closed(panes, work, counts)
+        shed = None if self.told is None else ShedWindows(self.told, spec.range_us, work.kept)
+        closed, groups = self._closed(panes, work, counts, shed)
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
@@ -172,7 +181,10 @@ class WindowAggregate(Operator):
             segments,
             {"closed": groups},
             bucket_work=self._touched([*touched, panes], work.mapping.buckets),
-            windows=counts.figures() if self._tells else (),
+            windows=(
+                *(counts.figures() if self._tells else ()),
+                *(() if shed is None else shed.figures()),
+            ),
         )
 
     @property
@@ -182,14 +194,16 @@ class WindowAggregate(Operator):
 
     def window_figures(self, told: ToldWindow) -> Values:
         p = self.partitioner.p if isinstance(self.partitioner, Hybrid) else _EVEN
-        found = sent_window(told, p)
+        found = sent_window(told, p) | shed_window(told.totals())
         if self.partly:
             return found
         return found | {"groups": found["parts"], "groups_split": 0, "aggregation_cost": 1}
 
     @property
     def shown_figures(self) -> tuple[Shown, ...]:
-        return SENT_SHOWN if self.partly else ()
+        if self.told is not None:
+            return SHED_SHOWN
+        return SENT_SHOWN if self.partitioner.splits_keys else ()
 
     def _arrived(self, arrived: Sequence[Arrival]) -> tuple[list[pa.Table], list[pa.Table]]:
         """What the map tasks have dealt, and what they have noted in their ledgers."""
@@ -211,7 +225,8 @@ class WindowAggregate(Operator):
         work = rows_by_bucket(partials, buckets)
         for function in self.spec.functions:
             if function.definition.holistic:
-                for name, _ in function.state:
+                lists = (name for name, type_ in function.state if pa.types.is_list(type_))
+                for name in lists:
                     kept = [part for part in partials if name in part.column_names]
                     work += values_by_bucket(kept, name, buckets)
         return work
@@ -235,11 +250,15 @@ class WindowAggregate(Operator):
         return None if highest is None else migration_of(self.spec, frontier_us, highest)
 
     def _closed(
-        self, panes: pa.Table, work: InstanceWork, counts: WindowCounts
+        self,
+        panes: pa.Table,
+        work: InstanceWork,
+        counts: WindowCounts,
+        shed: ShedWindows | None = None,
     ) -> tuple[tuple[pa.Table, ...], int]:
         """The rows of windows that end, by port, and how many groups these windows have.
 
-        They are made step by step, for they may be very many; `counts` has them by window.
+        They are made step by step, for they may be very many; `counts` and `shed` are told of them.
         """
         spec, closed = self.spec, 0
         keys = [name for name, _ in spec.keys] + [PART] * self.partly
@@ -253,6 +272,8 @@ class WindowAggregate(Operator):
             for results in chain([next(steps, schema.empty_table())], steps):
                 closed += results.num_rows
                 counts.add(results)
+                if shed is not None:
+                    shed.add(results)
                 work.spans.mark("instance close")
                 for port, spill in zip(work.ports, spills, strict=True):
                     spill.add(window_rows(port, keys, results))
@@ -276,8 +297,9 @@ class WindowAggregate(Operator):
         spec = self.spec
         panes = spec.range_us // spec.pane_us
         lines = [f"panes: {duration_text(spec.pane_us)}, {panes} per window"]
-        constant = [_call(f, texts) for f in spec.functions if not f.definition.holistic]
-        holistic = [_call(f, texts) for f in spec.functions if f.definition.holistic]
+        functions = [part for f in spec.functions for part in f.parts]
+        constant = [_call(f, texts) for f in functions if not f.definition.holistic]
+        holistic = [_call(f, texts) for f in functions if f.definition.holistic]
         if constant:
             side = "on the map side" if self.folds == MAP else "in the instances"
             lines.append(f"pre-aggregated per pane {side}: {', '.join(constant)}")
@@ -309,6 +331,8 @@ class MergeWindows(Operator):
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
+    told: ShedColumns | None = None
+    """Where it has what is told of windows of an aggregate that sheds."""
 
     partitioner = BY_HASH
     order = WindowOrder()
@@ -332,20 +356,25 @@ class MergeWindows(Operator):
         counts = dict(zip(self.totals, map(int, counted), strict=True))
         windows = WindowCounts(self.spec)
         windows.add(results, sizes)
+        figures = windows.figures()
+        if self.told is not None:
+            shed = ShedWindows(self.told, self.spec.range_us, work.kept)
+            shed.add(results)
+            figures += shed.figures()
         return Result(
             rows,
             parts.num_rows,
             counts=counts,
             bucket_work=work_of,
-            windows=windows.figures(),
+            windows=figures,
         )
 
     def window_figures(self, told: ToldWindow) -> Values:
-        return merged_window(told)
+        return merged_window(told) | shed_window(told.totals())
 
     @property
     def shown_figures(self) -> tuple[Shown, ...]:
-        return MERGED_SHOWN
+        return MERGED_SHOWN if self.told is None else (*SHED_SHOWN, *MERGED_SHOWN)
 
     def title(self) -> str:
         return f"merge windows by {', '.join(self.key_names) or 'nothing'}"
