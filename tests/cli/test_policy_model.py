@@ -57,12 +57,13 @@ STATUS = {
     [
         (None, None),
         (
-            {"latency_ms": 12.3, "measured_latency_ms": 13.4, "load": 0.351},
+            {"latency_ms": 12.3, "measured_latency_ms": 13.4, "load": 0.351, "slowdown": 1.1},
             "predicted mean latency 12 ms, measured 13 ms; load 35%",
         ),
         (
-            {"latency_ms": 2_300.0, "measured_latency_ms": None, "load": 1.4},
-            "predicted mean latency 2.3 s; load 140%, falls behind",
+            {"latency_ms": 2_300.0, "measured_latency_ms": None, "load": 1.4, "slowdown": 1.64},
+            "predicted mean latency 2.3 s; load 140%, falls behind; "
+            "batches take 1.6 times as long as before",
         ),
     ],
 )
