@@ -36,6 +36,7 @@ STATUS = {
     "rows_out": 5,
     "rows_late": 0,
     "rows_rejected": 0,
+    "rows_shed": 0,
     "state_rows": 0,
     "state_bytes": 0,
     "subqueries": {"join": {"instances": 2, "epoch": 1}},
