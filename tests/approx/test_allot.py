@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.approx.allot import congress, equally, proportionally
+from tidegate.approx.allot import congress, equally
 from tidegate.approx.array import Ints
 
-RULES = pytest.mark.parametrize("rule", [congress, equally, proportionally])
+RULES = pytest.mark.parametrize("rule", [congress, equally])
 
 
 @RULES
@@ -44,7 +44,6 @@ def test_congress_is_fair_to_small_groups_and_to_large_ones() -> None:
     counts = np.array([90_000, 9_000, 1_000])
     assert congress(counts, 100).tolist() == [58, 21, 21]
     assert equally(counts, 100).tolist() == [34, 33, 33]
-    assert proportionally(counts, 100).tolist() == [90, 9, 1]
 
 
 def test_what_a_small_group_cannot_use_goes_to_the_others() -> None:

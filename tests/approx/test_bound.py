@@ -108,14 +108,20 @@ def test_what_is_skewed_constant_or_scarce_is_not_relied_on() -> None:
     assert trusted(Kind.MEAN, sample_of(plain), 0.05).tolist() == [True]
     assert trusted(Kind.MEAN, sample_of(plain[:298]), 0.05).tolist() == [False]
     assert trusted(Kind.MEAN, sample_of(plain[:300]), 0.01).tolist() == [False]
-    for odd in (np.ones(1000), chance.pareto(1.5, 1000), np.append(plain, 1000), plain * np.inf):
+    for odd in (
+        np.ones(1000),
+        np.full(1000, 0.1),
+        chance.pareto(1.5, 1000),
+        np.append(plain, 1000),
+        plain * np.inf,
+    ):
         assert trusted(Kind.MEAN, sample_of(odd), 0.05).tolist() == [False]
 
 
 @KINDS
 def test_a_first_look_says_how_many_rows_are_needed(kind: Kind) -> None:
     """A sample of that size is narrow enough in most windows, and not much too narrow."""
-    error = {Kind.VARIANCE: 0.1, Kind.DEVIATION: 0.05}.get(kind, 0.02)
+    error = {Kind.VARIANCE: 0.05, Kind.DEVIATION: 0.025}.get(kind, 0.02)
     sizes = needed(kind, normal().sample(kind, 300), error, 0.05)
     found = interval(kind, normal().sample(kind, sizes), 0.05).error
     assert np.mean(found <= error) > 0.9

@@ -29,11 +29,6 @@ def equally(counts: Ints, budget: int) -> Ints:
     return _divided(np.ones(len(counts)), counts, budget)
 
 
-def proportionally(counts: Ints, budget: int) -> Ints:
-    """By size: a sample of all tuples would look like this on average."""
-    return _divided(counts.astype(np.float64), counts, budget)
-
-
 def _divided(weights: Floats, counts: Ints, budget: int) -> Ints:
     """Sizes in proportion to weights, none above its count; rounded by largest remainder.
 

@@ -31,6 +31,9 @@ RARE = 0.01
 SKEW = 50.0
 """How many values must be there for the square of the skewness; twice Cochran's."""
 
+_ROUNDING = 1e-12
+"""Standard deviation by mean: what varies less does not vary."""
+
 _LARGEST_VARIATION = 2.0
 """Standard deviation by mean: what varies more is not worth a sample."""
 
@@ -138,19 +141,25 @@ def interval(kind: Kind, sample: Sample, alpha: npt.ArrayLike) -> Interval:
 
 
 def trusted(kind: Kind, sample: Sample, alpha: npt.ArrayLike) -> Mask:
-    """Where an interval can be relied on: enough values, which vary, and are not too skewed."""
+    """Where an interval can be relied on: enough values, which vary, and are not too skewed.
+
+    Values that are all the same say nothing about others that may be there, as in a column that is
+    mostly 0; neither do those that differ by rounding only.
+    """
     moments = sample.moments
     with np.errstate(all="ignore"):
         enough = moments.n >= np.maximum(least(alpha), SKEW * _skewness(kind, moments) ** 2)
-        return enough & (moments.variance > 0) & np.isfinite(moments.variance)
+        varies = moments.variance > (_ROUNDING * moments.mean) ** 2
+        return enough & varies & np.isfinite(moments.variance)
 
 
 def needed(kind: Kind, pilot: Sample, error: float, alpha: npt.ArrayLike) -> Ints:
     """How many rows of each group a sample needs for an error, from a first look at a few.
 
     Values are taken to vary more than they do in the pilot, by two standard errors of its variance
-    (three for squares, of which less is known). At least as many as `least` says, at most all
-    tuples, which is also the answer where the pilot says nothing.
+    (three for squares, of which less is known), and to be more skewed: the larger sample will show
+    it. At least as many as `least` says, at most all tuples, which is also the answer where the
+    pilot says nothing.
     """
     moments = pilot.moments
     with np.errstate(all="ignore"):
@@ -161,7 +170,7 @@ def needed(kind: Kind, pilot: Sample, error: float, alpha: npt.ArrayLike) -> Int
         without = (normal_deviate(alpha) * variation * (1 + part) / part) ** 2
         tuples = pilot.tuples
         size = without / (1 + without / tuples)
-        size = np.maximum(size, np.minimum(SKEW * _skewness(kind, moments) ** 2, tuples))
+        size = np.maximum(size, np.minimum(2 * SKEW * _skewness(kind, moments) ** 2, tuples))
         size = np.maximum(size, least(alpha)) * pilot.rows / moments.n
         size = np.where(np.isfinite(size), np.minimum(size, tuples), tuples)
     rows: Ints = np.minimum(np.ceil(size), tuples).astype(np.int64)

@@ -39,7 +39,7 @@ class GroupConcept:
         return GroupConcept(groups[order], tuples[order])
 
     def drift_to(self, after: GroupConcept) -> Drift:
-        """Jaccard's overlap, and the total variation distance of the frequencies."""
+        """Jaccard's overlap, and Hellinger's distance of the frequencies."""
         _, here, there = np.intersect1d(
             self.groups, after.groups, assume_unique=True, return_indices=True
         )
@@ -48,8 +48,8 @@ class GroupConcept:
             return Drift(1.0, 0.0)
         mine = self.tuples / max(int(self.tuples.sum()), 1)
         theirs = after.tuples / max(int(after.tuples.sum()), 1)
-        common = float(np.minimum(mine[here], theirs[there]).sum())
-        return Drift(len(here) / either, min(max(1.0 - common, 0.0), 1.0))
+        affinity = float(np.sqrt(mine[here] * theirs[there]).sum())
+        return Drift(len(here) / either, sqrt(max(1.0 - affinity, 0.0)))
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ class Job:
             store=self.store.open(),
             ports=self.subquery.ports,
             spans=spans,
-            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", before, self.name),
+            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", before, self.name, self.before),
             run=self.owner,
         )
 
@@ -250,7 +250,8 @@ class Outcome:
     the driver's host and not synced; the driver does it. `spans_ms` is what it spent its time
     on, and what the map tasks did whose parcels said so. `bucket_work` says how its work was
     divided among its buckets, as `operate.bucket_work` packs it. `windows` are figures of windows
-    that it has closed, `panes` what map tasks told of theirs, passing through.
+    that it has closed, `panes` what map tasks told of theirs, passing through. `fetched` are the
+    bytes that it has read of segments on a remote store, by their names.
     """
 
     instance: int
@@ -266,6 +267,7 @@ class Outcome:
     bucket_work: bytes = b""
     windows: tuple[WindowFigures, ...] = ()
     panes: tuple[bytes, ...] = ()
+    fetched: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

@@ -44,7 +44,7 @@ from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.source.protocol import Rows
 from tidegate.spans import Spans, added
-from tidegate.state.piece import fetched_bytes
+from tidegate.state.piece import fetching
 
 _INPUT_SHIFT = 32
 _COMPACT_BYTES = 65_536
@@ -196,10 +196,10 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     MEMORY.resize(job.memory_bytes)
     clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
-    before = fetched_bytes()
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     arrived = [Arrival(job.splits[p.split].input, p.rows()) for p in ordered if p.kind == ROWS]
-    result = job.operator.run(job.instance_work(instance, spans), arrived)
+    with fetching() as fetched:
+        result = job.operator.run(job.instance_work(instance, spans), arrived)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
     told = [(p.instance, json.loads(bytes(p.data))) for p in ordered if p.kind == SPANS]
     spent = added([*(t["spans_ms"] for _, t in told), spans.spans_ms])
@@ -213,7 +213,7 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         "taken": sum(t["taken"] for owner, t in told if owner == instance),
         "shed": sum(t["shed"] for owner, t in told if owner == instance)
         + sum(int(bytes(p.data)) for p in ordered if p.kind == SHED),
-        "fetched_bytes": fetched_bytes() - before,
+        "fetched_bytes": sum(fetched.values()),
     }
     return Outcome(
         instance=instance,
@@ -227,4 +227,5 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         bucket_work=packed(result.bucket_work, job.mapping, instance),
         windows=newest_windows(result.windows),
         panes=tuple(bytes(p.data) for p in ordered if p.kind == FIGURES),
+        fetched=fetched,
     )

@@ -148,6 +148,11 @@ class SampledFunction(AggregateFunction):
             raise QueryError("aggregate", "a sample needs its Sampling", self.name)
         return tuple(parameters)
 
+    def shown(self, parameters: Sequence[Any]) -> list[str]:
+        (rule,) = parameters
+        lowest = [f"{rule.k:,} rows of each group"] if rule.k else []
+        return [*lowest, *([f"{rule.rate:.4g} of all"] if rule.rate else [])]
+
 
 SAMPLED = SampledFunction(
     name="sampled",
