@@ -13,10 +13,10 @@ from tidegate.sink.memory import MemorySink
 
 SQL = "SELECT {} MEDIAN(v) AS m FROM s [RANGE 4 MINUTES] {} WITH ERROR 7 PERCENT BY MEAN"
 ROWS = [(t / 100, "ab"[t % 2], t * t % 97) for t in range(15_000)]
-BATCHES = 30
+BATCHES = 20
 
 
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("grouped", [False, True], ids=["scalar", "grouped"])
 def test_what_waits_grows_slowly_with_the_batches(grouped: bool, tmp_path: Path) -> None:
     sql = SQL.format("k,", "GROUP BY k") if grouped else SQL.format("", "")
 
