@@ -341,6 +341,13 @@ def test_a_change_of_instances_stands_out_and_stays_in_the_list(run: Run) -> Non
     assert "switches    2 → 5 at batch 1, 5 → 1 at batch 3" in said
 
 
+def test_what_was_told_of_the_newest_window_has_a_line(run: Run) -> None:
+    run.batch(0)
+    assert not any(line.startswith("window ") for line in run.lines())
+    run.view.attend(lambda: 0, lambda: None, figures=lambda: "tuple imbalance 12%")
+    assert "window      tuple imbalance 12%" in run.lines()
+
+
 def test_many_instances_are_not_drawn_one_by_one(run: Run) -> None:
     run.batch(0, instances=200)
     assert any(f"200 {'■' * 12}…" in line for line in run.lines())

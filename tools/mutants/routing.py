@@ -98,6 +98,27 @@ MUTANTS = (
         "tests/route/test_load_aware.py",
     ),
     Mutant(
+        "old windows are told of by some of the instances that have them",
+        "driver/window_log.py",
+        "for end_us in sorted(found)[-MOST_WINDOWS:]:",
+        "for end_us in sorted(found):",
+        "tests/driver/test_window_log.py",
+    ),
+    Mutant(
+        "the tuples of a window are told although some came before the run",
+        "driver/subquery.py",
+        "return MIN_US if migration is None else migration.until_us",
+        "return MIN_US",
+        "tests/driver/test_window_log.py",
+    ),
+    Mutant(
+        "what a partial stands for is counted as one tuple",
+        "operate/aggregate/pane.py",
+        "router.sent.count(number, bucket, groups.counts)",
+        "router.sent.count(number, bucket)",
+        "tests/property/test_window_figures.py",
+    ),
+    Mutant(
         "instances whose buckets have moved go on with what they have in memory",
         "driver/subquery.py",
         "frozenset(i for i in range(mapping.instances) if i not in changed)",

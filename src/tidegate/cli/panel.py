@@ -67,6 +67,7 @@ class Scene:
     now: float
     at_hand: AtHand | None = None
     expected: Expected | None = None
+    figures: str = ""
 
 
 def picture(scene: Scene, width: int, height: int) -> RenderableType:
@@ -76,7 +77,7 @@ def picture(scene: Scene, width: int, height: int) -> RenderableType:
     lines = max(len(side) for side in facts) if double else sum(len(side) for side in facts)
     above: list[RenderableType] = [_head(scene, width), Rule(style="dim")]
     above.append(_grid(facts if double else ((*facts[0], *facts[1]),)))
-    every = (*_latency(scene), _predicted(scene), _held(scene), _switches(scene))
+    every = (*_latency(scene), _predicted(scene), _figures(scene), _held(scene), _switches(scene))
     notes = [note for note in every if note is not None]
     works = _works(scene, max(height // 4, 2))
     above += notes
@@ -136,7 +137,7 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
         right.append(("utilisation", _utilisation(newest)))
     if status.start_s >= _TOLD_START_S:
         right.append(("started in", Text(duration_text(round(status.start_s * 1e6)))))
-    troubles = [("late", "rows_late"), ("rejected", "rows_rejected")]
+    troubles = [("late", "rows_late"), ("rejected", "rows_rejected"), ("shed", "rows_shed")]
     whole = max(counters["rows_in"], 1)
     right += [(n, _trouble(counters[c], whole)) for n, c in troubles if counters[c]]
     return tuple(left), tuple(right)
@@ -249,6 +250,14 @@ def _predicted(scene: Scene) -> Text | None:
     for name, text, style in pairs:
         line.append(f"{name} ").append(f"{text:<8}", style=f"{style}")
     return line.append("falls behind" if falls_behind else "")
+
+
+def _figures(scene: Scene) -> Text | None:
+    """What was told of the newest window."""
+    if not scene.figures:
+        return None
+    line = Text(f"{'window':<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
+    return line.append(scene.figures, style="default not dim")
 
 
 def _backlog(backlog: Backlog) -> Text:

@@ -56,6 +56,7 @@ class LiveView:
         self._rows: Callable[[], int] = lambda: 0
         self._tasks: Callable[[], Tasks | None] = lambda: None
         self._expected: Callable[[], Expected | None] = lambda: None
+        self._figures: Callable[[], str] = str
 
     def __enter__(self) -> LiveView:
         # What others print goes above the picture, unless it goes elsewhere than this terminal.
@@ -91,9 +92,14 @@ class LiveView:
         rows: Callable[[], int],
         tasks: Callable[[], Tasks | None],
         expected: Callable[[], Expected | None] = lambda: None,
+        figures: Callable[[], str] = str,
     ) -> None:
-        """Where to ask for the rows and the tasks of the batch that runs, and what is expected."""
+        """Where to ask for the rows and the tasks of the batch that runs, and what is expected.
+
+        `figures` gives those of the newest window, in words.
+        """
         self._rows, self._tasks, self._expected = rows, tasks, expected
+        self._figures = figures
 
     def step(self, step: str, batch: int) -> None:
         """Called by the loop when it reaches a step of a batch."""
@@ -133,6 +139,7 @@ class LiveView:
             now=now,
             at_hand=self._at_hand(now),
             expected=self._expected(),
+            figures=self._figures(),
         )
         return picture(scene, self._console.width, self._console.height)
 

@@ -13,6 +13,7 @@ from tidegate.cli.view import LiveView
 from tidegate.clock import Clock
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
+from tidegate.driver.window_digest import newest_figures
 from tidegate.plan.physical import Plan
 from tidegate.query.name import WINDOW
 from tidegate.session.place import Place
@@ -42,7 +43,12 @@ def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
     if view is None or loop.manifest.finished:
         return run_stoppable(loop, lambda state: None)
     view.continue_from(loop.summary.counters)
-    view.attend(lambda: loop.rows_at_hand, loop.executor.tasks, loop.forecast.newest)
+    view.attend(
+        lambda: loop.rows_at_hand,
+        loop.executor.tasks,
+        loop.forecast.newest,
+        lambda: newest_figures(loop.summary.windows()),
+    )
     with view:
         try:
             summary = run_stoppable(loop, view.ending)

@@ -114,6 +114,7 @@ class Loop:
         self._subqueries = Subqueries(plan, store, options)
         self._load = LoadWatch(self._subqueries, self._clock)
         self.summary.load = self._subqueries.load
+        self.summary.windows = self._subqueries.windows
         self._latency = Latency(self._clock.now())
         slots = cache(lambda: options.slots or self.executor.slots())
         self.manager = Manager(
@@ -154,6 +155,7 @@ class Loop:
                 if self.options.available_now and not self._inputs.arriving():
                     self.summary.up_to_date = True
                     break
+                self._load.waited()
                 self._clock.wait(self._news, self._inputs.expected_s())
         except BaseException:
             with suppress(StateError):  # the first error is the one to tell
@@ -169,6 +171,7 @@ class Loop:
         if self.options.trigger_s is not None:
             wait_s = self._started_at + self.options.trigger_s - self._clock.now()
             if wait_s > 0:
+                self._load.waited()
                 self._clock.wait(self._stop, wait_s)
         return not self._stop.is_set()
 
@@ -194,6 +197,7 @@ class Loop:
     def _let_go(self) -> None:
         # A summary outlives its run.
         self.summary.load = partial(dict, self._subqueries.load())
+        self.summary.windows = partial(dict, self._subqueries.windows())
         self.summary.forecast = partial(replace, self.forecast.outcome())
         self.executor.close()  # first: subqueries wait for what it still has of theirs
         self._subqueries.close()
@@ -319,7 +323,7 @@ class Loop:
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
         self._checkpoint.retire(previous, manifest, replaced)
-        self._subqueries.committed(work.jobs)
+        self._subqueries.committed(work.jobs, work.outcomes)
         self._subqueries.compact(manifest, self.executor)
         extent, holder = self._inputs.standing()
         report = report_of(
@@ -334,8 +338,9 @@ class Loop:
         )
         backlog = self._inputs.backlog()
         measured = (latency, self._latency.over_run(), backlog)
-        busy = self._load.committed(work, report.seconds, started, backlog)
-        after_s = started + report.start_s + report.seconds - committed_at
+        ended = started + report.start_s + report.seconds
+        busy = self._load.committed(work, report.seconds, started, ended, backlog)
+        after_s = ended - committed_at
         self.forecast.committed(self._load.measured, self._latency.newest_sum, after_s)
         if self.manager.decides and not manifest.finished:
             self.manager.after_batch(self.observed)

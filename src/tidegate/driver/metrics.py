@@ -13,6 +13,7 @@ from tidegate.batch import MIN_US
 from tidegate.driver.expected import Outcome
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.side import side_lines
+from tidegate.driver.window_digest import WindowDigest
 from tidegate.elastic.load import RecentLoad
 from tidegate.gate.backlog import UNITS, Backlog
 from tidegate.gate.standing import Extent
@@ -24,6 +25,9 @@ KEPT_BYTES = 8 * 2**20
 """How many batches of a run the percentiles are over, at most, and what their reports may take.
 
 With two instances a report takes about 5 kB, with sixty-four about 70 kB."""
+
+_MISSING = (("rows_late", "late"), ("rows_rejected", "rejected"), ("rows_shed", "shed"))
+"""What is told of rows that are in no result, where there are any."""
 
 _MERGED = ("groups_merged", "parts_merged", "groups_split")
 """What was counted where a partitioner splits keys: see MergeWindows."""
@@ -59,6 +63,8 @@ class BatchReport:
     imbalance: float
     state_rows: int
     state_bytes: int
+    rows_shed: int = 0
+    """Rows that were dropped on purpose, as WITH SHED asks for."""
     tasks_ms: Mapping[str, float] = field(default_factory=dict)
     """Time of all tasks together, by what they did; they run side by side inside `operate`."""
     newest_us: int = MIN_US
@@ -182,16 +188,14 @@ class Summary:
     """By unit, the most that there was of it after any batch of this run."""
     load: Callable[[], Mapping[str, RecentLoad]] = dict
     """Gives the load of each subquery over recent batches of this run."""
+    windows: Callable[[], Mapping[str, WindowDigest]] = dict
+    """Gives the figures of the windows of each subquery in this run, where some were told."""
     forecast: Callable[[], Outcome] = Outcome
     """Gives what was predicted of this run, where its input is live."""
 
     def __repr__(self) -> str:
         counts = self.counters
-        late = "".join(
-            f", {counts[name]:,} {word}"
-            for name, word in (("rows_late", "late"), ("rows_rejected", "rejected"))
-            if counts.get(name)
-        )
+        late = "".join(f", {counts[name]:,} {word}" for name, word in _MISSING if counts.get(name))
         rows_in, rows_out = (counts.get(name, 0) for name in ("rows_in", "rows_out"))
         return (
             f"Summary({'finished' if self.finished else 'not finished'}: "
@@ -269,6 +273,7 @@ class Summary:
             **{name: self.counters.get(name, 0) for name in _MERGED},
             "per_instance": self._per_instance(),
             "load": {name: load.as_dict() for name, load in self.load().items()},
+            "windows": {name: digest.as_dict() for name, digest in self.windows().items()},
             **self._forecast(),
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
@@ -323,6 +328,14 @@ class Summary:
             lines.append(f"backlog {now}" + (f", at most {most}" if most != now else ""))
         return lines
 
+    def window_lines(self) -> list[str]:
+        """The figures of windows that are for people, by subquery."""
+        return [
+            f"{name}, {counted(digest.windows, 'window')}: {digest.line}"
+            for name, digest in self.windows().items()
+            if digest.line
+        ]
+
     def text(self) -> str:
         """The summary in a few lines, for the end of a run in a terminal."""
         d, late = self.as_dict(), self.counters.get("rows_late", 0)
@@ -342,6 +355,7 @@ class Summary:
         if d["groups_merged"]:
             groups, parts, split = (d[name] for name in _MERGED)
             lines.append(f"merged {groups:,} groups from {parts:,} parts; {split:,} were split")
+        lines += self.window_lines()
         if self.epochs_logged:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1

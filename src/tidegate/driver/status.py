@@ -32,6 +32,10 @@ def status_of(loop: Loop) -> dict[str, Any]:
         "newest_latency_ms": newest.latency.as_dict() if newest and newest.latency else None,
         "policy": loop.manager.status(),
         "pending": pending_of(loop),
+        "window_lines": loop.summary.window_lines(),
+        "newest_windows": {
+            name: digest.newest_as_dict() for name, digest in loop.summary.windows().items()
+        },
         **loop.summary.as_dict(),
     }
 

@@ -17,6 +17,7 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.timeline import epoch_of
+from tidegate.driver.window_digest import WindowDigest
 from tidegate.elastic import handover
 from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.request import Request, Scale
@@ -240,10 +241,10 @@ class Subqueries:
 
         return [completed(epoch) for epoch in epochs]
 
-    def committed(self, jobs: Sequence[Job]) -> None:
-        """The newest batch that counts had these jobs."""
-        for subquery, job in zip(self._all, jobs, strict=True):
-            subquery.committed(job)
+    def committed(self, jobs: Sequence[Job], outcomes: Outcomes) -> None:
+        """The newest batch that counts had these jobs, and these outcomes."""
+        for subquery, job, found in zip(self._all, jobs, outcomes, strict=True):
+            subquery.committed(job, found)
 
     def measured(
         self,
@@ -251,6 +252,7 @@ class Subqueries:
         outcomes: Outcomes,
         seconds: float,
         period_s: float,
+        between_s: float,
         brought: Sequence[Brought],
         backlog: Backlog | None,
     ) -> list[Measured]:
@@ -259,7 +261,7 @@ class Subqueries:
         for subquery, job, of in zip(self._all, jobs, outcomes, strict=True):
             given = given_to(subquery.subquery, self._plan, outcomes)
             arriving = Arriving(self._streams, brought, given)
-            measured = Measured.of(job, of, seconds, period_s, arriving, backlog)
+            measured = Measured.of(job, of, (seconds, period_s, between_s), arriving, backlog)
             subquery.load_log.add(measured)
             found.append(measured)
         return found
@@ -268,6 +270,11 @@ class Subqueries:
         """The load of each over recent batches of this run, by name; none before the first."""
         found = ((s.name, s.load_log.load()) for s in self._all)
         return {name: load for name, load in found if load is not None}
+
+    def windows(self) -> dict[str, WindowDigest]:
+        """The figures of the windows of each in this run, by name, where some were told."""
+        found = ((s.name, s.window_log.digest()) for s in self._all)
+        return {name: digest for name, digest in found if digest is not None}
 
     def compact(self, manifest: Manifest, executor: Executor) -> None:
         """After a commit: start what rewriting is worth it."""

@@ -14,6 +14,7 @@ from tidegate.driver.compactor import Compactor
 from tidegate.driver.handing import Arrived, handed_over
 from tidegate.driver.observe import LoadLog
 from tidegate.driver.options import RunOptions
+from tidegate.driver.window_log import WindowLog
 from tidegate.elastic.handover import MOST_BATCHES, Site, relieved
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
@@ -21,6 +22,7 @@ from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut
 from tidegate.plan.physical import Plan
 from tidegate.route import mapping as route
+from tidegate.route.reach import Reach
 from tidegate.sink.protocol import PartWriter
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
@@ -62,6 +64,7 @@ class RunningSubquery:
         self._before: Mapping[str, int] = {}
         """What the operator had counted before the newest batch that was drafted."""
         self.load_log = LoadLog()
+        self.window_log = WindowLog(subquery.operator)
 
     @property
     def name(self) -> str:
@@ -164,6 +167,8 @@ class RunningSubquery:
             same=self._same(mapping, manifest),
         )
         self._before = counts = self.counts(manifest.counters)
+        if self._last is None:
+            self.window_log.begin(self._stored_before(manifest.frontier_us, counts))
         return Draft(job, time_span(self.subquery, cut), counts)
 
     def _same(self, mapping: route.Mapping, manifest: Manifest) -> frozenset[int] | None:
@@ -180,9 +185,18 @@ class RunningSubquery:
         changed = {*before.owner_array[moved], *mapping.owner_array[moved]}
         return frozenset(i for i in range(mapping.instances) if i not in changed)
 
-    def committed(self, job: Job) -> None:
-        """The newest batch that counts had this job."""
+    def _stored_before(self, frontier_us: int, counts: Mapping[str, int]) -> int:
+        """The time from which on nothing is stored: windows from it on are of this run alone."""
+        operator = self.subquery.operator
+        if not isinstance(operator.reach, Reach):
+            return MIN_US
+        migration = operator.migration(frontier_us, self._state, counts)
+        return MIN_US if migration is None else migration.until_us
+
+    def committed(self, job: Job, outcomes: Sequence[Outcome]) -> None:
+        """The newest batch that counts had this job, and these are its outcomes."""
         self._last = job
+        self.window_log.add(job, outcomes)
 
     def counted(self, outcomes: Sequence[Outcome]) -> Counter[str]:
         """What the instances counted in a batch, by the names that a manifest has."""

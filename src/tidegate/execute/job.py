@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US, from_bytes, to_bytes
 from tidegate.execute.remote_rows import RemoteRows
+from tidegate.operate.figures import WindowFigures
 from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
@@ -38,6 +39,10 @@ SPANS = 4
 """What a map task spent its time on and counted, as JSON; one instance passes it on."""
 ERROR = 5
 """Why a map task failed, as JSON, where it cannot answer the driver itself."""
+FIGURES = 6
+"""What a map task tells of panes, as `operate.figures` packs it; instance 0 passes it on."""
+SHED = 7
+"""How many tuples a map task has shed, where it cannot tell with its spans."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Job:
             input=split.input,
             source=split.source,
             start=split.start,
-            filtered=bool(prefix.where) or prefix.sql_where is not None,
+            filtered=bool(prefix.where) or prefix.sql_where is not None or bool(prefix.sieve),
             mapping=self.mapping,
             spans=spans,
             previous_us=self.previous_us,
@@ -244,8 +249,9 @@ class Outcome:
     for, in order; its piece has some of the last rows then. `due` are files that it has written on
     the driver's host and not synced; the driver does it. `spans_ms` is what it spent its time
     on, and what the map tasks did whose parcels said so. `bucket_work` says how its work was
-    divided among its buckets, as `operate.bucket_work` packs it. `fetched` are the bytes that it
-    has read of segments on a remote store, by their names.
+    divided among its buckets, as `operate.bucket_work` packs it. `windows` are figures of windows
+    that it has closed, `panes` what map tasks told of theirs, passing through. `fetched` are the
+    bytes that it has read of segments on a remote store, by their names.
     """
 
     instance: int
@@ -259,6 +265,8 @@ class Outcome:
     receipts: tuple[Receipt, ...] | None = None
     due: tuple[str, ...] = ()
     bucket_work: bytes = b""
+    windows: tuple[WindowFigures, ...] = ()
+    panes: tuple[bytes, ...] = ()
     fetched: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import schedule
+from tidegate.approx.instant import numbers_in_instants
 from tidegate.batch import SEQ, SRC, TS, to_bytes
 from tidegate.execute.job import (
+    FIGURES,
     LATE,
     REJECTED,
     ROWS,
+    SHED,
     SPANS,
     START,
     Job,
@@ -29,10 +33,13 @@ from tidegate.execute.job import (
 from tidegate.execute.shared_read import SharedReads
 from tidegate.execute.side_output import side_parcels
 from tidegate.execute.within_memory import within_memory
+from tidegate.expression.tree import Expr
 from tidegate.memory import MEMORY
 from tidegate.operate.bucket_work import packed
+from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
+from tidegate.operate.sieve import shed_of
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.source.protocol import Rows
@@ -69,12 +76,16 @@ def map_split(job: Job, split: Split, reads: SharedReads | None = None) -> list[
     tuples, side = read_split(job, split, prefix.columns, reads)
     spans.mark("map take" if isinstance(prefix.origin, Edge) else "map read")
     taken = tuples.num_rows
+    tuples = at_reading(prefix, tuples)
+    shed = taken - tuples.num_rows
     tuples = apply_prefix(prefix, tuples)
+    shed += shed_of(prefix.sieve, tuples)
     spans.mark("map evaluate")
     parcels = deal(job, split.index, tuples, spans, stay=reads is not None)
     spans.mark("map route")
     cpu_us = round((clock.cpu() - used) * 1e6)
-    told = json.dumps({"spans_ms": spans.spans_ms, "map_cpu_us": cpu_us, "taken": taken})
+    counts = {"map_cpu_us": cpu_us, "taken": taken, "shed": shed}
+    told = json.dumps({"spans_ms": spans.spans_ms, **counts})
     said = Parcel(0, split.index, SPANS, told.encode())
     return [*parcels, *side, said]
 
@@ -92,7 +103,10 @@ def read_split(
     rows = split.reader.read(asked) if reads is None else reads.rows(split, asked)
     if isinstance(prefix.origin, Edge):
         times, _ = to_us(rows.table.column(prefix.time))
-        return _placed(split, times + prefix.offset_us, rows, columns), []
+        times = times + prefix.offset_us
+        if prefix.numbered:
+            rows = replace(rows, seq=numbers_in_instants(times))
+        return _placed(split, times, rows, columns), []
     times, timed = event_times(rows.table.column(prefix.time))
     late = np.zeros(split.stop - split.start, np.bool_)
     if split.late is not None:
@@ -135,9 +149,23 @@ def apply_prefix(prefix: Prefix, tuples: pa.Table) -> pa.Table:
     for predicate in prefix.where:
         mask = pc.fill_null(evaluate(predicate, raw), False)
         raw, kept = raw.filter(mask), kept.filter(mask)
-    places = {name: kept.column(name) for name in kept.column_names}
-    values = {out_name(name): evaluate(expression, raw) for name, expression in prefix.outputs}
-    return pa.table(places | values)
+    outputs = dict(prefix.outputs)
+    if prefix.sieve is not None and prefix.sieve.by is not None:
+        keys = {name: outputs.pop(name) for name in prefix.sieve.by.keys}
+        kept, rows = prefix.sieve.marked(_with(kept, keys, raw))
+        raw = raw.take(pa.array(rows))
+    return _with(kept, outputs, raw)
+
+
+def _with(tuples: pa.Table, outputs: Mapping[str, Expr], raw: pa.Table) -> pa.Table:
+    """Tuples with outputs of their prefix, evaluated over the columns that were read."""
+    places = {name: tuples.column(name) for name in tuples.column_names}
+    return pa.table(places | {out_name(n): evaluate(e, raw) for n, e in outputs.items()})
+
+
+def at_reading(prefix: Prefix, tuples: pa.Table) -> pa.Table:
+    """What a prefix that sheds leaves of tuples before it looks at any of their columns."""
+    return tuples if prefix.sieve is None else prefix.sieve.at_reading(tuples)
 
 
 def deal(
@@ -152,7 +180,8 @@ def deal(
     work = job.map_work(job.splits[split], spans or Spans(schedule.current().clock))
     shares = job.operator.deal(work, tuples)
     pack = _compact if stay else to_bytes
-    return [Parcel(share.instance, split, ROWS, pack(share.rows)) for share in shares]
+    told = [Parcel(0, split, FIGURES, one.packed()) for one in work.told]
+    return [*(Parcel(share.instance, split, ROWS, pack(share.rows)) for share in shares), *told]
 
 
 def _compact(rows: pa.Table) -> pa.Table | bytes:
@@ -182,6 +211,8 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         "cpu_us": round((clock.cpu() - used) * 1e6),
         "map_cpu_us": sum(t["map_cpu_us"] for _, t in told),
         "taken": sum(t["taken"] for owner, t in told if owner == instance),
+        "shed": sum(t["shed"] for owner, t in told if owner == instance)
+        + sum(int(bytes(p.data)) for p in ordered if p.kind == SHED),
         "fetched_bytes": sum(fetched.values()),
     }
     return Outcome(
@@ -194,5 +225,7 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         spans_ms=spent,
         counts={**result.counts, **own},
         bucket_work=packed(result.bucket_work, job.mapping, instance),
+        windows=newest_windows(result.windows),
+        panes=tuple(bytes(p.data) for p in ordered if p.kind == FIGURES),
         fetched=fetched,
     )

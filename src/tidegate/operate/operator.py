@@ -20,6 +20,7 @@ from tidegate.collect.order import OutputOrder
 from tidegate.expression.tree import Expr
 from tidegate.model.operation import Operation
 from tidegate.operate.bucket_work import BucketWork
+from tidegate.operate.figures import PaneFigures, Shown, ToldWindow, Values, WindowFigures
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kept import Kept
 from tidegate.operate.port import Port
@@ -60,7 +61,7 @@ class MapWork:
     has a time before `previous_us`. `state` has the segments of the operator by what they hold, in
     the store that `opened` gives. `upstream` names what the tuples come from, the same in every
     batch, and `kept` is what its map task of the batch before has left in memory; None where it has
-    several splits.
+    several splits. What is added to `told` comes to the driver.
     """
 
     input: int
@@ -74,6 +75,7 @@ class MapWork:
     opened: Callable[[], Store]
     upstream: str
     kept: Kept | None = None
+    told: list[PaneFigures] = field(default_factory=list)
 
     def router(self, partitioner: Partitioner) -> Router:
         return Router(partitioner, self.mapping, self.source, self.start, self.filtered)
@@ -155,7 +157,8 @@ class Result:
     """What an instance made of a batch: rows by port, each in order, with what a merge needs.
 
     `segments` are those it wrote, by what they hold; `tuples` is its load. `bucket_work` says how
-    its work was divided among the buckets, see there; None where it was not by bucket.
+    its work was divided among the buckets, see there; None where it was not by bucket. `windows`
+    are figures of those that it closed, for `Operator.window_figures`; the newest few count.
     """
 
     rows: tuple[pa.Table, ...]
@@ -163,6 +166,7 @@ class Result:
     segments: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     bucket_work: BucketWork | None = None
+    windows: tuple[WindowFigures, ...] = ()
 
 
 class Operator(Protocol):
@@ -184,6 +188,10 @@ class Operator(Protocol):
 
     totals: ClassVar[tuple[str, ...]] = ()
     """Counts that are summed up for the whole query and shown in its summary."""
+
+    levels: ClassVar[tuple[str, ...]] = ()
+    """Figures of panes that say how much there is, not how much has come: of several batches, and
+    of the panes of a window, the largest counts. Others are added up."""
 
     evaluates_ports: ClassVar[bool] = True
     """Whether instances evaluate what ports put out; where not, the prefixes have done it."""
@@ -228,6 +236,19 @@ class Operator(Protocol):
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Operate on what arrived and on the state; called also where nothing arrived."""
+
+    def window_figures(self, told: ToldWindow) -> Values:
+        """The figures of a window, from what its instances and map tasks have told of it.
+
+        Called on the driver, once for each window that was told of, when it is committed. Where an
+        operator says nothing else, they are sums.
+        """
+        return told.totals()
+
+    @property
+    def shown_figures(self) -> tuple[Shown, ...]:
+        """Those that people are shown, in their order; summary and status as JSON have all."""
+        return ()
 
     def keepers(self) -> Mapping[str, Keeper]:
         """How its state is kept, by what segments hold; none where nothing is kept."""

@@ -18,6 +18,7 @@ from tidegate.route.mapping import Mapping
 
 if TYPE_CHECKING:
     from tidegate.route.ledger import Ledger
+    from tidegate.route.sent import Sent
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -76,6 +77,7 @@ class Router:
     start: int = 0
     filtered: bool = False
     ledger: Ledger | None = field(default=None, compare=False)
+    sent: Sent | None = field(default=None, compare=False)
 
     @property
     def splits_keys(self) -> bool:
@@ -83,6 +85,10 @@ class Router:
 
     def with_ledger(self, ledger: Ledger) -> Router:
         return replace(self, ledger=ledger)
+
+    def counting(self, sent: Sent) -> Router:
+        """The same, which counts what it chooses."""
+        return replace(self, sent=sent)
 
     def buckets(
         self,
@@ -104,4 +110,7 @@ class Router:
             periods,
             self.ledger,
         )
-        return self.partitioner.buckets(units, self.mapping)
+        if self.sent is None:
+            return self.partitioner.buckets(units, self.mapping)
+        with self.sent.choosing():
+            return self.partitioner.buckets(units, self.mapping)

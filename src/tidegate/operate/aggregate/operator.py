@@ -14,6 +14,15 @@ from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import WindowOrder, first_per_window, in_order, window_order
 from tidegate.duration import duration_text, window_text
 from tidegate.model.operation import Operation
+from tidegate.operate.aggregate.figures import (
+    MEMORY,
+    MERGED_SHOWN,
+    SENT_SHOWN,
+    WindowCounts,
+    merged_window,
+    sent_figures,
+    sent_window,
+)
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.ledger import LEDGER, LedgerKeeper, noted, opened, write_ledger
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
@@ -29,6 +38,12 @@ from tidegate.operate.aggregate.pane import (
     placed,
     sealed_before,
 )
+from tidegate.operate.aggregate.shed_figures import (
+    SHED_SHOWN,
+    ShedColumns,
+    ShedWindows,
+    shed_window,
+)
 from tidegate.operate.aggregate.state import PANES, PaneKeeper, read_panes, write_panes
 from tidegate.operate.aggregate.tenure import (
     closings,
@@ -38,6 +53,7 @@ from tidegate.operate.aggregate.tenure import (
     stored,
 )
 from tidegate.operate.bucket_work import BucketWork, rows_by_bucket, values_by_bucket
+from tidegate.operate.figures import Shown, ToldWindow, Values
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
@@ -55,27 +71,32 @@ from tidegate.operate.port import Port
 from tidegate.operate.spill import Spill
 from tidegate.route.hash import BY_HASH
 from tidegate.route.ledger import LEDGER_SCHEMA
-from tidegate.route.load_aware import LoadAware
+from tidegate.route.load_aware import Hybrid, LoadAware
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
 from tidegate.route.registry import text_of
+from tidegate.route.sent import Sent
 from tidegate.state.segment import Segment
 
 WINDOW = ("window_start", "window_end")
 
 MAP, INSTANCE = "map", "instance"
 
+_EVEN = 0.5
+"""How much tuples count against keys in the hybrid load, where a partitioner does not say it."""
+
 
 @dataclass(frozen=True)
 class WindowAggregate(Operator):
     """Folds tuples into panes on the map side, merges them and closes windows in the instances.
 
-    With `partly`, its rows are states of windows by bucket, for a MergeWindows to finish: so that a
-    partitioner may give tuples of one key to several instances.
+    With `partly`, its rows are states of windows by bucket, for a MergeWindows to finish, so that a
+    partitioner may give tuples of one key to several instances; or for a BoundedWindows to answer.
     """
 
     kind: ClassVar[str] = "aggregate"
     waits: ClassVar[bool] = False
+    levels: ClassVar[tuple[str, ...]] = (MEMORY,)
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
@@ -83,6 +104,8 @@ class WindowAggregate(Operator):
     partly: bool = False
     folds: str = MAP
     """Who folds tuples into partials: map tasks, which then route partials, or instances."""
+    told: ShedColumns | None = None
+    """Where it has what is told of windows, where it sheds and finishes them itself."""
 
     order = WindowOrder()
 
@@ -96,10 +119,13 @@ class WindowAggregate(Operator):
         return Operation(self.kind, range_s=range_s, slide_s=slide_s)
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        router, rows = work.router(self.partitioner), plain_names(tuples)
+        rows, sent = plain_names(tuples), Sent(work.mapping, work.spans.clock)
+        router = work.router(self.partitioner).counting(sent)
         if isinstance(self.partitioner, LoadAware):
             router = router.with_ledger(opened(work, self.partitioner, self.spec))
         dealt = (fold if self.folds == MAP else placed)(self.spec, rows, router)
+        if self._tells:
+            work.told.append(sent_figures(self.spec, sent, router.ledger))
         work.spans.mark("map fold" if self.folds == MAP else "map place")
         if work.mapping.formers:
             shares = shares_of(self.spec, work, dealt)
@@ -142,7 +168,9 @@ class WindowAggregate(Operator):
         if notes:
             segments[LEDGER] = write_ledger(work, spec.range_us, notes)
         work.spans.mark("instance write")
-        closed, groups = self._closed(panes, work)
+        counts = WindowCounts(spec)
+        shed = None if self.told is None else ShedWindows(self.told, spec.range_us, work.kept)
+        closed, groups = self._closed(panes, work, counts, shed)
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
@@ -153,7 +181,29 @@ class WindowAggregate(Operator):
             segments,
             {"closed": groups},
             bucket_work=self._touched([*touched, panes], work.mapping.buckets),
+            windows=(
+                *(counts.figures() if self._tells else ()),
+                *(() if shed is None else shed.figures()),
+            ),
         )
+
+    @property
+    def _tells(self) -> bool:
+        """Whether there is a choice to tell of: all tuples of one group are in one place."""
+        return bool(self.spec.keys) or self.partly
+
+    def window_figures(self, told: ToldWindow) -> Values:
+        p = self.partitioner.p if isinstance(self.partitioner, Hybrid) else _EVEN
+        found = sent_window(told, p) | shed_window(told.totals())
+        if self.partly:
+            return found
+        return found | {"groups": found["parts"], "groups_split": 0, "aggregation_cost": 1}
+
+    @property
+    def shown_figures(self) -> tuple[Shown, ...]:
+        if self.told is not None:
+            return SHED_SHOWN
+        return SENT_SHOWN if self.partitioner.splits_keys else ()
 
     def _arrived(self, arrived: Sequence[Arrival]) -> tuple[list[pa.Table], list[pa.Table]]:
         """What the map tasks have dealt, and what they have noted in their ledgers."""
@@ -175,7 +225,8 @@ class WindowAggregate(Operator):
         work = rows_by_bucket(partials, buckets)
         for function in self.spec.functions:
             if function.definition.holistic:
-                for name, _ in function.state:
+                lists = (name for name, type_ in function.state if pa.types.is_list(type_))
+                for name in lists:
                     kept = [part for part in partials if name in part.column_names]
                     work += values_by_bucket(kept, name, buckets)
         return work
@@ -198,10 +249,16 @@ class WindowAggregate(Operator):
         highest = max((s.high for s in state.get(PANES, ()) if s.rows), default=None)
         return None if highest is None else migration_of(self.spec, frontier_us, highest)
 
-    def _closed(self, panes: pa.Table, work: InstanceWork) -> tuple[tuple[pa.Table, ...], int]:
+    def _closed(
+        self,
+        panes: pa.Table,
+        work: InstanceWork,
+        counts: WindowCounts,
+        shed: ShedWindows | None = None,
+    ) -> tuple[tuple[pa.Table, ...], int]:
         """The rows of windows that end, by port, and how many groups these windows have.
 
-        They are made step by step, for they may be very many.
+        They are made step by step, for they may be very many; `counts` and `shed` are told of them.
         """
         spec, closed = self.spec, 0
         keys = [name for name, _ in spec.keys] + [PART] * self.partly
@@ -214,6 +271,9 @@ class WindowAggregate(Operator):
         try:
             for results in chain([next(steps, schema.empty_table())], steps):
                 closed += results.num_rows
+                counts.add(results)
+                if shed is not None:
+                    shed.add(results)
                 work.spans.mark("instance close")
                 for port, spill in zip(work.ports, spills, strict=True):
                     spill.add(window_rows(port, keys, results))
@@ -237,8 +297,9 @@ class WindowAggregate(Operator):
         spec = self.spec
         panes = spec.range_us // spec.pane_us
         lines = [f"panes: {duration_text(spec.pane_us)}, {panes} per window"]
-        constant = [_call(f, texts) for f in spec.functions if not f.definition.holistic]
-        holistic = [_call(f, texts) for f in spec.functions if f.definition.holistic]
+        functions = [part for f in spec.functions for part in f.parts]
+        constant = [_call(f, texts) for f in functions if not f.definition.holistic]
+        holistic = [_call(f, texts) for f in functions if f.definition.holistic]
         if constant:
             side = "on the map side" if self.folds == MAP else "in the instances"
             lines.append(f"pre-aggregated per pane {side}: {', '.join(constant)}")
@@ -270,6 +331,8 @@ class MergeWindows(Operator):
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
+    told: ShedColumns | None = None
+    """Where it has what is told of windows of an aggregate that sheds."""
 
     partitioner = BY_HASH
     order = WindowOrder()
@@ -291,7 +354,27 @@ class MergeWindows(Operator):
         work_of = rows_by_bucket([a.rows for a in arrived], work.mapping.buckets)
         counted = (results.num_rows, parts.num_rows, np.count_nonzero(sizes > 1))
         counts = dict(zip(self.totals, map(int, counted), strict=True))
-        return Result(rows, parts.num_rows, counts=counts, bucket_work=work_of)
+        windows = WindowCounts(self.spec)
+        windows.add(results, sizes)
+        figures = windows.figures()
+        if self.told is not None:
+            shed = ShedWindows(self.told, self.spec.range_us, work.kept)
+            shed.add(results)
+            figures += shed.figures()
+        return Result(
+            rows,
+            parts.num_rows,
+            counts=counts,
+            bucket_work=work_of,
+            windows=figures,
+        )
+
+    def window_figures(self, told: ToldWindow) -> Values:
+        return merged_window(told) | shed_window(told.totals())
+
+    @property
+    def shown_figures(self) -> tuple[Shown, ...]:
+        return MERGED_SHOWN if self.told is None else (*SHED_SHOWN, *MERGED_SHOWN)
 
     def title(self) -> str:
         return f"merge windows by {', '.join(self.key_names) or 'nothing'}"

@@ -1,0 +1,157 @@
+"""The figures of a subquery's windows over a run, between committed batches and who watches.
+
+What map tasks told of panes waits here until the windows that cover them are closed. All of it is
+bounded: the panes that wait, the windows that are kept, and a few sums over the run.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from threading import Lock
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.driver.window_digest import Spread, WindowDigest
+from tidegate.execute.job import Job, Outcome
+from tidegate.operate.figures import MOST_WINDOWS, PaneFigures, ToldWindow, Values
+from tidegate.operate.operator import Operator
+from tidegate.route.reach import Reach
+
+KEPT_WINDOWS = 16
+"""How many windows of a subquery the status has, the newest."""
+
+MOST_WAITING = 4_096
+"""How many panes may wait, each counted once for every instance; of more, the newest do."""
+
+
+class ToldPanes:
+    """What map tasks told of panes that open windows cover; at most MOST_WAITING entries."""
+
+    def __init__(self, levels: Iterable[str]) -> None:
+        self.since_us = MIN_US
+        """From here on all is known."""
+        self._levels = frozenset(levels)
+        self._panes: dict[int, dict[int, dict[str, float]]] = {}
+        self._entries = 0
+
+    def add(self, told: Sequence[PaneFigures]) -> None:
+        """What the map tasks of one batch told."""
+        batch: dict[int, dict[int, dict[str, float]]] = {}
+        for one in told:
+            self.since_us = max(self.since_us, one.since_us)
+            for start_us, instance, values in one.rows():
+                held = batch.setdefault(start_us, {}).setdefault(instance, {})
+                for name, value in values.items():
+                    held[name] = held.get(name, 0.0) + value
+        for start_us, by_instance in batch.items():
+            pane = self._panes.setdefault(start_us, {})
+            self._entries -= len(pane)
+            self._join(pane, by_instance)
+            self._entries += len(pane)
+        self._make_room()
+
+    def between(self, start_us: int, end_us: int) -> dict[int, Values] | None:
+        """By instance what there is in a window; None where some of it may be missing."""
+        if start_us < self.since_us:
+            return None
+        found: dict[int, dict[str, float]] = {}
+        times = sorted(self._panes)
+        for time in times[bisect_left(times, start_us) : bisect_left(times, end_us)]:
+            self._join(found, self._panes[time])
+        return dict(found)
+
+    def forget(self, upto_us: int) -> None:
+        """Let go of the panes up to one that begins here: no open window covers them."""
+        for start_us in [s for s in self._panes if s <= upto_us]:
+            self._entries -= len(self._panes.pop(start_us))
+
+    def _join(
+        self, into: dict[int, dict[str, float]], by_instance: Mapping[int, Mapping[str, float]]
+    ) -> None:
+        """Amounts are added up; of levels, which are no amounts, the largest counts."""
+        for instance, values in by_instance.items():
+            held = into.setdefault(instance, {})
+            for name, value in values.items():
+                before = held.get(name, 0.0)
+                held[name] = max(before, value) if name in self._levels else before + value
+
+    def _make_room(self) -> None:
+        if self._entries > MOST_WAITING:
+            for start_us in sorted(self._panes):
+                if self._entries <= MOST_WAITING:
+                    break
+                self._entries -= len(self._panes.pop(start_us))
+                self.since_us = max(self.since_us, start_us + 1)
+
+
+class WindowLog:
+    """The figures of the windows that one subquery closes; calls may come from several threads."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._lock = Lock()
+        self._panes = ToldPanes(operator.levels)
+        self._newest: deque[tuple[int, Values]] = deque(maxlen=KEPT_WINDOWS)
+        self._windows = 0
+        self._sums: dict[str, tuple[int, float, float, float]] = {}
+
+    def begin(self, since_us: int) -> None:
+        """Before the first batch of a run: tuples of windows from here on have all to come."""
+        self._panes.since_us = max(self._panes.since_us, since_us)
+
+    def add(self, job: Job, outcomes: Sequence[Outcome]) -> None:
+        """One more batch, which was committed; where it told nothing, nothing is done."""
+        panes = [PaneFigures.unpacked(data) for outcome in outcomes for data in outcome.panes]
+        if not panes and not any(outcome.windows for outcome in outcomes):
+            return
+        with self._lock:
+            self._panes.add(panes)
+            for start_us, end_us, closed in _by_window(outcomes):
+                dealt = self._panes.between(start_us, end_us)
+                told = ToldWindow(end_us, job.mapping.running, closed, dealt)
+                self._count(end_us, job.operator.window_figures(told))
+            self._panes.forget(self._passed(job.frontier_us))
+
+    def digest(self) -> WindowDigest | None:
+        """With all batches so far; None where no window was told of."""
+        with self._lock:
+            if not self._windows:
+                return None
+            figures = {n: Spread(s / c, most, last) for n, (c, s, most, last) in self._sums.items()}
+            newest = tuple(self._newest)
+            return WindowDigest(self._windows, figures, newest, self._operator.shown_figures)
+
+    def _count(self, end_us: int, values: Values) -> None:
+        self._windows += 1
+        values = {name: value for name, value in values.items() if isfinite(value)}
+        self._newest.append((end_us, values))
+        for name, value in values.items():
+            count, total, most, _ = self._sums.get(name, (0, 0.0, value, value))
+            self._sums[name] = (count + 1, total + value, max(most, value), value)
+
+    def _passed(self, frontier_us: int) -> int:
+        """Panes that begin here or earlier are in no window that is open."""
+        if frontier_us in (MIN_US, MAX_US):
+            return frontier_us
+        reach = self._operator.reach
+        return frontier_us - (reach.us if isinstance(reach, Reach) else 0)
+
+
+def _by_window(
+    outcomes: Iterable[Outcome],
+) -> Iterable[tuple[int, int, dict[int, Values]]]:
+    """Each window that instances told of, with what they told, in the order of their ends.
+
+    Who had more windows than it may tell of has told of the newest, so that only as many of all are
+    told of by everybody.
+    """
+    found: dict[int, tuple[int, dict[int, Values]]] = {}
+    for outcome in outcomes:
+        for window in outcome.windows:
+            _, told = found.setdefault(window.end_us, (window.start_us, {}))
+            told[outcome.instance] = window.values
+    for end_us in sorted(found)[-MOST_WINDOWS:]:
+        start_us, told = found[end_us]
+        yield start_us, end_us, told

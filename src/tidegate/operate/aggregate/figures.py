@@ -1,0 +1,136 @@
+"""What a partitioner has made of each window, between an aggregate's tasks and the driver.
+
+The equations are those of chapter 3 of the dissertation. Imbalances of tuples and of keys are
+relative to the mean here: 0.5 says that the fullest instance has half as much again as the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.figures import MOST_WINDOWS, PaneFigures, Shown, ToldWindow, WindowFigures
+from tidegate.operate.kernels.order import Ints, flat, integers
+from tidegate.route.ledger import Ledger
+from tidegate.route.sent import Sent
+
+Numbers = npt.NDArray[np.signedinteger[Any]]
+
+MEMORY = "partition_bytes"
+"""What the tallies of a window take: how much there is, and no amount that is added up."""
+
+SENT_SHOWN = (
+    Shown("tuple_imbalance", "tuple imbalance", "share", brief=True),
+    Shown("key_imbalance", "key imbalance", "share", brief=True),
+    Shown("hybrid_imbalance", "hybrid imbalance"),
+    Shown("partition_ms", "decided in", "ms"),
+    Shown(MEMORY, "memory", "bytes"),
+)
+MERGED_SHOWN = (
+    Shown("aggregation_cost", "parts per group", brief=True),
+    Shown("groups_split", "groups split"),
+)
+
+
+def sent_figures(spec: AggregateSpec, sent: Sent, ledger: Ledger | None) -> PaneFigures:
+    """What a split has sent: tuples, their part of the time, and what the ledger takes.
+
+    That of a pane is told with the first instance.
+    """
+    counts = sent.counts
+    values: dict[str, npt.NDArray[np.float64] | Ints] = {"tuples": counts.tuples}
+    whole = max(int(counts.tuples.sum()), 1)
+    values["partition_ms"] = np.round(sent.seconds * 1e3 * counts.tuples / whole, 6)
+    if ledger is not None:
+        tallies = map(ledger.tallies.get, spec.periods(counts.panes).tolist())
+        sizes = np.array([0 if tally is None else tally.nbytes for tally in tallies], np.int64)
+        values[MEMORY] = np.where(counts.instances == 0, sizes, 0)
+    return PaneFigures.of(counts.panes * spec.pane_us, counts.instances, values)
+
+
+class WindowCounts:
+    """Adds up what an instance has of each window, in the order of their ends; keeps the newest."""
+
+    def __init__(self, spec: AggregateSpec) -> None:
+        self._range_us = spec.range_us
+        self._held: dict[int, dict[str, float]] = {}
+
+    def add(self, rows: pa.Table, sizes: Numbers | None = None) -> None:
+        """Rows of windows, one for each group and sorted by `window_end`.
+
+        Rows are parts of a group, or, where `sizes` says how many parts each had, whole groups.
+        """
+        ends = integers(flat(rows.column("window_end")))
+        if not len(ends):
+            return
+        first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]]))[-MOST_WINDOWS:]
+        counts = np.diff(np.append(first, len(ends)))
+        columns = {"parts": counts}
+        if sizes is not None:
+            split = (sizes > 1).astype(np.int64)
+            columns = {
+                "groups": counts,
+                "parts": np.add.reduceat(sizes, first),
+                "groups_split": np.add.reduceat(split, first),
+            }
+        for i, end_us in enumerate(ends[first].tolist()):
+            held = self._held.setdefault(end_us, {})
+            for name, column in columns.items():
+                held[name] = held.get(name, 0) + int(column[i])
+        for end_us in sorted(self._held)[:-MOST_WINDOWS]:
+            del self._held[end_us]
+
+    def figures(self) -> tuple[WindowFigures, ...]:
+        return tuple(
+            WindowFigures(end_us - self._range_us, end_us, values)
+            for end_us, values in self._held.items()
+        )
+
+
+def sent_window(told: ToldWindow, p: float) -> dict[str, float]:
+    """The figures of a window that instances have closed, with `p` for tuples in the hybrid load.
+
+    What is of tuples is left out where not all of them are known.
+    """
+    parts = told.each("parts")
+    found = {"parts": sum(parts), "key_imbalance": imbalance(parts)}
+    if told.dealt is None:
+        return found
+    tuples = told.each("tuples")
+    return found | {
+        "tuples": sum(tuples),
+        "tuple_imbalance": imbalance(tuples),
+        "hybrid_imbalance": hybrid_imbalance(tuples, parts, p),
+        "partition_ms": told.total("partition_ms"),
+        MEMORY: told.total(MEMORY),
+    }
+
+
+def merged_window(told: ToldWindow) -> dict[str, float]:
+    """The figures of a window whose parts were merged: the aggregation cost, 3.4 for each group."""
+    totals = told.totals()
+    return totals | {"aggregation_cost": totals["parts"] / max(totals["groups"], 1)}
+
+
+def imbalance(loads: Sequence[float]) -> float:
+    """Equations 3.1 and 3.6, relative to the mean: how much more the fullest has."""
+    mean = sum(loads) / len(loads)
+    return max(loads) / mean - 1 if mean else 0.0
+
+
+def hybrid_imbalance(tuples: Sequence[float], keys: Sequence[float], p: float) -> float:
+    """Equation 3.10: of loads between 0 and 1, `p` parts tuples and `1 - p` parts keys."""
+    pairs = zip(_scaled(tuples), _scaled(keys), strict=True)
+    loads = [p * load + (1 - p) * cardinality for load, cardinality in pairs]
+    return max(loads) - sum(loads) / len(loads)
+
+
+def _scaled(loads: Sequence[float]) -> list[float]:
+    """Equations 3.7 and 3.8; where all are equal there is nothing to scale."""
+    low, high = min(loads), max(loads)
+    return [(load - low) / (high - low) if high > low else 0.0 for load in loads]

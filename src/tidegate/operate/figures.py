@@ -1,0 +1,143 @@
+"""Small figures of windows, between the tasks that know them and the driver, which shows them.
+
+An instance tells of the windows that it closes (`WindowFigures`), a map task of what it has for an
+instance, pane by pane (`PaneFigures`); the driver adds up the panes until their windows are closed,
+and the operator makes of all that was told of a window what is shown (`Operator.window_figures`).
+They are for people and policies: no row of a result depends on them, and no checkpoint has them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.batch import MIN_US
+
+MOST_WINDOWS = 64
+"""Of how many windows an instance tells in a batch: the newest. They are the same ones everywhere,
+but for windows of which an instance has nothing."""
+
+MOST_PANES = 1_024
+"""Of how many panes and instances a map task tells in a batch: the newest."""
+
+Values = Mapping[str, float]
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure as people see it: behind its label, in a unit: `share`, `ms`, `bytes`, or none.
+
+    Those that are `brief` are also in the live view, which has one line for all.
+    """
+
+    name: str
+    label: str
+    unit: str = ""
+    brief: bool = False
+
+
+@dataclass(frozen=True)
+class WindowFigures:
+    """What an instance tells of its part of a window [start_us, end_us) that it has closed.
+
+    It may tell several times of one, under different names.
+    """
+
+    start_us: int
+    end_us: int
+    values: Values
+
+
+def newest_windows(windows: Iterable[WindowFigures]) -> tuple[WindowFigures, ...]:
+    """As many as are told in a batch, in the order of their ends, each once with all its values."""
+    found: dict[int, WindowFigures] = {}
+    for one in windows:
+        before = found.get(one.end_us)
+        values = one.values if before is None else {**before.values, **one.values}
+        found[one.end_us] = WindowFigures(one.start_us, one.end_us, values)
+    return tuple(found[end_us] for end_us in sorted(found)[-MOST_WINDOWS:])
+
+
+@dataclass(frozen=True)
+class PaneFigures:
+    """What a map task tells, row by row: when a pane starts, an instance, and values by name.
+
+    All is told from `since_us` on; a pane before it may be missing.
+    """
+
+    since_us: int
+    starts_us: Sequence[int]
+    instances: Sequence[int]
+    values: Mapping[str, Sequence[float]]
+
+    @staticmethod
+    def of(
+        starts_us: npt.NDArray[np.int64],
+        instances: npt.NDArray[np.int64],
+        values: Mapping[str, Numbers],
+    ) -> PaneFigures:
+        """Columns of one length; of too many rows the newest panes, as a whole."""
+        since_us, kept = MIN_US, np.ones(len(starts_us), np.bool_)
+        if len(starts_us) > MOST_PANES:
+            since_us = int(np.sort(starts_us)[-MOST_PANES - 1]) + 1
+            kept = starts_us >= since_us
+        return PaneFigures(
+            since_us,
+            starts_us[kept].tolist(),
+            instances[kept].tolist(),
+            {name: column[kept].tolist() for name, column in values.items()},
+        )
+
+    def packed(self) -> bytes:
+        """It as it travels."""
+        told = [self.since_us, self.starts_us, self.instances, dict(self.values)]
+        return json.dumps(told, separators=(",", ":")).encode()
+
+    @staticmethod
+    def unpacked(data: bytes) -> PaneFigures:
+        return PaneFigures(*json.loads(data))
+
+    def rows(self) -> Iterable[tuple[int, int, Values]]:
+        """Of each row the start of the pane, the instance, and the values."""
+        names = list(self.values)
+        columns = zip(*self.values.values(), strict=True) if names else ((),) * len(self.starts_us)
+        for start_us, instance, row in zip(self.starts_us, self.instances, columns, strict=True):
+            yield start_us, instance, dict(zip(names, row, strict=True))
+
+
+@dataclass(frozen=True)
+class ToldWindow:
+    """All that was told of a window that ends at `end_us`, by instance.
+
+    `closed` is what its instances told, `dealt` what map tasks told of its panes; None where some
+    of that is missing, as for a window that began before the run.
+    """
+
+    end_us: int
+    instances: int
+    closed: Mapping[int, Values]
+    dealt: Mapping[int, Values] | None
+
+    def each(self, name: str) -> list[float]:
+        """The values of a name by instance; 0 where one has told none."""
+        dealt = self.dealt or {}
+        count = max(self.instances, *(i + 1 for i in (*self.closed, *dealt)), 1)
+        return [
+            self.closed.get(i, {}).get(name, dealt.get(i, {}).get(name, 0.0)) for i in range(count)
+        ]
+
+    def total(self, name: str) -> float:
+        return sum(self.each(name))
+
+    def largest(self, name: str) -> float:
+        return max(self.each(name))
+
+    def totals(self) -> dict[str, float]:
+        """The sum of every value by its name."""
+        parts = [*self.closed.values(), *(self.dealt or {}).values()]
+        return {name: self.total(name) for name in dict.fromkeys(n for p in parts for n in p)}
