@@ -64,7 +64,7 @@ class Sieve:
         share = f"{(1 - self.rate) * 100:.10g} percent"
         if self.by is None:
             return f"{share} of the tuples, right after reading"
-        fewest = f"but of each group the {self.by.fewest} of lowest priority"
+        fewest = f"keeping at least {self.by.fewest} of each group"
         return f"{share} of the tuples, {fewest}, before aggregates are evaluated"
 
     def at_reading(self, tuples: pa.Table) -> pa.Table:
