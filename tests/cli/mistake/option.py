@@ -112,17 +112,18 @@ MISTAKES = {
         ),
         options=(*RIDES, "--policy", "threshold?uper=1"),
     ),
-    "--partitioner auto": Mistake(
-        message=(
-            "--partitioner: must be one of hash, shuffle, pk, cm, am, cam, lm; got auto. "
-            "It is not available yet."
-        ),
-        options=(*RIDES, "--partitioner", "auto"),
+    "--partitioner auto with no candidate": Mistake(
+        message="--partitioner auto?d: must be at least 1 candidate for a key; got 0.",
+        options=(*RIDES, "--partitioner", "auto?d=0"),
+    ),
+    "--partitioner auto with a parameter it has not": Mistake(
+        message="--partitioner: auto has the parameters d, keys; got p. There are: d, keys.",
+        options=(*RIDES, "--partitioner", "auto?p=0.5"),
     ),
     "--partitioner of no such name": Mistake(
         message=(
             "--partitioner: must be a known word; got camm. Did you mean cam or cm or am? There "
-            "are: hash, shuffle, pk, cm, am, cam, lm."
+            "are: hash, shuffle, pk, cm, am, cam, lm, auto."
         ),
         options=(*RIDES, "--partitioner", "camm"),
     ),
@@ -179,7 +180,7 @@ MISTAKES = {
     "WITH PARTITIONER of no such name": Mistake(
         message=(
             "WITH PARTITIONER: must be a known word; got pkk. Did you mean pk? There are: "
-            "hash, shuffle, pk, cm, am, cam, lm."
+            "hash, shuffle, pk, cm, am, cam, lm, auto."
         ),
         options=RIDES,
         sql="SELECT COUNT(*) AS n FROM rides [RANGE 1 HOUR] WITH PARTITIONER pkk",

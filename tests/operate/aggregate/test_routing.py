@@ -261,7 +261,11 @@ def test_an_aggregate_may_name_its_own() -> None:
             r"partitioner cam: may split the tuples of a key only .*; got \[ROWS 5\]. Use hash",
         ),
         (lambda: stream_of("lm?p=2", tg.count()), r"partition lm\?p: must be from 0 .* got 2"),
-        (lambda: stream_of("auto", tg.count()), "partition: must be one of .* got auto"),
+        (
+            lambda: stream_of("auto", tg.aggregate(Middle(), "v")).explain(),
+            "aggregate Middle: needs a method merge where auto splits keys; got none. Write one",
+        ),
+        (lambda: stream_of("auto?d=0", tg.count()), r"partition auto\?d: must be at least 1 .*0"),
     ],
 )
 def test_what_cannot_be_is_told_before_it_runs(make: Any, message: str) -> None:
