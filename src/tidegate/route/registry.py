@@ -40,7 +40,8 @@ def partitioner_of(text: str, where: str = "--partitioner") -> Partitioner:
     """
     name = text.partition("?")[0]
     if name not in PARTITIONERS:
-        raise OptionError(where, "must be a known word", name, near(name, [*PARTITIONERS]))
+        got = name or "no name"
+        raise OptionError(where, "must be a known word", got, near(name, [*PARTITIONERS]))
     make = PARTITIONERS[name]
     known = {field.name: str(field.type) for field in fields(make)}  # type: ignore[arg-type]
     found: dict[str, Any] = {}

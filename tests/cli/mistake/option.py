@@ -127,6 +127,13 @@ MISTAKES = {
         ),
         options=(*RIDES, "--partitioner", "camm"),
     ),
+    "--partitioner without a name": Mistake(
+        message=(
+            "--partitioner: must be a known word; got no name. There are: hash, shuffle, pk, cm, "
+            "am, cam, lm, auto."
+        ),
+        options=(*RIDES, "--partitioner", ""),
+    ),
     "--partitioner with no candidate": Mistake(
         message="--partitioner pk?d: must be at least 1 candidate for a key; got 0.",
         options=(*RIDES, "--partitioner", "pk?d=0"),

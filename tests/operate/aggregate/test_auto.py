@@ -267,6 +267,7 @@ def test_explain_says_what_auto_has_to_choose(call: Any, options: Any, routed: s
     chooses = "a key may be" in routed
     assert ("merge: merge windows by k" in text) is chooses
     assert ("shuffle by auto" in text) is chooses
+    assert ("auto: each source chooses hash, cam or shuffle for each window" in text) is chooses
 
 
 def test_windows_of_tuples_go_by_hash() -> None:

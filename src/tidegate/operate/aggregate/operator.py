@@ -359,7 +359,10 @@ class WindowAggregate(Operator):
         if not self.partitioner.splits_keys:
             return [] if self.folds == MAP else ["routed: tuples, by their key"]
         unit = "partials, weighted by their tuples" if self.folds == MAP else "tuples"
-        return [f"routed: {unit}; a key may be at several instances, and is merged after them"]
+        lines = [f"routed: {unit}; a key may be at several instances, and is merged after them"]
+        if self._auto:
+            lines.append("auto: each source chooses hash, cam or shuffle for each window")
+        return lines
 
 
 @dataclass(frozen=True)
