@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.route.test_load_aware import BUCKETS, SOURCE, place
 from tidegate.route import auto
 from tidegate.route.auto import FIRST_LOOK, Auto
+from tidegate.route.bucket import hash_of
 from tidegate.route.hash import Hash
 from tidegate.route.ledger import Chosen, Ledger
 from tidegate.route.load_aware import AffinityByTuples, LoadAware, Shuffle
@@ -157,6 +158,23 @@ def test_a_switch_chooses_for_the_instances_there_are_then() -> None:
     assert (chosen.measured.tuples, chosen.measured.instances) == (4_000, 8)
 
 
+@given(units, st.integers(1, 5))
+def test_units_of_one_key_may_be_given_by_its_number(rows: Rows, workers: int) -> None:
+    """As aggregates do it: a key is hashed once."""
+    key, period, weight = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    mapping, found = even(BUCKETS, workers), []
+    heads, codes = np.unique(key, return_inverse=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auto, "FIRST_LOOK", 3)
+        patch.setattr(auto, "selected", lambda told, costs, held: Choice(told.tuples % 3))
+        for keys, by_number in ((key, None), (heads, codes.reshape(-1))):
+            ledger = begun(mapping)
+            given = Units([pa.array(keys)], len(rows), weight, codes=by_number, periods=period,
+                          ledger=ledger)  # fmt: skip
+            found.append((Auto().buckets(given, mapping).tolist(), ledger.chosen))
+    assert found[0] == found[1]
+
+
 def test_where_tasks_do_not_see_each_other_keys_are_not_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -189,8 +207,7 @@ def test_a_survey_knows_nearly_what_cam_would_do(workers: int) -> None:
     mapping, ones = even(64, workers), np.ones(60_000, np.int64)
     for keys in (chance.integers(0, 20_000, 60_000), chance.zipf(1.3, 60_000) % 20_000):
         survey, ledger = Survey(64), begun(mapping)
-        words = auto.words_of(Units([pa.array(keys)], len(keys)))
-        survey.add(words, ones)
+        survey.add(hash_of([pa.array(keys)]), ones)
         AffinityByTuples().buckets(Units([pa.array(keys)], len(keys), ledger=ledger), mapping)
         loads = ledger.tally(0).loads
         assert ledger.measured(survey, 2).by_key == pytest.approx(loads.max(), rel=0.12)

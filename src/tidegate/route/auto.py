@@ -12,16 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from tidegate.route.bucket import hash_of
 from tidegate.route.key_memory import CAM, EXACT, Words
 from tidegate.route.ledger import Chosen, Ledger
-from tidegate.route.load_aware import AffinityByTuples, ByKeys, Shuffle, by_period, words_of
+from tidegate.route.load_aware import AffinityByTuples, ByKeys, Shuffle, by_period
 from tidegate.route.mapping import Mapping
 from tidegate.route.partitioner import Int32s, Int64s, Units
 from tidegate.route.selection import Choice, Measured, selected
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 FIRST_LOOK, NEXT_LOOK = 1_024, 4
 """After how many tuples a period is looked at that has none before it, and how many times as many
@@ -41,8 +45,7 @@ class Auto(ByKeys):
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         ledger = units.ledger or Ledger.begun(mapping, self.keys)
-        words = words_of(units)
-        weights = np.ones(units.rows, np.int64) if units.weights is None else units.weights
+        every = _Part.of(units)
         periods = np.zeros(units.rows, np.int64) if units.periods is None else units.periods
         found = np.empty(units.rows, np.int32)
         for low, high in pairwise(_beginnings(periods, ledger)):
@@ -51,8 +54,7 @@ class Auto(ByKeys):
             for period, mine in by_period(periods[run]):
                 self._begin(ledger, period)  # again, where it was forgotten meanwhile
                 self._note_apart(ledger, period)
-                placed = self._period(ledger, period, words[run][mine], weights[run][mine])
-                found[run][mine] = placed
+                found[run][mine] = self._period(ledger, period, every.only(run).only(mine))
         return found
 
     def _begin(self, ledger: Ledger, period: int) -> None:
@@ -90,17 +92,17 @@ class Auto(ByKeys):
         if not any(chosen.apart and chosen.period == period for chosen in ledger.chosen):
             ledger.choose(Chosen(period, Choice.CAM, Choice.CAM, apart=True))
 
-    def _period(self, ledger: Ledger, period: int, words: Words, weights: Int64s) -> Int32s:
+    def _period(self, ledger: Ledger, period: int, part: _Part) -> Int32s:
         """The buckets of units of one period, with another choice where a look gives it."""
         before = ledger.tallies.get(period - 1)
         if before is not None and before.survey is not None:
-            return self._placed(ledger, period, words, weights)
-        survey, found, start = ledger.survey(period), [], 0
-        while start < len(words):
+            return self._placed(ledger, period, part)
+        survey, found, start, rows = ledger.survey(period), [], 0, len(part.weights)
+        while start < rows:
             look = _next_look(survey.tuples)
-            ahead = np.cumsum(weights[start:])
+            ahead = np.cumsum(part.weights[start:])
             stop = start + int(np.searchsorted(ahead, look - survey.tuples)) + 1
-            found.append(self._placed(ledger, period, words[start:stop], weights[start:stop]))
+            found.append(self._placed(ledger, period, part.only(slice(start, stop))))
             start = stop
             if survey.tuples >= look:
                 self._look(ledger, period)
@@ -115,22 +117,63 @@ class Auto(ByKeys):
         if choice is not held:
             ledger.choose(Chosen(period, choice, held, told))
 
-    def _placed(self, ledger: Ledger, period: int, words: Words, weights: Int64s) -> Int32s:
-        bins, news = ledger.survey(period).add(words, weights)
-        ledger.note_survey(period, bins, news)
+    def _placed(self, ledger: Ledger, period: int, part: _Part) -> Int32s:
+        bins, registers = ledger.survey(period).add(*part.counted)
+        ledger.note_survey(period, bins, registers)
         choice = ledger.tally(period).choice
         if choice is Choice.CAM:
             by_affinity = AffinityByTuples(self.d, self.keys)
-            return by_affinity.placed(ledger, period, words, weights)
+            return by_affinity.placed(ledger, period, part.words, part.weights)
         if choice is Choice.SHUFFLE:
-            return Shuffle().placed(ledger, period, words, weights)
+            return Shuffle().placed(ledger, period, part.words, part.weights)
         # As `Hash` does; what instances have is counted for choices that follow.
         buckets = ledger.mapping.buckets
         by_bucket = bins.reshape(-1, buckets).sum(axis=0)
         sent = np.bincount(ledger.owners, by_bucket, ledger.places.count).astype(np.int64)
         ledger.tally(period).loads += sent
         ledger.note_sent(period, sent)
-        return (words % np.uint64(buckets)).astype(np.int32)
+        return part.spread((part.heads % np.uint64(buckets)).astype(np.int32))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some units: the words of keys, the key of each unit by its number, and the tuples of each.
+
+    Without `codes` unit i has key i.
+    """
+
+    heads: Words
+    codes: Int64s | None
+    weights: Int64s
+
+    @staticmethod
+    def of(units: Units) -> _Part:
+        keys = units.rows if units.codes is None else 1
+        heads = hash_of(units.keys) if units.keys else np.zeros(keys, np.uint64)
+        weights = np.ones(units.rows, np.int64) if units.weights is None else units.weights
+        return _Part(heads, units.codes, weights)
+
+    def only(self, rows: slice | Int64s) -> _Part:
+        if self.codes is None:
+            return _Part(self.heads[rows], None, self.weights[rows])
+        return _Part(self.heads, self.codes[rows], self.weights[rows])
+
+    @property
+    def words(self) -> Words:
+        return self.spread(self.heads)
+
+    @property
+    def counted(self) -> tuple[Words, Int64s]:
+        """The keys there are, and the tuples of each."""
+        if self.codes is None:
+            return self.heads, self.weights
+        tuples = np.bincount(self.codes, self.weights, len(self.heads)).astype(np.int64)
+        there = np.flatnonzero(tuples)
+        return self.heads[there], tuples[there]
+
+    def spread(self, by_key: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """What units have of what their keys have."""
+        return by_key if self.codes is None else by_key[self.codes]
 
 
 def _beginnings(periods: Int64s, ledger: Ledger) -> Iterator[int]:

@@ -7,7 +7,8 @@ operator; from them the ledger is made again. A row is one of these:
 - a key that was new to its instance: its `word`, the `bucket` that it went to, and 0 tuples
 - tuples that an instance was sent: a `bucket` of it, the word 0, and how many `tuples`
 - tuples that a survey has counted: their bin by `bucket` and, from 1 on, `word`, and `tuples`
-- a key that was new to a survey: its `word`, and -1 for the tuples
+- a register of a survey that holds more: `word` is 32 times its number and what it holds, and
+  there are -1 tuples
 
 The first two belong to one epoch: with other owners of the buckets they begin anew. A survey is the
 same for any owners.
@@ -32,6 +33,9 @@ from tidegate.route.survey import Survey
 
 MOST_TALLIES = 256
 """A ledger with more of them lets go of all but the newest: a batch may have many short windows."""
+
+_HELD = 32
+"""A register of a sketch holds less."""
 
 LEDGER_SCHEMA = pa.schema(
     [
@@ -199,15 +203,16 @@ class Ledger:
         buckets = self.places.buckets[self.places.first[to]]
         self._note(period, buckets, np.zeros(len(to), np.uint64), sent[to])
 
-    def note_survey(self, period: int, bins: Int64s, words: Words) -> None:
-        """What units have added to the survey of a period: tuples of all bins, and keys."""
+    def note_survey(self, period: int, bins: Int64s, registers: Int64s) -> None:
+        """What units have added to the survey of a period: tuples of all bins, and registers."""
         some = np.flatnonzero(bins)
         part, bucket = np.divmod(some, self.mapping.buckets)
+        raised = registers * _HELD + self.survey(period).held(registers)
         self._note(
             period,
-            np.concatenate([bucket.astype(np.int32), np.zeros(len(words), np.int32)]),
-            np.concatenate([part.astype(np.uint64) + np.uint64(1), words]),
-            np.concatenate([bins[some], np.full(len(words), -1, np.int64)]),
+            np.concatenate([bucket.astype(np.int32), np.zeros(len(raised), np.int32)]),
+            np.concatenate([part + 1, raised]).astype(np.uint64),
+            np.concatenate([bins[some], np.full(len(raised), -1, np.int64)]),
         )
 
     def _note(self, period: int, bucket: Int32s, word: Words, tuples: Int64s) -> None:
@@ -262,7 +267,8 @@ class Ledger:
         if is_bin.any() or is_new.any():
             part = word[is_bin].astype(np.int64) - 1
             bins = part * self.mapping.buckets + bucket[is_bin]
-            self.survey(period).restore(bins, tuples[is_bin], word[is_new])
+            registers, held = np.divmod(word[is_new].astype(np.int64), _HELD)
+            self.survey(period).restore(bins, tuples[is_bin], registers, held)
 
     def make_room(self, period: int) -> None:
         """Before units of a period are placed, after which none of an earlier one are."""

@@ -36,7 +36,7 @@ class LoadAware(ABC):
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         """Units are placed period by period, in their order within each."""
         ledger = units.ledger or Ledger.begun(mapping, self.keys)
-        words = words_of(units)
+        words = _words(units)
         weights = np.ones(units.rows, np.int64) if units.weights is None else units.weights
         periods = np.zeros(units.rows, np.int64) if units.periods is None else units.periods
         found = np.empty(units.rows, np.int32)
@@ -154,8 +154,7 @@ def _check_choices(d: int) -> None:
         raise OptionError("d", "must be at least 1 candidate for a key", str(d))
 
 
-def words_of(units: Units) -> Words:
-    """The hash of each unit's key."""
+def _words(units: Units) -> Words:
     if not units.keys:
         return np.zeros(units.rows, np.uint64)
     words = hash_of(units.keys)

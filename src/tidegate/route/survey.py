@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.route.key_memory import CM, KeySketches, Rule, Words
+from tidegate.route.key_memory import KeySketches, Words
 from tidegate.route.partitioner import Int64s
 from tidegate.route.selection import Measured
 
 LEAST_BINS = 1_024
 """A key is seen beside the others of its bin where it has well above one in so many tuples."""
-
-_ANY = Rule(CM, 1)
 
 
 class Survey:
@@ -37,18 +35,26 @@ class Survey:
     def tuples(self) -> int:
         return int(self.bins.sum())
 
-    def add(self, words: Words, weights: Int64s) -> tuple[Int64s, Words]:
-        """Units; gives the tuples of each bin, and the keys that were news to the sketch."""
-        place = (words % np.uint64(len(self.bins))).astype(np.int64)
-        added = np.bincount(place, weights, len(self.bins)).astype(np.int64)
-        self.bins += added
-        _, news = self.keys.place(words, weights, _ANY, np.zeros(1, np.int64), None)
-        return added, words[news]
+    def add(self, words: Words, tuples: Int64s) -> tuple[Int64s, Int64s]:
+        """Keys with the tuples of each; they may be there several times.
 
-    def restore(self, bins: Int64s, tuples: Int64s, words: Words) -> None:
-        """What `add` has given: tuples of bins, and keys."""
-        np.add.at(self.bins, bins, tuples)
+        Gives the tuples of each bin, and the registers of the sketch that hold more than before.
+        """
+        place = (words % np.uint64(len(self.bins))).astype(np.int64)
+        added = np.bincount(place, tuples, len(self.bins)).astype(np.int64)
+        self.bins += added
+        before = self.keys.registers[0].copy()
         self.keys.add(words, np.zeros(len(words), np.int64))
+        return added, np.flatnonzero(self.keys.registers[0] > before)
+
+    def held(self, registers: Int64s) -> Int64s:
+        """What registers of the sketch hold."""
+        return self.keys.registers[0, registers].astype(np.int64)
+
+    def restore(self, bins: Int64s, tuples: Int64s, registers: Int64s, held: Int64s) -> None:
+        """What `add` has given: tuples of bins, and what registers hold."""
+        np.add.at(self.bins, bins, tuples)
+        self.keys.raise_to(0, registers, held)
 
     def measured(self, owners: Int64s, instances: int, d: int) -> Measured:
         """What choices would make of these tuples, with the owner of each bucket by its number.
