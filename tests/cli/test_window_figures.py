@@ -24,7 +24,7 @@ SELECT src, COUNT(*) AS n FROM packets [RANGE 10 SECONDS] GROUP BY src WITH PART
 """
 SENT = (
     r"aggregate, 3 windows: tuple imbalance [\d.]+%.*, key imbalance [\d.]+%.*, "
-    r"hybrid imbalance [\d.]+.*, placed in [\d.]+ ms.*, remembered in .* B.*"
+    r"hybrid imbalance [\d.]+.*, decided in [\d.]+ ms.*, memory .* B.*"
 )
 MERGED = r"merge, 3 windows: parts per group [\d.]+.*, groups split [\d.]+.*"
 
@@ -38,8 +38,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def ran(name: str) -> dict[str, dict[str, float]]:
     """The largest figures of a run, by subquery."""
     Path("q.sql").write_text(PACKETS.format(name))
-    options = ["--master", "none", "--instances", "3", "--summary", "s.json", "--out", name]
-    assert invoke(["run", "q.sql", *options]) == 0
+    options = [
+        "--master",
+        "none",
+        "--instances",
+        "3",
+        "--partial",
+        "instance",
+        "--batch-rows",
+        "700",
+    ]
+    assert invoke(["run", "q.sql", *options, "--summary", "s.json", "--out", name]) == 0
     windows = json.loads(Path("s.json").read_text())["windows"]
     return {
         subquery: {name: spread["max"] for name, spread in of["figures"].items()}

@@ -112,14 +112,14 @@ def told(
     return found
 
 
-@share(30, least=15)
+@share(16, least=12)
 @given(
     st.lists(rows_of_a_source, min_size=1, max_size=2),
     st.sampled_from(["hash", *NAMES]),
     st.sampled_from(["map", "instance"]),
     st.sampled_from(sorted(WINDOWS)),
     st.integers(1, 4),
-    st.integers(1, 50),
+    st.integers(6, 60),
 )
 def test_figures_are_those_of_a_recount(
     routed: Routed,

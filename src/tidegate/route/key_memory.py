@@ -151,3 +151,16 @@ class KeySketches:
 def key_memory(kind: str, instances: int) -> KeyMemory:
     """An empty one of a kind."""
     return KeySketches(instances) if kind == HLL else KeySets(instances)
+
+
+def load_loop(kind: str | None) -> None:
+    """Have the compiled code that decides with such a memory, or with none.
+
+    A process does it once, before the first decision: it takes half a second, and is none.
+    """
+    from tidegate.route import choice_loop
+
+    exact = (choice_loop.with_sets, choice_loop.grow)
+    loops = {None: (choice_loop.by_load,), HLL: (choice_loop.with_sketches,)}
+    for loop in loops.get(kind, exact):
+        loop()

@@ -49,7 +49,8 @@ class Survey:
 
     def held(self, registers: Int64s) -> Int64s:
         """What registers of the sketch hold."""
-        return self.keys.registers[0, registers].astype(np.int64)
+        held: Int64s = self.keys.registers[0, registers].astype(np.int64)
+        return held
 
     def restore(self, bins: Int64s, tuples: Int64s, registers: Int64s, held: Int64s) -> None:
         """What `add` has given: tuples of bins, and what registers hold."""

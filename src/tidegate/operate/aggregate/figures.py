@@ -28,8 +28,8 @@ SENT_SHOWN = (
     Shown("tuple_imbalance", "tuple imbalance", "share", brief=True),
     Shown("key_imbalance", "key imbalance", "share", brief=True),
     Shown("hybrid_imbalance", "hybrid imbalance"),
-    Shown("partition_ms", "placed in", "ms"),
-    Shown(MEMORY, "remembered in", "bytes"),
+    Shown("partition_ms", "decided in", "ms"),
+    Shown(MEMORY, "memory", "bytes"),
 )
 MERGED_SHOWN = (
     Shown("aggregation_cost", "parts per group", brief=True),

@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US, ints
 from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.operator import InstanceWork, MapWork, Share
+from tidegate.route.key_memory import load_loop
 from tidegate.route.ledger import LEDGER_SCHEMA, Ledger, source_number
 from tidegate.route.load_aware import LoadAware
 from tidegate.state.compaction import DEAD_SHARE, by_bucket
@@ -93,6 +94,7 @@ def opened(work: MapWork, partitioner: LoadAware, spec: AggregateSpec) -> Ledger
     if held is not None and held.mapping.epoch == work.mapping.epoch:
         held.forget(first)
         return held
+    load_loop(partitioner.keys)
     source = source_number(work.upstream)
     ledger = Ledger.begun(work.mapping, partitioner.keys, source, spec.overlapping)
     ledger.alone = work.kept is not None
