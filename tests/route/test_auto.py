@@ -188,6 +188,19 @@ def test_where_tasks_do_not_see_each_other_keys_are_not_together(
         assert any(c.apart and c.period == 1 for c in ledger.chosen) is not together
 
 
+def test_keys_of_late_tuples_are_not_together_where_windows_overlap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A window may have the next period too, for which a key has a place already."""
+    monkeypatch.setattr(auto, "selected", lambda told, costs, held: CAM)
+    mapping = even(64, 4)
+    for slides in (False, True):
+        ledger = begun(mapping, slides)
+        for rows in ([(1, 0, 1), (2, 1, 1)], [(2, 2, 1)], [(7, 1, 1)]):
+            place(Auto(), mapping, ledger, rows)
+        assert [c.period for c in ledger.chosen if c.apart] == [1] * slides
+
+
 @given(st.lists(st.integers(0, 400), min_size=1, max_size=300), st.integers(1, 9))
 def test_a_survey_knows_what_hash_would_do(keys: list[int], workers: int) -> None:
     mapping = even(BUCKETS, workers)
