@@ -1,4 +1,4 @@
-"""Write the tables of docs/performance.md that come from results, each between its two marks.
+"""Write the tables of the documentation that come from results, each between its two marks.
 
     python benchmarks/tables.py
 
@@ -17,14 +17,16 @@ from typing import Any
 import batch_cost
 import execution
 import latency
+import promise
 import resident_memory
 from measure import HERE, RESULTS
 
-PAGE = HERE.parent / "docs" / "performance.md"
+PAGES = [HERE.parent / "docs" / name for name in ("performance.md", "approximation.md")]
 TABLES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "batch_cost": lambda report: batch_cost.table(report["cases"]),
     "execution": lambda report: execution.table(report["cases"]),
     "latency": lambda report: latency.table(report["latency"]),
+    "promise": lambda report: promise.table(report["cells"]),
     "refused": lambda report: latency.refused_table(report["refused"]),
     "resident_memory": lambda report: resident_memory.table(report["cases"]),
 }
@@ -44,9 +46,11 @@ def filled(found: re.Match[str]) -> str:
 
 
 def main() -> None:
-    text = PAGE.read_text()
-    assert len(_MARKED.findall(text)) == len(TABLES), "each table has its place"
-    PAGE.write_text(_MARKED.sub(filled, text))
+    texts = {page: page.read_text() for page in PAGES}
+    places = [name for text in texts.values() for name in _MARKED.findall(text)]
+    assert sorted(places) == sorted(TABLES), "each table has its place"
+    for page, text in texts.items():
+        page.write_text(_MARKED.sub(filled, text))
 
 
 if __name__ == "__main__":
