@@ -7,7 +7,8 @@ A scan join of two live streams follows the phases of the paper's section 8.1, o
 of a stock market, shortened to `--seconds` with a window as many times shorter. Rates are raised so
 that the highest needs 1.5 instances. The policy `model` decides, and beside it `threshold` with the
 same quotas; each run is a process of its own. Beyond two instances see `autoscale.py`, which
-simulates. Results go to benchmarks/results/autoscale_engine.json.
+simulates. Results go to benchmarks/results/autoscale_engine.json, with the instances and the
+latency of every second.
 """
 
 from __future__ import annotations
@@ -17,52 +18,49 @@ import math
 from pathlib import Path
 from typing import Any
 
+import model_accuracy
 import numpy as np
-from measure import MASTER, common_arguments, give, in_child, write_report
-from model_accuracy import STEP_S, WARM_S, Setup, run, scaled_trace
+from measure import MASTER, common_arguments, give, in_child, percentiles, write_report
+from model_accuracy import GUESS, WARM_S, factor_for, pilot_of
+from model_run import STEP_S, Batch, held, run, shared, spread
 
 from tidegate.model.experiment import EXPERIMENTS
 from tidegate.model.trace import Trace
 from tidegate.model.window import TimeWindow
 
 SECONDS, WINDOW_S, HIGHEST = 120.0, 60.0, 1.5
+MOST = 2
 POLICIES = {
-    "model": "model?maximum=2",
-    "threshold": "threshold?maximum=2&upper=0.8&target=0.75&lower=0.35",
+    "model": f"model?maximum={MOST}",
+    "threshold": f"threshold?maximum={MOST}&upper=0.8&target=0.75&lower=0.35",
 }
 CHOSEN = ("section8-1", "section8-2", "trades")
 SATURATED_S = 2.0
 """Tuples that wait for longer than so say that there are too few instances."""
 
 
-def trace_of(name: str, seconds: float, factor: float) -> tuple[Trace, TimeWindow]:
-    """An experiment in `seconds`, with the highest rate at `factor` tuples a second a side."""
+def trace_of(name: str, seconds: float, rate: float) -> tuple[Trace, TimeWindow]:
+    """An experiment in `seconds`, with so many tuples a second a side at most."""
     whole = EXPERIMENTS[name]().trace
     window = TimeWindow(round(WINDOW_S * seconds / len(whole), 3))
-    return scaled_trace(whole, seconds, factor / float(whole.r.max()), 1, warm=0.1), window
+    rates = held(whole.r[:, 0], seconds)
+    warm = np.full(round(WARM_S / STEP_S), 0.1 * rates.mean())
+    rates = np.concatenate((warm, rates)) * rate / float(whole.r.max())
+    return shared(rates, rates, 1), window
 
 
 def child(arguments: argparse.Namespace) -> None:
-    """One run with one policy, or the pilot."""
-    name, policy, factor = arguments.child.split("=")
-    trace, window = trace_of(name, arguments.seconds, float(factor))
-    asked = None if policy == "pilot" else POLICIES[policy]
-    batches, status = run(
-        Setup(name), trace, window, Path(arguments.work), arguments.master, policy=asked
-    )
-    if policy == "pilot":
-        (found,) = status["predicted"]["subqueries"].values()
-        constants = found["constants"]
-        give({n: constants[n]["value"] for n in ("comparison", "tuple_s")})
-        return
-    later = [b for b in batches if b.end_s > WARM_S]
-    waits = [b.latency_sum_s / b.tuples for b in later if b.tuples]
+    """One run with one policy."""
+    name, policy, rate = arguments.child.split("=")
+    trace, window = trace_of(name, arguments.seconds, float(rate))
+    ran = run(trace, window, Path(arguments.work), arguments.master, policy=POLICIES[policy])
+    status = ran.status
     give(
         {
             "saso": next(iter(status["saso"].values())),
             "predicted": status["predicted"]["over_run"],
-            "latency_ms": status["latency_ms"],
-            "saturated_share": round(float(np.mean(np.array(waits) > SATURATED_S)), 4),
+            "window_s": window.seconds,
+            **seconds_of(ran.batches, arguments.seconds),
             "switches": [
                 {n: e[n] for n in ("batch", "instances", "before", "why", "control_ms")}
                 for e in status["epochs"]
@@ -72,9 +70,33 @@ def child(arguments: argparse.Namespace) -> None:
     )
 
 
+def seconds_of(batches: list[Batch], seconds: float) -> dict[str, Any]:
+    """Instances and latency by second, and the share of those that were saturated.
+
+    That is with tuples that waited long; `needlessly` where another instance could have been.
+    """
+    edges = np.arange(WARM_S, WARM_S + seconds + 1e-9)
+    answered = spread(batches, np.array([float(b.answered) for b in batches]), edges)
+    waited = spread(batches, np.array([b.latency_sum_s for b in batches]), edges)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        latency = waited / answered
+    ends = np.array([b.end_s for b in batches])
+    running = np.minimum(np.searchsorted(ends, edges[:-1]), len(batches) - 1)
+    instances = np.array([batches[place].sample.instances for place in running])
+    saturated = latency > SATURATED_S
+    known = latency[np.isfinite(latency)] * 1e3
+    return {
+        "latency_ms": percentiles(known),
+        "saturated_share": round(float(saturated.mean()), 4),
+        "needlessly_share": round(float((saturated & (instances < MOST)).mean()), 4),
+        "instances": instances.tolist(),
+        "latency_s": [round(float(v), 4) if np.isfinite(v) else None for v in latency],
+    }
+
+
 def highest(costs: dict[str, float], window_s: float) -> float:
     """The rate a side that needs the wanted number of instances."""
-    pairs, moved = 2 * window_s * costs["comparison"] / HIGHEST, 2 * costs["tuple_s"]
+    pairs, moved = 2 * window_s * costs["comparison_s"] / HIGHEST, 2 * costs["tuple_s"]
     return (math.sqrt(moved**2 + 4 * pairs) - moved) / (2 * pairs)
 
 
@@ -89,21 +111,22 @@ def main() -> None:
     if arguments.child:
         child(arguments)
         return
-    shared = ["--seconds", str(arguments.seconds), "--master", arguments.master]
-    window_s = trace_of(arguments.experiments[0], arguments.seconds, 1.0)[1].seconds
-    guess = highest({"comparison": 1.5e-8, "tuple_s": 2e-5}, window_s)
-    pilot = f"{arguments.experiments[0]}=pilot={guess * 0.7}"
-    costs = in_child(__file__, "--child", pilot, *shared)
+    options = ["--seconds", str(arguments.seconds), "--master", arguments.master]
+    factor = factor_for(GUESS, pilot_of(1), arguments.seconds)
+    costs = in_child(model_accuracy.__file__, "--child", f"pilot1={factor}", *options)
+    print(f"1 instance: {costs}", flush=True)
     found: dict[str, Any] = {}
     for name in arguments.experiments:
         rate = highest(costs, trace_of(name, arguments.seconds, 1.0)[1].seconds)
         found[name] = {"highest_rate": rate}
         for policy in arguments.policies:
-            one = in_child(__file__, "--child", f"{name}={policy}={rate}", *shared)
+            one = in_child(__file__, "--child", f"{name}={policy}={rate}", *options)
             found[name][policy] = one
             print(
                 f"{name}, {policy}: {len(one['switches'])} switches, saturated "
-                f"{one['saturated_share']:.1%}, p99 {one['latency_ms']['p99']:.0f} ms",
+                f"{one['saturated_share']:.1%}, with one instance {one['needlessly_share']:.1%}, "
+                f"latency {one['latency_ms']['p50']:.0f} ms, in the worst second "
+                f"{one['latency_ms']['max']:.0f} ms",
                 flush=True,
             )
     write_report(

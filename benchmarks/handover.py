@@ -10,9 +10,10 @@ A standalone cluster of three workers and an S3 server run on this machine; see 
 handover: a band join of two streams is filled by large batches until its state has the size, and
 goes on with small ones on three executors of one core. It is scaled from 2 instances to 3 and back,
 by state recreation in one run and by window recreation in another. For each switch: how much longer
-its batch took than the median of its neighbours, the bytes that instances loaded in it, those that
-they load in its neighbours (Spark gives an instance to any executor, which has not got everything
-that the instance wrote elsewhere), and what is stored of the buckets that moved.
+its batch took than the median of its neighbours, the bytes that instances loaded in it and how many
+of these are of buckets that moved, those that they load in its neighbours (Spark gives an instance
+to any executor, which has not got everything that the instance wrote elsewhere), and what is stored
+of the buckets that moved.
 
 exchange: the same join in large batches with 1, 2 and 3 instances, on one host whose tasks share
 what they read (STRETCH's virtual shared-nothing, V_SN), on one executor of three cores, and on
@@ -157,6 +158,7 @@ def switched(
         "handover": epoch["handover"],
         "batch_ms": round(batches[batch]["seconds"] * 1e3, 1),
         "extra_ms": round((batches[batch]["seconds"] - usual_s) * 1e3, 1),
+        "bytes_loaded": batches[batch]["fetched_bytes"],
         "bytes_moved": epoch["bytes_moved"],
         "bytes_usual": usual_bytes,
         "bytes_of_moved_buckets": round(stored * epoch["buckets_moved"] / buckets),
@@ -245,15 +247,16 @@ def reduced(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def handover_table(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """The table of docs/cluster.md, in Markdown."""
-    heads = ("state", "handover", "batch of the switch", "longer by", "loaded")
+    heads = ("state", "handover", "batch of the switch", "longer by", "loaded", "of moved buckets")
     yield f"| {' | '.join((*heads, 'without a switch', 'stored of its buckets'))} |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|"
     for size, by in found.items():
         for handover, case in by.items():
             extra = case["extra_ms"]
             yield (
                 f"| {size} MB | {handover} | {case['batch_ms']['median']:,.0f} ms | "
                 f"{extra['median']:+,.0f} ms ({extra['low']:+,.0f} to {extra['high']:+,.0f}) | "
+                f"{case['bytes_loaded']['median'] / 1e6:,.2f} MB | "
                 f"{case['bytes_moved']['median'] / 1e6:,.2f} MB | "
                 f"{case['bytes_usual']['median'] / 1e6:,.2f} MB | "
                 f"{case['bytes_of_moved_buckets']['median'] / 1e6:,.2f} MB |"

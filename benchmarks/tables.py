@@ -20,6 +20,7 @@ import execution
 import latency
 import partition_spark
 import partition_tables
+import promise
 import resident_memory
 from measure import HERE, RESULTS
 
@@ -45,6 +46,9 @@ PAGES: dict[str, dict[str, Table]] = {
         "resident_memory": Table(
             "resident_memory", lambda report: resident_memory.table(report["cases"])
         ),
+    },
+    "approximation.md": {
+        "promise": Table("promise", lambda report: promise.table(report["cells"])),
     },
     "partitioning.md": {
         "balance": Table(_PARTITIONERS, partition_tables.balance),

@@ -79,8 +79,8 @@ def test_the_table_and_the_file(shown: Shown) -> None:
         lines[1] == "join: join, keeps 5 seconds of the left side and 5 seconds of the right, scan"
     )
     assert lines[2].split("  ")[1].strip() == "constant"
-    names = [line.strip().split("  ")[0] for line in lines[3:9]]
-    assert names == ["alpha", "beta", "sigma", "alpha + sigma beta", "tuple", "batch"]
+    names = [line.strip().split("  ")[0] for line in lines[3:10]]
+    assert names == ["alpha", "beta", "sigma", "alpha + sigma beta", "tuple", "batch", "scatter"]
     assert lines[-1] == "written to join.json"
     written = json.loads(Path("join.json").read_text())
     assert written["facts"]["query"] == "join.sql"
@@ -105,7 +105,8 @@ def test_an_input_with_fewer_rows_is_run_in_smaller_batches(shown: Shown) -> Non
     assert "seconds: aggregate over [RANGE 1 second] by district" in lines
     assert "aggregate2: aggregate over [RANGE 5 seconds] by district" in lines
     assert sum(line.strip().startswith("tuple ") for line in lines) == 3
-    assert lines[-6] == "beside the instances:"
+    assert lines[-7] == "beside the instances:"
+    assert lines[-2].strip().startswith("scatter ")
     assert not any("alpha" in line or "sigma" in line for line in lines)
 
 
@@ -140,6 +141,22 @@ def test_what_cannot_be_had_is_said_with_the_best_there_is(shown: Shown) -> None
         r"a batch takes [\d.]+ ms \([\d.]+ to [\d.]+ ms\) however small it is: "
         r"no latency can be below that",
         lines[3],
+    )
+
+
+def test_a_plan_for_batches_that_wait_for_a_trigger(shown: Shown) -> None:
+    measured("join", "--method", "scan")
+    given = ("plan", "join.sql", "--method", "scan", "--calibration", "join.json", "--rate", "100")
+    lines = shown(*given, "--trigger", "2 seconds")
+    assert lines[0] == "at 200 tuples a second (100 of a, 100 of b), a batch every 2 s"
+    latency = re.search(r"([\d.,]+) s +[\d.,]+ to [\d.,]+ s", lines[2])
+    assert latency is not None
+    assert 1.0 < float(latency[1]) < 1.5, "half the trigger, and a batch"
+    words = shlex.split(lines[-1])
+    assert words[words.index("--trigger") + 1] == "2 seconds"
+    lines = shown(*given, "--trigger", "2 seconds", "--latency", "500 ms")
+    assert lines[3] == (
+        "batches are 2 s apart, so a tuple waits 1 s for one: a shorter trigger helps"
     )
 
 
@@ -232,6 +249,14 @@ def test_a_simulation_with_the_costs_of_a_query(capsys: pytest.CaptureFixture[st
         (
             ["plan", "join.sql", "--rate", "5", "--rate", "6"],
             "--rate: one number for all streams is possible; got 6.",
+        ),
+        (
+            ["plan", "join.sql", "--trigger", "1 second"],
+            "--trigger: needs --rate; got none. Say how many tuples come in a second.",
+        ),
+        (
+            ["plan", "join.sql", "--rate", "5", "--trigger", "-1 second"],
+            "--trigger: must not be negative; got -1 second.",
         ),
         (
             ["plan", "join.sql", "--rate", "5", "--latency", "soon"],

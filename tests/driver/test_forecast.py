@@ -63,13 +63,14 @@ def run_of(
         loop = loop_of(plan, [source], folder / "checkpoint", None, CLOCK, **given)
         while loop.step() is not None or not loop.manifest.finished:
             expected.append(loop.forecast.newest())
+            loop._load.waited()
             CLOCK.advance(max(loop._started_at + 0.1 - CLOCK.now(), 0.001))
         loop.close()
     return loop, [one for one in expected if one is not None]
 
 
 def test_a_query_has_the_load_that_its_rates_and_costs_come_to(tmp_path: Path) -> None:
-    loop, _ = run_of(FourMs, [4, 6, 8, 6] * 11, tmp_path)
+    loop, _ = run_of(FourMs, [4, 6, 8, 6] * 15, tmp_path)
     status = loop.summary.as_dict()["predicted"]
     assert status["load"] == pytest.approx(60 * 0.004, rel=0.1)
     (of,) = status["subqueries"].values()
@@ -85,7 +86,7 @@ def test_a_query_has_the_load_that_its_rates_and_costs_come_to(tmp_path: Path) -
 
 
 def test_a_query_that_falls_behind_is_predicted_to(tmp_path: Path) -> None:
-    _, expected = run_of(TenMs, [2, 3, 5, 4] * 8 + [16] * 22, tmp_path)
+    _, expected = run_of(TenMs, [2, 3, 5, 4] * 12 + [16] * 22, tmp_path)
     found = max(expected, key=lambda one: one.load)
     assert found.load == pytest.approx(1.6, rel=0.2)
     (of,) = found.subqueries.values()
@@ -104,6 +105,22 @@ def test_while_a_policy_decides_it_is_judged(tmp_path: Path) -> None:
     (judged,) = summary["saso"].values()
     assert judged["switches"] == len(switches)
     assert "scaling: " in loop.summary.text()
+
+
+def test_time_between_batches_is_theirs_unless_it_was_a_wait(tmp_path: Path) -> None:
+    rows = [(n, "a", 1) for n in range(1, 9)]
+    clock = ManualClock()
+    loop = loop_of(plan_of("SELECT k FROM s"), [memory(*rows)], tmp_path, None, clock, batch_rows=1)
+    found = []
+    for waits in (False, False, True):
+        clock.advance(0.005)
+        if waits:
+            loop._load.waited()
+        assert loop.step() is not None
+        (seen,) = loop.observed
+        found.append((seen.between_s, round(seen.period_s - seen.seconds, 6)))
+    assert found == [(0.0, 0.0), (pytest.approx(0.005), 0.005), (0.0, 0.005)]
+    loop.close()
 
 
 def test_nothing_is_predicted_of_input_that_is_not_live(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,13 @@ from tests.driver.scene import compacted
 from tests.driver.test_join_state import BANDS, COUNTED, EITHER, EQUAL, loop_of
 from tests.property.course import IN_MEMORY
 from tests.property.test_kept import watched
+from tidegate.elastic.request import Request, Scale
 from tidegate.memory import MEMORY
 from tidegate.operate import opened
-from tidegate.operate.join import chain, stored
+from tidegate.operate.join import chain, left, stored
 from tidegate.operate.join import operator as join
-from tidegate.state.segment import read_segment
+from tidegate.state.segment import Segment, read_segment
+from tidegate.state.store import Store
 
 QUERIES = {
     "equal": (EQUAL, "auto"),
@@ -45,9 +47,18 @@ def emptied() -> Iterator[None]:
 
 
 def run(
-    name: str, folder: Path, patch: pytest.MonkeyPatch, *, forget: float = 0, restart: int = -1
+    name: str,
+    folder: Path,
+    patch: pytest.MonkeyPatch,
+    *,
+    forget: float = 0,
+    restart: int = -1,
+    scaled: Sequence[int] = (),
 ) -> tuple[Any, list[int], list[Any]]:
-    """All that a run gives, how many segments each batch reads, and what it has in memory."""
+    """All that a run gives, how many segments each batch reads, and what it has in memory.
+
+    Every third batch has another number of instances, where it is `scaled`.
+    """
     sql, method = QUERIES[name]
     reads: list[int] = []
 
@@ -66,6 +77,8 @@ def run(
                 loop.close()
                 parts.append(sink.table())
                 loop, sink = loop_of(sql, folder, **given)
+            if scaled and loop.manifest.batch % 3 == 2:
+                loop.ask(Request(Scale(scaled[loop.manifest.batch // 3 % len(scaled)])))
             reads.append(0)
             loop.step()
             assert MEMORY.bytes <= MEMORY.limit_bytes
@@ -100,8 +113,54 @@ def test_what_is_not_in_memory_is_read(
     some, reads, found = run(name, folder / "some", monkeypatch, forget=0.1)
     assert some == made
     assert sum(map(bool, reads)) > 2
-    assert max(c.nbytes for chains in found for c in chains) > 500
-    assert all(c.nbytes <= 1_800 for chains in found for c in chains)
+    assert max(c.nbytes for left in found for c in left.chains) > 500
+    assert all(c.nbytes <= 1_800 for left in found for c in left.chains)
+
+
+@pytest.mark.parametrize(
+    ("name", "most_rows"),
+    [("equal", 10_000), ("band", 9), ("union", 10_000), ("counted", 9), ("scan", 9)],
+)
+def test_a_switch_finds_what_instances_keep_in_memory(
+    name: str, most_rows: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same rows, counts and segments as where all is read; of kept buckets little is read."""
+    monkeypatch.setattr(chain, "FEW_ROWS", 6)
+    monkeypatch.setattr(stored, "FEW_ROWS", 6)
+    for module, what in ((stored, "_MOST_ADOPTED_ROWS"), (left, "MOST_MOVED_ROWS")):
+        monkeypatch.setattr(module, what, most_rows)
+    monkeypatch.setattr(stored, "MOST_MOVED_ROWS", most_rows)
+    scaled = (3, 2, 4, 1, 3)
+    read, reads, _ = run(name, folder / "read", monkeypatch, forget=1, scaled=scaled)
+    kept, fewer, found = run(name, folder / "kept", monkeypatch, scaled=scaled)
+    assert kept == read
+    assert found
+    assert sum(fewer) < sum(reads) / 2
+
+
+def test_who_only_loses_buckets_reads_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From two instances to three only the third reads, and in the batch of the switch alone."""
+    loop, _ = loop_of(BANDS, folder, batch_rows=12, rows=110, rate=8, domain=9)
+    for _ in range(12):
+        loop.step()
+    read: list[str] = []
+
+    def noted(store: Store, segment: Segment, *arguments: Any, **named: Any) -> Any:
+        read.append(segment.name)
+        return read_segment(store, segment, *arguments, **named)
+
+    for module in (stored, opened):
+        monkeypatch.setattr(module, "read_segment", noted)
+    loop.ask(Request(Scale(3)))
+    loop.step()
+    assert read
+    assert len(read) == len({*read})
+    read.clear()
+    loop.step()
+    assert not read
+    loop.close()
 
 
 def test_memory_is_within_its_budget(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

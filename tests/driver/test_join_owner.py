@@ -10,6 +10,7 @@ import pytest
 
 from tests.driver.test_join_state import BANDS, EQUAL, loop_of
 from tidegate.driver.loop import Loop
+from tidegate.elastic.request import Request, Scale
 from tidegate.operate import kept, opened
 from tidegate.operate.join import bound, division, match, operator, run_index, state
 from tidegate.state.segment import read_segment
@@ -29,7 +30,7 @@ def to_the_switch(sql: str, folder: Path) -> tuple[Loop, Any]:
     loop, sink = loop_of(sql, folder, 40_000, **SIZES)
     loop.step()
     loop.step()
-    loop.scale(3)
+    loop.ask(Request(Scale(3)))
     new_process()
     return loop, sink
 

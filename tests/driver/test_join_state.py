@@ -13,6 +13,7 @@ from tests.driver.scene import compacted
 from tidegate.batch import ints
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
+from tidegate.elastic.request import Request, Scale
 from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.state import SIDES
 from tidegate.plan.lower import lower
@@ -195,7 +196,7 @@ def test_segments_of_former_owners_are_compacted_into_the_same_output(
     rewritten = 0
     while not loop.manifest.finished:
         if loop.manifest.batch % 11 == 10:
-            loop.scale(1 + loop.manifest.batch * 5 % 4)
+            loop.ask(Request(Scale(1 + loop.manifest.batch * 5 % 4)))
         loop.step()
         compacted(loop)
         rewritten += sum("compact" in s.name for s in loop.manifest.segments())

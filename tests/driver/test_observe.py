@@ -13,6 +13,7 @@ from tests.driver.test_bucket_load import BUCKETS, Clocked, Costly, bucket, proc
 from tidegate import schedule
 from tidegate.driver.loop import Loop
 from tidegate.driver.observe import waiting_rows
+from tidegate.elastic.request import Request, Scale
 from tidegate.gate.backlog import Backlog
 
 KEYS = "abcdefgh"
@@ -93,7 +94,7 @@ def test_loads_stay_with_buckets_across_a_switch_and_begin_anew_with_a_run(
     loop.step()
     before = bucket_loads(loop)
     assert sum(before) > 0
-    loop.scale(3)
+    loop.ask(Request(Scale(3)))
     loop.step()
     (seen,) = loop.observed
     assert seen.mapping.instances == 3

@@ -120,6 +120,20 @@ def test_small_batches_are_counted_until_the_interval_is_over() -> None:
     assert driven[-1].instances > 4
 
 
+def test_tuples_that_wait_in_fact_count_where_costs_are_known_too_low() -> None:
+    """By its costs a query keeps up that falls behind: something else takes the time."""
+    policy, memory, asked = ByModel(maximum=12), {}, []
+    for one in over_phases(policy)[:20]:
+        usual = replace(one.observed, backlog=90)  # of 200 tuples a second
+        decision = policy.decide((usual,), memory)
+        assert not decision.requests, "what came during a batch always waits"
+        late = policy.decide((replace(usual, backlog=900),), memory)
+        asked += [request.why for request in late.requests]
+        memory = dict(decision.memory)
+    assert ", 800 too many wait: work for " in asked[-1]
+    assert asked[-1].endswith("1 -> 4 instances")
+
+
 def test_a_latency_that_is_asked_for_takes_more_instances() -> None:
     costs = replace(COSTS, batch_s=0.02)
     rates = [(n, n) for n in (80, 90, 95) * 8]

@@ -141,6 +141,11 @@ def test_one_record_a_second_whatever_the_step(
             "for every time; a rate may be 0.",
         ),
         (
+            "t,r,s\n0,1,2\n1,1,2\n5,1,2\n",
+            "t.csv line 4: times must be evenly apart, here by 1 s; got 5 after 1. Write a line "
+            "for every time; a rate may be 0.",
+        ),
+        (
             b"t,r,s\n0,1,\xff\n",
             "t.csv: a trace must be UTF-8 text; got the byte 0xff at position 10. Save it as "
             "UTF-8.",

@@ -26,6 +26,16 @@ def test_nothing_is_taken_of_another_batch_instance_or_kind() -> None:
     assert Kept("run/a/0", "batch 0", "batch 1").take("panes") == [1]
 
 
+def test_who_sees_to_what_has_moved_takes_what_others_do_not() -> None:
+    for moved, found in ((True, [1]), (False, None)):
+        Kept("run/a/0", None, "batch 0").leave("tuples", [1], 8)
+        switched = Kept("run/a/0", None, "batch 1", last="batch 0")
+        assert switched.take("tuples", moved=moved) == found
+        assert switched.take("tuples", moved=True) is None
+    Kept("run/a/0", None, "batch 0").leave("tuples", [1], 8)
+    assert Kept("run/a/0", None, "batch 2", last="batch 1").take("tuples", moved=True) is None
+
+
 def test_what_is_too_large_for_the_memory_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MEMORY, "_limit", 4_000)
     for nbytes, kept in ((1_000, [1]), (1_001, None)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.oracle.function import Row, User, one_zero, result, sort_key
@@ -21,19 +21,26 @@ def windows(
 
     `users` gives the plain function of each user aggregate, over the argument tuples of a group.
     """
+    output = []
+    for start, end, keys, members in groups_of(spec, rows):
+        if above_us < end <= upto_us:
+            results = tuple(result(f, members, users or {}) for f in spec.functions)
+            output.append((start, end, *keys, *results))
+    return output
+
+
+def groups_of(
+    spec: AggregateSpec, rows: Sequence[Row]
+) -> Iterator[tuple[int, int, tuple[Any, ...], list[Row]]]:
+    """Start, end, keys and tuples, in the total order, of every window and group."""
     groups: dict[tuple[int, tuple[Any, ...]], list[Row]] = {}
     for row in rows:
         k = row["ts"] // spec.slide_us
         while row["ts"] < k * spec.slide_us + spec.range_us:
-            if above_us < k * spec.slide_us + spec.range_us <= upto_us:
-                key = tuple(sort_key(row[name]) for name, _ in spec.keys)
-                groups.setdefault((k, key), []).append(row)
+            key = tuple(sort_key(row[name]) for name, _ in spec.keys)
+            groups.setdefault((k, key), []).append(row)
             k -= 1
-    output = []
     for k, key in sorted(groups):
         members = sorted(groups[k, key], key=lambda r: (r["ts"], r["src"], r["seq"]))
-        start = k * spec.slide_us
         keys = tuple(one_zero(members[0][name]) for name, _ in spec.keys)
-        results = tuple(result(f, members, users or {}) for f in spec.functions)
-        output.append((start, start + spec.range_us, *keys, *results))
-    return output
+        yield k * spec.slide_us, k * spec.slide_us + spec.range_us, keys, members

@@ -80,7 +80,7 @@ class Answer:
 def interpret(query: Stateless | Windowed | Joined, streams: Sequence[PlainStream]) -> Answer:
     """What the query gives over these streams, which are its inputs by position."""
     answer = Answer()
-    tuples = _in_total_order(streams, answer)
+    tuples = in_total_order(streams, answer)
     if isinstance(query, Joined):
         rows = [row for _, row in tuples]
         answer.rows, answer.comparisons = join(query, rows), comparisons(query, rows)
@@ -93,7 +93,7 @@ def interpret(query: Stateless | Windowed | Joined, streams: Sequence[PlainStrea
     return answer
 
 
-def _in_total_order(streams: Sequence[PlainStream], answer: Answer) -> list[tuple[Place, Row]]:
+def in_total_order(streams: Sequence[PlainStream], answer: Answer) -> list[tuple[Place, Row]]:
     """The tuples in time; the late and the timeless ones are noted in the answer."""
     kept: list[tuple[Place, Row]] = []
     for position, stream in enumerate(streams):
@@ -114,8 +114,13 @@ def _windows(query: Windowed, tuples: Sequence[tuple[Place, Row]]) -> list[Cells
     spec = query.spec
     rows = [{**row, "src": (p.stream, p.source), "seq": p.seq} for p, row in tuples]
     names = [name for name, _ in spec.keys] + [f.name for f in spec.functions]
+    return ordered(query, windows(spec, rows), names)
+
+
+def ordered(query: Windowed, rows: Sequence[Cells], names: Sequence[str]) -> list[Cells]:
+    """What HAVING, ORDER BY and LIMIT leave of the rows of windows."""
     by_end: dict[int, list[Cells]] = {}
-    for cells in windows(spec, rows):
+    for cells in rows:
         if query.having(dict(zip(names, cells[2:], strict=True))):
             by_end.setdefault(cells[1], []).append(cells)
     output: list[Cells] = []

@@ -14,6 +14,7 @@ from tests.oracle.query import PlainStream
 from tests.property.queries import SCHEMA
 from tidegate.driver.loop import Connection, Loop
 from tidegate.driver.options import RunOptions
+from tidegate.elastic import request
 from tidegate.execute.local import LocalExecutor
 from tidegate.plan.physical import Plan
 from tidegate.sink.memory import MemorySink
@@ -167,7 +168,7 @@ class _Run:
             case Step() if not self.loop.manifest.finished:
                 self.step()
             case Scale(instances) if not self.loop.manifest.finished:
-                self.loop.scale(instances)
+                self.loop.ask(request.Request(request.Scale(instances)))
             case Restart(instances):
                 self.restart(instances)
             case Crash(step, instances):

@@ -100,7 +100,9 @@ FLOATS = ("COUNT(*)", "SUM(x)", "AVG(x)", "VAR(x)", "STDDEV(i)")
 EXACT = ("COUNT(*)", "SUM(i)", "FIRST(i)", "LAST(k)", "MEDIAN(x)")
 
 
-def _spec(keys: Sequence[str], calls: Sequence[str], range_us: int, slide_us: int) -> AggregateSpec:
+def spec_of(
+    keys: Sequence[str], calls: Sequence[str], range_us: int, slide_us: int
+) -> AggregateSpec:
     functions = []
     for place, call in enumerate(calls):
         kind, *arguments = (CALLS | OTHER_TYPES)[call]
@@ -112,7 +114,7 @@ def _spec(keys: Sequence[str], calls: Sequence[str], range_us: int, slide_us: in
     return AggregateSpec(range_us, slide_us, types, tuple(functions))
 
 
-def _select(
+def select(
     keys: Sequence[str], calls: Sequence[str], window: str, rest: str = "", of: str = "s"
 ) -> str:
     """A select list of the keys and of the calls as a0, a1, ...; `rest` follows the window."""
@@ -123,73 +125,73 @@ def _select(
 
 WINDOWED = {
     "every function, sliding": Query(
-        _select(["k"], list(CALLS), "RANGE 12 MICROSECONDS SLIDE 4 MICROSECONDS"),
-        Windowed(_spec(["k"], list(CALLS), 12, 4)),
+        select(["k"], list(CALLS), "RANGE 12 MICROSECONDS SLIDE 4 MICROSECONDS"),
+        Windowed(spec_of(["k"], list(CALLS), 12, 4)),
     ),
     "every function, global": Query(
-        _select([], list(CALLS), "RANGE 9 MICROSECONDS SLIDE 3 MICROSECONDS"),
-        Windowed(_spec([], list(CALLS), 9, 3)),
+        select([], list(CALLS), "RANGE 9 MICROSECONDS SLIDE 3 MICROSECONDS"),
+        Windowed(spec_of([], list(CALLS), 9, 3)),
     ),
     "two keys, a slide that does not divide": Query(
-        _select(["k", "g"], FLOATS, "RANGE 10 MICROSECONDS SLIDE 4 MICROSECONDS"),
-        Windowed(_spec(["k", "g"], FLOATS, 10, 4)),
+        select(["k", "g"], FLOATS, "RANGE 10 MICROSECONDS SLIDE 4 MICROSECONDS"),
+        Windowed(spec_of(["k", "g"], FLOATS, 10, 4)),
     ),
     "panes that many batches add to": Query(
-        _select(["k"], FLOATS, "RANGE 3 MILLISECONDS SLIDE 1500 MICROSECONDS"),
-        Windowed(_spec(["k"], FLOATS, 3000, 1500)),
+        select(["k"], FLOATS, "RANGE 3 MILLISECONDS SLIDE 1500 MICROSECONDS"),
+        Windowed(spec_of(["k"], FLOATS, 3000, 1500)),
     ),
     "keys and values of other types": Query(
-        _select(
-            ["day", "b", "d"], list(OTHER_TYPES), "RANGE 40 MICROSECONDS SLIDE 16 MICROSECONDS"
-        ),
-        Windowed(_spec(["day", "b", "d"], list(OTHER_TYPES), 40, 16)),
+        select(["day", "b", "d"], list(OTHER_TYPES), "RANGE 40 MICROSECONDS SLIDE 16 MICROSECONDS"),
+        Windowed(spec_of(["day", "b", "d"], list(OTHER_TYPES), 40, 16)),
     ),
     "a float key, tumbling": Query(
-        _select(["f"], EXACT, "RANGE 5 MICROSECONDS"), Windowed(_spec(["f"], EXACT, 5, 5))
+        select(["f"], EXACT, "RANGE 5 MICROSECONDS"), Windowed(spec_of(["f"], EXACT, 5, 5))
     ),
     "where, much overlap": Query(
-        _select(
+        select(
             ["g"],
             EXACT,
             "RANGE 20 MICROSECONDS SLIDE 1 MICROSECOND",
             "WHERE i IS NULL OR i < 90 {group}",
         ),
-        Windowed(_spec(["g"], EXACT, 20, 1), where=lambda r: r["i"] is None or r["i"] < 90),
+        Windowed(spec_of(["g"], EXACT, 20, 1), where=lambda r: r["i"] is None or r["i"] < 90),
     ),
     "having": Query(
-        _select(
+        select(
             ["k"],
             ["COUNT(*)", "SUM(i)", "MIN(x)"],
             "RANGE 8 MICROSECONDS SLIDE 6 MICROSECONDS",
             "{group} HAVING COUNT(*) >= 2 AND SUM(i) < 150",
         ),
         Windowed(
-            _spec(["k"], ["COUNT(*)", "SUM(i)", "MIN(x)"], 8, 6),
+            spec_of(["k"], ["COUNT(*)", "SUM(i)", "MIN(x)"], 8, 6),
             having=lambda r: r["a0"] >= 2 and r["a1"] is not None and r["a1"] < 150,
         ),
     ),
     "the first two of each window": Query(
-        _select(
+        select(
             ["g"],
             ["SUM(i)", "COUNT(*)", "AVG(x)"],
             "RANGE 15 MICROSECONDS SLIDE 5 MICROSECONDS",
             "{group} ORDER BY a0 DESC, a1 LIMIT 2",
         ),
         Windowed(
-            _spec(["g"], ["SUM(i)", "COUNT(*)", "AVG(x)"], 15, 5),
+            spec_of(["g"], ["SUM(i)", "COUNT(*)", "AVG(x)"], 15, 5),
             order=(Order(lambda r: r["a0"], True, False), Order(lambda r: r["a1"])),
             limit=2,
         ),
     ),
     "a union of two streams": Query(
-        _select(
+        select(
             ["k"],
             ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)", "COUNT(DISTINCT f)"],
             "RANGE 10 MICROSECONDS SLIDE 5 MICROSECONDS",
             of="(SELECT k, f, i, x FROM s UNION ALL SELECT k, f, i, x FROM r)",
         ),
         Windowed(
-            _spec(["k"], ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)", "COUNT(DISTINCT f)"], 10, 5),
+            spec_of(
+                ["k"], ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)", "COUNT(DISTINCT f)"], 10, 5
+            ),
         ),
         ("s", "r"),
     ),

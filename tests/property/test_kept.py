@@ -36,8 +36,8 @@ def watched(forget: float, seed: int = 0) -> Iterator[tuple[Written, list[object
         written.append((made.name, made.checksum, made.rows))
         return made
 
-    def take(kept: Kept, what: str) -> Any | None:
-        value = _take(kept, what)
+    def take(kept: Kept, what: str, moved: bool = False) -> Any | None:
+        value = _take(kept, what, moved)
         if value is None or chance.random() < forget:
             return None
         found.append(value)

@@ -10,7 +10,8 @@ from tidegate.query.option import ErrorBound, Latency, Shed
 
 def test_options_say_themselves() -> None:
     assert str(ErrorBound(0.1)) == "ERROR 10 PERCENT CONFIDENCE 95 PERCENT"
-    assert str(ErrorBound(0.1, 0.9, 7)) == "ERROR 10 PERCENT CONFIDENCE 90 PERCENT BUDGET 7 ROWS"
+    assert str(ErrorBound(0.1, 0.9, 70)) == "ERROR 10 PERCENT CONFIDENCE 90 PERCENT BUDGET 70 ROWS"
+    assert str(ErrorBound(0.1, metric="rms")) == "ERROR 10 PERCENT CONFIDENCE 95 PERCENT BY RMS"
     assert str(Shed(0.985, "uniform")) == "SHED 98.5 PERCENT BY UNIFORM"
     assert str(Latency(2_000_000)) == "LATENCY 2 seconds"
 
@@ -26,7 +27,7 @@ def test_shares_are_between_nothing_and_all(error: float) -> None:
 
 
 def test_other_limits() -> None:
-    with pytest.raises(QueryError, match="the budget must be at least 1 row; got 0"):
+    with pytest.raises(QueryError, match="the budget must be at least 30 rows; got 0"):
         ErrorBound(0.1, budget_rows=0)
     with pytest.raises(QueryError, match="BY must be CONCEPT or UNIFORM; got luck"):
         Shed(0.5, "luck")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.query.catalog import CALLS, RIDES, sql, stream
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import QueryError
 from tidegate.query.aggregate import count, max_, mean, median, sum_
 from tidegate.query.expression import call, col, left, right
 from tidegate.query.node import Branch, Input, Union
@@ -147,10 +147,26 @@ def test_mistakes() -> None:
         rides.where(left.fare > 1)
 
 
+def test_shedding_is_asked_for_after_the_aggregate() -> None:
+    counted = rides.window("1 hour").group_by("route").agg(n=count())
+    shed = counted.shed(0.98)
+    assert shed.columns == ("window_start", "window_end", "route", "n", "kept")
+    assert "SHED 98 PERCENT BY CONCEPT" in shed.node.summary
+    assert counted.select("n").shed(0.5, by="uniform").columns[2:] == ("n", "kept")
+    assert shed.select("n").columns[2:] == ("n",)
+    wrong = {
+        "WITH SHED: the share must be a number; got '98'": lambda: counted.shed("98"),  # type: ignore[arg-type]
+        "must be between 0 and 100 percent; got 9800 PERCENT": lambda: counted.shed(98),
+        "BY must be CONCEPT or UNIFORM; got luck": lambda: counted.shed(0.5, by="luck"),
+        "BY must be CONCEPT or UNIFORM; got None": lambda: counted.shed(0.5, by=None),  # type: ignore[arg-type]
+        "is for aggregates over windows of time; got a query": lambda: rides.shed(0.5),
+        "an aggregate sheds once; got also SHED 98": lambda: shed.shed(0.5),
+    }
+    for message, ask in wrong.items():
+        with pytest.raises(QueryError, match=message):
+            ask()
+
+
 def test_what_is_not_available_yet() -> None:
-    with pytest.raises(UnavailableError, match="approximate answers are not available yet"):
-        rides.window("1 hour").agg(n=count()).within(error=0.1, confidence=0.95, budget=1000)
-    with pytest.raises(UnavailableError, match="shedding is not available yet"):
-        rides.shed(0.5)
     with pytest.raises(QueryError, match="the error must be between 0 and 100 percent"):
         rides.within(error=2)

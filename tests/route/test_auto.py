@@ -188,6 +188,16 @@ def test_where_tasks_do_not_see_each_other_keys_are_not_together(
         assert any(c.apart and c.period == 1 for c in ledger.chosen) is not together
 
 
+def test_what_comes_after_the_first_tuple_of_a_period_counts_for_the_next_one() -> None:
+    """Also in one batch: another cut would have it come later."""
+    mapping = even(64, 4)
+    ledger = begun(mapping)
+    early, late = [(1, 0, 1)] * 5, [(2, 0, 1)] * 7
+    place(Auto(), mapping, ledger, [*early, (3, 1, 1), *late])
+    told = [c.measured for c in ledger.chosen if c.period == 1]
+    assert [one.tuples for one in told if one is not None] == [5]
+
+
 def test_keys_of_late_tuples_are_not_together_where_windows_overlap(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

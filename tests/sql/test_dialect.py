@@ -35,6 +35,8 @@ ROUND_TRIPS = [
     "SELECT a[0] AS a FROM x WHERE b[1] > 2",
     "SELECT a FROM x GROUP BY a WITH ERROR 10 PERCENT",
     "SELECT a FROM x ORDER BY a WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET 1000 ROWS",
+    "SELECT a FROM x WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET 1000 ROWS BY RMS",
+    "SELECT a FROM x WITH ERROR 10 PERCENT BY MAX WITH PARTITIONER 'pk'",
     "SELECT a FROM x ORDER BY a DESC LIMIT 3 WITH SHED 98 PERCENT BY CONCEPT",
     "SELECT a FROM x WITH SHED 9.5 PERCENT BY UNIFORM WITH LATENCY 2 SECONDS",
     "WITH t AS (SELECT a FROM x) SELECT a FROM t",
@@ -199,6 +201,8 @@ MISTAKES = {
     "LATENCY after WITH; got FOO.",
     "SELECT a FROM x WITH ERROR 10": "line 1, column 30: expected PERCENT; got the end of the "
     "statement.",
+    "SELECT a FROM x WITH ERROR 9 PERCENT BY SUM": "line 1, column 41: expected MAX, MEAN or RMS "
+    "after BY; got SUM.",
     "SELECT a FROM x WITH SHED 9 PERCENT BY X": "line 1, column 40: expected CONCEPT or UNIFORM "
     "after BY; got X.",
     "SELECT 'a\nFROM x": "line 2: expected a closing '; got the end of the text.",

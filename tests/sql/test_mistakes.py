@@ -196,14 +196,43 @@ MISTAKES = {
     ),
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 110 PERCENT": "WITH ERROR: the error must be "
     "between 0 and 100 percent; got 110 PERCENT.",
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 0 PERCENT": "WITH ERROR: the error must be "
+    "between 0 and 100 percent; got 0 PERCENT.",
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 10 PERCENT CONFIDENCE 100 PERCENT": (
+        "WITH ERROR: the confidence must be between 0 and 100 percent; got 100 PERCENT."
+    ),
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 10 PERCENT BUDGET 29 ROWS": (
+        "WITH ERROR: the budget must be at least 30 rows; got 29. Write a greater one, or leave "
+        "BUDGET out: windows then take what they need."
+    ),
+    f"SELECT MAX(fare) FROM rides {HOUR} WITH ERROR 10 PERCENT": (
+        "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: cannot bound max(fare): the extreme of a "
+        "window is one tuple, which a sample need not hold. Ask for it in a query of its own, "
+        "without the clause."
+    ),
+    "SELECT COUNT(*) FROM rides [ROWS 5] WITH ERROR 10 PERCENT": (
+        "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: is for windows of time; those of tuples "
+        "hold no more than they are given; got [ROWS 5]. Write a window of time, "
+        "[RANGE 1 MINUTE], or leave the clause out."
+    ),
+    "SELECT fare FROM rides WITH ERROR 10 PERCENT": (
+        "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: is for an aggregate; got a query without "
+        "one. Write it after the SELECT that has the aggregate."
+    ),
+    f"SELECT SUM(fare) / COUNT(*) AS m FROM rides {HOUR} WITH ERROR 10 PERCENT": (
+        "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: each column must be a key or one aggregate, "
+        "because the error of what is computed from several is not known; got sum(fare) / "
+        "count(1). Select the aggregates, and compute with them in a query around this one: "
+        "SELECT a / b FROM (SELECT ... WITH ERROR ...)."
+    ),
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 9 PERCENT WITH ERROR 10 PERCENT": (
+        "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: an aggregate has one error bound; got also "
+        "ERROR 9 PERCENT CONFIDENCE 95 PERCENT."
+    ),
     f"SELECT COUNT(*) FROM ridez {HOUR} WITH LATENCY 2 SECONDS": "FROM: no stream has this name; "
     "got ridez. Did you mean rides? There are: rides, calls, odd.",
 }
 NOT_YET = {
-    f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 10 PERCENT": "WITH ERROR 10 PERCENT CONFIDENCE "
-    "95 PERCENT: is not available yet. Leave the clause out.",
-    f"SELECT COUNT(*) FROM rides {HOUR} WITH SHED 98 PERCENT BY UNIFORM": "WITH SHED 98 PERCENT "
-    "BY UNIFORM: is not available yet. Leave the clause out.",
     f"SELECT COUNT(*) FROM rides {HOUR} WITH LATENCY 2 SECONDS": "WITH LATENCY 2 seconds: is not "
     "available yet. Leave the clause out.",
     f"SELECT SUM(DISTINCT fare) FROM rides {HOUR}": (

@@ -146,6 +146,7 @@ def test_a_part_of_a_row_is_no_window() -> None:
         ("ERROR 10 PERCENT", ErrorBound(0.1)),
         ("ERROR 10 PERCENT CONFIDENCE 99.5 PERCENT", ErrorBound(0.1, 0.995)),
         ("ERROR 5 PERCENT BUDGET 1000 ROWS", ErrorBound(0.05, 0.95, 1000)),
+        ("ERROR 5 PERCENT BUDGET 99 ROWS BY MEAN", ErrorBound(0.05, 0.95, 99, "mean")),
         ("SHED 98 PERCENT", Shed(0.98)),
         ("SHED 98 PERCENT BY UNIFORM", Shed(0.98, "uniform")),
         ("LATENCY 2 SECONDS", Latency(2_000_000)),

@@ -13,6 +13,7 @@ from pyarrow.fs import _MockFileSystem
 from tests.driver.scene import COUNTS, drain, loop_of, memory, plan_of, rows_of, table
 from tests.state.faulty import Crash, Steps, faulty
 from tests.state.mapping import mappings
+from tidegate.elastic.request import Request, Scale
 from tidegate.errors import StateError
 from tidegate.sink.memory import MemorySink
 from tidegate.state import epoch_log
@@ -161,7 +162,7 @@ def test_a_run_that_switches_again_and_again(tmp_path: Path) -> None:
             loop.close()
             loop = loop_of(plan_of(COUNTS), [source], place, sink, instances=None)
         source.append(table((second, "a", 1)))
-        loop.scale(1 + second % 2)
+        loop.ask(Request(Scale(1 + second % 2)))
         assert loop.step() is not None
         assert len(loop.manifest.epochs) <= KEPT
     source.end()

@@ -160,7 +160,7 @@ class TestEnter:
         """Its commits come between what the other reads, and what that writes; one is the last."""
         manifest = commit(store, FIRST, "gate/0.arrow")
         other = again(store)
-        listed = other._listed
+        listed = other.listed
         left = 3
 
         def busy() -> object:
@@ -171,7 +171,7 @@ class TestEnter:
                 manifest = commit(store, manifest, f"gate/{manifest.batch + 1}.arrow")
             return found
 
-        monkeypatch.setattr(other, "_listed", busy)
+        monkeypatch.setattr(other, "listed", busy)
         entry = other.enter(FIRST, HOLDER)
         assert (entry.batch, entry.owner) == (3, 1)
         with pytest.raises(FencedError):
@@ -257,14 +257,14 @@ def test_two_that_enter_at_once_and_are_called_alike_are_two(
 ) -> None:
     """The later one took the manifest of the other for its own, and both had the same number."""
     one, two = again(store), again(store)
-    put = two._put
+    put = two._run._put
 
     def overtaken(manifest: Manifest) -> bool:
-        monkeypatch.setattr(two, "_put", put)
+        monkeypatch.setattr(two._run, "_put", put)
         one.enter(FIRST, HOLDER)
         return put(manifest)
 
-    monkeypatch.setattr(two, "_put", overtaken)
+    monkeypatch.setattr(two._run, "_put", overtaken)
     assert two.enter(FIRST, HOLDER).owner == one.owner + 1 == 2
     with pytest.raises(FencedError, match="host here, process 7, since now"):
         commit(one, replace(FIRST, owner=1))
@@ -290,7 +290,7 @@ def test_one_that_stood_still_while_another_went_on_enters_after_it(
     store.create({"q": 1})
     commit(store, store.enter(FIRST, HOLDER), "gate/a.arrow")
     other, late = again(store), again(store)
-    put, gone_on = late._put, []
+    put, gone_on = late._run._put, []
 
     def after_the_other(manifest: Manifest, due: Due | None = None) -> bool:
         if not gone_on:
@@ -300,7 +300,7 @@ def test_one_that_stood_still_while_another_went_on_enters_after_it(
             gone_on.append(newest)
         return put(manifest, due)
 
-    monkeypatch.setattr(late, "_put", after_the_other)
+    monkeypatch.setattr(late._run, "_put", after_the_other)
     entry = late.enter(FIRST, HOLDER)
     (newest,) = gone_on
     assert (entry.batch, entry.owner, entry.files) == (newest.batch, newest.owner + 1, newest.files)

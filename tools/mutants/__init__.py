@@ -19,6 +19,7 @@ from mutants import (
     owner,
     process,
     routing,
+    sample,
     state,
     window,
 )
@@ -39,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *costs.MUTANTS,
     *controller.MUTANTS,
     *course.MUTANTS,
+    *sample.MUTANTS,
 )
 
 __all__ = ["MUTANTS", "Mutant"]

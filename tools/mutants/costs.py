@@ -10,7 +10,7 @@ MUTANTS = (
     Mutant(
         "batches that are far off count as others do",
         "model/fit.py",
-        "            robust = np.maximum(1 - (errors / (_BISQUARE * scatter)) ** 2, 0.0) ** 2\n",
+        "            robust = (np.abs(errors) < _BISQUARE * scatter).astype(np.float64)\n",
         "            robust = np.ones(len(y))\n",
         ESTIMATES,
     ),
@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "tuples do not wait for their batch",
         "model/steady.py",
-        "np.where(alone, single, 1.5 * batch)",
-        "np.where(alone, single, batch)",
+        "batch, latency = paced, paced * (1.5 + vary * (0.5 + load))",
+        "batch, latency = paced, paced",
         "tests/model/test_steady.py",
     ),
 )

@@ -10,7 +10,6 @@ from tidegate.cli.calibration_text import calibration_lines
 from tidegate.cli.option import options, read_query, refuse_all, settings
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Whole
-from tidegate.errors import OptionError
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.session.calibrate import DEFAULT_ROWS
@@ -33,14 +32,14 @@ from tidegate.session.planning import plan_for
 )
 @click.option(
     "--instances",
-    type=Whole(),
+    type=Whole(least=1),
     default=None,
     metavar="N",
     help="Parallel instances of every subquery (default: the master's cores).",
 )
 @click.option(
     "--rows",
-    type=Whole(),
+    type=Whole(least=1),
     default=DEFAULT_ROWS,
     show_default=True,
     metavar="N",
@@ -72,9 +71,6 @@ def calibrate(
     comes with the interval that has it 95 times in 100.
     """
     refuse_all(strategy, "tidegate calibrate")
-    for option, number in (("--rows", rows), ("--instances", instances)):
-        if number is not None and number < 1:
-            raise OptionError(option, "must be at least 1", str(number))
     if file is not None:
         check_target("--json", file)
     place = Place.at(master, conf=settings(conf))

@@ -16,7 +16,9 @@ _OUTPUT = {
 }
 
 
-Row = tuple[str, Estimate, str]
+_SCATTER = "how far batches are from what they take on average"
+
+Row = tuple[str, Estimate | float, str]
 """A constant, its value, and what it is."""
 
 
@@ -40,21 +42,23 @@ def calibration_lines(found: QueryCalibration) -> list[str]:
         lines += [f"  {line}" for line in [*_table(rows), *_doubts(known, calibration)]]
     if several:
         rest = found.beside.rest_costs()
-        rows = [
+        beside: list[Row] = [
             ("output", rest.output, "to put out a row of the query"),
             ("tuple", rest.tuple, "to read a tuple, or to hand it on"),
             ("batch", rest.batch, "for a batch, however small"),
+            ("scatter", found.beside.rest_fit.scatter, _SCATTER),
         ]
-        lines += ["beside the instances:", *(f"  {line}" for line in _table(rows))]
+        lines += ["beside the instances:", *(f"  {line}" for line in _table(beside))]
     return lines
 
 
 def _rows(known: Known, found: Calibration) -> list[Row]:
     """The constants of a query that is one subquery."""
-    rows = [
+    rows: list[Row] = [
         ("beta", found.beta, _OUTPUT.get(known.kind, "to put a row out")),
         ("tuple", found.tuple_s, "to take a tuple in"),
         ("batch", found.batch_s, "for a batch, however small"),
+        ("scatter", found.scatter, _SCATTER),
     ]
     if known.kind != "join":
         return rows
@@ -71,7 +75,7 @@ def _rows(known: Known, found: Calibration) -> list[Row]:
 def _instance_rows(known: Known) -> list[Row]:
     """What its instances take, where a batch has several subqueries."""
     parts = known.estimator.work_costs()
-    rows = [
+    rows: list[Row] = [
         ("beta", parts.output, _OUTPUT.get(known.kind, "to put a row out")),
         ("tuple", parts.tuple, "for an instance to take a tuple in"),
         ("batch", parts.batch, "for an instance, for a batch"),
@@ -79,7 +83,7 @@ def _instance_rows(known: Known) -> list[Row]:
     found = known.calibration()
     if known.kind != "join" or found is None:
         return rows
-    pairs = [
+    pairs: list[Row] = [
         ("alpha", found.alpha, "to compare a pair"),
         ("sigma", found.sigma, "pairs that match, of each"),
     ]
@@ -90,7 +94,9 @@ def _table(constants: Sequence[Row]) -> list[str]:
     """Constant, value, interval, meaning."""
     rows = [("constant", "value", "95 percent interval", "what it is")]
     for name, of, meaning in constants:
-        if name == "sigma":
+        if isinstance(of, float):
+            value, interval = f"{of:.0%}", "-"
+        elif name == "sigma":
             value, interval = number_text(of.value), numbers_between(of)
         elif of.high == 0:  # what was never due has no cost that could be seen
             value, interval = "-", "not known"

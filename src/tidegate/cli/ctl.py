@@ -179,7 +179,8 @@ def status_text(found: Mapping[str, Any]) -> str:
     lines = [
         f"batch {found['batch']:,}, watermark {frontier_text(found['frontier_us'])}",
         f"{found['rows_in']:,} rows in, {found['rows_out']:,} out, {found['rows_late']:,} late, "
-        f"{found['rows_rejected']:,} rejected",
+        f"{found['rows_rejected']:,} rejected"
+        + (f", {found['rows_shed']:,} shed" if found["rows_shed"] else ""),
         *_speed(found),
         f"state {found['state_rows']:,} rows, {size_text(found['state_bytes'])}",
     ]

@@ -137,7 +137,7 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
         right.append(("utilisation", _utilisation(newest)))
     if status.start_s >= _TOLD_START_S:
         right.append(("started in", Text(duration_text(round(status.start_s * 1e6)))))
-    troubles = [("late", "rows_late"), ("rejected", "rows_rejected")]
+    troubles = [("late", "rows_late"), ("rejected", "rows_rejected"), ("shed", "rows_shed")]
     whole = max(counters["rows_in"], 1)
     right += [(n, _trouble(counters[c], whole)) for n, c in troubles if counters[c]]
     return tuple(left), tuple(right)

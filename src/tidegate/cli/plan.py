@@ -38,14 +38,14 @@ from tidegate.session.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_ru
 )
 @click.option(
     "--instances",
-    type=Whole(),
+    type=Whole(least=1),
     default=None,
     metavar="N",
     help="Instances of all subqueries together, at most (default: the master's cores for each).",
 )
 @click.option(
     "--sample",
-    type=Whole(),
+    type=Whole(least=1),
     is_flag=False,
     flag_value=DEFAULT_ROWS,
     default=DEFAULT_ROWS,
@@ -66,6 +66,11 @@ from tidegate.session.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_ru
     help="With --rate: from arrival to commit, on average, at most so long, as '200 ms'.",
 )
 @click.option(
+    "--trigger",
+    metavar="TIME",
+    help="With --rate: least time between the starts of batches, as '1 second'.",
+)
+@click.option(
     "--calibration",
     metavar="FILE",
     help="With --rate: what `tidegate calibrate` has measured, instead of measuring now.",
@@ -83,6 +88,7 @@ def plan(
     sample: int,
     rates: tuple[str, ...],
     latency: str | None,
+    trigger: str | None,
     calibration: str | None,
 ) -> None:
     """Run the first rows of QUERY.sql and propose how many instances each subquery should have.
@@ -95,12 +101,14 @@ def plan(
     everything in it costs: from a calibration, or measured now where the query is to run.
     """
     refuse_all(strategy, "tidegate plan")
-    for option, number in (("--sample", sample), ("--instances", instances)):
-        if number is not None and number < 1:
-            raise OptionError(option, "must be at least 1", str(number))
-    if not rates and (latency or calibration):
-        option = "--calibration" if latency is None else "--latency"
-        raise OptionError(option, "needs --rate", "none", "Say how many tuples come in a second.")
+    for option, text in (
+        ("--latency", latency),
+        ("--trigger", trigger),
+        ("--calibration", calibration),
+    ):
+        if text is not None and not rates:
+            remedy = "Say how many tuples come in a second."
+            raise OptionError(option, "needs --rate", "none", remedy)
     place = Place.at(master)
     outputs = read_query(query, streams, times)
     planning = PlanOptions(
@@ -119,7 +127,7 @@ def plan(
             f"Give more, or --strategy {QUERY_CLOUD}, which has them all on the same instances.",
         )
     if rates:
-        target = Target.of(rates, latency, planned)
+        target = Target.of(rates, latency, trigger, planned)
         known = _known(calibration, planned, place, sample, query)
         lines, counts = for_rates(known, planned, place, target, total, alike=one_number)
     else:
@@ -137,6 +145,7 @@ def plan(
         *_changed("--max-windows-per-tuple", str(max_windows_per_tuple), str(MAX_WINDOWS)),
         *_changed("--buckets", str(_buckets(counts)), str(DEFAULT_BUCKETS)),
         *(["--out", "results"] if len(outputs) > 1 else []),
+        *([] if trigger is None else ["--trigger", trigger]),
         *(w for text in asked for w in ("--instances", text)),
     ]
     for line in lines:

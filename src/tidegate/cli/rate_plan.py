@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.cli.calibration_text import unseen
 from tidegate.cli.quantity import number_text, seconds_between, seconds_text
@@ -61,18 +61,25 @@ def _rate(value: str, text: str) -> float:
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked for: tuples a second by stream, and perhaps a mean latency."""
+    """What is asked for: tuples a second by stream, and perhaps a mean latency.
+
+    Batches start `trigger_s` seconds apart, at least.
+    """
 
     rates: Mapping[str, float]
     latency_s: float | None
+    trigger_s: float = 0.0
 
     @staticmethod
-    def of(rates: Sequence[str], latency: str | None, plan: Plan) -> Target:
-        """By the words of `--rate` and `--latency`."""
+    def of(rates: Sequence[str], latency: str | None, trigger: str | None, plan: Plan) -> Target:
+        """By the words of `--rate`, `--latency` and `--trigger`."""
         latency_s = None if latency is None else trigger_seconds(latency, "--latency")
         if latency_s is not None and latency_s <= 0:
             raise OptionError("--latency", "must be above zero", str(latency))
-        return Target(rates_of(rates, plan), latency_s)
+        trigger_s = 0.0 if trigger is None else trigger_seconds(trigger, "--trigger")
+        if trigger_s < 0:
+            raise OptionError("--trigger", "must not be negative", str(trigger))
+        return Target(rates_of(rates, plan), latency_s, trigger_s)
 
     @property
     def whole(self) -> float:
@@ -84,7 +91,8 @@ class Target:
         each = ", ".join(f"{number_text(rate)} of {name}" for name, rate in self.rates.items())
         several = f" ({each})" if len(self.rates) > 1 else ""
         asked = "" if self.latency_s is None else f", within {seconds_text(self.latency_s)}"
-        return f"at {number_text(self.whole)} tuples a second{several}{asked}"
+        every = f", a batch every {seconds_text(self.trigger_s)}" if self.trigger_s else ""
+        return f"at {number_text(self.whole)} tuples a second{several}{every}{asked}"
 
 
 def for_rates(
@@ -96,7 +104,7 @@ def for_rates(
     """
     cores = place.cores()
     most = Most(cores or DEFAULT_BUCKETS, total, alike)
-    model = model_of(known, plan, cores)
+    model = replace(model_of(known, plan, cores), trigger_s=target.trigger_s)
     proposal = propose(model, target.rates, target.latency_s, most)
     lines = [target.text(), *(f"  {line}" for line in table(_rows(proposal, target.whole)))]
     made_on = known.facts.get("master")
@@ -156,6 +164,9 @@ def _answer(proposal: Proposal, target: Target, cores: int | None, total: int) -
     elif steady.load.value >= 1:
         most = number_text(chosen.limit.value * target.whole)
         why = f"{with_all} cannot keep up: the most is {most} tuples a second"
+    elif latency_s is not None and latency_s < target.trigger_s / 2 + steady.floor_s.value:
+        apart, wait = (seconds_text(s) for s in (target.trigger_s, target.trigger_s / 2))
+        why = f"batches are {apart} apart, so a tuple waits {wait} for one: a shorter trigger helps"
     else:
         best = f"{seconds_text(steady.latency_s.value)} ({seconds_between(steady.latency_s)})"
         why = f"{with_all} cannot have that latency: the best is {best}"

@@ -55,7 +55,7 @@ _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
 )
 @click.option(
     "--instances",
-    type=Whole(),
+    type=Whole(least=1),
     default=1,
     show_default=True,
     metavar="N",
@@ -124,7 +124,7 @@ _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
 )
 @click.option(
     "--maximum",
-    type=Whole(),
+    type=Whole(least=1),
     metavar="N",
     help=f"With a policy: how many instances there may be.  [default: {MAXIMUM}]",
 )
@@ -202,8 +202,6 @@ def _asked(given: dict[str, Any]) -> Asked:
     name = _named(given["trace"], given["experiment"])
     limits = _limits(given)
     ahead_s = _seconds("--ahead", given["ahead"]) if given["ahead"] is not None else 0.0
-    if given["instances"] < 1:
-        raise OptionError("--instances", "must be at least 1", str(given["instances"]))
     if limits is not None and given["instances"] > limits.maximum:
         raise OptionError(
             "--instances",
@@ -323,8 +321,6 @@ def _limits(given: dict[str, Any]) -> Limits | None:
                     f"Give --policy {MODEL} as well.",
                 )
         return None
-    if given["maximum"] is not None and given["maximum"] < 1:
-        raise OptionError("--maximum", "must be at least 1", str(given["maximum"]))
     return Limits(**{"maximum": MAXIMUM, **known}, quota=given["quota"])
 
 

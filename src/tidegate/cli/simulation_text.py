@@ -12,6 +12,7 @@ from tidegate.duration import duration_text
 from tidegate.model.experiment import Part
 from tidegate.model.prediction import Prediction
 from tidegate.model.saso import Saso
+from tidegate.model.simulation import Join
 from tidegate.model.window import TupleWindow, Window
 
 if TYPE_CHECKING:
@@ -42,8 +43,17 @@ def headline(asked: Asked) -> str:
         f"{asked.name}: {_many(len(asked.experiment.trace), 'second')}, "
         f"{window_text(join.window)}, {kind}; "
         f"alpha {costs.alpha:g}, beta {costs.beta:g}, sigma {costs.sigma:g}, quota {join.quota:g}"
-        f"{_policy(asked)}"
+        f"{_batches(join)}{_policy(asked)}"
     )
+
+
+def _batches(join: Join) -> str:
+    """What batches cost, where they are simulated."""
+    if join.batch is None:
+        return ""
+    costs = join.costs
+    vary = f", scatter {costs.scatter:.2g}" if costs.scatter else ""
+    return f", batch {costs.batch_s:g}, tuple {costs.tuple_s:g}{vary}"
 
 
 def _policy(asked: Asked) -> str:

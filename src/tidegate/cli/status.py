@@ -77,7 +77,7 @@ class Status:
 
     def add(self, report: BatchReport, now: float) -> None:
         """Take in a batch that was committed just now."""
-        for name in ("rows_in", "rows_out", "rows_late", "rows_rejected"):
+        for name in ("rows_in", "rows_out", "rows_late", "rows_rejected", "rows_shed"):
             self.counters[name] += getattr(report, name)
         self.start_s += report.start_s
         self.latency = report.latency or self.latency

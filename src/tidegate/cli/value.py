@@ -13,15 +13,21 @@ from tidegate.memory import bytes_of
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
-    """A whole number."""
+    """A whole number; `least` is the smallest, where there is one."""
 
     name = "whole number"
 
+    def __init__(self, *, least: int | None = None) -> None:
+        self._least = least
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            return int(value)
+            number = int(value)
         except ValueError:
             raise OptionError(_where(param, ctx), "must be a whole number", value) from None
+        if self._least is not None and number < self._least:
+            raise OptionError(_where(param, ctx), f"must be at least {self._least}", str(number))
+        return number
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]

@@ -96,6 +96,8 @@ def _counters(
             "batches": 1,
         }
     )
+    shed = sum(o.counts.get("shed", 0) for found in work.outcomes for o in found)
+    counters.update({"rows_shed": shed} if shed else {})
     for subquery, found in zip(subqueries, work.outcomes, strict=True):
         counters.update(subquery.counted(found))
     return dict(counters)

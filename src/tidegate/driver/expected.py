@@ -46,6 +46,7 @@ class Expected:
     """A query in the newest second: what its rates mean for it, and what was measured.
 
     `load` is the share of the time that it needs, from 1 on it falls behind. Latencies are means.
+    `slowdown` is how many times as long as their costs say batches took in the last seconds.
     """
 
     load: float
@@ -53,10 +54,12 @@ class Expected:
     latency_s: float
     measured_s: float | None
     subqueries: Mapping[str, ExpectedSubquery]
+    slowdown: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "load": round(self.load, 4),
+            "slowdown": round(self.slowdown, 4),
             "batch_ms": round(self.batch_s * 1e3, 3),
             "latency_ms": round(self.latency_s * 1e3, 3),
             "measured_latency_ms": None

@@ -1,6 +1,6 @@
 """Predictions while a query runs, between what its batches show and those who watch it.
 
-Every second in which tuples arrive, their rates and the costs of the batches so far say what the
+Every second in which tuples arrive, their rates and the costs of the batches before it say what the
 query should be doing: the model of docs/model.md. What it does is measured anyway; here the two are
 put beside each other. Nothing is predicted of input that is not live.
 """
@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 import numpy as np
 
 from tidegate.driver.expected import Expected, ExpectedSubquery, Outcome, Second
 from tidegate.driver.observe import Measured, observed_of
-from tidegate.elastic.followed import BETWEEN_S, SAMPLE_S, Followed, Work
+from tidegate.driver.slowdown import Slowdown
+from tidegate.elastic.followed import SAMPLE_S, Followed, Work
 from tidegate.elastic.settled import Batches, Part, batches_of
 from tidegate.model.controller import Limits, bounds
+from tidegate.model.estimator import Estimator
 from tidegate.model.saso import Saso, Timeline, changes, saso
 from tidegate.model.window import TimeWindow
 
@@ -66,12 +68,16 @@ class Forecast:
         self._decides = decides
         self._lock = Lock()
         self._pending: list[Sequence[Measured]] = []
-        self._pending_s = 0.0
+        self._pending_s = SAMPLE_S
+        """The time since the newest batch that was looked at began."""
         self._latency = [0.0, 0.0]
         """Of the interval at hand: the sum of latencies, and of how many tuples."""
         self._made: list[float] = []
         """Of the interval at hand: comparisons or tuples of each subquery."""
         self._followed: list[Followed] = []
+        self._costs: list[Estimator] = []
+        """What was known of costs before the interval at hand: it is predicted from these."""
+        self._slowdown = Slowdown()
         self._batch_s = 0.0
         self._unfinished: float | None = None
         """Tuples of the batch at hand by the model, at the end of the last interval."""
@@ -92,13 +98,13 @@ class Forecast:
         """
         if not measured or not measured[0].arriving.live:
             return
-        between_s = measured[0].period_s - measured[0].seconds
-        after_s += between_s if 0 <= between_s < BETWEEN_S else 0.0
+        after_s += measured[0].between_s
         self._after_s += _RECENT * (after_s - self._after_s)
         self._latency = [self._latency[0] + latency[0], self._latency[1] + latency[1]]
+        due = self._pending_s >= SAMPLE_S  # with this batch, which is as any other (`Followed`)
         self._pending.append(measured)
         self._pending_s += measured[0].period_s
-        if self._pending_s >= SAMPLE_S or len(self._pending) >= _MOST_PENDING:
+        if due or len(self._pending) >= _MOST_PENDING:
             with self._lock:
                 self._take_in()
 
@@ -121,9 +127,10 @@ class Forecast:
             for place, measured in enumerate(batch):
                 self._followed[place] = self._followed[place].arrived(measured.came())
                 self._made[place] += measured.made
+            self._slowdown.add(batch)
         seen = observed_of(newest)
         self._followed = [f.sampled(one) for f, one in zip(self._followed, seen, strict=True)]
-        self._pending, self._pending_s = [], 0.0
+        self._pending, self._pending_s = [], newest[0].period_s
         if all(f.rates.is_over(_INTERVAL_S) for f in self._followed):
             self._close(newest)
 
@@ -135,22 +142,23 @@ class Forecast:
         made, self._made = self._made, [0.0] * len(newest)
         (whole_s, tuples), self._latency = self._latency, [0.0, 0.0]
         measured_s = whole_s / tuples if tuples else None
-        if not all(f.is_known for f in self._followed):
+        parts = self._parts(newest)
+        self._costs = [f.estimator for f in self._followed] if self._known() else []
+        if parts is None:
+            self._slowdown.close()
             if self._decides():
                 self._note_scale(newest, None, measured_s)
             return
-        parts = [
-            Part(f, f.work(ahead_s=0.0), m.mapping.instances)
-            for f, m in zip(self._followed, newest, strict=True)
-        ]
-        batches = batches_of(parts, self._trigger_s, waits=self._waits)
+        slowdown = self._slowdown.by([part.followed for part in parts])
+        self._slowdown.close()
+        batches = batches_of(parts, self._trigger_s, waits=self._waits).times(slowdown)
         self._batch_s = batches.after(self._batch_s or batches.fixed_s, seconds)
         before, self._unfinished = self._unfinished, batches.unfinished(self._batch_s)
         kept_up = 1.0
         if before is not None and batches.rate > 0:
             late = (self._unfinished - before) / (batches.rate * seconds)
             kept_up = min(max(1.0 - late, 0.0), 1.0 / max(batches.load, 1e-9))
-        self._newest = self._expected(newest, parts, batches, made, kept_up, measured_s)
+        self._newest = self._expected(newest, parts, batches, made, kept_up, measured_s, slowdown)
         if measured_s is not None:
             first = next(iter(self._newest.subqueries.values()))
             self._past.append(
@@ -158,6 +166,22 @@ class Forecast:
             )
         if self._decides():
             self._note_scale(newest, parts, measured_s)
+
+    def _known(self) -> bool:
+        return all(f.is_known for f in self._followed)
+
+    def _parts(self, newest: Sequence[Measured]) -> list[Part] | None:
+        """The work of the interval, by the costs that were known before it; None without any."""
+        if not self._costs:
+            return None
+        followed = [
+            replace(f, estimator=known)
+            for f, known in zip(self._followed, self._costs, strict=True)
+        ]
+        return [
+            Part(f, f.work(ahead_s=0.0), m.mapping.instances)
+            for f, m in zip(followed, newest, strict=True)
+        ]
 
     def _expected(
         self,
@@ -167,6 +191,7 @@ class Forecast:
         made: Sequence[float],
         kept_up: float,
         measured_s: float | None,
+        slowdown: float,
     ) -> Expected:
         """`kept_up` is the part of what arrives that gets done; more than all from a backlog."""
         found = {}
@@ -189,6 +214,7 @@ class Forecast:
             latency_s=max(batches.latency_s(self._batch_s) - self._after_s, 0.0),
             measured_s=measured_s,
             subqueries=found,
+            slowdown=slowdown,
         )
 
     def _note_scale(

@@ -19,6 +19,7 @@ from tidegate.elastic.handover import (
     choose,
     finishing,
 )
+from tidegate.execute.job import Job, Outcome
 from tidegate.operate.operator import Migration, Operator
 from tidegate.route import mapping as route
 from tidegate.route.reach import Reach
@@ -99,6 +100,24 @@ def handed_over(
         if migration.positions:
             facts["over_tuples"] = {p.what: p.over for p in migration.positions}
     return after, {**facts, "bytes_moved": size if choice.handover == STATE else 0}
+
+
+def loaded_bytes(before: route.Mapping, job: Job, outcomes: Sequence[Outcome]) -> int:
+    """How many bytes instances have loaded of buckets that they had not in the mapping `before`.
+
+    What they had, and load because they run elsewhere now, does not count. Where a segment has
+    buckets of both kinds, all are taken to have as many bytes.
+    """
+    moved, reads = 0.0, job.operator.reads
+    for what, segments in job.state.items():
+        buckets = {segment.name: segment.buckets for segment in segments}
+        for outcome in outcomes:
+            had = reads(what, before, outcome.instance)
+            has = reads(what, job.mapping, outcome.instance)
+            for name in outcome.fetched.keys() & buckets.keys():
+                wanted = buckets[name] & has
+                moved += outcome.fetched[name] * len(wanted - had) / max(len(wanted), 1)
+    return round(moved)
 
 
 def stored_bytes(state: State, buckets: BucketSet) -> int:

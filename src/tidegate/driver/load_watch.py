@@ -25,6 +25,7 @@ class LoadWatch:
         self._clock = clock
         self._ended_at = math.inf
         """When the newest batch of this run ended."""
+        self._waited = False
         self._measured: list[Measured] = []
         """What was measured in it."""
         self._sources = SourceWatch()
@@ -41,23 +42,33 @@ class LoadWatch:
         """What the newest batch showed of the load of each subquery, in the order of the plan."""
         return observed_of(self._measured)
 
+    def waited(self) -> None:
+        """Since the newest batch there was nothing to do, or not yet."""
+        self._waited = True
+
     def committed(
-        self, work: BatchWork, seconds: float, started: float, backlog: Backlog | None
+        self,
+        work: BatchWork,
+        seconds: float,
+        started: float,
+        ended: float,
+        backlog: Backlog | None,
     ) -> tuple[float, ...]:
         """Take in what a batch showed of the load; how busy all instances are.
 
         That is for people, and need not be worked out for every batch.
         """
-        waited_s = max(started - self._ended_at, 0.0)
+        before_s = max(started - self._ended_at, 0.0)
         self._measured = self._subqueries.measured(
             work.jobs,
             work.outcomes,
             seconds=seconds,
-            period_s=seconds + waited_s,
+            period_s=seconds + before_s,
+            between_s=0.0 if self._waited else before_s,
             brought=self._sources.committed(work.cut, backlog),
             backlog=backlog,
         )
-        self._ended_at = now = self._clock.now()
+        self._ended_at, self._waited, now = ended, False, self._clock.now()
         instances = sum(job.mapping.instances for job in work.jobs)
         if len(self._busy) != instances or now - self._busy_at >= _BUSY_S:
             every = [load.utilisation.tolist() for load in self._subqueries.load().values()]

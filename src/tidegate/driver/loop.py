@@ -33,7 +33,7 @@ from tidegate.driver.report import START, report_of, with_measured
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
 from tidegate.elastic.observation import Observation
-from tidegate.elastic.request import Request, Scale
+from tidegate.elastic.request import Request
 from tidegate.elastic.switchboard import Asked, Taken
 from tidegate.errors import (
     GateError,
@@ -156,6 +156,7 @@ class Loop:
                 if self.options.available_now and not self._inputs.arriving():
                     self.summary.up_to_date = True
                     break
+                self._load.waited()
                 self._clock.wait(self._news, self._inputs.expected_s())
         except BaseException:
             with suppress(StateError):  # the first error is the one to tell
@@ -171,6 +172,7 @@ class Loop:
         if self.options.trigger_s is not None:
             wait_s = self._started_at + self.options.trigger_s - self._clock.now()
             if wait_s > 0:
+                self._load.waited()
                 self._clock.wait(self._stop, wait_s)
         return not self._stop.is_set()
 
@@ -244,10 +246,6 @@ class Loop:
             where = str(request.change).partition(" ")[0]
             raise OptionError(where, "needs a query that runs", f"one that has {ended}")
         return self._subqueries.ask(request, self._clock.now())
-
-    def scale(self, instances: int, subquery: str | None = None) -> None:
-        """Ask for another number of instances from the next batch on, for one subquery or all."""
-        self.ask(Request(Scale(instances), subquery))
 
     def waiting(self) -> dict[str, Asked]:
         """By subquery what was asked for and waits for the next batch."""
@@ -342,8 +340,9 @@ class Loop:
         )
         backlog = self._inputs.backlog()
         measured = (latency, self._latency.over_run(), backlog)
-        busy = self._load.committed(work, report.seconds, started, backlog)
-        after_s = started + report.start_s + report.seconds - committed_at
+        ended = started + report.start_s + report.seconds
+        busy = self._load.committed(work, report.seconds, started, ended, backlog)
+        after_s = ended - committed_at
         self.forecast.committed(self._load.measured, self._latency.newest_sum, after_s)
         if self.manager.decides and not manifest.finished:
             self.manager.after_batch(self.observed)
@@ -386,7 +385,7 @@ class Loop:
         staged = self._outlets.stage(outcomes)
         self.executor.release(jobs)
         spans.mark("collect")
-        epochs = self._subqueries.with_loaded(epochs, outcomes, batch)
+        epochs = self._subqueries.with_loaded(epochs, self._manifest, jobs, outcomes)
         return BatchWork(cut, jobs, outcomes, staged, epochs)
 
     def _start_executor(self, drafts: Sequence[Draft], spans: Spans) -> None:

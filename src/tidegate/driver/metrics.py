@@ -27,6 +27,9 @@ KEPT_BYTES = 8 * 2**20
 
 With two instances a report takes about 5 kB, with sixty-four about 70 kB."""
 
+_MISSING = (("rows_late", "late"), ("rows_rejected", "rejected"), ("rows_shed", "shed"))
+"""What is told of rows that are in no result, where there are any."""
+
 _MERGED = ("groups_merged", "parts_merged", "groups_split")
 """What was counted where a partitioner splits keys: see MergeWindows."""
 
@@ -61,6 +64,8 @@ class BatchReport:
     imbalance: float
     state_rows: int
     state_bytes: int
+    rows_shed: int = 0
+    """Rows that were dropped on purpose, as WITH SHED asks for."""
     tasks_ms: Mapping[str, float] = field(default_factory=dict)
     """Time of all tasks together, by what they did; they run side by side inside `operate`."""
     newest_us: int = MIN_US
@@ -193,11 +198,7 @@ class Summary:
 
     def __repr__(self) -> str:
         counts = self.counters
-        late = "".join(
-            f", {counts[name]:,} {word}"
-            for name, word in (("rows_late", "late"), ("rows_rejected", "rejected"))
-            if counts.get(name)
-        )
+        late = "".join(f", {counts[name]:,} {word}" for name, word in _MISSING if counts.get(name))
         rows_in, rows_out = (counts.get(name, 0) for name in ("rows_in", "rows_out"))
         return (
             f"Summary({'finished' if self.finished else 'not finished'}: "

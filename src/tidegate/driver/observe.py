@@ -61,17 +61,27 @@ class Counts(NamedTuple):
         )
 
 
+class Due(NamedTuple):
+    """What batches cost for, as in a `Sample`: tuples, pairs that were compared, outputs."""
+
+    tuples: int
+    compared: int
+    outputs: int
+
+
 @dataclass(frozen=True)
 class Measured:
     """One batch of one subquery, as it was measured; `counts` and `work` are those of instances.
 
-    `span_us` are the frontiers before and after it, `arriving` is what came to it.
+    `between_s` is the part of the period before it in which there was input already. `span_us` are
+    the frontiers before and after it, `arriving` is what came to it.
     """
 
     subquery: Subquery
     batch: int
     seconds: float
     period_s: float
+    between_s: float
     mapping: Mapping
     span_us: tuple[int, int]
     counts: tuple[Counts, ...]
@@ -83,17 +93,21 @@ class Measured:
     def of(
         job: Job,
         outcomes: Sequence[Outcome],
-        seconds: float,
-        period_s: float,
+        times: tuple[float, float, float],
         arriving: Arriving,
         backlog: Backlog | None = None,
     ) -> Measured:
-        """`outcomes` are those of all its instances, in their order."""
+        """`outcomes` are those of all its instances, in their order.
+
+        `times` are its seconds, its period, and what of that was between batches.
+        """
+        seconds, period_s, between_s = times
         return Measured(
             subquery=job.subquery,
             batch=job.batch,
             seconds=seconds,
             period_s=period_s,
+            between_s=between_s,
             mapping=job.mapping,
             span_us=(job.previous_us, job.frontier_us),
             counts=tuple(Counts.of(outcome) for outcome in outcomes),
@@ -138,6 +152,16 @@ class Measured:
         joins = self.subquery.operator.operation.windows
         return sum(counts.comparisons if joins else counts.taken for counts in self.counts)
 
+    @property
+    def due(self) -> Due:
+        """What it has to be paid for."""
+        closes = self.subquery.operator.operation.slide_s
+        return Due(
+            sum(counts.taken for counts in self.counts),
+            sum(counts.compared for counts in self.counts),
+            sum(counts.closed if closes else counts.outputs for counts in self.counts),
+        )
+
     def came(self) -> Arrived:
         """What came in, and nothing else of it."""
         operation = self.subquery.operator.operation
@@ -169,6 +193,7 @@ class Measured:
             closed=sum(counts.closed for counts in self.counts) if operation.slide_s else None,
             event_s=self.event_s,
             map_s=sum(counts.map_cpu_us for counts in self.counts) / 1e6,
+            between_s=self.between_s,
         )
 
 

@@ -33,7 +33,7 @@ def report_of(
     """The report of a committed batch; `seconds` are all that it took."""
 
     def more(name: str) -> int:
-        return manifest.counters[name] - previous.counters.get(name, 0)
+        return manifest.counters.get(name, 0) - previous.counters.get(name, 0)
 
     segments = manifest.segments()
     every = [outcome for found in work.outcomes for outcome in found]
@@ -45,6 +45,7 @@ def report_of(
         rows_out=more("rows_out"),
         rows_late=more("rows_late"),
         rows_rejected=more("rows_rejected"),
+        rows_shed=more("rows_shed"),
         instances=manifest.instances,
         epoch=manifest.epoch,
         frontier_us=manifest.frontier_us,

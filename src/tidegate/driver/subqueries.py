@@ -11,7 +11,7 @@ from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
 from tidegate.driver.brought import Arriving, Brought, given_to
 from tidegate.driver.change_log import Changes
-from tidegate.driver.handing import reach_of
+from tidegate.driver.handing import loaded_bytes, reach_of
 from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
@@ -218,22 +218,29 @@ class Subqueries:
         return facts
 
     def with_loaded(
-        self, epochs: Sequence[Mapping[str, Any]], outcomes: Outcomes, batch: int
+        self,
+        epochs: Sequence[Mapping[str, Any]],
+        manifest: Manifest,
+        jobs: Sequence[Job],
+        outcomes: Outcomes,
     ) -> list[Mapping[str, Any]]:
-        """The history of mappings with what instances have loaded for the epochs of a batch.
+        """The history of mappings with what new owners have loaded in the batch after a manifest.
 
         That is known where the store is remote; of files of a host it is about what they hold.
         """
         if self._local:
             return list(epochs)
-        pairs = zip(self._all, outcomes, strict=True)
-        loaded = {s.subquery.key: sum(o.counts["fetched_bytes"] for o in f) for s, f in pairs}
-        return [
-            {**e, "bytes_moved": loaded[e["subquery"]]}
-            if e["batch"] == batch and e.get("handover") == handover.STATE
-            else e
-            for e in epochs
-        ]
+        triples = zip(self._all, jobs, outcomes, strict=True)
+        ran = {subquery.subquery.key: (subquery, job, of) for subquery, job, of in triples}
+
+        def completed(epoch: Mapping[str, Any]) -> Mapping[str, Any]:
+            if epoch["batch"] != manifest.batch + 1 or epoch.get("handover") != handover.STATE:
+                return epoch
+            subquery, job, found = ran[epoch["subquery"]]
+            moved = loaded_bytes(subquery.mapping(manifest), job, found)
+            return {**epoch, "bytes_moved": moved}
+
+        return [completed(epoch) for epoch in epochs]
 
     def committed(self, jobs: Sequence[Job], outcomes: Outcomes) -> None:
         """The newest batch that counts had these jobs, and these outcomes."""
@@ -246,6 +253,7 @@ class Subqueries:
         outcomes: Outcomes,
         seconds: float,
         period_s: float,
+        between_s: float,
         brought: Sequence[Brought],
         backlog: Backlog | None,
     ) -> list[Measured]:
@@ -254,7 +262,7 @@ class Subqueries:
         for subquery, job, of in zip(self._all, jobs, outcomes, strict=True):
             given = given_to(subquery.subquery, self._plan, outcomes)
             arriving = Arriving(self._streams, brought, given)
-            measured = Measured.of(job, of, seconds, period_s, arriving, backlog)
+            measured = Measured.of(job, of, (seconds, period_s, between_s), arriving, backlog)
             subquery.load_log.add(measured)
             found.append(measured)
         return found

@@ -22,6 +22,9 @@ from tidegate.model.operation import Operation
 _WELL_BELOW = 0.9
 """An instance goes only where latency stays below this part of what is asked for."""
 
+_USUAL_BATCHES, _USUAL_S = 3.0, 0.5
+"""Tuples that came during so many batches, or in so many seconds, wait in a query that keeps up."""
+
 
 @dataclass(frozen=True)
 class _Known:
@@ -37,10 +40,13 @@ class _Known:
 class ByModel:
     """Keeps the work of the instances between two quotas, by the model's equations 27 to 30.
 
-    It sees rates, and what batches cost; how busy instances are is nothing to it. Arrivals are
-    counted for `interval` seconds. Then the model says how much work they are, and how much they
-    will be within `ahead` seconds, while windows fill: unless it is given, as long as a window
-    lasts, a minute at most; with 0 the paper's algorithm decides as it stands. Where the work is
+    It sees rates, and what batches cost; how busy instances are is nothing to it. What waits is
+    known from these as well, but where more tuples wait in fact, the costs that are known are too
+    low, and it goes by the tuples.
+
+    Arrivals are counted for `interval` seconds. Then the model says how much work they are, and how
+    much they will be within `ahead` seconds, while windows fill: unless it is given, as long as a
+    window lasts, a minute at most; with 0 the paper's algorithm decides as it stands. Where the work is
     more than the part `upper` of what the instances can do, there are to be as many as can do it;
     where one less could do it within the part `lower`, those that are not needed go. With
     `latency`, in seconds, there are also to be as many as bring the mean latency below it, if any
@@ -116,16 +122,28 @@ class ByModel:
         demand = Demand(work.divided * seconds, work.free * seconds)
         if self.ahead != 0:
             demand = replace(demand, expected=work.expected / work.free, settled=work.settled)
-        before, table = Standing(instances, one.waiting), bounds(1.0, limits)
+        behind = self._behind(one, every)
+        waiting = max(one.waiting, behind / work.counts.tuples * work.divided if behind else 0.0)
+        before, table = Standing(instances, waiting), bounds(1.0, limits)
         asked, standing = before.asked(demand), before.after(demand, table)
         wanted, fewest = standing.instances, self._for_latency(one, every, limits)
         if wanted < fewest:
             wanted = fewest if fewest > instances or wanted < instances else wanted
         if wanted == instances:
             return standing, None
-        why = _why(one, asked, table, fewest if wanted == fewest else 0)
+        why = _why(one, asked, table, fewest if wanted == fewest else 0, behind)
         steps = f"{instances} -> {wanted} instance{'' if wanted == 1 else 's'}"
         return standing, Request(Scale(wanted), seen.subquery, why=f"{why}: {steps}")
+
+    def _behind(self, one: _Known, every: Sequence[_Known]) -> int:
+        """The tuples that wait and would not if the query kept up; for its busiest subquery."""
+        rate, rows = one.work.counts.tuples, one.seen.backlog
+        busiest = max(every, key=lambda k: k.work.divided / k.seen.mapping.instances)
+        if not rows or rate <= 0 or one is not busiest:
+            return 0
+        parts = [Part(k.followed, k.work, k.seen.mapping.instances) for k in every]
+        usual_s = max(_USUAL_BATCHES * min(batches_of(parts).settled_s, 1.0), _USUAL_S)
+        return max(round(rows - usual_s * rate), 0)
 
     def _for_latency(self, one: _Known, every: Sequence[_Known], limits: Limits) -> int:
         """The fewest instances that have the latency that is asked for; 0 where none have."""
@@ -169,14 +187,15 @@ class ByModel:
         return None
 
 
-def _why(one: _Known, asked: float, table: Bounds, for_latency: int) -> str:
+def _why(one: _Known, asked: float, table: Bounds, for_latency: int, behind: int) -> str:
     """The rates, the work that they are, and the bound that it is beyond."""
     work, instances = one.work, one.seen.mapping.instances
     most = table.limits.maximum
     if not table.limits.minimum <= instances <= most:
         low = instances < table.limits.minimum
         return f"{'fewer than the minimum' if low else 'more than the maximum'}"
-    said = f"{_rates(one)}: work for {asked:.2f} instances"
+    late = f", {behind:,} too many wait" if behind else ""
+    said = f"{_rates(one)}{late}: work for {asked:.2f} instances"
     if for_latency:
         return f"{said}, latency asks for {for_latency}"
     if asked >= table.upper[instances]:

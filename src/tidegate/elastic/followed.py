@@ -21,7 +21,6 @@ from tidegate.model.estimator import Estimator
 from tidegate.model.input_latency import input_latency
 from tidegate.model.operation import Operation
 from tidegate.model.outlook import outlook
-from tidegate.model.sample import Sample
 from tidegate.model.window import TimeWindow
 from tidegate.model.workload import Counts
 
@@ -36,9 +35,6 @@ _RECENT_S = 10.0
 
 _FAR_S = 60.0
 """How far ahead it looks at most, unless somebody says how far."""
-
-BETWEEN_S = 0.001
-"""The shortest wait for tuples: a loop that has none looks again a millisecond later."""
 
 _LEAST_FREE = 0.05
 """The part of the time that instances have at least, however much the driver needs."""
@@ -76,8 +72,9 @@ class Work:
 class Followed:
     """The rates and the costs of one subquery; `operation` is what it is.
 
-    `unsampled_s` is the time since the newest batch that costs were estimated from, and `epoch`
-    that of the newest batch: the first one of an epoch had a switch to do, and says nothing.
+    `unsampled_s` is the time since the newest batch that costs were estimated from began, and
+    `epoch` that of the newest batch: the first one of an epoch had a switch to do, and says
+    nothing.
     `sources` is how many there are of each side.
     """
 
@@ -107,13 +104,15 @@ class Followed:
         epoch = int(seen.mapping.epoch)
         if epoch != self.epoch:
             return replace(self, epoch=epoch)
-        if self.unsampled_s < SAMPLE_S:
+        # The batch in which the time is over is more often a long one than a short one: the next
+        # is as any other.
+        if self.unsampled_s - seen.period_s < SAMPLE_S:
             return self
         sides = [load.side for load in seen.inputs]
         return replace(
             self,
-            estimator=self.estimator.after(_cycle_of(seen)),
-            unsampled_s=0.0,
+            estimator=self.estimator.after(sample_of(seen)),
+            unsampled_s=seen.period_s,
             sources=(sides.count(0), sides.count(1)),
         )
 
@@ -164,6 +163,22 @@ class Followed:
     def fixed_s(self) -> tuple[float, float]:
         """What a batch takes however small it is: instances, and what is beside them."""
         return float(self.estimator.work_fit.costs[0]), float(self.estimator.rest_fit.costs[0])
+
+    def seconds(
+        self, batches: int, tuples: float, compared: float, outputs: float, instances: int
+    ) -> tuple[float, float]:
+        """What so many batches with all this take: instances, and what is beside them."""
+        seen = tuples if self.operation.everywhere else tuples / instances
+        work = [batches, seen, compared / instances, outputs / instances]
+        return (
+            float(self.estimator.work_fit.costs @ work),
+            float(self.estimator.rest_fit.costs @ [batches, tuples, outputs]),
+        )
+
+    @property
+    def scatter(self) -> tuple[float, float]:
+        """How far both are from that, as parts of what they take."""
+        return self.estimator.work_fit.scatter, self.estimator.rest_fit.scatter
 
     @property
     def ready_s(self) -> float:
@@ -241,7 +256,7 @@ class Followed:
         unsampled_s = recorded["unsampled_s"] + came.seconds
         now = Rates(open=tuple(recorded["open"])).after(came)
         changed = recorded["epoch"] != int(seen.mapping.epoch)
-        if changed or unsampled_s >= SAMPLE_S or now.is_over(interval_s):
+        if changed or recorded["unsampled_s"] >= SAMPLE_S or now.is_over(interval_s):
             return None
         return {**recorded, "open": list(now.open), "unsampled_s": round(unsampled_s, 6)}
 
@@ -256,16 +271,3 @@ class Followed:
             recorded["epoch"],
             (recorded["sources"][0], recorded["sources"][1]),
         )
-
-
-def _cycle_of(seen: Observation) -> Sample:
-    """What a batch says of costs, with what was between it and the one before.
-
-    That is looking for input and keeping the books, unless it is long enough to have been a wait
-    for tuples; a query that is behind has it with every batch.
-    """
-    between_s = max(seen.period_s - seen.seconds, 0.0)
-    sample = sample_of(seen)
-    if between_s >= BETWEEN_S:
-        return sample
-    return replace(sample, seconds=round(sample.seconds + between_s, 6))

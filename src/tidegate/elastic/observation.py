@@ -58,7 +58,8 @@ class Observation:
     operator is. `event_s` is the event time that passed, None at either end of the input. `closed`
     are the groups of windows that ended, before any HAVING or LIMIT, None where there are no such
     windows. `map_s` is the CPU time of map tasks, and `others_s` what the instances of other
-    subqueries took of the batch, before or after these.
+    subqueries took of the batch, before or after these. `between_s` is the part of the period
+    before the batch in which the query did not wait: it looked for input and kept its books.
     """
 
     subquery: str
@@ -78,6 +79,7 @@ class Observation:
     closed: int | None = None
     map_s: float = 0.0
     others_s: float = 0.0
+    between_s: float = 0.0
 
     @property
     def utilisation(self) -> npt.NDArray[np.float64]:

@@ -7,12 +7,16 @@ from tidegate.model.sample import Sample
 
 
 def sample_of(seen: Observation, slots: int | None = None) -> Sample:
-    """One batch of a subquery as an `Estimator` takes it; `slots` where the batch does not know."""
+    """One batch of a subquery as an `Estimator` takes it; `slots` where the batch does not know.
+
+    What was between it and the one before is part of it: batches that follow one another have it
+    every time.
+    """
     outputs = sum(load.outputs for load in seen.instances)
     shared_s = seen.map_s / len(seen.instances)
     cpu_s = [max(load.cpu_s - shared_s, 0.0) for load in seen.instances]
     return Sample(
-        seconds=round(seen.seconds, 6),
+        seconds=round(seen.seconds + seen.between_s, 6),
         cpu_s=round(sum(cpu_s), 6),
         busiest_s=round(max(cpu_s), 6),
         tuples=seen.taken,

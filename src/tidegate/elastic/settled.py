@@ -9,10 +9,11 @@ longer where the load is 1 or more. docs/model.md has the derivation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, replace
+from math import hypot, inf
 
 from tidegate.elastic.followed import Followed, Work
+from tidegate.model.scatter import settled_share
 
 _MOST_BATCHES = 10_000
 """So many batches are followed within an interval; then they are as long as they will be."""
@@ -32,7 +33,7 @@ class Batches:
     """What batches of a query take, and how long tuples wait until they are ready.
 
     `rate` are the tuples that come to it in a second, `trigger_s` the least time between the starts
-    of two batches.
+    of two batches, `scatter` how far batches are from what they take on average, as a part of it.
     """
 
     fixed_s: float
@@ -40,6 +41,11 @@ class Batches:
     ready_s: float
     rate: float
     trigger_s: float = 0.0
+    scatter: float = 0.0
+
+    def times(self, slowdown: float) -> Batches:
+        """The same where everything takes so many times as long."""
+        return replace(self, fixed_s=self.fixed_s * slowdown, load=self.load * slowdown)
 
     @property
     def settled_s(self) -> float:
@@ -73,7 +79,17 @@ class Batches:
         cycle_s = max(batch_s, self.trigger_s)
         if self.rate > 0 and cycle_s * self.rate < 1:
             return self.ready_s + self.fixed_s + self.load / self.rate
-        return self.ready_s + cycle_s / 2 + min(self.fixed_s + self.load * cycle_s, inf)
+        latency_s = self.ready_s + cycle_s / 2 + min(self.fixed_s + self.load * cycle_s, inf)
+        return latency_s + self._scattered_s(batch_s)
+
+    def _scattered_s(self, batch_s: float) -> float:
+        """How much longer it is because batches vary; not where they start by the trigger.
+
+        In overload each is much longer than the one before, and how they vary is little to that.
+        """
+        if not self.scatter or batch_s <= self.trigger_s or self.load >= 1:
+            return 0.0
+        return batch_s * float(settled_share(self.scatter, self.load)) * (0.5 + self.load)
 
 
 def batches_of(parts: Sequence[Part], trigger_s: float = 0.0, *, waits: bool = True) -> Batches:
@@ -84,10 +100,26 @@ def batches_of(parts: Sequence[Part], trigger_s: float = 0.0, *, waits: bool = T
     """
     fixed = [part.followed.fixed_s for part in parts]
     shared = [part.work.load(part.instances) - part.work.rest for part in parts]
-    return Batches(
+    found = Batches(
         fixed_s=sum(own for own, _ in fixed) + max(rest for _, rest in fixed),
         load=sum(shared) + max(part.work.rest for part in parts),
         ready_s=parts[0].followed.ready_s if waits else 0.0,
         rate=parts[0].work.counts.tuples,
         trigger_s=trigger_s,
     )
+    return replace(found, scatter=_scatter(parts, found))
+
+
+def _scatter(parts: Sequence[Part], batches: Batches) -> float:
+    """How far batches are from their mean: each part of them scatters by itself."""
+    batch_s = min(batches.settled_s, 1.0)
+    if batch_s <= 0:
+        return 0.0
+    rests, scattered = [(0.0, 0.0)], []
+    for part in parts:
+        (own_s, rest_s), (own, rest) = part.followed.fixed_s, part.followed.scatter
+        working = part.work.load(part.instances) - part.work.rest
+        scattered.append(own * (own_s + working * batch_s))
+        rests.append((rest_s + part.work.rest * batch_s, rest))
+    seconds, of = max(rests)
+    return hypot(*scattered, of * seconds) / batch_s

@@ -42,6 +42,8 @@ ERROR = 5
 """Why a map task failed, as JSON, where it cannot answer the driver itself."""
 FIGURES = 6
 """What a map task tells of panes, as `operate.figures` packs it; instance 0 passes it on."""
+SHED = 7
+"""How many tuples a map task has shed, where it cannot tell with its spans."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class Job:
             input=split.input,
             source=split.source,
             start=split.start,
-            filtered=bool(prefix.where) or prefix.sql_where is not None,
+            filtered=bool(prefix.where) or prefix.sql_where is not None or bool(prefix.sieve),
             mapping=self.mapping,
             spans=spans,
             previous_us=self.previous_us,
@@ -156,7 +158,7 @@ class Job:
             store=self.store.open(),
             ports=self.subquery.ports,
             spans=spans,
-            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", before, self.name),
+            kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", before, self.name, self.before),
             run=self.owner,
         )
 
@@ -250,7 +252,8 @@ class Outcome:
     on, and what the map tasks did whose parcels said so. `bucket_work` says how its work was
     divided among its buckets, as `operate.bucket_work` packs it. `windows` are figures of windows
     that it has closed, `panes` what map tasks told of theirs, passing through. `changes` are those
-    that tasks have made by themselves.
+    that tasks have made by themselves. `fetched` are the bytes that it has read of segments on a
+    remote store, by their names.
     """
 
     instance: int
@@ -267,6 +270,7 @@ class Outcome:
     windows: tuple[WindowFigures, ...] = ()
     panes: tuple[bytes, ...] = ()
     changes: tuple[Change, ...] = ()
+    fetched: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate import schedule
+from tidegate.approx.instant import numbers_in_instants
 from tidegate.batch import SEQ, SRC, TS, to_bytes
 from tidegate.execute.job import (
     FIGURES,
     LATE,
     REJECTED,
     ROWS,
+    SHED,
     SPANS,
     START,
     Job,
@@ -30,17 +33,19 @@ from tidegate.execute.job import (
 from tidegate.execute.shared_read import SharedReads
 from tidegate.execute.side_output import side_parcels
 from tidegate.execute.within_memory import within_memory
+from tidegate.expression.tree import Expr
 from tidegate.memory import MEMORY
 from tidegate.operate.bucket_work import packed
 from tidegate.operate.change import MOST_CHANGES
 from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
+from tidegate.operate.sieve import shed_of
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.source.protocol import Rows
 from tidegate.spans import Spans, added
-from tidegate.state.piece import fetched_bytes
+from tidegate.state.piece import fetching
 
 _INPUT_SHIFT = 32
 _COMPACT_BYTES = 65_536
@@ -72,12 +77,16 @@ def map_split(job: Job, split: Split, reads: SharedReads | None = None) -> list[
     tuples, side = read_split(job, split, prefix.columns, reads)
     spans.mark("map take" if isinstance(prefix.origin, Edge) else "map read")
     taken = tuples.num_rows
+    tuples = at_reading(prefix, tuples)
+    shed = taken - tuples.num_rows
     tuples = apply_prefix(prefix, tuples)
+    shed += shed_of(prefix.sieve, tuples)
     spans.mark("map evaluate")
     parcels = deal(job, split.index, tuples, spans, stay=reads is not None)
     spans.mark("map route")
     cpu_us = round((clock.cpu() - used) * 1e6)
-    told = json.dumps({"spans_ms": spans.spans_ms, "map_cpu_us": cpu_us, "taken": taken})
+    counts = {"map_cpu_us": cpu_us, "taken": taken, "shed": shed}
+    told = json.dumps({"spans_ms": spans.spans_ms, **counts})
     said = Parcel(0, split.index, SPANS, told.encode())
     return [*parcels, *side, said]
 
@@ -95,7 +104,10 @@ def read_split(
     rows = split.reader.read(asked) if reads is None else reads.rows(split, asked)
     if isinstance(prefix.origin, Edge):
         times, _ = to_us(rows.table.column(prefix.time))
-        return _placed(split, times + prefix.offset_us, rows, columns), []
+        times = times + prefix.offset_us
+        if prefix.numbered:
+            rows = replace(rows, seq=numbers_in_instants(times))
+        return _placed(split, times, rows, columns), []
     times, timed = event_times(rows.table.column(prefix.time))
     late = np.zeros(split.stop - split.start, np.bool_)
     if split.late is not None:
@@ -138,9 +150,23 @@ def apply_prefix(prefix: Prefix, tuples: pa.Table) -> pa.Table:
     for predicate in prefix.where:
         mask = pc.fill_null(evaluate(predicate, raw), False)
         raw, kept = raw.filter(mask), kept.filter(mask)
-    places = {name: kept.column(name) for name in kept.column_names}
-    values = {out_name(name): evaluate(expression, raw) for name, expression in prefix.outputs}
-    return pa.table(places | values)
+    outputs = dict(prefix.outputs)
+    if prefix.sieve is not None and prefix.sieve.by is not None:
+        keys = {name: outputs.pop(name) for name in prefix.sieve.by.keys}
+        kept, rows = prefix.sieve.marked(_with(kept, keys, raw))
+        raw = raw.take(pa.array(rows))
+    return _with(kept, outputs, raw)
+
+
+def _with(tuples: pa.Table, outputs: Mapping[str, Expr], raw: pa.Table) -> pa.Table:
+    """Tuples with outputs of their prefix, evaluated over the columns that were read."""
+    places = {name: tuples.column(name) for name in tuples.column_names}
+    return pa.table(places | {out_name(n): evaluate(e, raw) for n, e in outputs.items()})
+
+
+def at_reading(prefix: Prefix, tuples: pa.Table) -> pa.Table:
+    """What a prefix that sheds leaves of tuples before it looks at any of their columns."""
+    return tuples if prefix.sieve is None else prefix.sieve.at_reading(tuples)
 
 
 def deal(
@@ -171,10 +197,10 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     MEMORY.resize(job.memory_bytes)
     clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
-    before = fetched_bytes()
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     arrived = [Arrival(job.splits[p.split].input, p.rows()) for p in ordered if p.kind == ROWS]
-    result = job.operator.run(job.instance_work(instance, spans), arrived)
+    with fetching() as fetched:
+        result = job.operator.run(job.instance_work(instance, spans), arrived)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
     told = [(p.instance, json.loads(bytes(p.data))) for p in ordered if p.kind == SPANS]
     spent = added([*(t["spans_ms"] for _, t in told), spans.spans_ms])
@@ -186,7 +212,9 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         "cpu_us": round((clock.cpu() - used) * 1e6),
         "map_cpu_us": sum(t["map_cpu_us"] for _, t in told),
         "taken": sum(t["taken"] for owner, t in told if owner == instance),
-        "fetched_bytes": fetched_bytes() - before,
+        "shed": sum(t["shed"] for owner, t in told if owner == instance)
+        + sum(int(bytes(p.data)) for p in ordered if p.kind == SHED),
+        "fetched_bytes": sum(fetched.values()),
     }
     return Outcome(
         instance=instance,
@@ -201,4 +229,5 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         windows=newest_windows(result.windows),
         panes=tuple(bytes(p.data) for p in ordered if p.kind == FIGURES),
         changes=result.changes[-MOST_CHANGES:],
+        fetched=fetched,
     )

@@ -39,7 +39,8 @@ class Calibration:
     an index saves most of them), `beta` what an output tuple takes, `sigma` the outputs for each
     comparison, and `comparison` is `alpha + sigma * beta`. Where nothing is compared, all but
     `beta` of them are 0.
-    `tuple_s` and `batch_s` are what an input tuple and a batch take beside them.
+    `tuple_s` and `batch_s` are what an input tuple and a batch take beside them, all of them on
+    average. `scatter` is how far batches are from that: a standard deviation, as a part of it.
 
     Where outputs are always the same share of comparisons, only `comparison` is known, and alpha
     and beta are not `told_apart`: their values are a guess with the right sum, and their intervals
@@ -56,6 +57,7 @@ class Calibration:
     tuple_s: Estimate
     batch_s: Estimate
     told_apart: bool
+    scatter: float = 0.0
 
     def costs(self) -> Costs:
         """The values, for a prediction."""
@@ -65,6 +67,7 @@ class Calibration:
             sigma=self.sigma.value,
             batch_s=self.batch_s.value,
             tuple_s=self.tuple_s.value,
+            scatter=self.scatter,
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from tidegate.model.trace import Trace
 Instances = int | npt.NDArray[np.int64]
 """How many there are: always, or in each interval."""
 
+_UNITS = {"sigma": "tuples a comparison", "scatter": "of a batch"}
+"""Of the costs that are no seconds."""
+
 
 def above_zero(where: str, value: float, unit: str) -> None:
     """A number of some unit, which must be finite and more than nothing."""
@@ -37,7 +40,7 @@ def check_quota(quota: float) -> None:
 def check_costs(costs: Costs) -> None:
     """No cost is negative."""
     for name, value in asdict(costs).items():
-        not_negative(name, value, "tuples a comparison" if name == "sigma" else "seconds")
+        not_negative(name, value, _UNITS.get(name, "seconds"))
 
 
 def check_trace(trace: Trace) -> None:

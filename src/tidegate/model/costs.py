@@ -10,9 +10,10 @@ class Costs:
     """Seconds of work; the paper's symbols are in the names.
 
     `alpha` is what a comparison takes, `beta` what it takes to make an output tuple, and `sigma`
-    the output tuples for each comparison. The other two belong to micro-batches, and are nothing in
-    the paper's model: `batch_s` is what a batch takes however small it is, and `tuple_s` what it
-    takes to bring one input tuple to all instances.
+    the output tuples for each comparison. The others belong to micro-batches, and are nothing in
+    the paper's model: `batch_s` is what a batch takes however small it is, `tuple_s` what it takes
+    to bring one input tuple to all instances, and `scatter` how far batches are from what they take
+    on average: a standard deviation, as a part of it.
     """
 
     alpha: float
@@ -20,6 +21,7 @@ class Costs:
     sigma: float
     batch_s: float = 0.0
     tuple_s: float = 0.0
+    scatter: float = 0.0
 
     @property
     def comparison_s(self) -> float:

@@ -11,6 +11,7 @@ they change slowly, and are seen only while rates change, so that much older bat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
 from functools import cached_property
@@ -105,6 +106,7 @@ class Estimator:
             tuple_s=_estimate((work, _FOR_TUPLE * each), (rest, _FOR_TUPLE[:3])),
             batch_s=_estimate((work, _FOR_BATCH), (rest, _FOR_BATCH[:3])),
             told_apart=self._told_apart(pair),
+            scatter=self.scatter,
         )
 
     def work_costs(self) -> Parts:
@@ -136,6 +138,22 @@ class Estimator:
         """How many times the mean of all instances the busiest one works, most often; 1 is even."""
         found = [s.working_s * s.abreast / s.cpu_s for s in self.samples if s.cpu_s > 0]
         return float(np.median(found)) if found else 1.0
+
+    @property
+    def scatter(self) -> float:
+        """How far batches like the last ones are from what they take on average, as a part of it.
+
+        The two parts of a batch scatter by themselves.
+        """
+        parts = [
+            (fit.scatter, float(np.mean(x @ fit.costs)))
+            for fit, x in (
+                (self.work_fit, _work_of(self.samples, self.everywhere)[0]),
+                (self.rest_fit, _rest_of(self.samples)[0]),
+            )
+        ]
+        whole_s = sum(seconds for _, seconds in parts)
+        return math.hypot(*(of * s for of, s in parts)) / whole_s if whole_s > 0 else 0.0
 
     def ratio(self, counts: Sequence[float], of: Sequence[float]) -> Estimate:
         """How many of something there are for each of another in the last batches; 0 of none."""

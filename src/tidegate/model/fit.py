@@ -1,9 +1,13 @@
 """Least squares for costs: never negative, robust, and honest about what the data cannot tell.
 
 A batch takes `y = x . costs` seconds, where `x` has how often each cost was due in it. Measured
-times scatter in proportion to their size, and some are far off (first batches, a collection of
+times scatter in proportion to their size, and some are far off (first batches, a long collection of
 garbage, another process on the machine), nearly always to the same side. So squares are of relative
-errors; what is far off counts little at first (Huber's weights) and nothing in the end (Tukey's).
+errors; what is far off counts little at first (Huber's weights), then nothing (Tukey's).
+
+The others scatter to one side as well: a batch has more ways to be slow than to be fast, and its
+typical length, which those weights find, is below the mean. Throughput and latency follow the mean.
+So in the end all that is not far off counts the same.
 
 Where two columns of `x` go together in all batches, only the sum of their parts is known. Then the
 solution is the one that gives them even parts, and their intervals reach from nothing to all. That
@@ -30,8 +34,8 @@ CONFIDENCE = 0.95
 _HUBER, _BISQUARE = 1.345, 4.685
 """Tuning constants: with them little is lost where errors are normal."""
 
-_ROUNDS, _LAST_ROUNDS = 5, 3
-"""In which weights and costs settle."""
+_ROUNDS, _LAST_ROUNDS = 5, 4
+"""In which weights and costs settle; the very last is for all that is not far off."""
 
 _LEAST_S = 5e-5
 """Below it, errors are no longer relative: clocks are not that good."""
@@ -74,7 +78,8 @@ class Fit:
     `costs` are the best that are not negative. `free` are those without that bound, whose errors
     have the covariance `covariance`. `most` is what each cost is at most if it alone explains
     everything. `weights` are those of the batches, `counted` the part of each that is not far off,
-    `freedom` the degrees of freedom of intervals.
+    `freedom` the degrees of freedom of intervals, `scatter` the standard deviation of a batch as a
+    part of what it takes.
     `drift` says by how many standard errors these batches are off on the whole: where the past
     says something else than they, it is large.
     """
@@ -86,6 +91,7 @@ class Fit:
     weights: Floats
     counted: Floats
     freedom: float
+    scatter: float
     drift: float
 
     def variance(self, of: Floats) -> float:
@@ -113,20 +119,26 @@ def fitted(x: Floats, y: Floats, past: Moments, likely: Floats | None = None) ->
         if turn < _ROUNDS:
             scatter = _scatter(errors, now.count, float(seen.sum()))
             robust = np.minimum(1.0, _HUBER * scatter / np.maximum(np.abs(errors), 1e-12))
-        else:
+        elif turn < _ROUNDS + _LAST_ROUNDS - 1:
             robust = np.maximum(1 - (errors / (_BISQUARE * scatter)) ** 2, 0.0) ** 2
+        else:
+            robust = (np.abs(errors) < _BISQUARE * scatter).astype(np.float64)
         now = past.with_more(x, y, relative**2 * robust, float(robust.sum()))
+    costs = _positive(now, size, scatter, seen)
+    near = ((y - x @ costs) * relative)[robust > 0]
+    scatter = max(scatter, _deviation(near, now.count, float(seen.sum())))
     free, covariance = _free(now, size, scatter, seen)
     freedom = max(now.count - float(seen.sum()), 1.0)
     return Fit(
-        costs=_positive(now, size, scatter, seen),
+        costs=costs,
         free=free,
         covariance=covariance,
         most=_alone(now, scatter * student(freedom)),
         weights=relative**2 * robust,
         counted=robust,
         freedom=freedom,
-        drift=_drift((y - x @ costs) * relative),
+        scatter=scatter,
+        drift=_drift(near),
     )
 
 
@@ -141,11 +153,19 @@ def _scatter(errors: Floats, count: float, costs: float) -> float:
     return max(median * float(np.sqrt(count / (count - costs))), _LEAST_SCATTER)
 
 
+def _deviation(errors: Floats, count: float, costs: float) -> float:
+    """The same of those that are near, all of which count."""
+    if count < costs + 1 or not len(errors):
+        return 0.0
+    return float(np.sqrt(np.mean(errors**2) * count / (count - costs)))
+
+
 def _drift(errors: Floats) -> float:
-    """How far the middle of the errors is from nothing, in standard errors of a middle."""
-    middle = float(np.median(errors))
-    spread = 1.4826 * float(np.median(np.abs(errors - middle)))
-    return abs(middle) / max(1.2533 * spread, _LEAST_SCATTER) * float(np.sqrt(len(errors)))
+    """How far the mean of the errors is from nothing, in standard errors of a mean."""
+    if len(errors) < 2:
+        return 0.0
+    spread = max(float(np.std(errors)), _LEAST_SCATTER)
+    return abs(float(np.mean(errors))) / spread * float(np.sqrt(len(errors)))
 
 
 def _alone(now: Moments, reach: float = 0.0) -> Floats:

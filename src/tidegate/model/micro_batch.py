@@ -15,6 +15,7 @@ from tidegate.model.batch_run import Course, Run, batch_runs
 from tidegate.model.check import above_zero, not_negative
 from tidegate.model.costs import Costs
 from tidegate.model.prediction import Floats
+from tidegate.model.scatter import Carried
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,10 @@ def batch_times(
         trigger_s=batching.trigger_s,
         rows=batching.rows,
     )
-    return _by_interval(course, runs)
+    return _by_interval(course, runs, costs)
 
 
-def _by_interval(course: Course, runs: list[Run]) -> BatchTimes:
+def _by_interval(course: Course, runs: list[Run], costs: Costs) -> BatchTimes:
     """Shares of batches by the time that they are at work in each interval."""
     size = len(course.edges_s) - 1
     if not runs:
@@ -89,6 +90,8 @@ def _by_interval(course: Course, runs: list[Run]) -> BatchTimes:
     waiting += np.where(until < start, (count - 1) / 2 * (cycle - (until - after)), 0.0)
     last = start + (count - 1) * cycle
     made = _spread(start, last + moving + working, _column(runs, "comparisons"), course.edges_s)
+    longer, larger = _scattered(runs, costs)
+    waiting, moving, working = waiting + longer, moving * larger, working * larger
     busy = last + _column(runs, "busy_s")
     weight = _spread(start, busy, weights, course.edges_s)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -97,6 +100,26 @@ def _by_interval(course: Course, runs: list[Run]) -> BatchTimes:
             for values in (waiting, moving, working)
         ]
     return BatchTimes(made, *(np.where(weight > 0, values, np.nan) for values in means))
+
+
+def _scattered(runs: list[Run], costs: Costs) -> tuple[Floats, Floats]:
+    """How much longer tuples wait, and how many times as much their batches take, by scatter.
+
+    Batches that wait for a trigger or a tuple, or may have no more tuples, start at times that have
+    nothing to do with how long the one before took.
+    """
+    longer, larger = np.zeros(len(runs)), np.ones(len(runs))
+    carried = Carried()
+    for place, run in enumerate(runs if costs.scatter else ()):
+        taken_s, came_s = run.moving_s + run.working_s, run.until_s - run.after_s
+        if run.woken or run.busy_s > taken_s or run.until_s < run.start_s or came_s <= 0:
+            carried = Carried()
+            continue
+        load = (taken_s - costs.batch_s) / came_s
+        before, carried = carried.over((costs.scatter * taken_s) ** 2, load, run.count)
+        longer[place] = before / (2 * came_s)
+        larger[place] = 1 + load * before / came_s / taken_s
+    return longer, larger
 
 
 def _column(runs: list[Run], name: str) -> Floats:

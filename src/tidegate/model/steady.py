@@ -4,8 +4,10 @@ The subqueries of a batch run in turn, so a batch takes the sum of what they tak
 starts when the one before has ended takes what arrived meanwhile. With `fixed` seconds for any
 batch and `load` seconds of work for each second of input, batches of `D` seconds have work for
 `fixed + load * D` seconds, and that is `D = fixed / (1 - load)` when they have settled. A tuple
-waits `D / 2` for its batch on average and `D` for the commit, after it was ready. This is the
-extension of docs/model.md to micro-batches, for operators of all kinds.
+waits `D / 2` for its batch on average and `D` for the commit, after it was ready; longer where
+batches vary (`scatter.py`). With a trigger that lets batches start every `P` seconds, and work for
+less than that, they have the input of `P`: `P / 2` and `fixed + load * P`. This is the extension of
+docs/model.md to micro-batches, for operators of all kinds.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from tidegate.model.calibration import Estimate
 from tidegate.model.estimator import Estimator
 from tidegate.model.fit import Fit, Floats, student
 from tidegate.model.input_latency import input_latency
+from tidegate.model.scatter import settled_share
 from tidegate.model.workload import Counts, Workload
 
 _DRAWS = np.random.default_rng(20).standard_normal((2_000, 2))
@@ -74,13 +77,26 @@ class _Batch:
     costs: Floats = field(default_factory=lambda: np.zeros(2))
     covariance: Floats = field(default_factory=lambda: np.zeros((2, 2)))
     freedom: float = math.inf
+    scattering: list[tuple[float, Floats]] = field(default_factory=list)
+    """What was added, each with its scatter."""
 
     def add(self, fit: Fit, fixed: Floats, load: Floats) -> None:
         """What costs of a fit come to: so often in each batch, so often in each second."""
         parts = np.stack((fixed, load))
-        self.costs += parts @ fit.costs
+        costs = parts @ fit.costs
+        self.costs += costs
         self.covariance += parts @ fit.covariance @ parts.T
         self.freedom = min(self.freedom, fit.freedom)
+        self.scattering.append((fit.scatter, costs))
+
+    @property
+    def scatter(self) -> float:
+        """The standard deviation of batches that have settled, as a part of what they take."""
+        fixed, load = self.costs
+        seconds = np.array([1.0, fixed / (1 - load) if load < 1 else 1.0])
+        whole = float(self.costs @ seconds)
+        parts = (of * float(costs @ seconds) for of, costs in self.scattering)
+        return math.hypot(*parts) / whole if whole > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -89,13 +105,15 @@ class QueryModel:
 
     `streams` has for each stream how many sources it has. `beside` knows what batches take beside
     the work of instances: for the tuples that all subqueries take, and the rows that leave the
-    query. `slots` is how many instances run at once, None where all do.
+    query. `slots` is how many instances run at once, None where all do, and `trigger_s` the least
+    time between the starts of two batches.
     """
 
     streams: Mapping[str, int]
     subqueries: tuple[SubqueryModel, ...]
     beside: Estimator
     slots: int | None = None
+    trigger_s: float = 0.0
 
     def steady(self, rates: Mapping[str, float], instances: Mapping[str, int]) -> Steady:
         """At rates of the streams in tuples a second, with instances by subquery."""
@@ -105,8 +123,8 @@ class QueryModel:
         center = batch.costs
         drawn = center + _DRAWS @ _root(batch.covariance).T * (student(batch.freedom) / student())
         drawn = np.maximum(drawn, 0.0)
-        seconds, latencies = _settled(drawn[:, 0], drawn[:, 1], each)
-        value_s, latency_s = _settled(center[:1], center[1:], each)
+        seconds, latencies = self._settled(drawn[:, 0], drawn[:, 1], each, batch.scatter)
+        value_s, latency_s = self._settled(center[:1], center[1:], each, batch.scatter)
         return Steady(
             load=_between(float(center[1]), drawn[:, 1]),
             batch_s=_between(float(value_s[0]), seconds),
@@ -171,24 +189,33 @@ class QueryModel:
         work = np.array([0.0, seen, now.compared / instances, now.outputs / instances])
         batch.add(estimator.work_fit, np.array([1.0, 0, 0, 0]) * turns, work * turns)
 
+    def _settled(
+        self, fixed: Floats, load: Floats, rate: float, scatter: float
+    ) -> tuple[Floats, Floats]:
+        """What batches take, and how long tuples wait for one and for its commit.
+
+        Where tuples are so rare that a batch is over before the next comes, each has one of its
+        own.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            paced = np.where(load < 1, fixed / (1 - load), np.inf)
+            vary = np.where(load < 1, settled_share(scatter, load), 0.0)
+        batch, latency = paced, paced * (1.5 + vary * (0.5 + load))
+        if self.trigger_s > 0:
+            triggered = fixed + load * self.trigger_s
+            waits = paced <= self.trigger_s
+            batch = np.where(waits, triggered, batch)
+            latency = np.where(waits, self.trigger_s / 2 + triggered, latency)
+        alone = np.maximum(paced, self.trigger_s) * rate < 1
+        single = fixed + load / rate
+        return np.where(alone, single, batch), np.where(alone, single, latency)
+
     def _ready_s(self, rates: Mapping[str, float]) -> float:
         """How long tuples wait until they are ready, with the sources of a stream all alike."""
         every = [rates[s] / n for s, n in self.streams.items() for _ in range(n)]
         if len(every) == 1:
             return 1 / every[0]
         return float(input_latency(np.array([every]), strict=True)[0])
-
-
-def _settled(fixed: Floats, load: Floats, rate: float) -> tuple[Floats, Floats]:
-    """What batches take, and how long tuples wait for one and for its commit.
-
-    Where tuples are so rare that a batch is over before the next comes, each has one of its own.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        batch = np.where(load < 1, fixed / (1 - load), np.inf)
-    alone = batch * rate < 1
-    single = fixed + load / rate
-    return np.where(alone, single, batch), np.where(alone, single, 1.5 * batch)
 
 
 def _between(value: float, drawn: Floats) -> Estimate:

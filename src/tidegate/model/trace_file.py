@@ -199,7 +199,7 @@ def _step(path: str, times: Floats, lines: Sequence[int]) -> float:
         raise SourceError(
             where, "times must be in order", f"{time:g} after {before:g}", "Sort the lines by t."
         )
-    step = float(np.median(steps))
+    step = float(np.quantile(steps, 0.5, method="lower"))
     for place in np.flatnonzero(np.abs(steps - step) > _EVEN * step)[:1]:
         raise SourceError(
             f"{path} line {lines[place + 1]}",

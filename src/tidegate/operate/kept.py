@@ -35,16 +35,23 @@ class Kept:
 
     `owner` names the instance, of one run of one query. `before` names the batch whose state this
     one goes on with, None where that is not known or was divided otherwise; `now` names this one.
+    `last` names the batch before also where buckets have come to the instance or gone from it.
     """
 
     owner: str
     before: str | None
     now: str
+    last: str | None = None
 
-    def take(self, what: str) -> Any | None:
-        """What the batch before has left under a name; it is the caller's to change."""
+    def take(self, what: str, moved: bool = False) -> Any | None:
+        """What the batch before has left under a name; it is the caller's to change.
+
+        With `moved` also where the instance has other buckets now, if `before` is None: then it is
+        for the caller to see to what has come and gone.
+        """
         held: _Value | None = _VALUES.take((self.owner, what))
-        return held.value if held is not None and held.left_by == self.before else None
+        left_by = self.last if moved and self.before is None else self.before
+        return held.value if held is not None and held.left_by == left_by else None
 
     def fits(self, nbytes: int) -> bool:
         """Whether a value of so many bytes can be left; one that cannot need not be made."""

@@ -30,6 +30,7 @@ from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import EVERY_INSTANCE, Partitioner, Router
 from tidegate.route.reach import Reach
 from tidegate.spans import Spans
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
 
@@ -255,6 +256,13 @@ class Operator(Protocol):
     def keepers(self) -> Mapping[str, Keeper]:
         """How its state is kept, by what segments hold; none where nothing is kept."""
         return {}
+
+    def reads(self, what: str, mapping: BucketMapping, instance: int) -> BucketSet:
+        """The buckets of a part of its state that an instance reads: most often those it owns.
+
+        Asked where no former owner has anything to finish.
+        """
+        return BucketSet.where(mapping.owner_array == instance)
 
     @property
     def reach(self) -> Reach | str:

@@ -184,6 +184,8 @@ def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
     lines.append(f"  reads: {', '.join(prefix.columns) or 'no column'} and the time {prefix.time}")
     if prefix.sql_where:
         lines.append(f"  where: {prefix.sql_where}")
+    if prefix.sieve is not None:
+        lines.append(f"  sheds: {prefix.sieve.text}")
     for name, text in prefix.sql_outputs:
         lines.append(f"  {name} = {text}")
     steps = subquery.operator.map_steps

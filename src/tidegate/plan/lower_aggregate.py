@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.duration import rows_text, window_text
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
+from tidegate.operate.aggregate.bounded.operator import BoundedWindows
 from tidegate.operate.aggregate.operator import INSTANCE, MAP, MergeWindows, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.user import USER, Aggregator
+from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.window import TupleSpec
+from tidegate.plan.bound import bound_columns, bound_texts, bounded_of
 from tidegate.plan.cut import Unit
 from tidegate.plan.fingerprint import function_lines
 from tidegate.plan.lowered import Context, Lowered
@@ -23,6 +27,7 @@ from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
 from tidegate.plan.pushdown import Leaf
 from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
+from tidegate.plan.shed import numbered, shedding_of, sieved
 from tidegate.plan.stored_name import stored_names
 from tidegate.plan.window_port import window_ports
 from tidegate.query.aggregate import AggregateCall
@@ -30,6 +35,7 @@ from tidegate.query.check import key_type
 from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate
+from tidegate.query.option import KEPT
 from tidegate.query.window import TimeWindow, TupleWindow
 from tidegate.route.auto import Auto
 from tidegate.route.hash import BY_HASH, Hash
@@ -41,7 +47,8 @@ from tidegate.schema import type_name
 def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     """The subquery of an aggregate over windows of time or of tuples.
 
-    Where the partitioner splits keys, an aggregate over time is two: one in part, one that merges.
+    Where the partitioner splits keys, and where there is an error bound, an aggregate over time is
+    two: one in part, one that merges.
     """
     base, front = unit.base, context.front
     assert isinstance(base, Aggregate)
@@ -71,13 +78,24 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         taken = tuple(arguments[a] for a in call.arguments)
         functions.append(call.function(f"a{i}", taken, [types[t] for t in taken]))
     texts |= {f.name: _call(f, texts) for f in functions}
-    held = {f.name: f"{texts[f.name]}{_types(f)}" for f in functions}
     keys = tuple((f"k{i}", key_type(types[f"k{i}"], n)) for i, (n, _) in enumerate(base.keys))
     names = tuple(n for n, _ in base.keys)
     lines = [f"key {name} {type_}" for name, type_ in keys] + function_lines(functions)
     columns = dict(keys) | {f.name: f.result for f in functions}
-    ports, after, shown = window_ports(unit, base, columns, texts)
+    columns |= bound_columns(base.bound, functions)
+    shedding = None if base.shed is None else shedding_of(base, base.shed, functions)
+    if base.shed is None or shedding is None:
+        known = texts | bound_texts(functions, texts)
+        ports, after, shown = window_ports(unit, base, columns, known)
+    else:
+        lines.append(f"shed {base.shed}")
+        prefixes = sieved(prefixes, base, base.shed)
+        kept_as = {KEPT: column(KEPT)}
+        _, _, shown = window_ports(unit, base, columns | {KEPT: pa.float64()}, texts, kept_as)
+        computed = dict(keys) | shedding.types
+        ports, after, _ = window_ports(unit, base, computed, texts, shedding.places)
     state = [line for leaf in leaves for line in input_lines(leaf)]
+    state += [] if base.shed is None else [str(base.shed).lower()]
     state += [f"group by {texts[name]} ({type_name(type_)})" for name, type_ in keys]
     partitioner = context.choices.partitioner
     if base.partitioner is not None:
@@ -107,37 +125,59 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         )
         return
     _check_windows(window, context.choices.max_windows)
+    answering, states = None, tuple(functions)
+    if base.bound is not None:
+        answering, states = bounded_of(base, functions, texts)
+        prefixes = numbered(prefixes)
+    if shedding is not None:
+        states = shedding.functions
+    held = {f.name: ", ".join(_held(part, texts) for part in f.parts) for f in states}
     stored = stored_names(held, kept, "a", reuse=True)
-    ports = tuple(port.renamed(stored) for port in ports)
-    distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in functions}
+    distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in states}
     spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(distinct.values()))
+    told = None if shedding is None else shedding.told.renamed(stored)
+    merging: Operator = MergeWindows(spec, names, told)
+    if answering is None:
+        ports = tuple(port.renamed(stored) for port in ports)
+    else:
+        merging = BoundedWindows(spec, names, answering.renamed(stored))
     lines = [f"window {window.range_us} {window.slide_us}", *lines]
-    _check_merges(partitioner, functions)
-    folds = context.choices.partial or _folds(functions, partitioner.splits_keys)
+    lines += [] if base.bound is None else [f"bound {base.bound}"]
+    parts = [part for function in states for part in function.parts]
+    _check_merges(partitioner, parts)
+    folds = context.choices.partial or _folds(parts, partitioner.splits_keys)
     by_auto = isinstance(partitioner, Auto)
-    partitioner = _settled(partitioner, functions, folds)
-    split = partitioner.splits_keys
+    partitioner = _settled(partitioner, parts, folds)
     lines += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
+    split = partitioner.splits_keys or answering is not None
+    finishes = isinstance(partitioner, Auto) and answering is None
     state.append(f"window {window_text(window.range_us, window.slide_us)}")
     state += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
-    parts = _part_ports(spec, event_offset(base), partitioner)
+    handed = _part_ports(spec, event_offset(base), finishes)
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
         operator=WindowAggregate(
-            spec, names, partitioner, partly=split, folds=folds, by_auto=by_auto
+            spec,
+            names,
+            partitioner,
+            partly=split,
+            folds=folds,
+            by_auto=by_auto,
+            finishes=finishes,
+            told=None if split else told,
         ),
-        ports=parts if split else ports,
+        ports=handed if split else ports,
         lines=tuple(lines) if split else (*lines, *after),
         record=Record(
             state=tuple(state),
             columns={stored[name]: text for name, text in held.items()},
-            after=((),) * len(parts) if split else shown,
+            after=((),) * len(handed) if split else shown,
         ),
     )
     if split:
-        merging = _merging(spec, names, context, len(parts), ports, after)
-        yield replace(merging, record=Record(after=shown))
+        merged = _merging(merging, context, len(handed), ports, after)
+        yield replace(merged, record=Record(after=shown))
 
 
 def _folds(functions: Sequence[Function], split: bool) -> str:
@@ -200,13 +240,12 @@ def _check_windows(window: TimeWindow, most: int | None) -> None:
         )
 
 
-def _part_ports(spec: AggregateSpec, offset_us: int, partitioner: Partitioner) -> tuple[Port, ...]:
+def _part_ports(spec: AggregateSpec, offset_us: int, finishes: bool) -> tuple[Port, ...]:
     """The states of windows as rows, for the subquery that merges them.
 
-    With `auto` also the rows of windows that need no merging.
+    Where the aggregate finishes some windows itself, also their rows.
     """
-    schemas = [spec.window_schema]
-    schemas += [spec.result_schema] if isinstance(partitioner, Auto) else []
+    schemas = [spec.window_schema, *([spec.result_schema] if finishes else [])]
     return tuple(
         Port(
             schema=schema,
@@ -219,8 +258,7 @@ def _part_ports(spec: AggregateSpec, offset_us: int, partitioner: Partitioner) -
 
 
 def _merging(
-    spec: AggregateSpec,
-    names: tuple[str, ...],
+    operator: Operator,
     context: Context,
     inputs: int,
     ports: tuple[Port, ...],
@@ -234,7 +272,7 @@ def _merging(
     return Lowered(
         leaves=leaves,
         prefixes=tuple(prefix for of_leaf in prefixes for prefix in of_leaf),
-        operator=MergeWindows(spec, names),
+        operator=operator,
         ports=ports,
         lines=tuple(lines),
         record=Record(),
@@ -248,6 +286,11 @@ def _call(function: Function, texts: Mapping[str, str]) -> str:
     if definition.form is not None or not definition.sql:
         return text
     return definition.sql[0] + text.removeprefix(function.title)
+
+
+def _held(function: Function, texts: Mapping[str, str]) -> str:
+    """The state of a function as a record has it."""
+    return f"{_call(function, texts)}{_types(function)}"
 
 
 def _types(function: Function) -> str:

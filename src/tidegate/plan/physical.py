@@ -10,6 +10,7 @@ from tidegate.expression.tree import Expr, user_functions
 from tidegate.expression.user_function import UserFunction
 from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
+from tidegate.operate.sieve import Sieve
 from tidegate.query.definition import StreamDef
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class Prefix:
     `where` and `outputs` are evaluated over the columns read. With the engine "spark", the SQL
     texts are evaluated over them by Spark, `where` is empty and `outputs` are plain columns: the
     names and types of what Spark returns; `reason` says what only Spark can do. The SQL texts are
-    filled for both engines.
+    filled for both engines. `sieve` says which tuples are kept where others are shed. Where
+    `numbered`, the rows of an edge have numbers that are the same for any cut.
     """
 
     origin: int | Edge
@@ -57,6 +59,8 @@ class Prefix:
     sql_outputs: tuple[tuple[str, str], ...]
     reason: str | None = None
     offset_us: int = 0
+    sieve: Sieve | None = None
+    numbered: bool = False
 
 
 @dataclass(frozen=True)

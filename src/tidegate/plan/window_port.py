@@ -8,6 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.operate.port import OrderKey, Port
+from tidegate.plan.bound import bound_places
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
@@ -24,28 +25,34 @@ from tidegate.schema import TIME
 
 
 def window_ports(
-    unit: Unit, base: Aggregate, types: Mapping[str, pa.DataType], texts: Texts
+    unit: Unit,
+    base: Aggregate,
+    types: Mapping[str, pa.DataType],
+    texts: Texts,
+    places: Mapping[str, exp.Expression] | None = None,
 ) -> tuple[tuple[Port, ...], list[str], tuple[tuple[str, ...], ...]]:
     """The ports of a unit over the columns k* and a* of its aggregate, and their lines.
 
     `types` are those of these columns, and `texts` what the query calls them; the lines are for the
-    fingerprint, those by port for what a checkpoint records.
+    fingerprint, those by port for what a checkpoint records. `places` says what columns of the
+    aggregate are over these, where they are something else than one of them.
     """
     known = dict.fromkeys(WINDOW, TIME) | dict(types)
     ports, lines, shown = [], [], []
     for top in unit.tops:
-        suffix = _suffix(base, top.node)
+        suffix = _suffix(base, top.node, places or {})
         ports.append(_port(suffix, known, event_offset(base)))
         lines += _lines(suffix)
         shown.append(_shown(suffix, texts))
     return tuple(ports), lines, tuple(shown)
 
 
-def _suffix(base: Aggregate, top: Node) -> Suffix:
+def _suffix(base: Aggregate, top: Node, places: Mapping[str, exp.Expression]) -> Suffix:
     columns: dict[str, exp.Expression] = {n: column(n) for n in WINDOW}
     columns |= {n: column(f"k{i}") for i, (n, _) in enumerate(base.keys)}
     columns |= {n: column(f"a{i}") for i, (n, _) in enumerate(base.aggregates)}
-    suffix = Suffix(columns, WINDOW)
+    columns |= bound_places(base) | dict(places)
+    suffix = Suffix({name: columns[name] for name in base.names}, WINDOW)
     suffix.extend(top, base)
     return suffix
 

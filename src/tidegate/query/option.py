@@ -3,37 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
+from tidegate.approx.error import Metric
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError
 from tidegate.route.registry import partitioner_of
 
+METRICS = tuple(metric.value for metric in Metric)
+"""How the errors of the groups of a window become one."""
+
+LEAST_ROWS = 30
+"""Of a budget: fewer values say too little of how far they lie apart."""
+
 CONCEPT = "concept"
 UNIFORM = "uniform"
+
+KEPT = "kept"
+"""The last column of an aggregate that sheds: the share of the group's tuples that were kept."""
 
 
 @dataclass(frozen=True)
 class ErrorBound:
-    """Answers may differ from the exact ones by `error` (relative) with probability `confidence`.
+    """Answers differ from the exact ones by at most `error` (relative) in this share of windows.
 
-    `budget_rows` is how many tuples of a window may be kept to answer from; None leaves it open.
+    `budget_rows` is how many tuples of a window a sample may have; None leaves that to the
+    windows. `metric` is how the errors of the groups of a window become one.
     """
 
     error: float
     confidence: float = 0.95
     budget_rows: int | None = None
+    metric: str = Metric.MAX.value
 
     def __post_init__(self) -> None:
         _share("WITH ERROR", "the error", self.error)
         _share("WITH ERROR", "the confidence", self.confidence)
-        if self.budget_rows is not None and self.budget_rows < 1:
+        rows = self.budget_rows
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int)):
+            raise QueryError("WITH ERROR", "the budget must be a whole number of rows", repr(rows))
+        if rows is not None and rows < LEAST_ROWS:
             raise QueryError(
-                "WITH ERROR", "the budget must be at least 1 row", str(self.budget_rows)
+                "WITH ERROR",
+                f"the budget must be at least {LEAST_ROWS} rows",
+                str(rows),
+                "Write a greater one, or leave BUDGET out: windows then take what they need.",
+            )
+        if self.metric not in METRICS:
+            listed = f"{', '.join(METRICS[:-1])} or {METRICS[-1]}"
+            raise QueryError(
+                "WITH ERROR", f"the metric of groups must be {listed}", repr(self.metric)
             )
 
     def __str__(self) -> str:
         text = f"ERROR {_percent(self.error)} CONFIDENCE {_percent(self.confidence)}"
-        return text if self.budget_rows is None else f"{text} BUDGET {self.budget_rows} ROWS"
+        text += "" if self.budget_rows is None else f" BUDGET {self.budget_rows} ROWS"
+        return text if self.metric == ErrorBound.metric else f"{text} BY {self.metric.upper()}"
 
 
 @dataclass(frozen=True)
@@ -44,9 +69,19 @@ class Shed:
     by: str = CONCEPT
 
     def __post_init__(self) -> None:
-        _share("WITH SHED", "the share", self.share)
+        _share(
+            "WITH SHED",
+            "the share",
+            self.share,
+            "Write for example WITH SHED 98 PERCENT, in Python .shed(0.98), or leave it out.",
+        )
         if self.by not in (CONCEPT, UNIFORM):
-            raise QueryError("WITH SHED", "BY must be CONCEPT or UNIFORM", self.by)
+            raise QueryError("WITH SHED", "BY must be CONCEPT or UNIFORM", str(self.by))
+
+    @property
+    def rate(self) -> Fraction:
+        """The share that is kept, exactly: one fiftieth of SHED 98 PERCENT."""
+        return 1 - Fraction(repr(float(self.share)))
 
     def __str__(self) -> str:
         return f"SHED {_percent(self.share)} BY {self.by.upper()}"
@@ -86,9 +121,12 @@ class PartitionedBy:
 Option = ErrorBound | Shed | Latency | PartitionedBy
 
 
-def _share(where: str, what: str, value: float) -> None:
+def _share(where: str, what: str, value: object, remedy: str | None = None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise QueryError(where, f"{what} must be a number", repr(value), "0.1 is 10 percent.")
     if not 0 < value < 1:
-        raise QueryError(where, f"{what} must be between 0 and 100 percent", _percent(value))
+        requirement = f"{what} must be between 0 and 100 percent"
+        raise QueryError(where, requirement, _percent(value), remedy)
 
 
 def _percent(share: float) -> str:

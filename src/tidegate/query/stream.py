@@ -38,8 +38,9 @@ from tidegate.query.node import (
     Union,
     project,
 )
-from tidegate.query.option import ErrorBound, Shed
+from tidegate.query.option import CONCEPT, ErrorBound, Shed
 from tidegate.query.process import Factory, Keys, process
+from tidegate.query.shedding import shedding
 from tidegate.query.signature import called_as
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
@@ -53,6 +54,7 @@ from tidegate.query.window import (
     read_window,
     whole_rows,
 )
+from tidegate.query.within import bounded
 from tidegate.remote.scheme import shown
 from tidegate.route.registry import partitioner_of
 from tidegate.schema import type_name
@@ -247,15 +249,32 @@ class Stream:
         """
         return self._with(process(unqualified(self.node), factory, keys, filter))
 
-    def within(self, error: float, confidence: float = 0.95, budget: int | None = None) -> Stream:
-        """Accept answers with this relative error, for less work."""
-        bound = ErrorBound(error, confidence, budget)
-        raise UnavailableError(f"within({bound})", "approximate answers are not available yet")
+    @nested
+    @called_as(".within(error=0.1, confidence=0.95)")
+    def within(
+        self,
+        error: float,
+        confidence: float = 0.95,
+        budget: int | None = None,
+        metric: str = ErrorBound.metric,
+    ) -> Stream:
+        """Accept aggregates with this relative error in so many of the windows, for less work.
 
-    def shed(self, share: float, by: str = "concept") -> Stream:
-        """Drop this share of the tuples on purpose."""
-        shed = Shed(share, by)
-        raise UnavailableError(f"shed({shed})", "shedding is not available yet")
+        `budget` is how many tuples of a window a sample may have; without it windows take what
+        they need. `metric` is how the errors of a window's groups become one: their "max", "mean"
+        or "rms". After each aggregate come its low and its high end, last whether the row is exact.
+        """
+        return self._with(bounded(self.node, ErrorBound(error, confidence, budget, metric)))
+
+    @called_as('.shed(0.98), or .shed(0.98, by="uniform")')
+    def shed(self, share: float, by: str = CONCEPT) -> Stream:
+        """Drop this share of the tuples of the aggregate on purpose, and estimate from the others.
+
+        By "concept" every group stays represented, by "uniform" all tuples have the same chance.
+        Sums and counts are scaled; the last column, `kept`, is the share of a group's tuples that
+        were kept.
+        """
+        return self._with(shedding(self.node, Shed(share, by)))
 
     def explain(self, **options: Any) -> str:
         """The plan as text: nodes, subqueries, where each part runs, output, gate.

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
+from tidegate.query.bound import EXACT, check_bound, interval_names
 from tidegate.query.check import check_type, key_type, set_fields, types_of
 from tidegate.query.logical import Logical
 from tidegate.query.name import (
@@ -23,6 +24,7 @@ from tidegate.query.name import (
     expression_text,
     named_text,
 )
+from tidegate.query.option import KEPT, ErrorBound, Shed
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import TupleWindow, Window
@@ -45,6 +47,10 @@ class Aggregate(Logical):
     aggregates: tuple[tuple[str, AggregateCall], ...]
     partitioner: str | None = None
     """Who chooses where its tuples go; None leaves it to the options of the run."""
+    bound: ErrorBound | None = None
+    """How far its results may be from the exact ones; with one it has columns that say so."""
+    shed: Shed | None = None
+    """Which tuples it drops; the last column then says how many of a group it has kept."""
     windowed = True
     stateful = True
 
@@ -55,6 +61,8 @@ class Aggregate(Logical):
             keys=tuple((n, canonical(e, names, "GROUP BY")) for n, e in self.keys),
             aggregates=tuple((n, _canonical_call(c, names)) for n, c in self.aggregates),
         )
+        if self.bound is not None:
+            check_bound(self.bound, self.window, [call for _, call in self.aggregates])
         distinct_names(self.names, "SELECT")
         for _, expression in self.keys:
             check_type(self.child, expression, "GROUP BY")
@@ -69,6 +77,8 @@ class Aggregate(Logical):
         keys = ", ".join(named_text(name, expression) for name, expression in self.keys)
         calls = ", ".join(f"{name} = {call}" for name, call in self.aggregates)
         way = f", partitioner {self.partitioner}" if self.partitioner else ""
+        way += f", {self.bound}" if self.bound else ""
+        way += f", {self.shed}" if self.shed else ""
         return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}{way}"
 
     @property
@@ -77,7 +87,15 @@ class Aggregate(Logical):
 
     @cached_property
     def names(self) -> Names:
-        return Names((*WINDOW, *(n for n, _ in self.keys), *(n for n, _ in self.aggregates)))
+        return Names((*WINDOW, *(n for n, _ in self.keys), *self.result_names))
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The columns after the keys: aggregates, and what a bound or shedding says of them."""
+        names = [name for name, _ in self.aggregates]
+        if self.bound is None:
+            return (*names, KEPT) if self.shed else tuple(names)
+        return (*(own for name in names for own in (name, *interval_names(name))), EXACT)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -90,7 +108,12 @@ class Aggregate(Logical):
             ready = call.coerced(given)
             taken = [bind(a, types, str(call)).type for a in ready.arguments]
             columns = tuple(f"x{i}" for i in range(len(taken)))
-            fields.append(pa.field(name, ready.function(name, columns, taken).result))
+            result = ready.function(name, columns, taken).result
+            fields.append(pa.field(name, result))
+            if self.bound is not None:
+                fields += [pa.field(end, result) for end in interval_names(name)]
+        fields += [] if self.bound is None else [pa.field(EXACT, pa.bool_())]
+        fields += [] if self.shed is None else [pa.field(KEPT, pa.float64())]
         return pa.schema(fields)
 
     @property

@@ -26,9 +26,11 @@ from tidegate.query.node import (
     data_names,
     project,
 )
-from tidegate.query.option import Option, PartitionedBy
+from tidegate.query.option import ErrorBound, Option, PartitionedBy, Shed
 from tidegate.query.output import Output
+from tidegate.query.shedding import shedding
 from tidegate.query.windowed import partitioned
+from tidegate.query.within import bounded
 from tidegate.sql.catalog import Catalog, inside
 from tidegate.sql.function import (
     aggregate_name,
@@ -103,11 +105,16 @@ class _Binder:
     def _asked(self, node: Node, options: Sequence[Option]) -> Node:
         """A query as the WITH clauses after it want it."""
         for option in options:
-            if not isinstance(option, PartitionedBy):
+            if isinstance(option, PartitionedBy):
+                node = partitioned(node, option.partitioner, f"WITH {option}")
+            elif isinstance(option, ErrorBound):
+                node = bounded(node, option)
+            elif isinstance(option, Shed):
+                node = shedding(node, option)
+            else:
                 raise UnavailableError(
                     f"WITH {option}", "is not available yet", None, "Leave the clause out."
                 )
-            node = partitioned(node, option.partitioner, f"WITH {option}")
         return node
 
     def _with(self, with_: exp.With) -> _Binder:

@@ -16,6 +16,7 @@ from sqlglot.parsers.spark import SparkParser
 from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.aggregate.registry import TABLE
+from tidegate.query.option import METRICS
 from tidegate.query.window import duration_us, unit_us
 from tidegate.sql.elsewhere import refuse_elsewhere
 from tidegate.sql.instead import LISTS
@@ -327,7 +328,16 @@ class TidegateParser(SparkParser):
         if self._match_text_seq("BUDGET"):
             option.set("budget", self._parse_count("expected a number of ROWS"))
             self._expect("ROWS", "expected ROWS")
+        if self._match_text_seq("BY"):
+            option.set("by", self._parse_metric())
         return option
+
+    def _parse_metric(self) -> exp.Expr:
+        for metric in METRICS:
+            if self._match_text_seq(metric.upper()):
+                return exp.var(metric.upper())
+        self.raise_error("expected MAX, MEAN or RMS after BY")
+        return exp.var("MAX")
 
     def _parse_percent(self) -> exp.Expr:
         share = self._parse_count("expected a number and PERCENT")
@@ -415,6 +425,8 @@ def _error_sql(to: Generator, node: exp.Expr) -> str:
         text += f" CONFIDENCE {confidence} PERCENT"
     if budget := to.sql(node, "budget"):
         text += f" BUDGET {budget} ROWS"
+    if by := to.sql(node, "by"):
+        text += f" BY {by}"
     return text
 
 

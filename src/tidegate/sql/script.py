@@ -156,11 +156,12 @@ def read_duration(node: StreamDuration, where: str) -> int:
 def read_option(node: exp.Expression) -> Option:
     """What one WITH clause asks for."""
     if isinstance(node, WithError):
-        confidence, budget = node.args.get("confidence"), node.args.get("budget")
+        confidence, budget, by = (node.args.get(a) for a in ("confidence", "budget", "by"))
         return ErrorBound(
             _share(node.this),
             ErrorBound.confidence if confidence is None else _share(confidence),
             None if budget is None else _whole(budget, "BUDGET"),
+            ErrorBound.metric if by is None else by.name.lower(),
         )
     if isinstance(node, WithShed):
         by = node.args.get("by")

@@ -45,9 +45,9 @@ class InsertInto(exp.Expression):
 
 
 class WithError(exp.Expression):
-    """`WITH ERROR this PERCENT CONFIDENCE confidence PERCENT BUDGET budget ROWS`."""
+    """`WITH ERROR this PERCENT CONFIDENCE confidence PERCENT BUDGET budget ROWS BY by`."""
 
-    arg_types = {"this": True, "confidence": False, "budget": False}
+    arg_types = {"this": True, "confidence": False, "budget": False, "by": False}
 
 
 class WithShed(exp.Expression):

@@ -6,6 +6,7 @@
 - `seal`, `packed`: the text of a manifest: checked, and short
 - `epoch_log`: the history of mappings beside the newest manifest
 - `store`: the checkpoint location, with crash-safe publishing
+- `owner`: the run that it belongs to, and how others are kept from publishing
 - `files`: whole files on a local or remote file system
 - `compaction`: fewer, larger segments with the same live rows
 - `inspect`: what `tidegate state DIR` shows

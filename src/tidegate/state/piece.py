@@ -12,7 +12,8 @@ import base64
 import io
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ Read = Callable[[int, int], pa.Buffer]
 
 class _Tally(threading.local):
     fetched = 0
+    by_segment: dict[str, int] | None = None
 
 
 _TALLY = _Tally()
@@ -44,9 +46,22 @@ def fetched_bytes() -> int:
     return _TALLY.fetched
 
 
-def count_fetched(size: int) -> None:
-    """Something was read from a remote store by this thread."""
+@contextmanager
+def fetching() -> Iterator[dict[str, int]]:
+    """What of that is read in the block, by the names of the segments; not one inside another."""
+    found: dict[str, int] = {}
+    _TALLY.by_segment = found
+    try:
+        yield found
+    finally:
+        _TALLY.by_segment = None
+
+
+def count_fetched(segment: str, size: int) -> None:
+    """Something of a segment was read from a remote store by this thread."""
     _TALLY.fetched += size
+    if _TALLY.by_segment is not None:
+        _TALLY.by_segment[segment] = _TALLY.by_segment.get(segment, 0) + size
 
 
 def cut(table: pa.Table, offsets: Ints) -> list[pa.RecordBatch]:

@@ -275,7 +275,7 @@ def _in_pieces(files: Files, segment: Segment, wanted: BucketSet) -> pa.Table | 
     where = files.full(segment.path)
 
     def fetch(begin: int, size: int) -> pa.Buffer:
-        count_fetched(size)
+        count_fetched(segment.name, size)
         return files.part(segment.path, begin, size)
 
     def part(begin: int, size: int) -> pa.Buffer:
@@ -327,7 +327,7 @@ def _whole(files: Files, segment: Segment, where: str, trusted: bool) -> pa.Buff
             _verified.add(key)
         if files.local:
             return buffer
-        count_fetched(buffer.size)
+        count_fetched(segment.name, buffer.size)
         return whole_file_of(buffer)
 
     if files.local:

@@ -4,9 +4,7 @@ Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | 
 epoch/NNNNNNNN.O.json``. Only a published manifest makes other files count, so a crash at any point
 leaves the state before it.
 
-Where locks do not reach, a run may go on that does not know yet that another has taken over. It can
-do no harm: names of files have the owner in them (`owned`), so it writes over nothing and deletes
-nothing of others; and its next manifest is refused, because the number is taken (`publish`).
+Which run may publish is the business of `owner`.
 """
 
 from __future__ import annotations
@@ -15,16 +13,16 @@ import itertools
 import os
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
 from pyarrow.fs import FileSystem
 
-from tidegate import schedule
 from tidegate.durable import Due
-from tidegate.errors import CheckpointError, FencedError, OptionError, StateError
+from tidegate.errors import CheckpointError, OptionError, StateError
 from tidegate.remote.disk import disk_of, remote_path
 from tidegate.remote.folder import Entry
 from tidegate.remote.object_uri import object_place, with_region
@@ -47,18 +45,13 @@ from tidegate.state.files import (
 )
 from tidegate.state.manifest import VERSION, Manifest, check_version
 from tidegate.state.name import META, counts, is_own, manifest_name, manifest_number
+from tidegate.state.owner import Found, Owner
 from tidegate.state.seal import REMEDY, seal, unseal
 from tidegate.whole_file import is_temporary
 
 FOLDERS = ("manifest", "segment", "gate", "staged", "epoch")
 LAYOUT = VERSION
-TOKEN = "token"
-"""What a holder has that no other has."""
-
 _READABLE = "Give access to it, or see that its server answers, and restart."
-_TRIES = 100
-"""How often another run may come first while one takes a checkpoint over."""
-
 _LOOKS = 5
 """How often a checkpoint that another made meanwhile is looked for."""
 
@@ -116,15 +109,9 @@ class Store:
     def __init__(self, files: Files, handle: StoreHandle) -> None:
         self.files = files
         self.location = without_keys(handle.location)
-        self.owner = 0
-        """The fencing number of the run that uses this object, once it has taken it over."""
         self._handle = handle
         self._older: Manifest | None = None
-        self._found: tuple[list[Manifest], list[Entry]] | None = None
-        self._entry: Manifest | None = None
-        self._holder: Mapping[str, Any] = {}
-        self._number = -1
-        """That of the newest manifest of this run."""
+        self._found: Found | None = None
 
     @classmethod
     def open(cls, location: str | os.PathLike[str] | tuple[FileSystem, str]) -> Store:
@@ -143,6 +130,16 @@ class Store:
                 error.where, error.requirement, error.got, error.remedy
             ) from error
         return cls(files, StoreHandle(location))
+
+    @cached_property
+    def _run(self) -> Owner:
+        """The run that uses this object; tasks have no need of it."""
+        return Owner(self)
+
+    @property
+    def owner(self) -> int:
+        """The fencing number of the run that uses this object, 0 until it has taken it over."""
+        return self._run.number
 
     def handle(self) -> StoreHandle:
         """What to send to tasks."""
@@ -217,7 +214,7 @@ class Store:
 
         Another may take over before this one has cleaned, and what that writes is not left over.
         """
-        listed = self._listed()
+        listed = self.listed()
         made = self.create(meta)
         if made:
             self._found = [], listed
@@ -285,54 +282,19 @@ class Store:
         nothing comes after it. First it is checked that all files of the newest state are there in
         their size; if not, a StateError, and nothing was changed.
         """
-        # Two that begin in the same second may be called alike, and must not take the manifest of
-        # the other for their own.
-        holder = {**holder, TOKEN: schedule.current().token()}
-        for _ in range(_TRIES):
-            before = self.numbers()
-            try:
-                kept, listed = self.kept(), self._listed()
-                if kept:
-                    self.check_present(kept[-1], listed)
-            except StateError:
-                if self.numbers() == before:
-                    raise
-                continue  # a run that is at work has gone on, and deleted what it was before
-            entry = newest = kept[-1] if kept else first
-            if not newest.finished:
-                entry = replace(newest, owner=newest.owner + 1, holder=dict(holder))
-            if newest.finished or self._entered(entry):
-                self.owner, self._number, self._holder = entry.owner, entry.number, dict(holder)
-                self._found = [*(m for m in kept if m.batch < entry.batch), entry], listed
-                self._entry = entry if entry is not newest else None
-                return entry
-        raise self._fenced()
-
-    def _entered(self, entry: Manifest) -> bool:
-        """Take the number of an entry; False where a run that is at work has gone on meanwhile.
-
-        It may have let go of the number again: then there are greater ones, and it is given back.
-        """
-        if not self._put(entry):
-            return False
-        if self.numbers()[-1] > entry.number:
-            self.delete(manifest_name(entry.number))
-            return False
-        return True
+        entry, self._found = self._run.enter(first, holder)
+        return entry
 
     def withdraw(self) -> None:
         """Undo `enter`, where nothing was done since: the run before, if any, has it again."""
-        entry, self._entry = self._entry, None
-        if entry is not None and self.numbers()[-1] == entry.number:
-            self.delete(manifest_name(entry.number))
+        self._run.withdraw()
 
     def resumed(self, manifest: Manifest) -> Manifest:
         """A state before the newest, of which the run that has entered makes the next one.
 
         What it writes from now on has other names than what it wrote for the newest.
         """
-        self.owner = self._number - manifest.batch
-        return replace(manifest, owner=self.owner, holder=self._holder)
+        return self._run.resumed(manifest)
 
     def publish(self, manifest: Manifest, due: Due | None = None) -> None:
         """Make a batch count. Its segments must be written before. The same again is no change.
@@ -340,46 +302,11 @@ class Store:
         What is `due` is synced first, side by side with the manifest itself. Where another run has
         taken the checkpoint over it is a FencedError, and does not count.
         """
-        self._number, self._entry = manifest.number, None
-        try:
-            put = self._put(manifest, due)
-        except StateError:
-            if self.numbers()[-1:] < [manifest.number] or self._is_there(manifest):
-                raise
-            put = False  # who has taken over has also removed what was to be synced
-        # The number may have been taken and let go again: then there are greater ones.
-        if not put or self.numbers()[-1] > manifest.number:
-            raise self._fenced()
+        self._run.publish(manifest, due)
 
     def check_owner(self) -> None:
         """A FencedError where another run has taken the checkpoint over."""
-        if self.numbers()[-1:] > [self._number]:
-            raise self._fenced()
-
-    def _put(self, manifest: Manifest, due: Due | None = None) -> bool:
-        """Write a manifest under its number; False where another has it."""
-        name, text = manifest_name(manifest.number), manifest.to_json().encode()
-        # Ours where the answer to the first of two tries was lost.
-        return self.files.put_new(name, text, due) or self._is_there(manifest)
-
-    def _is_there(self, manifest: Manifest) -> bool:
-        """Whether this manifest, and no other, has its number."""
-        try:
-            found = self.files.buffer(manifest_name(manifest.number)).to_pybytes()
-            return bool(found == manifest.to_json().encode())
-        except FileNotFoundError:
-            return False
-
-    def _fenced(self) -> FencedError:
-        numbers = self.numbers()
-        by = self.manifest(numbers[-1])
-        return FencedError(
-            self.location,
-            "must be used by one run at a time",
-            f"another run that took it over: {who(by)}",
-            "Nothing was published since. Leave the checkpoint to that run; or stop it and start "
-            "this one again.",
-        )
+        self._run.check()
 
     def retire(
         self, previous: Manifest | None, current: Manifest, replaced: Manifest | None = None
@@ -429,8 +356,9 @@ class Store:
         """
         if self.meta() is None:
             return Cleaned()
-        kept, listed = self._found or (self.kept(), self._listed())
-        self._found = self._entry = None
+        kept, listed = self._found or (self.kept(), self.listed())
+        self._found = None
+        self._run.stay()
         if kept:
             self.check_present(kept[-1], listed)
         removed = self.unreferenced(kept, listed)
@@ -482,14 +410,14 @@ class Store:
         needed |= {manifest_name(manifest.number) for manifest in kept}
         newest = kept[-1] if kept else None
         found = []
-        for entry in self._listed() if listed is None else listed:
+        for entry in self.listed() if listed is None else listed:
             lasts = newest is not None and counts(newest, entry.name)
             spare = entry.name in needed or (lasts and not is_temporary(entry.name))
             if is_own(entry.name) and not spare:
                 found.append(entry)
         return found
 
-    def _listed(self) -> list[Entry]:
+    def listed(self) -> list[Entry]:
         """All files of the checkpoint but those of sources."""
         root = guard(lambda: self.files.list(""), self.files.full(""), _READABLE)
         return [*root, *(entry for folder in FOLDERS for entry in self._files_in(folder))]
@@ -519,7 +447,7 @@ class Store:
 
     def check_present(self, manifest: Manifest, listed: Sequence[Entry] | None = None) -> None:
         """Raise a StateError where a file of a state is missing or has another size."""
-        found = self._listed() if listed is None else listed
+        found = self.listed() if listed is None else listed
         sizes = {entry.name: entry.bytes for entry in found}
         wanted: dict[str, int | None] = {s.path: s.bytes for s in manifest.segments()}
         wanted.update(dict.fromkeys(manifest.files))
@@ -550,12 +478,6 @@ def _files_of(uri: str) -> tuple[Files, str]:
     except (pa.ArrowException, ValueError) as error:
         must, remedy = "must be a folder of this machine", "Write it as file:///path."
         raise OptionError(uri, must, str(error).splitlines()[0], remedy) from error
-
-
-def who(manifest: Manifest) -> str:
-    """The run that wrote a manifest, as far as it is known, for a message."""
-    known = [f"{name} {value}" for name, value in manifest.holder.items() if name != TOKEN]
-    return ", ".join([f"owner {manifest.owner}", *known])
 
 
 def _unusable(error: StateError) -> CheckpointError:

@@ -659,20 +659,98 @@ MISTAKES = {
             "SECONDS] ON l.route = r.route"
         ),
     ),
-    "WITH ERROR": Mistake(
+    "WITH ERROR of an extreme": Mistake(
         message=(
-            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: is not available yet. Leave the "
-            "clause out."
+            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: cannot bound max(fare): the extreme of "
+            "a window is one tuple, which a sample need not hold. Ask for it in a query of its "
+            "own, without the clause."
         ),
-        sql=COUNT + " WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT",
+        sql="SELECT MAX(fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT",
     ),
     "WITH LATENCY": Mistake(
         message="WITH LATENCY 2 seconds: is not available yet. Leave the clause out.",
         sql=COUNT + " WITH LATENCY 2 SECONDS",
     ),
-    "WITH SHED": Mistake(
-        message="WITH SHED 90 PERCENT BY UNIFORM: is not available yet. Leave the clause out.",
-        sql=COUNT + " WITH SHED 90 PERCENT BY UNIFORM",
+    "WITH SHED nothing": Mistake(
+        message=(
+            "WITH SHED: the share must be between 0 and 100 percent; got 0 PERCENT. Write for "
+            "example WITH SHED 98 PERCENT, in Python .shed(0.98), or leave it out."
+        ),
+        sql=COUNT + " WITH SHED 0 PERCENT",
+    ),
+    "WITH SHED everything": Mistake(
+        message=(
+            "WITH SHED: the share must be between 0 and 100 percent; got 100 PERCENT. Write for "
+            "example WITH SHED 98 PERCENT, in Python .shed(0.98), or leave it out."
+        ),
+        sql=COUNT + " WITH SHED 100 PERCENT BY UNIFORM",
+    ),
+    "WITH SHED more": Mistake(
+        message=(
+            "WITH SHED: the share must be between 0 and 100 percent; got 150 PERCENT. Write for "
+            "example WITH SHED 98 PERCENT, in Python .shed(0.98), or leave it out."
+        ),
+        sql=COUNT + " WITH SHED 150 PERCENT",
+    ),
+    "WITH SHED over tuples": Mistake(
+        message=(
+            "WITH SHED 90 PERCENT BY CONCEPT: is for windows of time: one of tuples counts those "
+            "that would be shed; got [ROWS 5]. Write a window of time, [RANGE 1 MINUTE], or "
+            "leave the clause out."
+        ),
+        sql="SELECT COUNT(*) AS n FROM rides [ROWS 5] WITH SHED 90 PERCENT",
+    ),
+    "WITH SHED of a join": Mistake(
+        message=(
+            "WITH SHED 90 PERCENT BY UNIFORM: is for aggregates over windows of time; got a query "
+            "without one. Write it after the SELECT that has the aggregate, or leave it out."
+        ),
+        sql=JOINED + "l.route = r.route WITH SHED 90 PERCENT BY UNIFORM",
+    ),
+    "WITH SHED without a window": Mistake(
+        message=(
+            "WITH SHED 90 PERCENT BY UNIFORM: is for aggregates over windows of time; got a query "
+            "without one. Write it after the SELECT that has the aggregate, or leave it out."
+        ),
+        sql="SELECT route FROM rides WITH SHED 90 PERCENT BY UNIFORM",
+    ),
+    "WITH SHED twice": Mistake(
+        message=(
+            "WITH SHED 50 PERCENT BY UNIFORM: an aggregate sheds once; got also SHED 90 PERCENT "
+            "BY CONCEPT."
+        ),
+        sql=COUNT + " WITH SHED 90 PERCENT WITH SHED 50 PERCENT BY UNIFORM",
+    ),
+    "WITH SHED of distinct values": Mistake(
+        message=(
+            "WITH SHED 90 PERCENT BY CONCEPT: cannot estimate count(DISTINCT route): how many "
+            "values only shed tuples have cannot be told from the others. Ask for it in a query "
+            "of its own, without the clause."
+        ),
+        sql="SELECT COUNT(DISTINCT route) AS n FROM rides [RANGE 1 HOUR] WITH SHED 90 PERCENT",
+    ),
+    "WITH SHED and WITH ERROR": Mistake(
+        message=(
+            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: an aggregate sheds or has an error "
+            "bound, because no bound holds for what is shed; got also SHED 90 PERCENT BY CONCEPT. "
+            "Leave one of them out."
+        ),
+        sql=COUNT + " WITH SHED 90 PERCENT WITH ERROR 10 PERCENT",
+    ),
+    "WITH ERROR and WITH SHED": Mistake(
+        message=(
+            "WITH SHED 90 PERCENT BY CONCEPT: an aggregate sheds or has an error bound, because "
+            "no bound holds for what is shed; got also ERROR 10 PERCENT CONFIDENCE 95 PERCENT. "
+            "Leave one of them out."
+        ),
+        sql=COUNT + " WITH ERROR 10 PERCENT WITH SHED 90 PERCENT",
+    ),
+    "WITH SHED and a column kept": Mistake(
+        message=(
+            "SELECT: every column needs a name of its own; got kept twice. Give one of them "
+            "another name with AS."
+        ),
+        sql="SELECT COUNT(*) AS kept FROM rides [RANGE 1 HOUR] WITH SHED 90 PERCENT",
     ),
     "WITH unknown": Mistake(
         message=(

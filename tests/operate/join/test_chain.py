@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.operate.join.chain import FEW_ROWS, Chain, ChainRun
+from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun
 from tidegate.operate.join.run_index import Terms
 
 WINDOW = 5_000
@@ -56,3 +56,36 @@ def test_a_chain_begins_after_segments_that_have_some_of_it() -> None:
     assert held(chain.apart([(0, 10)], 40)) == list(range(20, 40))
     assert chain.apart([(0, 12), (15, 31)], 40) == Chain(40, ())
     assert chain.apart([(0, 29)], 40).since == 30
+
+
+def dealt(low: int, high: int, of: int) -> ChainRun:
+    """The same with two buckets, of which the tuples of one are there."""
+    at = np.arange(low + of, high, 2)
+    columns = {"ts": at, "src": np.zeros_like(at), "seq": at, BUCKET: at % 2}
+    return ChainRun(pa.table(columns), at, (Terms(-at.astype(np.float64)),), low)
+
+
+def test_tuples_of_buckets_that_go_are_let_go() -> None:
+    runs = tuple(
+        dealt(low, low + 10, of=0).followed_by(dealt(low, low + 10, 1)) for low in (10, 20)
+    )
+    only = np.array([True, False])
+    left = Chain(10, runs).of(only, most_rows=20)
+    assert left is not None
+    assert (left.since, held(left)) == (10, list(range(10, 30, 2)))
+    newest = Chain(10, runs).of(only, most_rows=19)
+    assert newest is not None
+    assert (newest.since, held(newest)) == (20, list(range(20, 30, 2)))
+    assert Chain(10, runs).of(only, most_rows=9) is None
+    none = Chain(10, runs[:1]).of(np.array([False, False]), most_rows=20)
+    assert none == Chain(10, ()), "it has all that there is"
+
+
+def test_tuples_of_buckets_that_come_are_among_the_others() -> None:
+    chain = Chain(10, (dealt(10, 20, of=0), dealt(20, 30, of=0)))
+    both = chain.with_tuples(dealt(10, 30, of=1))
+    (run,) = both.runs
+    assert (both.since, run.since) == (10, 10)
+    assert held(both) == run.table.column("ts").to_pylist() == list(range(10, 30))
+    assert run.terms[0].key is not None
+    assert (-run.terms[0].key).tolist() == list(range(10, 30))

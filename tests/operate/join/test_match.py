@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.expression.tree import Call, Column, Expr, Literal
+from tidegate.operate.join import search
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.decide import Rows, true_of
 from tidegate.operate.join.match import (
@@ -210,6 +211,7 @@ def plain(
     windows=st.tuples(extents, extents),
     cuts=st.lists(st.integers(0, 31), max_size=3).map(sorted),
     instances=st.integers(1, 3),
+    few_pairs=st.sampled_from([0, search._FEW_PAIRS]),
 )
 def test_all_methods_equal_a_nested_loop(
     query: Query,
@@ -218,11 +220,15 @@ def test_all_methods_equal_a_nested_loop(
     windows: tuple[Extent, Extent],
     cuts: list[int],
     instances: int,
+    few_pairs: int,
 ) -> None:
+    """Also by the compiled loop, which few pairs are not worth."""
     expected = plain(query, left, right, windows)
-    for method in query.specs:
-        spec = query.spec(method, *windows)
-        assert batches(spec, [table(0, left), table(1, right)], cuts, instances) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_FEW_PAIRS", few_pairs)
+        for method in query.specs:
+            spec = query.spec(method, *windows)
+            assert batches(spec, [table(0, left), table(1, right)], cuts, instances) == expected
 
 
 def batches(

@@ -27,6 +27,7 @@ from tidegate.errors import TidegateError
 from tidegate.execute.exchange import begin, leave, make, store_apart, store_rows
 from tidegate.execute.job import (
     ERROR,
+    SHED,
     Job,
     Outcome,
     Parcel,
@@ -37,8 +38,16 @@ from tidegate.execute.large_output import PART_ROWS, cuts_of, write_part, writte
 from tidegate.execute.spark.failure import is_lost_shuffle, tasks_failed
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.sql_session import register_functions
-from tidegate.execute.task import deal, map_split, read_split, run_instance, start_parcels
+from tidegate.execute.task import (
+    at_reading,
+    deal,
+    map_split,
+    read_split,
+    run_instance,
+    start_parcels,
+)
 from tidegate.execute.task_runner import is_large
+from tidegate.operate.sieve import shed_of
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.route.partitioner import EVERY_INSTANCE
 
@@ -166,7 +175,10 @@ class ShuffleExecutor:
             if parcel.kind == ERROR:
                 raise _failure(parcel)
         if found:
-            outcomes[0] = replace(outcomes[0], side=(*outcomes[0].side, *found))
+            first, shed = outcomes[0], sum(int(bytes(p.data)) for p in found if p.kind == SHED)
+            side = (*first.side, *(p for p in found if p.kind != SHED))
+            counts = {**first.counts, "shed": first.counts.get("shed", 0) + shed}
+            outcomes[0] = replace(first, side=side, counts=counts)
         return outcomes
 
 
@@ -195,7 +207,9 @@ def _read_task(job: Job, splits: Sequence[int], schema: pa.Schema) -> Callable[[
             for number in batch.column(0).to_pylist():
                 split = job.splits[splits[number]]
                 try:
-                    tuples, side = read_split(job, split, schema.names[len(_ORDER) :])
+                    read, side = read_split(job, split, schema.names[len(_ORDER) :])
+                    tuples = at_reading(job.subquery.prefixes[split.input], read)
+                    side += _shed(split.index, read.num_rows - tuples.num_rows)
                 except TidegateError as error:
                     tuples, side = None, [_failed(error)]
                 if side:
@@ -221,8 +235,12 @@ def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
         for split in table.column(0).unique().to_pylist():
             mine = table.filter(pc.equal(table.column(0), split)).drop_columns(_ORDER[0])
             tuples = mine.rename_columns([TS, SRC, SEQ, *names])
+            sieve = job.subquery.prefixes[job.splits[split].input].sieve
             try:
+                if sieve is not None and sieve.by is not None:
+                    tuples, _ = sieve.marked(tuples)
                 parcels = deal(job, split, tuples.combine_chunks())
+                parcels += _shed(split, shed_of(sieve, tuples))
             except TidegateError as error:
                 parcels = [_failed(error)]
             yield _packed(_to_every(job, parcels))
@@ -284,6 +302,11 @@ def _opened(answers: Sequence[Row]) -> list[Outcome]:
 def _leaves_files(job: Job) -> bool:
     """Whether instances leave large outputs in files of the checkpoint, for other tasks."""
     return job.store.open().files.local
+
+
+def _shed(split: int, tuples: int) -> list[Parcel]:
+    """How many tuples of a split were shed, where any were; for the first instance."""
+    return [Parcel(0, split, SHED, str(tuples).encode())] if tuples else []
 
 
 def _failed(error: TidegateError) -> Parcel:

@@ -86,7 +86,7 @@ def informed(work: MapWork, ledger: Ledger, spec: AggregateSpec) -> Ledger:
 
 def costs_of(spec: AggregateSpec) -> Costs:
     """What work is for the instances of an aggregate."""
-    definitions = [function.definition for function in spec.functions]
+    definitions = [part.definition for function in spec.functions for part in function.parts]
     holistic = any(definition.holistic for definition in definitions)
     if any(definition is USER for definition in definitions):
         return replace(OF_USERS, value=KEEPING_VALUES.value) if holistic else OF_USERS

@@ -120,6 +120,10 @@ class AggregateFunction:
     - `in_order`: its kernels also get the columns of the total order, after its own.
     - `edge`: its value is that of the first (0) or the last (-1) tuple, whatever the others are.
     - `holistic`: exact, but its state grows with the number of values.
+    - `estimate` is how a sample of the tuples answers it WITH ERROR, one of `estimate.py`; None
+      where no sample can, for the reason `unsampled`.
+    - `scales`: its value grows with the number of tuples, so that what is computed of some of them
+      is scaled to all. `unscaled` says why it has no answer from some of them, where that is so.
     - `form` is how a call is written in messages, with `{inside}` for the arguments.
     """
 
@@ -137,6 +141,10 @@ class AggregateFunction:
     in_order: bool = False
     edge: int | None = None
     holistic: bool = False
+    estimate: str | None = None
+    unsampled: str = "no bound for the error of a sample is known"
+    scales: bool = False
+    unscaled: str | None = None
     form: str | None = None
 
     @property
@@ -182,6 +190,10 @@ class AggregateFunction:
     def shown(self, parameters: Sequence[Any]) -> list[str]:
         """The parameters as a plan shows them."""
         return [repr(value) for value in parameters]
+
+    def inside(self, parameters: Sequence[Any]) -> tuple[Any, ...] | None:
+        """The functions that one which stands for several is made of; None for the others."""
+        return None
 
     def written(self, columns: Sequence[str], parameters: Sequence[Any]) -> str:
         """A call as messages write it."""

@@ -63,6 +63,12 @@ class Function:
         return self.definition.shown(self.parameters)
 
     @property
+    def parts(self) -> tuple[Function, ...]:
+        """The functions of the select list that it stands for: mostly itself."""
+        inside = self.definition.inside(self.parameters)
+        return (self,) if inside is None else inside
+
+    @property
     def result(self) -> pa.DataType:
         """The type of the result column."""
         return self.family.result

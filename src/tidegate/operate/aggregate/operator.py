@@ -53,6 +53,12 @@ from tidegate.operate.aggregate.pane import (
     sealed_before,
     with_finished,
 )
+from tidegate.operate.aggregate.shed_figures import (
+    SHED_SHOWN,
+    ShedColumns,
+    ShedWindows,
+    shed_window,
+)
 from tidegate.operate.aggregate.state import PANES, PaneKeeper, read_panes, write_panes
 from tidegate.operate.aggregate.tenure import (
     closings,
@@ -105,9 +111,9 @@ _EVEN = 0.5
 class WindowAggregate(Operator):
     """Folds tuples into panes on the map side, merges them and closes windows in the instances.
 
-    With `partly`, its rows are states of windows by bucket, for a MergeWindows to finish: so that a
-    partitioner may give tuples of one key to several instances. With `auto` it has a second port,
-    for windows that need no merging.
+    With `partly`, its rows are states of windows by bucket, for a MergeWindows to finish, so that a
+    partitioner may give tuples of one key to several instances; or for a BoundedWindows to answer.
+    Where it `finishes`, it has a second port, for windows that need no merging: see `choice`.
     """
 
     kind: ClassVar[str] = "aggregate"
@@ -122,6 +128,10 @@ class WindowAggregate(Operator):
     """Who folds tuples into partials: map tasks, which then route partials, or instances."""
     by_auto: bool = False
     """Whether it is `auto` that has chosen its partitioner, for good where that is `hash`."""
+    finishes: bool = False
+    """Whether it finishes windows itself of which no key can be at several instances."""
+    told: ShedColumns | None = None
+    """Where it has what is told of windows, where it sheds and finishes them itself."""
 
     order = WindowOrder()
 
@@ -192,7 +202,8 @@ class WindowAggregate(Operator):
             segments[CHOICES] = write_choices(work, spec, chosen)
         work.spans.mark("instance write")
         counts = WindowCounts(spec)
-        closed, groups = self._closed(panes, work, self._split(work, chosen), counts)
+        shed = None if self.told is None else ShedWindows(self.told, spec.range_us, work.kept)
+        closed, groups = self._closed(panes, work, self._split(work, chosen), counts, shed)
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
@@ -203,7 +214,10 @@ class WindowAggregate(Operator):
             segments,
             {"closed": groups},
             bucket_work=self._touched([*touched, panes], work.mapping.buckets),
-            windows=counts.figures() if self._tells else (),
+            windows=(
+                *(counts.figures() if self._tells else ()),
+                *(() if shed is None else shed.figures()),
+            ),
             changes=changes_of(work, spec, chosen),
         )
 
@@ -214,14 +228,16 @@ class WindowAggregate(Operator):
 
     def window_figures(self, told: ToldWindow) -> Values:
         p = self.partitioner.p if isinstance(self.partitioner, Hybrid) else _EVEN
-        found = sent_window(told, p)
+        found = sent_window(told, p) | shed_window(told.totals())
         if self.partly:
             return found
         return found | {"groups": found["parts"], "groups_split": 0, "aggregation_cost": 1}
 
     @property
     def shown_figures(self) -> tuple[Shown, ...]:
-        return SENT_SHOWN if self.partly else ()
+        if self.told is not None:
+            return SHED_SHOWN
+        return SENT_SHOWN if self.partitioner.splits_keys else ()
 
     def _arrived(self, arrived: Sequence[Arrival]) -> tuple[list[pa.Table], ...]:
         """What the map tasks have dealt, what they have noted in their ledgers, and chosen."""
@@ -239,7 +255,7 @@ class WindowAggregate(Operator):
 
     def _split(self, work: InstanceWork, chosen: Sequence[pa.Table]) -> Sequence[Ends]:
         """The windows that have to be merged."""
-        if not self._auto:
+        if not self.finishes:
             return EVERY_WINDOW if self.partly else ()
         return split_windows(self.spec.range_us, known_choices(work, self.spec, chosen))
 
@@ -255,7 +271,8 @@ class WindowAggregate(Operator):
         work = rows_by_bucket(partials, buckets)
         for function in self.spec.functions:
             if function.definition.holistic:
-                for name, _ in function.state:
+                lists = (name for name, type_ in function.state if pa.types.is_list(type_))
+                for name in lists:
                     kept = [part for part in partials if name in part.column_names]
                     work += values_by_bucket(kept, name, buckets)
         return work
@@ -284,11 +301,12 @@ class WindowAggregate(Operator):
         work: InstanceWork,
         split: Sequence[Ends],
         counts: WindowCounts,
+        shed: ShedWindows | None = None,
     ) -> tuple[tuple[pa.Table, ...], int]:
         """The rows of windows that end, by port, and how many groups these windows have.
 
-        They are made step by step, for they may be very many; `counts` has them by window. Windows
-        of `split` are closed in part.
+        They are made step by step, for they may be very many; `counts` and `shed` are told of them.
+        Windows of `split` are closed in part.
         """
         spec, closed = self.spec, 0
         spills = [Spill(work.store, f"{work.name}-rows-{i}") for i in range(len(work.ports))]
@@ -296,10 +314,12 @@ class WindowAggregate(Operator):
             for partly, results in chain(self._none(), self._steps(panes, work, split)):
                 closed += results.num_rows
                 counts.add(results)
+                if shed is not None:
+                    shed.add(results)
                 work.spans.mark("instance close")
                 keys = [name for name, _ in spec.keys] + [PART] * partly
                 for place, (port, spill) in enumerate(zip(work.ports, spills, strict=True)):
-                    if not self._auto or partly == (place == PARTS):
+                    if not self.finishes or partly == (place == PARTS):
                         spill.add(window_rows(port, keys, results))
                 work.spans.mark("instance finish")
             return tuple(spill.table() for spill in spills), closed
@@ -311,7 +331,7 @@ class WindowAggregate(Operator):
         """No rows for each port, so that it has their columns."""
         if self.partly:
             yield True, self.spec.window_schema.empty_table()
-        if self._auto or not self.partly:
+        if self.finishes or not self.partly:
             yield False, self.spec.result_schema.empty_table()
 
     def _steps(
@@ -339,8 +359,9 @@ class WindowAggregate(Operator):
         spec = self.spec
         panes = spec.range_us // spec.pane_us
         lines = [f"panes: {duration_text(spec.pane_us)}, {panes} per window"]
-        constant = [_call(f, texts) for f in spec.functions if not f.definition.holistic]
-        holistic = [_call(f, texts) for f in spec.functions if f.definition.holistic]
+        functions = [part for f in spec.functions for part in f.parts]
+        constant = [_call(f, texts) for f in functions if not f.definition.holistic]
+        holistic = [_call(f, texts) for f in functions if f.definition.holistic]
         if constant:
             side = "on the map side" if self.folds == MAP else "in the instances"
             lines.append(f"pre-aggregated per pane {side}: {', '.join(constant)}")
@@ -380,6 +401,8 @@ class MergeWindows(Operator):
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
+    told: ShedColumns | None = None
+    """Where it has what is told of windows of an aggregate that sheds."""
 
     partitioner = BY_HASH
     order = WindowOrder()
@@ -407,20 +430,25 @@ class MergeWindows(Operator):
         counts = dict(zip(self.totals, map(int, counted), strict=True))
         windows = WindowCounts(self.spec)
         windows.add(results, sizes)
+        figures = windows.figures()
+        if self.told is not None:
+            shed = ShedWindows(self.told, self.spec.range_us, work.kept)
+            shed.add(results)
+            figures += shed.figures()
         return Result(
             rows,
             count,
             counts=counts,
             bucket_work=work_of,
-            windows=windows.figures(),
+            windows=figures,
         )
 
     def window_figures(self, told: ToldWindow) -> Values:
-        return merged_window(told)
+        return merged_window(told) | shed_window(told.totals())
 
     @property
     def shown_figures(self) -> tuple[Shown, ...]:
-        return MERGED_SHOWN
+        return MERGED_SHOWN if self.told is None else (*SHED_SHOWN, *MERGED_SHOWN)
 
     def title(self) -> str:
         return f"merge windows by {', '.join(self.key_names) or 'nothing'}"

@@ -21,6 +21,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.closing import Panes, closed
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import (
     Groups,
     Rank,
@@ -47,6 +48,7 @@ __all__ = [
     "fold",
     "fold_placed",
     "merge",
+    "merged_parts",
     "needed_from",
     "placed",
     "sealed_before",
@@ -230,16 +232,29 @@ def finished(spec: AggregateSpec, parts: pa.Table) -> tuple[pa.Table, Ints]:
     """
     if parts.num_rows == 0:
         return spec.result_schema.empty_table(), np.empty(0, np.int64)
+    heads, states, counts = merged_parts(spec, parts)
+    pairs = zip(spec.functions, states, strict=True)
+    results = [function.family.finish(columns) for function, columns in pairs]
+    return pa.Table.from_arrays([*heads, *results], schema=spec.result_schema), counts
+
+
+def merged_parts(spec: AggregateSpec, parts: pa.Table) -> tuple[list[pa.Array], list[States], Ints]:
+    """The windows of `finished` before they are finished, of at least one part: a row for each
+    window and group.
+
+    Their ends and keys by column, in the order of these, the states by function, and how many parts
+    each was in.
+    """
     names = ["window_end", *(name for name, _ in spec.keys), PART]
     ranks = [rank(flat(parts.column(name))) for name in names]
     parts = parts.take(pa.array(dense(pack(ranks, parts.num_rows)).order))
     groups = dense(pack([rank(flat(parts.column(n))) for n in names[:-1]], parts.num_rows))
     heads = [flat(parts.column(n)) for n in spec.result_schema.names[: 2 + len(spec.keys)]]
-    columns = _take(heads, groups.rows)
+    states = []
     for function in spec.functions:
-        states = [flat(parts.column(name)) for name, _ in function.state]
-        columns.append(function.family.finish(function.family.merge(groups, states)))
-    return pa.Table.from_arrays(columns, schema=spec.result_schema), groups.counts
+        columns = [flat(parts.column(name)) for name, _ in function.state]
+        states.append(function.family.merge(groups, columns))
+    return _take(heads, groups.rows), states, groups.counts
 
 
 def with_finished(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError, near
-from tidegate.operate.aggregate import user
+from tidegate.operate.aggregate import represented, sampled, user
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.functions import (
     approximate,
@@ -14,7 +14,9 @@ from tidegate.operate.aggregate.functions import (
     extreme_by,
     holistic,
     moment,
+    spread,
     total,
+    unfolded,
 )
 
 TABLE = (
@@ -40,6 +42,10 @@ TABLE = (
     count.COUNT_IF,
     approximate.APPROX_COUNT_DISTINCT,
     user.USER,
+    unfolded.UNFOLDED,
+    sampled.SAMPLED,
+    represented.REPRESENTED,
+    spread.SPREAD,
 )
 """A new function is a line here; messages list the names in this order."""
 

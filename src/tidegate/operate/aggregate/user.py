@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidegate.errors import QueryError, TaskError
 from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
+from tidegate.operate.aggregate.estimate import OWN
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, flat
@@ -57,6 +58,9 @@ class Aggregator:
 
     state: ClassVar[Mapping[str, pa.DataType]]
     result: ClassVar[pa.DataType]
+    mean_like: ClassVar[bool] = False
+    """Whether a sample of a window gives nearly the same result as the window, as a mean does and
+    a sum does not. Only then can WITH ERROR answer it from one; the result must be a number."""
 
     @property
     def name(self) -> str:
@@ -229,5 +233,6 @@ USER = UserFunction(
     doc="An aggregate of the user's own.",
     arguments=(ANYTHING,) * _MOST_ARGUMENTS,
     least=0,
+    estimate=OWN,
     family=lambda *given: UserFamily(given[-1]),
 )

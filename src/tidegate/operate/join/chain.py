@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MIN_US
+from tidegate.batch import MIN_US, ORDER, ints
 from tidegate.operate.join.run_index import Ints, Searched, Terms
+
+Flags = npt.NDArray[np.bool_]
 
 BUCKET = "bucket"
 """The column of the bucket that a tuple is stored in."""
@@ -73,6 +76,16 @@ class ChainRun:
         terms = tuple(t.of(rest) for t in self.terms)
         return ChainRun(self.table.slice(past), self.coordinate[rest], terms, self.since)
 
+    def of(self, buckets: Flags) -> ChainRun | None:
+        """The tuples of some buckets, which have a flag each; None where there is none."""
+        kept = np.flatnonzero(buckets[self.table.column(BUCKET).to_numpy()])
+        if not len(kept):
+            return None
+        if len(kept) == self.rows:
+            return self
+        terms = tuple(t.of(kept) for t in self.terms)
+        return ChainRun(self.table.take(pa.array(kept)), self.coordinate[kept], terms, self.since)
+
     def followed_by(self, other: ChainRun) -> ChainRun:
         """One run of these tuples and of those after them."""
         both = zip(self.terms, other.terms, strict=True)
@@ -116,6 +129,32 @@ class Chain:
         runs = [r for r in self.others if r.coordinate[-1] >= needed]
         newest = None if self.newest is None else self.newest.needed(needed)
         return Chain(self.since, (*runs, *([] if newest is None else [newest])))
+
+    def of(self, buckets: Flags, most_rows: int) -> Chain | None:
+        """The tuples of some buckets in its newest runs; None where these have more rows.
+
+        The index of what is left of a run is made again.
+        """
+        since, runs = self.since, self.runs
+        while sum(run.rows for run in runs) > most_rows:
+            runs = runs[1:]
+            if not runs:
+                return None
+            since = runs[0].since
+        left = (run.of(buckets) for run in runs)
+        return Chain(since, tuple(run for run in left if run is not None))
+
+    def with_tuples(self, run: ChainRun) -> Chain:
+        """One run of its tuples and of others that are not before it."""
+        runs = [*self.runs, run]
+        table = pa.concat_tables([r.table for r in runs]).combine_chunks()
+        order = np.lexsort([ints(table, c) for c in reversed(ORDER)])
+        terms = [reduce(Terms.followed_by, alike) for alike in zip(*(r.terms for r in runs))]
+        coordinate = np.concatenate([r.coordinate for r in runs])[order]
+        whole = ChainRun(
+            table.take(pa.array(order)), coordinate, tuple(t.of(order) for t in terms), self.since
+        )
+        return Chain(self.since, (whole,))
 
     def apart(self, spans: Collection[tuple[int, int]], end: int) -> Chain:
         """What of it is after all segments with older tuples, whose first and last these are.

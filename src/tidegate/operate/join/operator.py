@@ -22,6 +22,7 @@ from tidegate.model.window import TimeWindow, TupleWindow, Window
 from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
 from tidegate.operate.join.division import held_work, pair_work, stored_work
+from tidegate.operate.join.left import Found, find, leave
 from tidegate.operate.join.match import (
     RANK,
     Held,
@@ -38,7 +39,7 @@ from tidegate.operate.join.search import Ints, News, Work
 from tidegate.operate.join.spec import LEFT, RIGHT, Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, Sight, seen_by, sights
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
-from tidegate.operate.join.stored import StoredSegments, adopted, fewer
+from tidegate.operate.join.stored import StoredSegments, fewer
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
     Arrival,
@@ -57,6 +58,7 @@ from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner, Router
 from tidegate.route.reach import Reach
 from tidegate.route.round_robin import RoundRobin
+from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, write_segment
 
 _MOST_NEW_ROWS = 8_192
@@ -163,12 +165,12 @@ class StreamJoin(Operator):
             own.append(owned)
             dealt.append(bucket)
         work.spans.mark("instance merge")
-        chains = work.kept.take(self._stored(work)) or (None, None)
+        in_memory = find(work, self._stored(work))
         sides: list[_SideTuples] = []
         if self.spread == OVER_GRID and work.mapping.formers:
             found, compared = self._matched_by_epoch(work, news)
         else:
-            found, compared, sides = self._matched(work, news, chains)
+            found, compared, sides = self._matched(work, news, in_memory)
         rows = tuple(output_rows(port, self.spec, found) for port in work.ports)
         work.spans.mark("instance output")
         segments = {SIDES[side]: self._kept(work, side, news[side], own[side]) for side in range(2)}
@@ -211,12 +213,12 @@ class StreamJoin(Operator):
         self,
         work: InstanceWork,
         news: Sequence[News],
-        chains: Sequence[Chain | None],
+        in_memory: Sequence[Found],
         sights: Sequence[Sequence[Sight]] | None = None,
     ) -> tuple[list[Pairs], Work, list[_SideTuples]]:
         """The pairs of new tuples and stored ones, or of those stored that are in sight."""
         sights = self._sights(work) if sights is None else sights
-        sides = [self._side(work, i, news, chains[i], sights[i]) for i in range(2)]
+        sides = [self._side(work, i, news, in_memory[i], sights[i]) for i in range(2)]
         work.spans.mark("instance read state")
         newest, stored = (sides[0].newest, sides[1].newest), (sides[0].stored, sides[1].stored)
         by_row = self.routing == BY_KEY
@@ -233,13 +235,15 @@ class StreamJoin(Operator):
         both. So each epoch has the new tuples that its grid gives to this instance.
         """
         found, compared = list[Pairs](), Work()
+        # Nothing is left for the next batch, so nothing is put together for it.
+        nothing = [Found(Chain(self._begin(work, side))) for side in range(2)]
         for epoch in zip(*self._sights(work), strict=True):
             asking = []
             for new, sight in zip(news, epoch, strict=True):
                 seen = np.flatnonzero(sight.buckets[new.table.column(BUCKET).to_numpy()])
                 held = np.full(len(seen), sight.newest)
                 asking.append(News(new.table.take(seen), new.place[seen], held, new.before))
-            pairs, made, _ = self._matched(work, asking, (None, None), [[s] for s in epoch])
+            pairs, made, _ = self._matched(work, asking, nothing, [[s] for s in epoch])
             found += pairs
             compared.implied += made.implied
             compared.made += made.made
@@ -265,6 +269,11 @@ class StreamJoin(Operator):
             if rows is not None:
                 positions.append(Position(name, count, count + rows))
         return Migration(frontier_us, frontier_us + self.reach.us, tuple(positions))
+
+    def reads(self, what: str, mapping: BucketMapping, instance: int) -> BucketSet:
+        spread = TO_OWNER if self.spread == TO_ALL else self.spread
+        owners, side = mapping.owner_array, SIDES.index(what)
+        return BucketSet.where(seen_by(instance, spread, side, owners, mapping.instances))
 
     def keepers(self) -> Mapping[str, SideKeeper]:
         return {name: self._keeper(i) for i, name in enumerate(SIDES)}
@@ -336,27 +345,25 @@ class StreamJoin(Operator):
         work: InstanceWork,
         side: int,
         news: Sequence[News],
-        chain: Chain | None,
+        in_memory: Found,
         sights: Sequence[Sight],
     ) -> _SideTuples:
         """The tuples of a side that are compared with: what is in memory is not read again."""
-        stored = self._segments(work, side, sights)
+        stored, chain = self._segments(work, side, sights), in_memory.chain
         begin, needed = self._begin(work, side), stored.horizon.needed
         held: list[Held] = []
         few = news[side].table.num_rows <= _MOST_NEW_ROWS
+        if chain is not None and in_memory.gained is not None:
+            chain = stored.taken_over(chain, in_memory.gained, begin) if few else None
         if chain is not None and chain.since <= needed:
             stored.release()
         elif chain is not None:
             chain = chain.apart([(s.low, s.high) for s in stored.live], begin)
             held = stored.read([s for s in stored.live if s.low < chain.since])
-        elif few and stored.fit(_most_bytes()):
-            held = stored.read(stored.live, stay=False)
-            chain = adopted(stored.keeper, held, needed)
-            held = [] if chain is not None else held
+        elif few:
+            chain, held = stored.newest(begin, _most_bytes())
         else:
             held = stored.read(stored.live)
-        if few and chain is None:
-            chain = Chain(begin)
         chain = None if chain is None else chain.needed(needed)
         behind = chain.newest if few and chain is not None else None
         asked = news[1 - side].table.num_rows > 0
@@ -420,8 +427,7 @@ class StreamJoin(Operator):
             run = newest.stored(kept, since) if kept.any() else None
             end = work.frontier_us if keeper.order == TS else count
             chains.append(chain.grown(run, needed=needed, end=end, most_bytes=_most_bytes()))
-        held_bytes = sum(chain.nbytes for chain in chains)
-        work.kept.leave(self._stored(work), tuple(chains), held_bytes)
+        leave(work, self._stored(work), (chains[LEFT], chains[RIGHT]))
 
     def _stored(self, work: InstanceWork) -> str:
         """The name of what stays in memory; over a grid, whose tuples are seen is up to all."""

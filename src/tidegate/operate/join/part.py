@@ -20,10 +20,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.operate.join.chain import Flags
 from tidegate.operate.join.run_index import Ints, Searched, kept, known
 from tidegate.state.bucket_set import BucketSet
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class _Spent:
             return False
 
 
-_LOOK_ROWS = 2_048
+_LOOK_ROWS = 512
 """What a look without an index costs more than one with it, whatever it finds."""
 
 _LARGE_ROWS = 1_000_000

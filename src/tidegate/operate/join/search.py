@@ -181,20 +181,28 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
         return
     work.made += made if ask.one_key else made - _past(run, ask, first, last)
     work.count(ask, last - first)
-    values = run.searched.values
-    lows, highs = run.searched.narrowed(ask.bounds)
-    for a, b, hits in _steps(first, last, bool(values)):
-        probe, place = find(
-            first[a:b], last[a:b], [x[a:b] for x in lows], [x[a:b] for x in highs], values
-        )
-        hits.append(len(probe))
-        probe = probe + a
+    for probe, place in _passing(run, ask, first, last, made):
         if ask.index is not None and not ask.one_key:
             kept = _in_window(run, ask, probe, place)
             if kept is not None:
                 probe, place = probe[kept], place[kept]
         if len(probe):
             yield probe, place
+
+
+def _passing(run: Run, ask: Ask, first: Ints, last: Ints, made: int) -> Iterator[tuple[Ints, Ints]]:
+    """The pairs of ranges, `made` of them, that pass the tests of the other intervals."""
+    values = run.searched.values
+    lows, highs = run.searched.narrowed(ask.bounds)
+    if made <= _FEW_PAIRS:  # to begin the compiled loop takes longer than to look at these
+        yield passing(*find(first, last, (), (), ()), lows, highs, values)
+        return
+    for a, b, hits in _steps(first, last, bool(values)):
+        probe, place = find(
+            first[a:b], last[a:b], [x[a:b] for x in lows], [x[a:b] for x in highs], values
+        )
+        hits.append(len(probe))
+        yield probe + a, place
 
 
 def candidates_of(part: Part, run: Run, ask: Ask, work: Work) -> list[tuple[Ints, Ints]] | None:
@@ -220,11 +228,17 @@ def candidates_of(part: Part, run: Run, ask: Ask, work: Work) -> list[tuple[Ints
 
 
 def _ranges(run: Run, ask: Ask, index: tuple[Floats, Floats]) -> tuple[Ints, Ints]:
-    """What of a run the index of each asking tuple finds."""
+    """What of a run the index of each asking tuple finds.
+
+    Most find nothing in a run that is small: a look at the first key then spares half the search.
+    """
     key = run.searched.key
     assert key is not None
     first = np.searchsorted(key, index[0])
-    last = np.maximum(first, np.searchsorted(key, index[1], "right"))
+    last = first.copy()
+    if len(key):
+        some = np.flatnonzero(key[np.minimum(first, len(key) - 1)] <= index[1])
+        last[some] = np.maximum(first[some], np.searchsorted(key, index[1][some], "right"))
     if len(ask.unknown):
         last[ask.unknown] = first[ask.unknown]
     return first, last

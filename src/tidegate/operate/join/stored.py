@@ -6,16 +6,17 @@ They stand between the state of a join and its search, for what is not in memory
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import ORDER, ints
+from tidegate.batch import MAX_US, MIN_US, ORDER, ints
 from tidegate.errors import TaskError
-from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun
+from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun, Flags
+from tidegate.operate.join.left import MOST_MOVED_ROWS
 from tidegate.operate.join.match import (
     KEY,
     Held,
@@ -24,7 +25,7 @@ from tidegate.operate.join.match import (
     total_order,
     without_key,
 )
-from tidegate.operate.join.part import Flags, Part
+from tidegate.operate.join.part import Part
 from tidegate.operate.join.run_index import Floats
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.spread import Sight
@@ -36,6 +37,7 @@ from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, rows_by_bucket
 
 _MOST_ADOPTED_ROWS = 8_192
+"""So many of the newest tuples are put into memory by who finds none there."""
 
 
 @dataclass(frozen=True)
@@ -65,24 +67,87 @@ class StoredSegments:
         live = [s for s in segments if not self.horizon.passed(s)]
         return [s for s in live if s.tag != self.horizon.tag or self._mine(s)[0]]
 
-    def fit(self, most_bytes: int) -> bool:
-        """Whether all live tuples may be kept in memory."""
-        rows, size = (sum(n) for n in ((s.rows for s in self.live), (s.bytes for s in self.live)))
-        return rows <= _MOST_ADOPTED_ROWS and size <= most_bytes
+    def newest(self, begin: int, most_bytes: int) -> tuple[Chain, list[Held]]:
+        """The newest tuples, as many as may be kept in memory, and the others run by run.
+
+        Those that many batches have stored are in many small segments, which are searched faster
+        together, and need not be put together by every batch. `begin` is after all of them.
+        """
+        since = self._since(begin, most_bytes)
+        try:
+            run = self._adopted([s for s in self.live if s.low >= since], since)
+        except TaskError:  # then it is for who asks whether that is an error
+            return Chain(begin), self.read(self.live)
+        others = self.read([s for s in self.live if s.low < since])
+        return Chain(since, () if run is None else (run,)), others
+
+    def taken_over(self, chain: Chain, gained: Flags, begin: int) -> Chain | None:
+        """A chain with what is stored of buckets that have come, from where it begins on.
+
+        None where that is too much, or a value of it cannot be computed.
+        """
+        if chain.since > self.horizon.needed:
+            chain = chain.apart([(s.low, s.high) for s in self.live], begin)
+        came = replace(self, sights=[Sight(MIN_US, MAX_US, gained, newest=True)])
+        segments = [s for s in came.live if s.high >= chain.since]
+        if sum(s.rows for s in segments) > MOST_MOVED_ROWS:
+            return None
+        try:
+            run = came._adopted(segments, chain.since)
+        except TaskError:
+            return None
+        return chain if run is None else chain.with_tuples(run)
+
+    def _since(self, begin: int, most_bytes: int) -> int:
+        """The coordinate from which on tuples may be kept in memory, and no segment has others."""
+        last_first = sorted(self.live, key=lambda s: s.high, reverse=True)
+        since, low, rows, size = begin if last_first else MIN_US, MAX_US, 0, 0
+        befores = [*(s.high + 1 for s in last_first[1:]), MIN_US]
+        for segment, before in zip(last_first, befores, strict=False):
+            rows, size = rows + segment.rows, size + segment.bytes
+            if rows > _MOST_ADOPTED_ROWS or size > most_bytes:
+                break
+            low = min(low, segment.low)
+            since = before if low >= before else since
+        return since
+
+    def _adopted(self, segments: Sequence[Segment], since: int) -> ChainRun | None:
+        """The live tuples of some segments in memory, as a run; None where there is none.
+
+        A TaskError where what is searched of them cannot be computed.
+        """
+        tables = list(self._rows(segments))
+        if not any(table.num_rows for table in tables):
+            return None
+        spec, side = self.keeper.spec, self.keeper.side
+        table = pa.concat_tables(tables).combine_chunks()
+        table = table.take(pa.array(total_order(table)))
+        coordinate = ints(table, self.keeper.order)
+        table = table.select([*ORDER, BUCKET, *(name for name, _ in spec.side(side).columns)])
+        past = int(np.searchsorted(coordinate, max(self.horizon.needed, since)))
+        if past == len(coordinate):
+            return None
+        table, coordinate = table.slice(past), coordinate[past:]
+        return ChainRun(table, coordinate, terms_of(spec, side, table), since)
 
     def release(self) -> None:
         """Let go of what is mapped: nothing is read of it in this batch."""
         mapped_segments(self.work.store, self._owner, ())
 
     def read(self, segments: Sequence[Segment], stay: bool = True) -> list[Held]:
-        """The tuples of some of them, run by run; what is mapped stays so for the next batch."""
+        """The tuples of some of them, run by run; what is mapped stays so for the next batch.
+
+        Where it is not to `stay`, what is mapped already is as it was.
+        """
         work, columns, way = self.work, self.keeper.columns, self.horizon.tag
         known = [(s, *self._mine(s)) for s in segments if s.tag == way]
         # In time order nearly all tuples are candidates. And a value that a branch cannot compute
         # counts for all tuples that are searched: others' must not be among them.
         by_index = not self.keeper.spec.in_time_order
-        own = [s for s, mine, all_ in known if stay and ((by_index and all_) or mine == s.buckets)]
-        mapped = mapped_segments(work.store, self._owner, own, columns, work.run, (KEY,))
+        own = [s for s, mine, all_ in known if (by_index and all_) or mine == s.buckets]
+        mapped: dict[str, pa.Table] = {}
+        if stay:
+            mapped = mapped_segments(work.store, self._owner, own, columns, work.run, (KEY,))
         held = []
         for segment, mine, whole in known:
             # Another query may have written the same file at the same place before.
@@ -105,6 +170,19 @@ class StoredSegments:
                 rows, key = self._adapted(rows)
                 held.append(Held(rows, key=key))
         return held
+
+    def _rows(self, segments: Sequence[Segment]) -> Iterator[pa.Table]:
+        """The instance's tuples of some segments; of files of this host all are chosen at once."""
+        store, columns = self.work.store, self.keeper.columns
+        files, others = list[Segment](), list[Segment]()
+        for segment in segments:
+            alike = store.files.local and segment.tag == self.horizon.tag
+            (files if alike else others).append(segment)
+        if files:
+            rows = pa.concat_tables([read_segment(store, s, columns=columns) for s in files])
+            yield rows.filter(pa.array(self._seen(rows, rows.column(BUCKET).to_numpy())))
+        for held in self.read(others, stay=False):
+            yield held.own.select(columns)
 
     def _part(
         self, segment: Segment, rows: pa.Table, mine: BucketSet, token: tuple[Hashable, ...]
@@ -175,25 +253,6 @@ class StoredSegments:
         rows = rows.filter(pa.array(self._seen(rows, bucket))).combine_chunks()
         rows = rows.take(pa.array(total_order(rows)))
         return arranged(self.keeper.spec, self.keeper.side, rows)
-
-
-def adopted(keeper: SideKeeper, held: Sequence[Held], needed: int) -> Chain | None:
-    """A chain of all stored tuples; None where what is searched of them cannot be computed."""
-    spec, side = keeper.spec, keeper.side
-    tables = [h.own for h in held if h.table.num_rows]
-    if not tables:
-        return Chain()
-    table = pa.concat_tables(tables).combine_chunks()
-    table = table.take(pa.array(total_order(table)))
-    coordinate = ints(table, keeper.order)
-    table = table.select([*ORDER, BUCKET, *(name for name, _ in spec.side(side).columns)])
-    live = slice(int(np.searchsorted(coordinate, needed)), None)
-    coordinate, table = coordinate[live], table.slice(live.start)
-    try:
-        terms = terms_of(spec, side, table)
-    except TaskError:
-        return None
-    return Chain(runs=(ChainRun(table, coordinate, terms, Chain().since),) if len(table) else ())
 
 
 def fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:

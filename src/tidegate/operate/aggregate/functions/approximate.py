@@ -81,5 +81,6 @@ APPROX_COUNT_DISTINCT = AggregateFunction(
     arguments=(ORDERED,),
     parameters=(Parameter("rsd", "relative standard deviation", 0.001, 0.39, default=0.05),),
     distinct="approx_count_distinct",
+    unscaled="how many values only shed tuples have cannot be told from the others",
     family=lambda _, rsd: ApproximateCount(rsd),
 )

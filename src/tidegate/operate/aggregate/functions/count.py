@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import ANYTHING, BOOLEAN, AggregateFunction
+from tidegate.operate.aggregate.estimate import KEPT
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, Mask, valid
@@ -55,6 +56,8 @@ COUNT = AggregateFunction(
     arguments=(ANYTHING,),
     least=0,
     distinct="distinct",
+    scales=True,
+    estimate=KEPT,
     family=lambda *_: Count(),
 )
 COUNT_IF = AggregateFunction(
@@ -63,5 +66,7 @@ COUNT_IF = AggregateFunction(
     sql=("COUNT_IF",),
     doc="The number of tuples in which the condition holds.",
     arguments=(BOOLEAN,),
+    scales=True,
+    estimate=KEPT,
     family=lambda _: CountTrue(),
 )

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
+from tidegate.operate.aggregate.estimate import ONE_TUPLE
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints
@@ -66,6 +67,7 @@ FIRST = AggregateFunction(
     skips_null=False,
     in_order=True,
     edge=0,
+    unsampled=ONE_TUPLE,
     family=lambda type_: Edge(type_, last=False),
 )
 LAST = AggregateFunction(
@@ -77,5 +79,6 @@ LAST = AggregateFunction(
     skips_null=False,
     in_order=True,
     edge=-1,
+    unsampled=ONE_TUPLE,
     family=lambda type_: Edge(type_, last=True),
 )

@@ -15,6 +15,7 @@ from tidegate.operate.aggregate.definition import (
     AggregateFunction,
     Parameter,
 )
+from tidegate.operate.aggregate.estimate import QUANTILES
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups, rank_integers, stable_order
 from tidegate.operate.kernels.order import (
@@ -151,6 +152,7 @@ QUANTILE = AggregateFunction(
     arguments=(NUMBER,),
     parameters=(Parameter("fraction", "fraction", 0, 1),),
     holistic=True,
+    estimate=QUANTILES,
     family=lambda _, fraction: Quantile(fraction),
 )
 MEDIAN = AggregateFunction(
@@ -169,6 +171,8 @@ DISTINCT = AggregateFunction(
     doc="The number of different values that are not NULL; exact.",
     arguments=(ORDERED,),
     holistic=True,
+    unscaled="how many values only shed tuples have cannot be told from the others",
+    unsampled="a sample does not hold the values that are rare",
     form="count(DISTINCT {inside})",
     family=Distinct,
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidegate.operate.aggregate import estimate
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
 from tidegate.operate.kernels.exact_sum import (
     KEPT_SUM,
@@ -62,6 +63,7 @@ VAR = AggregateFunction(
     sql=("VAR", "VARIANCE", "VAR_SAMP"),
     doc="The sample variance; NULL for a single value.",
     arguments=(NUMBER,),
+    estimate=estimate.VARIANCE,
     family=lambda _: Moment(root=False),
 )
 STDDEV = AggregateFunction(
@@ -70,5 +72,6 @@ STDDEV = AggregateFunction(
     sql=("STDDEV", "STDDEV_SAMP", "STD"),
     doc="The sample standard deviation; NULL for a single value.",
     arguments=(NUMBER,),
+    estimate=estimate.DEVIATION,
     family=lambda _: Moment(root=True),
 )

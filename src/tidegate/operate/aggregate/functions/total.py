@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidegate.operate.aggregate import estimate
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
 from tidegate.operate.kernels.exact_sum import (
     KEPT_SUM,
@@ -131,6 +132,8 @@ SUM = AggregateFunction(
     sql=("SUM",),
     doc="The sum; of integers a bigint that fails on overflow, as in Spark.",
     arguments=(NUMBER,),
+    scales=True,
+    estimate=estimate.SUM,
     family=lambda type_: _total(type_, mean=False),
 )
 MEAN = AggregateFunction(
@@ -139,5 +142,6 @@ MEAN = AggregateFunction(
     sql=("AVG", "MEAN"),
     doc="The arithmetic mean.",
     arguments=(NUMBER,),
+    estimate=estimate.MEAN,
     family=lambda type_: _total(type_, mean=True),
 )

@@ -1,0 +1,44 @@
+"""Random groups: intervals for functions of which only the result is known.
+
+A sample is dealt out by priority into parts, each a sample itself, the function is computed for all
+of it and for each part, and the spread of the parts says how far the whole may be off. It holds for
+functions that behave like a mean: that of many tuples is close to the mean of those of parts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.approx.array import Floats, Ints, Mask
+from tidegate.approx.bound import SKEW, Interval, least
+from tidegate.approx.moments import Moments
+from tidegate.approx.student import deviate
+
+PARTS = 50
+"""Into how many parts a sample is dealt out: so many that a skewed function shows in them."""
+
+
+def parts_of(codes: Ints, ranks: Ints) -> Ints:
+    """The part of each row, group * PARTS + part, from its group and its place in the sample."""
+    return codes * PARTS + ranks % PARTS
+
+
+def replicated(
+    values: Floats, of_parts: Floats, *, rows: Ints, tuples: Ints, alpha: npt.ArrayLike
+) -> tuple[Interval, Mask]:
+    """Intervals of groups, and where they can be relied on.
+
+    `values` are the results of whole samples, `of_parts` those of their parts in the order of
+    `parts_of`; `rows` and `tuples` count what is in each sample and what it was taken from.
+    """
+    spread = Moments.of(np.repeat(np.arange(len(values)), PARTS), len(values), of_parts)
+    whole = rows >= tuples
+    with np.errstate(all="ignore"):
+        rest = 1 - rows / np.maximum(tuples, 1)
+        half = deviate(alpha, PARTS - 1) * np.sqrt(spread.variance / PARTS * rest)
+        half = np.where(whole, 0.0, half)
+        alike = np.abs(spread.mean - values) <= half
+        even = SKEW * spread.skewness**2 <= PARTS
+        relied_on = alike & even & (spread.variance > 0) & (rows >= least(alpha))
+    return Interval(values, values - half, values + half), relied_on | whole

@@ -1,0 +1,83 @@
+"""The cells of one aggregate over windows and groups, and estimates as numbers of its type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.approx.bound import Interval
+from tidegate.operate.kernels.order import Floats, Mask
+
+NEAREST, DOWN, UP = "nearest", "down", "up"
+
+_DECIMAL = {NEAREST: ROUND_HALF_EVEN, DOWN: ROUND_FLOOR, UP: ROUND_CEILING}
+_INTEGER = {NEAREST: np.rint, DOWN: np.floor, UP: np.ceil}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """An aggregate, a row for each window and group: its value, and between what the exact one is.
+
+    `exact` says which values are exact themselves, and `error` how far off the others may be: in
+    relation to the value, or in ranks; 0 where they are exact.
+    """
+
+    value: pa.Array
+    low: pa.Array
+    high: pa.Array
+    exact: Mask
+    error: Floats
+
+
+def exactly(value: pa.Array) -> Cells:
+    """Values that are exact."""
+    return Cells(value, value, value, np.ones(len(value), np.bool_), np.zeros(len(value)))
+
+
+def estimated(chosen: Mask, found: Interval, error: Floats, exact: pa.Array) -> Cells:
+    """Estimates where chosen, as numbers of the type that exact values have, and else these.
+
+    Ends of intervals are rounded outwards. What a number of the type cannot be stays exact.
+    """
+    chosen = chosen & _fits(found.low, exact.type) & _fits(found.high, exact.type)
+    return Cells(
+        _put(exact, chosen, found.value, NEAREST),
+        _put(exact, chosen, found.low, DOWN),
+        _put(exact, chosen, found.high, UP),
+        ~chosen,
+        np.where(chosen, error, 0.0),
+    )
+
+
+def _fits(values: Floats, type_: pa.DataType) -> Mask:
+    """Which are in the range of a type."""
+    most = np.inf
+    if pa.types.is_integer(type_):
+        most = 2.0 ** (type_.bit_width - 1)
+    elif pa.types.is_decimal(type_):
+        most = 10.0 ** (type_.precision - type_.scale) * (1 - 1e-9)
+    inside: Mask = np.abs(values) < most
+    return inside
+
+
+def _put(exact: pa.Array, chosen: Mask, values: Floats, way: str) -> pa.Array:
+    """A column with other values where chosen."""
+    if not chosen.any():
+        return exact
+    return pc.replace_with_mask(exact, pa.array(chosen), _rounded(values[chosen], exact.type, way))
+
+
+def _rounded(values: Floats, type_: pa.DataType, way: str) -> pa.Array:
+    if pa.types.is_integer(type_):
+        return pa.array(_INTEGER[way](values).astype(np.int64)).cast(type_)
+    if not pa.types.is_decimal(type_):
+        return pa.array(values, type_)
+    unit = Decimal(1).scaleb(-type_.scale)
+    with localcontext() as context:
+        context.prec = 100
+        rounded = [Decimal(v).quantize(unit, rounding=_DECIMAL[way]) for v in values.tolist()]
+    return pa.array(rounded, type_)

@@ -1,0 +1,68 @@
+"""Sums, means, variances and deviations from samples, or exactly where these will not do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidegate.approx.bound import Kind, Sample
+from tidegate.approx.decision import decide, early_fail, sizes_for
+from tidegate.operate.aggregate.bounded.answering import Answer
+from tidegate.operate.aggregate.bounded.cells import Cells, estimated
+from tidegate.operate.aggregate.bounded.windows import SampledWindows
+from tidegate.operate.aggregate.estimate import MOMENTS
+from tidegate.operate.kernels.order import Ints, floats, valid
+
+
+def moment(found: SampledWindows, answer: Answer) -> Cells:
+    """What the sample says in windows that it answers, else what the exact state does.
+
+    A group that the sample has as a whole is exact in any case.
+    """
+    kind, sizes = Kind(answer.way), moment_sizes(found)
+    failed = early_fail(
+        kind,
+        _sample(found, answer, np.minimum(sizes, found.promise.pilot)),
+        sizes,
+        found.promise,
+        found.windows,
+        found.rules.budget_rows,
+    )
+    sample = _sample(found, answer, sizes)
+    decision = decide(kind, sample, found.promise, found.windows, failed)
+    exact = answer.function.family.finish(found.exact_states(answer))
+    chosen = decision.by_sample & ~sample.whole
+    return estimated(chosen, decision.interval, decision.error, exact)
+
+
+def moment_sizes(found: SampledWindows) -> Ints:
+    """How much of the sample of each row is looked at.
+
+    A budget is divided among the groups of its window. Without one, a first look at each group
+    says how much of it is needed.
+    """
+    rules, kept = found.rules, found.sample.sizes
+    if found.shares is not None:
+        return np.minimum(found.shares, kept)
+    first = np.full(len(kept), found.promise.pilot)
+    sizes: Ints = first
+    for answer in rules.answers:
+        if answer.way in MOMENTS:
+            pilot = _sample(found, answer, first)
+            needed = sizes_for(Kind(answer.way), pilot, found.promise, found.windows)
+            sizes = np.maximum(sizes, needed)
+    sizes = np.minimum(sizes, rules.mean_rows)
+    return np.minimum(sizes, kept)
+
+
+def _sample(found: SampledWindows, answer: Answer, sizes: Ints) -> Sample:
+    """The values of an aggregate in so many tuples of each row."""
+    (column,) = found.arguments(answer)
+    taken, present = found.lowest(sizes), valid(column)
+    values = floats(column if present is None else column.fill_null(0))
+    return Sample.of(
+        Kind(answer.way),
+        found.tuples,
+        found.sample.groups.codes[taken],
+        values[taken],
+        None if present is None else present[taken],
+    )

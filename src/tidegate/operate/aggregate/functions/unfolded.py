@@ -1,0 +1,70 @@
+"""The arguments of a user's aggregate as they came, folded only where nothing less will do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups, stable_order
+from tidegate.operate.kernels.order import Ints
+
+_MOST_ARGUMENTS = 64
+
+
+@dataclass(frozen=True)
+class Unfolded:
+    """All tuples of a group, a list for each argument; in any order, which must not matter.
+
+    Its result is how many there are.
+    """
+
+    types: tuple[pa.DataType, ...]
+    result = pa.int64()
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return (("n", pa.int64()), *((f"x{i}", pa.list_(t)) for i, t in enumerate(self.types)))
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        return _listed(groups.counts, groups.order, columns)
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        sizes: Ints = states[0].to_numpy()
+        inside = Groups(np.repeat(groups.codes, sizes), groups.n)
+        order = stable_order(inside.codes, groups.n)
+        return _listed(inside.counts, order, [column.flatten() for column in states[1:]])
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        return states[0]
+
+
+def unfolded_rows(states: Sequence[pa.Array]) -> tuple[Groups, list[pa.Array]]:
+    """The tuples that states hold: the number of its state for each, and the arguments."""
+    sizes: Ints = states[0].to_numpy()
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    return Groups(codes, len(sizes)), [column.flatten() for column in states[1:]]
+
+
+def _listed(counts: Ints, order: Ints, columns: Sequence[pa.Array]) -> States:
+    offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
+    picked = pa.array(order)
+    lists = [pa.ListArray.from_arrays(offsets, pc.take(column, picked)) for column in columns]
+    return [pa.array(counts), *lists]
+
+
+UNFOLDED = AggregateFunction(
+    name="unfolded",
+    python=None,
+    doc="What a user's aggregate is given, kept to be folded where a sample will not do.",
+    arguments=(ANYTHING,) * _MOST_ARGUMENTS,
+    least=0,
+    skips_null=False,
+    holistic=True,
+    family=lambda *types: Unfolded(types),
+)

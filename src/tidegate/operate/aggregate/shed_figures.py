@@ -1,0 +1,204 @@
+"""What is told of each window of an aggregate that sheds: how much was kept, the error, the drift.
+
+The **error** of a window is estimated from what was kept: the mean, over the groups, of the error
+that is to be expected of the worst of its means, sums and counts (equation 2.5 with expected errors
+in place of those that nobody knows). The mean of n of N tuples with variance v is off by
+sqrt(2 / pi) sqrt(v / n (1 - n / N)) on average. Groups that nothing is left of are not in it: that
+can be so where tuples are shed uniformly, and only there. Nor are other functions.
+
+The **drift** is that of the concept since the window before, where the instance has both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import pi, sqrt
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.approx.concept import GroupConcept, ScalarConcept
+from tidegate.approx.drift import drift_of, drift_parts
+from tidegate.operate.aggregate.functions.spread import MEAN, VALUES, VARIANCE
+from tidegate.operate.aggregate.represented import TUPLES
+from tidegate.operate.figures import MOST_WINDOWS, Shown, Values, WindowFigures
+from tidegate.operate.kept import Kept
+from tidegate.operate.kernels.order import Ints, flat, integers
+from tidegate.route.bucket import hash_of
+
+Floats = npt.NDArray[np.float64]
+
+CONCEPT = "concept"
+"""Under which name the newest concept is kept for the next batch."""
+
+SHED_SHOWN = (
+    Shown("kept", "kept", "share", brief=True),
+    Shown("error", "expected error", "share", brief=True),
+    Shown("overlap", "concept overlap", "share"),
+    Shown("distance", "concept distance", "share"),
+)
+
+_EXPECTED = sqrt(2 / pi)
+"""The mean of what is normally distributed around 0 with deviation 1, in absolute terms."""
+
+_OF, _KEPT, _ERRORS, _ESTIMATED = "shed_of", "shed_kept", "shed_errors", "shed_estimated"
+
+
+@dataclass(frozen=True)
+class Concept:
+    """What the window that ends here was about, of the groups of an instance."""
+
+    end_us: int
+    groups: GroupConcept | None
+    scalar: ScalarConcept | None
+
+
+@dataclass(frozen=True)
+class ShedColumns:
+    """Where the closed windows of an aggregate have what is told of them.
+
+    By concept `state` is the column of the represented functions, whose fields the others name;
+    uniformly it is None and `counts` has how many tuples of a group were kept. `spreads` are those
+    of the values of means and sums; where `sums`, some estimate also depends on how many tuples of
+    a group happened to be kept.
+    """
+
+    rate: float
+    slide_us: int
+    keys: tuple[str, ...]
+    state: str | None
+    counts: str
+    spreads: tuple[str, ...]
+    sums: bool
+
+    def renamed(self, names: Mapping[str, str]) -> ShedColumns:
+        """The same where the columns have other names."""
+        if self.state is not None:
+            return replace(self, state=names[self.state])
+        spreads = tuple(names[name] for name in self.spreads)
+        return replace(self, counts=names[self.counts], spreads=spreads)
+
+    def column(self, rows: pa.Table, name: str) -> pa.Array:
+        """A column of closed windows, or a field of what is represented."""
+        if self.state is None:
+            return flat(rows.column(name))
+        return flat(rows.column(self.state)).field(name)
+
+
+class ShedWindows:
+    """Takes in closed windows, in the order of their ends; holds the newest, and one concept."""
+
+    def __init__(self, columns: ShedColumns, range_us: int, kept: Kept) -> None:
+        self._columns = columns
+        self._range_us = range_us
+        self._kept = kept
+        self._newest: Concept | None = kept.take(CONCEPT)
+        self._told: dict[int, dict[str, float]] = {}
+
+    def add(self, rows: pa.Table) -> None:
+        """Rows of windows, one for each group, sorted by `window_end`."""
+        ends = integers(flat(rows.column("window_end")))
+        if not len(ends):
+            return
+        first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]]))[-MOST_WINDOWS:]
+        last = np.append(first[1:], len(ends))
+        for start, stop in zip(first.tolist(), last.tolist(), strict=True):
+            self._tell(int(ends[start]), rows.slice(start, stop - start))
+        for end_us in sorted(self._told)[:-MOST_WINDOWS]:
+            del self._told[end_us]
+
+    def figures(self) -> tuple[WindowFigures, ...]:
+        """What is told; the newest concept is left for the next batch."""
+        if self._newest is not None:
+            groups = self._newest.groups
+            nbytes = 0 if groups is None else groups.groups.nbytes + groups.tuples.nbytes
+            self._kept.leave(CONCEPT, self._newest, nbytes)
+        return tuple(
+            WindowFigures(end_us - self._range_us, end_us, values)
+            for end_us, values in self._told.items()
+        )
+
+    def _tell(self, end_us: int, rows: pa.Table) -> None:
+        columns = self._columns
+        kept: Ints = columns.column(rows, columns.counts).to_numpy()
+        told: dict[str, float] = {}
+        tuples, rest = kept, np.full(len(kept), 1 - columns.rate)
+        if columns.state is not None:
+            tuples = columns.column(rows, TUPLES).to_numpy()
+            rest = 1 - kept / np.maximum(tuples, 1)
+            told |= {_OF: int(tuples.sum()), _KEPT: int(kept.sum())}
+        errors = self._errors(rows, kept, rest)
+        known = np.isfinite(errors)
+        told |= {_ERRORS: float(errors[known].sum()), _ESTIMATED: int(known.sum())}
+        concept = self._concept(end_us, rows, tuples)
+        told |= self._drift(concept)
+        self._newest, self._told[end_us] = concept, told
+
+    def _errors(self, rows: pa.Table, kept: Ints, rest: Floats) -> Floats:
+        """Of each group the largest error that is to be expected; NaN where nothing is estimated.
+
+        Where tuples are counted by chance, a sum is off by its count and by its values.
+        """
+        columns = self._columns
+        chance = rest / np.maximum(kept, 1) if columns.sums and columns.state is None else 0.0
+        found = [np.full(len(kept), chance)] if columns.sums else []
+        for name in columns.spreads:
+            values, mean, variance = _spread(columns.column(rows, name))
+            with np.errstate(all="ignore"):
+                off = variance / values / mean**2 * rest
+            off = np.where(rest == 0, 0.0, np.where(values == 0, np.nan, off))
+            found.append(off + chance)
+        if not found:
+            return np.full(len(kept), np.nan)
+        largest = found[0]
+        for other in found[1:]:
+            largest = np.fmax(largest, other)
+        errors: Floats = np.minimum(_EXPECTED * np.sqrt(largest), 1.0)
+        return errors
+
+    def _concept(self, end_us: int, rows: pa.Table, tuples: Ints) -> Concept:
+        columns = self._columns
+        if columns.keys:
+            words = hash_of([flat(rows.column(name)) for name in columns.keys])
+            return Concept(end_us, GroupConcept.of(words, tuples), None)
+        if not columns.spreads:
+            return Concept(end_us, None, None)
+        _, mean, variance = _spread(columns.column(rows, columns.spreads[0]))
+        if not np.isfinite(variance[0]):
+            return Concept(end_us, None, None)
+        return Concept(end_us, None, ScalarConcept(float(mean[0]), float(variance[0])))
+
+    def _drift(self, after: Concept) -> dict[str, float]:
+        """Since the window before; of an instance that has not seen it, nothing."""
+        before = self._newest
+        if before is None or before.end_us != after.end_us - self._columns.slide_us:
+            return {}
+        if before.groups is not None and after.groups is not None:
+            return drift_parts(before.groups, after.groups)
+        if before.scalar is not None and after.scalar is not None:
+            drift = before.scalar.drift_to(after.scalar)
+            return {"overlap": drift.overlap, "distance": drift.distance}
+        return {}
+
+
+def shed_window(totals: Values) -> dict[str, float]:
+    """The figures of a window, from the sums of what its instances told."""
+    found: dict[str, float] = {n: totals[n] for n in ("overlap", "distance") if n in totals}
+    if totals.get(_OF):
+        found["kept"] = totals[_KEPT] / totals[_OF]
+    if totals.get(_ESTIMATED):
+        found["error"] = totals[_ERRORS] / totals[_ESTIMATED]
+    drift = drift_of(totals)
+    if drift is not None:
+        found |= {"overlap": drift.overlap, "distance": drift.distance}
+    return found
+
+
+def _spread(column: pa.Array) -> Sequence[Floats]:
+    """The numbers of values, the means and the variances."""
+    return [
+        column.field(name).to_numpy(zero_copy_only=False).astype(np.float64)
+        for name in (VALUES, MEAN, VARIANCE)
+    ]

@@ -1,0 +1,61 @@
+"""What an instance of a join has in memory from one batch to the next, also across a switch.
+
+After a switch an instance still has the newest tuples of the buckets that it keeps. To read them
+again would mean to open as many small segments as there were batches since they were compacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.operate.join.chain import Chain, Flags
+from tidegate.operate.operator import InstanceWork
+from tidegate.state.bucket_set import BucketSet
+
+MOST_MOVED_ROWS = 32_768
+"""So many tuples of a side are kept in memory, or put beside those, by who gets other buckets: the
+index of all of them is made again."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """The newest tuples of both sides, for the next batch.
+
+    They are those of `buckets`; None where it depends on their times whose they are.
+    """
+
+    chains: tuple[Chain, Chain]
+    buckets: BucketSet | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there is of one side.
+
+    `gained` are the buckets that have come since, by a flag each; None where all are as they were.
+    """
+
+    chain: Chain | None = None
+    gained: Flags | None = None
+
+
+def find(work: InstanceWork, name: str) -> Sequence[Found]:
+    """What the batch before has left of both sides, without what is of others now."""
+    left: Left | None = work.kept.take(name, moved=True)
+    if left is not None and work.kept.before is not None:
+        return [Found(chain) for chain in left.chains]
+    if left is None or left.buckets is None or work.mapping.formers:
+        return Found(), Found()
+    own = work.mapping.owner_array == work.instance
+    gained = own.copy()
+    gained[left.buckets.numbers()] = False
+    return [Found(chain.of(own, MOST_MOVED_ROWS), gained) for chain in left.chains]
+
+
+def leave(work: InstanceWork, name: str, chains: tuple[Chain, Chain]) -> None:
+    """Leave tuples of both sides in memory."""
+    buckets = None
+    if not work.mapping.formers:
+        buckets = BucketSet.where(work.mapping.owner_array == work.instance)
+    work.kept.leave(name, Left(chains, buckets), sum(chain.nbytes for chain in chains))

@@ -1,0 +1,118 @@
+"""Which tuples map tasks keep of a query that sheds, between their reading and their operator.
+
+Both ways decide by the priority of a tuple (`approx.priority`), so that what is kept does not
+depend on how the stream was cut, split or shared out:
+
+- **uniform**: the tuples with a priority below the rate. That is known from where a tuple stands in
+  its source alone, so nothing else is done with the others.
+- **by concept**: these, and of each group the few tuples of lowest priority, so that every group
+  stays represented. What a split keeps is more than what is kept in the end: the few of a group are
+  those of the whole window, and the operator finds them among those of its splits. The concept of a
+  window is how many tuples each group has; it travels with the tuples that are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.approx.array import Ints, Words
+from tidegate.approx.priority import priorities
+from tidegate.approx.sample import lowest
+from tidegate.batch import SEQ, SRC, TS, ints
+from tidegate.operate.kernels.group import dense, pack, rank, rank_integers
+from tidegate.operate.kernels.order import flat
+from tidegate.operate.operator import OUT
+
+PRIORITY = "priority"
+"""The column with the priorities of tuples that are kept by concept."""
+
+TUPLES = "tuples"
+"""The column that counts the tuples of a group, those kept and those shed: one tuple of each group
+and split has the number, the others of it have 0."""
+
+
+@dataclass(frozen=True)
+class ByGroup:
+    """What a group is: the outputs of the prefix that are its key, and the length of a pane.
+
+    At least the `fewest` tuples of each are kept.
+    """
+
+    keys: tuple[str, ...]
+    pane_us: int
+    fewest: int
+
+
+@dataclass(frozen=True)
+class Sieve:
+    """Keeps the share `rate` of the tuples; with `by`, every group stays represented."""
+
+    seed: int
+    rate: float
+    by: ByGroup | None = None
+
+    @property
+    def text(self) -> str:
+        """What it does, for people."""
+        share = f"{(1 - self.rate) * 100:.10g} percent"
+        if self.by is None:
+            return f"{share} of the tuples, right after reading"
+        fewest = f"but of each group the {self.by.fewest} of lowest priority"
+        return f"{share} of the tuples, {fewest}, before aggregates are evaluated"
+
+    def at_reading(self, tuples: pa.Table) -> pa.Table:
+        """What is left of tuples that were just read: by concept, all of them."""
+        if self.by is not None or not tuples.num_rows:
+            return tuples
+        below = self._priorities(tuples) < np.uint64(limit_of(self.rate))
+        return tuples.take(pa.array(np.flatnonzero(below)))
+
+    def marked(self, tuples: pa.Table) -> tuple[pa.Table, Ints]:
+        """By concept: the tuples that are kept, with PRIORITY and TUPLES, and where they were.
+
+        `tuples` has ts, src, seq and the keys. One pass over the keys to number the groups, and
+        compiled ones over these numbers.
+        """
+        assert self.by is not None
+        if not tuples.num_rows:
+            rows = np.empty(0, np.int64)
+            words, counts = np.empty(0, np.uint64), rows
+        else:
+            rows, words, counts = self._chosen(tuples)
+        kept = tuples.take(pa.array(rows))
+        kept = kept.append_column(OUT + PRIORITY, pa.array(words))
+        return kept.append_column(OUT + TUPLES, pa.array(counts)), rows
+
+    def _chosen(self, tuples: pa.Table) -> tuple[Ints, Words, Ints]:
+        """Positions of the kept tuples, ascending, their priorities, and what each counts for."""
+        assert self.by is not None
+        words = self._priorities(tuples)
+        panes = rank_integers(ints(tuples, TS) // self.by.pane_us)
+        keys = [rank(flat(tuples.column(OUT + name))) for name in self.by.keys]
+        groups = dense(pack([panes, *keys], tuples.num_rows))
+        rows = np.sort(lowest(groups.codes, groups.n, words, self.by.fewest, self.rate))
+        codes = groups.codes[rows]
+        counts = np.zeros(len(rows), np.int64)
+        first = np.empty(groups.n, np.int64)
+        first[codes[::-1]] = np.arange(len(rows))[::-1]
+        counts[first] = groups.counts
+        return rows, words[rows], counts
+
+    def _priorities(self, tuples: pa.Table) -> Words:
+        return priorities(self.seed, ints(tuples, SRC), ints(tuples, SEQ))
+
+
+def limit_of(rate: float) -> int:
+    """The priority below which tuples are kept at a rate below 1."""
+    return int(rate * 2**64)
+
+
+def shed_of(sieve: Sieve | None, tuples: pa.Table) -> int:
+    """How many tuples were shed by concept, of those that are left."""
+    if sieve is None or sieve.by is None or not tuples.num_rows:
+        return 0
+    seen: int = ints(tuples, OUT + TUPLES).sum().item()
+    return seen - int(tuples.num_rows)

@@ -1,0 +1,151 @@
+"""An aggregate that sheds: which tuples its prefixes keep, and what is made of those.
+
+Uniformly, the ordinary aggregate follows, and its results are scaled by the rate. By concept, one
+function stands for all of them (`operate.aggregate.represented`), and the results of a group are
+scaled by its own counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.approx.priority import seed_of
+from tidegate.batch import ORDER
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.functions.count import COUNT
+from tidegate.operate.aggregate.functions.spread import SPREAD
+from tidegate.operate.aggregate.functions.total import MEAN, SUM
+from tidegate.operate.aggregate.represented import REPRESENTED, Representation
+from tidegate.operate.aggregate.shed_figures import ShedColumns
+from tidegate.operate.sieve import PRIORITY, TUPLES, ByGroup, Sieve
+from tidegate.plan.physical import Prefix
+from tidegate.query.name import column
+from tidegate.query.node import Aggregate
+from tidegate.query.option import CONCEPT, KEPT, Shed
+from tidegate.query.window import TimeWindow
+from tidegate.schema import type_name
+
+FEWEST = 2
+"""How many tuples of each group are kept at least, by concept: with one alone nothing could be said
+of how far it may be from the others."""
+
+_SEED = seed_of("shed")
+"""One for all queries: two that read one stream keep the same tuples of it."""
+
+_STATE = "a0"
+
+
+@dataclass(frozen=True)
+class Shedding:
+    """What an aggregate that sheds computes, and where its results are.
+
+    `functions` are those whose states it keeps, and `places`, over their columns, what the columns
+    of the query are. `told` says where they have what is told of windows.
+    """
+
+    functions: tuple[Function, ...]
+    places: Mapping[str, exp.Expression]
+    told: ShedColumns
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The types of the columns."""
+        return {f.name: f.result for f in self.functions}
+
+
+def shedding_of(base: Aggregate, shed: Shed, functions: Sequence[Function]) -> Shedding:
+    """How an aggregate that sheds is computed; `functions` are those of its select list."""
+    assert isinstance(base.window, TimeWindow)
+    by_concept = shed.by == CONCEPT
+    spreads = _spreads(functions)
+    told = ShedColumns(
+        rate=float(shed.rate),
+        slide_us=base.window.slide_us,
+        keys=tuple(f"k{i}" for i in range(len(base.keys))),
+        state=_STATE if by_concept else None,
+        counts=KEPT if by_concept else f"a{len(functions) + len(spreads)}",
+        spreads=tuple(f.name for f in spreads),
+        sums=any(f.definition.scales for f in functions),
+    )
+    kept_of = (*functions, *spreads)
+    if by_concept:
+        kept_of = (_represented(shed, kept_of),)
+        state = column(_STATE)
+        tuples, kept = (_double(_field(state, name)) for name in (TUPLES, KEPT))
+        factor: exp.Expression = exp.Div(this=tuples, expression=kept)
+        share: exp.Expression = exp.Div(this=kept.copy(), expression=tuples.copy())
+    else:
+        kept_of = (*kept_of, Function(told.counts, COUNT.name))
+        factor, share = _number(1 / shed.rate), _number(shed.rate)
+    places = {KEPT: share}
+    for (name, _), function in zip(base.aggregates, functions, strict=True):
+        value = _field(column(_STATE), function.name) if by_concept else column(function.name)
+        places[name] = _scaled(function, value, factor) if function.definition.scales else value
+    return Shedding(kept_of, places, told)
+
+
+def sieved(prefixes: Sequence[Prefix], base: Aggregate, shed: Shed) -> tuple[Prefix, ...]:
+    """The prefixes of an aggregate that sheds, with what they keep."""
+    by = None
+    if shed.by == CONCEPT:
+        assert isinstance(base.window, TimeWindow)
+        keys = tuple(f"k{i}" for i in range(len(base.keys)))
+        by = ByGroup(keys, math.gcd(base.window.range_us, base.window.slide_us), FEWEST)
+    sieve = Sieve(_SEED, float(shed.rate), by)
+    return tuple(replace(prefix, sieve=sieve) for prefix in numbered(prefixes))
+
+
+def numbered(prefixes: Sequence[Prefix]) -> tuple[Prefix, ...]:
+    """The prefixes of an aggregate that chooses tuples by their priorities."""
+    return tuple(replace(prefix, numbered=True) for prefix in prefixes)
+
+
+def _spreads(functions: Sequence[Function]) -> tuple[Function, ...]:
+    """What tells how far sums and means may be off, for each column that there are some of."""
+    of = {f.arguments: f.types for f in functions if f.definition in (SUM, MEAN)}
+    return tuple(
+        Function(f"a{len(functions) + i}", SPREAD.name, arguments, types)
+        for i, (arguments, types) in enumerate(of.items())
+    )
+
+
+def _represented(shed: Shed, functions: Sequence[Function]) -> Function:
+    given = {n: t for f in functions for n, t in zip(f.arguments, f.types, strict=True)}
+    if any(f.definition.in_order for f in functions):
+        given |= dict.fromkeys(ORDER, pa.int64())
+    rule = Representation(tuple(functions), tuple(given), float(shed.rate), FEWEST)
+    arguments = (PRIORITY, TUPLES, *given)
+    types = (pa.uint64(), pa.int64(), *given.values())
+    return Function(_STATE, REPRESENTED.name, arguments, types, (rule,))
+
+
+def _scaled(function: Function, value: exp.Expression, factor: exp.Expression) -> exp.Expression:
+    """A value of some of the tuples as one of all, of the same type: whole numbers are rounded."""
+    type_ = function.result
+    if pa.types.is_floating(type_):
+        return exp.Mul(this=value, expression=_safe(factor))
+    product: exp.Expression = exp.Mul(this=_double(value), expression=_safe(factor))
+    if pa.types.is_integer(type_):
+        product = exp.Round(this=product)
+    return exp.cast(product, type_name(type_), dialect="spark")
+
+
+def _field(of: exp.Expression, name: str) -> exp.Expression:
+    return exp.Dot(this=of, expression=exp.to_identifier(name))
+
+
+def _double(value: exp.Expression) -> exp.Expression:
+    return exp.cast(value, "DOUBLE", dialect="spark")
+
+
+def _number(value: object) -> exp.Expression:
+    return _double(exp.Literal.string(repr(float(value))))  # type: ignore[arg-type]
+
+
+def _safe(factor: exp.Expression) -> exp.Expression:
+    return exp.Paren(this=factor.copy())

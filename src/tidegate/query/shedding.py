@@ -1,0 +1,65 @@
+"""Shedding put on a query, between WITH SHED or `shed` and the aggregate that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tidegate.errors import QueryError
+from tidegate.query.aggregate import AggregateCall
+from tidegate.query.name import column
+from tidegate.query.node import Aggregate, Node, Project
+from tidegate.query.option import KEPT, Shed
+from tidegate.query.window import TupleWindow, Window
+
+
+def shedding(node: Node, shed: Shed) -> Node:
+    """A query whose newest aggregate sheds; what follows it passes on how much was kept, last."""
+    where = f"WITH {shed}"
+    if isinstance(node, Aggregate):
+        if node.shed is not None:
+            raise QueryError(where, "an aggregate sheds once", f"also {node.shed}")
+        if node.bound is not None:
+            raise sheds_or_bounds(where, f"also {node.bound}")
+        check_shed(where, node.window, [call for _, call in node.aggregates])
+        return replace(node, shed=shed)
+    if not node.windowed or len(node.children) != 1:
+        raise QueryError(
+            where,
+            "is for aggregates over windows of time",
+            "a query without one",
+            "Write it after the SELECT that has the aggregate, or leave it out.",
+        )
+    child = shedding(node.children[0], shed)
+    if isinstance(node, Project):
+        return Project(child, (*node.columns, (KEPT, column(KEPT))))
+    return replace(node, child=child)  # type: ignore[arg-type]
+
+
+def sheds_or_bounds(where: str, got: str) -> QueryError:
+    """What to say where an aggregate is asked for both."""
+    return QueryError(
+        where,
+        "an aggregate sheds or has an error bound, because no bound holds for what is shed",
+        got,
+        "Leave one of them out.",
+    )
+
+
+def check_shed(where: str, window: Window, calls: Sequence[AggregateCall]) -> None:
+    """Refuse windows and functions that some of the tuples cannot stand for."""
+    if isinstance(window, TupleWindow):
+        raise QueryError(
+            where,
+            "is for windows of time: one of tuples counts those that would be shed",
+            f"[{window}]",
+            "Write a window of time, [RANGE 1 MINUTE], or leave the clause out.",
+        )
+    for call in calls:
+        if call.definition.unscaled is not None:
+            raise QueryError(
+                where,
+                f"cannot estimate {call}: {call.definition.unscaled}",
+                None,
+                "Ask for it in a query of its own, without the clause.",
+            )

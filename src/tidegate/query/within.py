@@ -1,0 +1,68 @@
+"""An error bound put on a query, between WITH ERROR or `within` and the aggregate it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+from tidegate.query.bound import EXACT, interval_names
+from tidegate.query.name import NamedExpr, column, expression_text, is_column
+from tidegate.query.node import Aggregate, Node, Project
+from tidegate.query.option import ErrorBound
+from tidegate.query.shedding import sheds_or_bounds
+
+
+def bounded(node: Node, bound: ErrorBound) -> Node:
+    """A query whose newest aggregate has this bound, with the columns that say so.
+
+    What follows the aggregate passes them on: after each aggregate of a select list come its low
+    and its high end, and last whether a row is exact.
+    """
+    return _bounded(node, bound)[0]
+
+
+def _bounded(node: Node, bound: ErrorBound) -> tuple[Node, Collection[str]]:
+    """The same, and the names of the columns that are aggregates."""
+    where = f"WITH {bound}"
+    if isinstance(node, Aggregate):
+        if node.bound is not None:
+            raise QueryError(where, "an aggregate has one error bound", f"also {node.bound}")
+        if node.shed is not None:
+            raise sheds_or_bounds(where, f"also {node.shed}")
+        return replace(node, bound=bound), frozenset(n for n, _ in node.aggregates)
+    if not node.windowed or len(node.children) != 1:
+        raise QueryError(
+            where,
+            "is for an aggregate",
+            "a query without one",
+            "Write it after the SELECT that has the aggregate.",
+        )
+    child, answers = _bounded(node.children[0], bound)
+    if not isinstance(node, Project):
+        return replace(node, child=child), answers  # type: ignore[arg-type]
+    columns: list[NamedExpr] = []
+    for name, expression in node.columns:
+        columns.append((name, expression))
+        if is_column(expression, answers):
+            ends = zip(interval_names(name), interval_names(expression.name), strict=True)
+            columns += [(own, column(held)) for own, held in ends]
+        else:
+            _refuse_computed(expression, answers, where)
+    kept = frozenset(n for n, e in node.columns if is_column(e, answers))
+    return Project(child, (*columns, (EXACT, column(EXACT)))), kept
+
+
+def _refuse_computed(expression: exp.Expression, answers: Collection[str], where: str) -> None:
+    """What is computed from aggregates has no interval of its own."""
+    if any(is_column(part, answers) for part in expression.find_all(exp.Column)):
+        raise QueryError(
+            where,
+            "each column must be a key or one aggregate, because the error of what is computed "
+            "from several is not known",
+            expression_text(expression),
+            "Select the aggregates, and compute with them in a query around this one: "
+            "SELECT a / b FROM (SELECT ... WITH ERROR ...).",
+        )

@@ -1,0 +1,60 @@
+"""The page on answers within an error: its queries and programs run, and say what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import tidegate as tg
+from tests.docs.block import ROOT, blocks
+from tests.docs.test_sql import bound, queries
+from tidegate.cli.main import invoke
+from tidegate.operate.aggregate.bounded.operator import BoundedWindows
+from tidegate.plan.explain import explain
+from tidegate.plan.lower import lower
+from tidegate.query.option import METRICS
+
+PATH = "docs/approximation.md"
+PAGE = (ROOT / PATH).read_text(encoding="utf-8")
+SQL = [query for block in blocks(PATH, "sql") for query in queries(block)]
+ONE, OWN = blocks(PATH, "python")
+TEXTS = blocks(PATH, "text")
+
+
+def test_its_queries_can_run() -> None:
+    operators = [lower(bound(query)).subqueries[-1].operator for query in SQL]
+    assert [isinstance(operator, BoundedWindows) for operator in operators] == [True] * 3
+
+
+def test_its_programs_run(capsys: pytest.CaptureFixture[str]) -> None:
+    packets = tg.Session(master="none").stream("generator:packets", name="packets")
+    assert eval(ONE, {"packets": packets, "tg": tg}).columns[-1] == "exact"
+    exec(OWN, {})
+    assert "size_low" in capsys.readouterr().out
+
+
+def test_it_explains_as_shown() -> None:
+    sql = "SELECT MEDIAN(size) AS size FROM packets [RANGE 1 MINUTE] WITH ERROR 10 PERCENT"
+    outputs = bound(sql)
+    assert TEXTS[0].strip() in explain(outputs, lower(outputs))
+    (rows,) = re.findall(r"of groups (\d+)", PAGE)
+    grouped = bound(SQL[0])
+    assert f"from {rows} rows of each group" in explain(grouped, lower(grouped))
+
+
+def test_its_table_has_the_metrics() -> None:
+    assert re.findall(r'`metric="(\w+)"`', PAGE) == list(METRICS)
+
+
+def test_the_summary_says_it_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stream = "CREATE STREAM packets FROM 'generator:packets?rows=30000&rate=250';\n"
+    Path("q.sql").write_text(stream + SQL[0])
+    assert invoke(["run", "q.sql", "--master", "none", "--out", "out"]) == 0
+    words = re.split(r"[\d,.]+%?", re.sub(r" \(at most .*?\)", "", TEXTS[1].strip()))
+    pattern = ".*".join(re.escape(word) for word in words)
+    assert re.search(pattern, capsys.readouterr().err)

@@ -1,0 +1,53 @@
+"""The page on shedding: its queries run, and its tables say what there is."""
+
+from __future__ import annotations
+
+import tidegate as tg
+from tests.docs.block import ROOT, blocks
+from tests.docs.test_sql import bound, code, queries, rows
+from tidegate.operate.aggregate.registry import find_sql, sql_names
+from tidegate.operate.aggregate.shed_figures import SHED_SHOWN
+from tidegate.plan.lower import lower
+
+PATH = "docs/shedding.md"
+PAGE = (ROOT / PATH).read_text(encoding="utf-8")
+(SQL,), (PYTHON,) = blocks(PATH, "sql"), blocks(PATH, "python")
+
+
+def test_its_queries_can_run() -> None:
+    sieves = [lower(bound(query)).subqueries[0].prefixes[0].sieve for query in queries(SQL)]
+    assert [s is not None and (s.rate, s.by is not None) for s in sieves] == [
+        (0.02, True),
+        (0.01, False),
+    ]
+
+
+def test_its_program_runs() -> None:
+    uri, session = "generator:taxi?keys=5&rows=9000", tg.Session(master="none")
+    rides = session.stream(uri, name="rides", time="dropoff_time")
+    made = eval(PYTHON, {"rides": rides, "tg": tg})
+    assert "sheds: 98 percent of the tuples, but of each group" in made.explain()
+    (first, *_) = made.preview(1, read=9000).to_pylist()
+    assert first["n"] > 100
+    assert 0 < first["kept"] < 0.1
+
+
+def test_its_table_has_every_function() -> None:
+    listed = {
+        name.partition("(")[0]: row[1]
+        for row in rows(PAGE[PAGE.index("| aggregates |") :].split("\n\n")[0])
+        for name in code(row[0])
+    }
+    others = {"COUNT(DISTINCT x)"} | {n for f in map(find_sql, listed) if f for n in f.sql}
+    assert set(sql_names()) <= others | {"APPROX_COUNT_DISTINCT"}
+    for name in listed:
+        found = find_sql(name)
+        assert found is not None
+        if name != "COUNT":
+            assert found.scales == listed[name].startswith("scaled")
+            assert (found.unscaled is not None) == listed[name].startswith("refused")
+
+
+def test_its_figures_are_those_that_are_told() -> None:
+    told = rows(PAGE[PAGE.index("| figure |") :].split("\n\n")[0])
+    assert [name for row in told for name in code(row[0])] == [one.name for one in SHED_SHOWN]

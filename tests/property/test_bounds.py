@@ -1,0 +1,206 @@
+"""Answers within an error: the same rows whatever happens to a run, and those of the plain twin."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.oracle.bounded import Bounded, bounded
+from tests.oracle.query import PlainStream
+from tests.property.course import AT_ONCE, Course, run
+from tests.property.queries import SCHEMA, uris_of
+from tests.property.strategies import courses
+from tests.property.test_determinism import agree, bits, share
+from tidegate.elastic.handover import HANDOVERS
+from tidegate.operate.aggregate.bounded.operator import BoundedWindows
+from tidegate.operate.aggregate.user import Aggregator
+from tidegate.plan.lower import lower
+from tidegate.plan.lowered import Choices
+from tidegate.plan.physical import Plan
+from tidegate.query.aggregate import (
+    AggregateCall,
+    aggregate,
+    count,
+    mean,
+    median,
+    quantile,
+    stddev,
+    sum_,
+    var,
+)
+from tidegate.query.definition import StreamDef
+from tidegate.query.name import column
+from tidegate.query.node import Aggregate, Input
+from tidegate.query.option import ErrorBound
+from tidegate.query.window import TimeWindow
+from tidegate.route.registry import partitioner_of
+
+SOURCES, SOURCE_ROWS = 3, 500
+RANGE_US, SLIDE_US, END_US = 1_000, 500, 2_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_splits() -> Iterator[None]:
+    """Several map tasks read one source, although the sources are small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 97)
+        yield
+
+
+class Average(Aggregator):
+    """The mean of whole numbers, as a user may write it."""
+
+    state: ClassVar = {"total": pa.int64(), "n": pa.int64()}
+    result = pa.float64()
+    mean_like = True
+
+    def init(self, n: int) -> dict[str, Any]:
+        return {"total": np.zeros(n, np.int64), "n": np.zeros(n, np.int64)}
+
+    def fold(self, state: dict[str, Any], groups: Any, i: pa.Array) -> dict[str, Any]:
+        np.add.at(state["total"], groups, i.fill_null(0).to_numpy())
+        np.add.at(state["n"], groups, i.is_valid().to_numpy(zero_copy_only=False).astype(int))
+        return state
+
+    def merge(self, state: dict[str, Any], groups: Any, other: dict[str, Any]) -> dict[str, Any]:
+        for name, held in state.items():
+            np.add.at(held, groups, other[name])
+        return state
+
+    def finish(self, state: dict[str, Any]) -> pa.Array:
+        return pa.array(state["total"] / np.maximum(state["n"], 1))
+
+
+def average(tuples: list[tuple[Any, ...]]) -> float:
+    """The same of tuples in a list."""
+    there = [i for (i,) in tuples if i is not None]
+    return sum(there) / max(len(there), 1)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An aggregate over the streams below, within an error."""
+
+    keys: tuple[str, ...]
+    calls: dict[str, AggregateCall]
+    bound: ErrorBound
+
+    def plan(self, choices: Choices | None = None) -> Plan:
+        stream = StreamDef("s", uris_of("s", SOURCES), "ts", 0, None, SCHEMA)
+        node = Aggregate(
+            Input(stream),
+            TimeWindow(RANGE_US, SLIDE_US),
+            tuple((key, column(key)) for key in self.keys),
+            tuple(self.calls.items()),
+            bound=self.bound,
+        )
+        return lower(node, choices=choices)
+
+
+def asked(bound: ErrorBound, *keys: str, **calls: AggregateCall) -> Asked:
+    return Asked(keys, calls, bound)
+
+
+WIDE = ErrorBound(0.3, 0.8)
+ASKED = {
+    "quantiles": asked(WIDE, m=median("x"), high=quantile("i", 0.95), n=count()),
+    "quantiles of groups": asked(WIDE, "k", m=median("x"), low=quantile("i", 0.1)),
+    "moments": asked(replace(WIDE, budget_rows=300), a=mean("i"), s=sum_("i"), d=stddev("i")),
+    "moments of groups": asked(WIDE, "k", a=mean("i"), v=var("i"), s=sum_("d")),
+    "a budget for groups": asked(
+        ErrorBound(0.3, 0.8, 500, "mean"), "k", a=mean("i"), n=count("x"), m=median("i")
+    ),
+    "more groups than budget": asked(ErrorBound(0.5, 0.8, 30), "x", a=mean("i"), m=median("i")),
+    "users": asked(replace(WIDE, budget_rows=400), a=aggregate(Average(), "i"), n=count()),
+    "users of groups": asked(replace(WIDE, metric="rms"), "k", a=aggregate(Average(), "i")),
+}
+"""With errors so large that samples of some hundred tuples will do, in some of the windows."""
+
+
+@cache
+def stream() -> PlainStream:
+    """Values that a sample does well with, then some that it does not; NULL among both."""
+    chance = random.Random(17)
+    sources = []
+    for _ in range(SOURCES):
+        times = sorted(chance.randrange(END_US) for _ in range(SOURCE_ROWS))
+        sources.append([_row(chance, ts) for ts in times])
+    return PlainStream("s", sources)
+
+
+def _row(chance: random.Random, ts: int) -> dict[str, Any]:
+    wild = ts > END_US * 3 // 4 and chance.random() < 0.02
+    i = None if chance.random() < 0.05 else chance.randint(50, 150) * (10**6 if wild else 1)
+    row = dict.fromkeys(SCHEMA.names)
+    k = chance.choice(["a", "a", "a", "b", None])
+    return row | {"ts": ts, "k": k, "i": i, "x": chance.uniform(-9, 99), "d": i and i % 1000}
+
+
+@cache
+def reference(name: str) -> list[tuple[Any, ...]]:
+    return run(ASKED[name].plan(), [stream()], AT_ONCE).rows
+
+
+def twin(plan: Plan) -> list[tuple[Any, ...]]:
+    """What the query gives, plainly."""
+    first, second = plan.subqueries
+    operator = second.operator
+    assert isinstance(operator, BoundedWindows)
+    names = {n: text.strip("`") for n, text in first.prefixes[0].sql_outputs}
+    rows = [
+        {**{n: row[of] for n, of in names.items()}, "ts": row["ts"], "src": src, "seq": seq}
+        for src, source in enumerate(stream().sources)
+        for seq, row in enumerate(source)
+    ]
+    sampling = operator.spec.functions[-1].parameters[0]
+    users = {a.function.name: average for a in operator.answering.answers}
+    return bounded(Bounded(operator.spec, operator.answering, sampling.seed, users), rows)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_rows_are_those_of_the_twin(name: str) -> None:
+    agree(reference(name), twin(ASKED[name].plan()))
+
+
+def test_some_windows_are_answered_from_samples_and_some_are_not() -> None:
+    exact = {name: {row[-1] for row in reference(name)} for name in ASKED}
+    both = {"moments", "moments of groups", "a budget for groups", "users", "users of groups"}
+    assert {name for name, found in exact.items() if found == {True, False}} >= both
+    assert exact["quantiles"] == {False}
+    assert exact["more groups than budget"] == {True}
+
+
+@share(4, least=8)
+@given(
+    st.sampled_from(sorted(ASKED)),
+    courses(SOURCES * SOURCE_ROWS),
+    st.sampled_from(["hash", "hash", "shuffle", "pk", "cam"]),
+    st.sampled_from([None, "map", "instance"]),
+    st.sampled_from(HANDOVERS),
+)
+def test_rows_do_not_depend_on_the_run(
+    name: str, course: Course, partitioner: str, partial: str | None, handover: str
+) -> None:
+    choices = Choices(partitioner=partitioner_of(partitioner), partial=partial)
+    course = replace(course, handover=handover)
+    found = run(ASKED[name].plan(choices), [stream()], course)
+    assert bits(found.rows) == bits(reference(name))
+
+
+@pytest.mark.parametrize("instances", [5, 32])
+def test_rows_do_not_depend_on_the_instances(
+    instances: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.property.course.BUCKETS", 64)
+    name = "a budget for groups"
+    found = run(ASKED[name].plan(), [stream()], Course(170, (), instances, ((2, 32), (5, 1))))
+    assert bits(found.rows) == bits(reference(name))

@@ -1,0 +1,97 @@
+"""Error bounds put on queries: the columns that they add, and what cannot have one."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pyarrow as pa
+import pytest
+
+import tidegate as tg
+from tests.query.test_stream import rides
+from tidegate.errors import OptionError, QueryError
+from tidegate.query.stream import Stream
+
+HOUR = rides.window("1 hour")
+
+
+class Total(tg.Aggregator):
+    """A sum, of which a sample says little."""
+
+    state: ClassVar = {"total": pa.int64()}
+    result = pa.int64()
+
+
+class Name(Total):
+    """A result that is no number."""
+
+    result = pa.string()
+    mean_like = True
+
+
+def test_each_aggregate_is_followed_by_its_interval() -> None:
+    fares = HOUR.group_by("route").agg(fare=tg.mean("fare"), n=tg.count()).within(error=0.1)
+    assert fares.columns[2:] == (
+        *("route", "fare", "fare_low", "fare_high", "n", "n_low", "n_high", "exact"),
+    )
+    types = [fares.schema.field(name).type for name in ("fare_low", "n_high", "exact")]
+    assert types == [pa.float64(), pa.int64(), pa.bool_()]
+
+
+def test_what_follows_the_aggregate_passes_them_on() -> None:
+    fares = HOUR.group_by("route").agg(fare=tg.mean("fare"), n=tg.count())
+    chosen = fares.where(tg.col("n") > 3).select("fare", r="route").top(3, by="fare")
+    bounded = chosen.within(error=0.1, confidence=0.9, budget=100, metric="rms")
+    assert bounded.columns[2:] == ("fare", "fare_low", "fare_high", "r", "exact")
+    wide = bounded.where(tg.col("fare_high") > 2 * tg.col("fare_low")).select("r", "exact")
+    assert wide.columns[2:] == ("r", "exact")
+
+
+MISTAKES: dict[str, tuple[Stream, str]] = {
+    "min": (
+        HOUR.agg(low=tg.min("fare")),
+        "cannot bound min(fare): the extreme of a window is one tuple, which a sample need not "
+        "hold. Ask for it in a query of its own, without the clause.",
+    ),
+    "first": (HOUR.agg(f=tg.first("fare")), "its value is that of one tuple"),
+    "distinct": (HOUR.agg(n=tg.count_distinct("fare")), "does not hold the values that are rare"),
+    "correlation": (HOUR.agg(c=tg.corr("fare", "fare")), "no bound for the error of a sample"),
+    "tuples": (rides.window(rows=5).agg(n=tg.count()), "is for windows of time; those of tuples"),
+    "no aggregate": (rides, "is for an aggregate; got a query without one"),
+    "keys alone": (HOUR.group_by("route").agg(), "is for aggregates; got a query that has keys"),
+    "twice": (HOUR.agg(n=tg.count()).within(error=0.2), "an aggregate has one error bound; got al"),
+    "a sum of one's own": (HOUR.agg(t=tg.aggregate(Total(), "fare")), "Write mean_like = True in"),
+    "no number": (HOUR.agg(t=tg.aggregate(Name(), "fare")), "needs a number as the result of agg"),
+    "a name that is taken": (
+        HOUR.agg(n=tg.count(), n_low=tg.count()),
+        "every column needs a name of its own; got n_low twice",
+    ),
+    "computed": (
+        HOUR.agg(s=tg.sum("fare"), n=tg.count()).select(mean=tg.col("s") / tg.col("n")),
+        "each column must be a key or one aggregate, because the error of what is computed from",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_what_cannot_be_bounded_is_told(mistake: str) -> None:
+    stream, message = MISTAKES[mistake]
+    with pytest.raises(QueryError) as caught:
+        stream.within(error=0.1)
+    assert message in str(caught.value)
+
+
+def test_arguments_are_told() -> None:
+    counts = HOUR.agg(n=tg.count())
+    with pytest.raises(QueryError, match=r"the budget must be at least 30 rows; got 29\. Write"):
+        counts.within(error=0.1, budget=29)
+    with pytest.raises(QueryError, match=r"the budget must be a whole number of rows; got 99\.5"):
+        counts.within(error=0.1, budget=99.5)  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="the metric of groups must be max, mean or rms; got 'l2'"):
+        counts.within(error=0.1, metric="l2")
+    with pytest.raises(QueryError, match="the confidence must be between 0 and 100 percent; got 1"):
+        counts.within(error=0.1, confidence=1)
+    with pytest.raises(QueryError, match="the error must be a number; got 'ten'"):
+        counts.within(error="ten")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="within: needs error; got none"):
+        counts.within()  # type: ignore[call-arg]
