@@ -19,31 +19,13 @@ import autoscale_engine
 import batch_cost
 import execution
 import latency
-<<<<<<< HEAD
 import model_accuracy
-=======
 import partition_spark
 import partition_tables
->>>>>>> i17-partbench
 import promise
 import resident_memory
 from measure import HERE, RESULTS
 
-<<<<<<< HEAD
-PAGES = [
-    HERE.parent / "docs" / name
-    for name in ("performance.md", "approximation.md", "model.md", "autoscale.md")
-]
-TABLES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
-    "autoscale_engine": lambda report: autoscale_engine.table(report["experiments"]),
-    "batch_cost": lambda report: batch_cost.table(report["cases"]),
-    "execution": lambda report: execution.table(report["cases"]),
-    "latency": lambda report: latency.table(report["latency"]),
-    "model_accuracy": lambda report: model_accuracy.table(report["setups"]),
-    "promise": lambda report: promise.table(report["cells"]),
-    "refused": lambda report: latency.refused_table(report["refused"]),
-    "resident_memory": lambda report: resident_memory.table(report["cases"]),
-=======
 DOCS = HERE.parent / "docs"
 
 
@@ -70,6 +52,16 @@ PAGES: dict[str, dict[str, Table]] = {
     "approximation.md": {
         "promise": Table("promise", lambda report: promise.table(report["cells"])),
     },
+    "model.md": {
+        "model_accuracy": Table(
+            "model_accuracy", lambda report: model_accuracy.table(report["setups"])
+        ),
+    },
+    "autoscale.md": {
+        "autoscale_engine": Table(
+            "autoscale_engine", lambda report: autoscale_engine.table(report["experiments"])
+        ),
+    },
     "partitioning.md": {
         "balance": Table(_PARTITIONERS, partition_tables.balance),
         "sources": Table(_PARTITIONERS, partition_tables.sources),
@@ -84,7 +76,6 @@ PAGES: dict[str, dict[str, Table]] = {
         "replayed": Table(_PARTITIONERS_SPARK, lambda r: partition_spark.table(r["replayed"])),
         "skew": Table(_PARTITIONERS_SPARK, lambda r: partition_spark.skew_table(r["skew"])),
     },
->>>>>>> i17-partbench
 }
 _MARKED = re.compile(r"<!-- results: (\w+) -->\n.*?<!-- end of results -->", re.DOTALL)
 
