@@ -44,6 +44,7 @@ STATUS = {
     "policy": {"name": "model", "failure": None, "remark": None},
     "pending": [],
     "window_lines": [],
+    "change_lines": [],
     "epochs": [],
     "newest_batch_ms": 8.0,
     "batch_ms": {"p50": 8.0, "p95": 9.0},

@@ -203,6 +203,7 @@ def status_text(found: Mapping[str, Any]) -> str:
             f"{of['asked']}{why}"
         )
     lines += found["window_lines"]
+    lines += found["change_lines"]
     switches = [e for e in found["epochs"] if "by" in e]
     if switches:
         lines.append("switches" + (", the newest" if len(switches) > SHOWN else ""))
