@@ -13,7 +13,7 @@ set-ups with overload. What that is, a pilot run measures, in which rates rise u
 Nothing is estimated from what is judged. There are two predictions, both from rates alone:
 
 before   the costs (alpha, beta, sigma, batch, tuple) are those of some seconds before part A, in
-         which rates rise to the highest; with them the model predicts all five parts
+         which rates rise to the highest and fall; with them it predicts all five parts
 running  what the query says of itself in status, summary and view: each second is predicted with
          the costs of the batches before it
 
@@ -47,8 +47,10 @@ from tidegate.model.window import TimeWindow, TupleWindow, Window
 
 SECONDS = 60.0
 """How long the experiment is made."""
-WARM_S, RISE_S, CALM_S = 4.0, 8.0, 2.0
-"""What goes before it: rates are low, rise, and fall to those of part A."""
+WARM_S, RISE_S, CALM_S = 4.0, 10.0, 2.0
+"""What goes before it: rates are low, rise and fall again, and are those of part A.
+
+They do both so that what changes with time is not taken for what changes with the load."""
 BEGIN_S = WARM_S + RISE_S + CALM_S
 WINDOW_S, TUPLES = 60.0, 8_400
 """The paper's windows, of its experiment of 25 minutes."""
@@ -97,13 +99,17 @@ def trace_of(setup: Setup, seconds: float, factor: float, *, pilot: bool = False
         first = float(of[0, 0])
         before = [
             np.full(steps[0], 0.2 * first),
-            np.linspace(0.1, min(1.0, RISEN / setup.peak) if not pilot else 1.0, steps[1])
-            * highest,
+            hill(min(1.0, RISEN / setup.peak) if not pilot else 1.0, steps[1]) * highest,
             np.full(steps[2], first),
         ]
         parts = before[:2] if pilot else [*before, held(of[:, 0], seconds)]
         sides.append(np.concatenate(parts) * factor)
     return shared(sides[0], sides[1], setup.sources)
+
+
+def hill(top: float, steps: int) -> Floats:
+    """From a tenth up to the top and down again."""
+    return np.interp(np.arange(steps), [0, steps / 2, steps], [0.1, top, 0.1])
 
 
 def window_of(setup: Setup, seconds: float, factor: float) -> Window:
