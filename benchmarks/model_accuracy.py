@@ -61,7 +61,7 @@ PEAK, OVERLOAD, PILOT, RISEN = 0.5, 1.3, 1.2, 0.9
 GUESS = {"comparison_s": 6e-9, "tuple_s": 1.5e-5}
 BARS = {"throughput": 0.02, "latency": 0.10}
 PARTS = "ABCDE"
-LEAST = 10
+LEAST = 5
 """Fewer seconds say nothing."""
 
 
