@@ -28,7 +28,7 @@ NAMES = ("hash", "shuffle", "pk", "cam", "auto")
 SKEW_NAMES = ("hash", "shuffle", "cam", "auto")
 WINDOW_ROWS, WINDOWS, SETTLED = 100_000, 7, 3
 """Batches of a replay, and how many of them are before those that count."""
-RANGE_MS, LIVE_S, WARM_S = 500, 11, 5
+RANGE_MS, LIVE_S, WARM_S = 500, 9, 4
 """Of the live stream: its windows, and how long it lasts; what comes while it starts, waits."""
 LOAD = 0.6
 ROBUST = HuberLocation(low=2.5, high=66.5, reach=4.0, candidates=512)
