@@ -14,18 +14,25 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import autoscale_engine
 import batch_cost
 import execution
 import latency
+import model_accuracy
 import promise
 import resident_memory
 from measure import HERE, RESULTS
 
-PAGES = [HERE.parent / "docs" / name for name in ("performance.md", "approximation.md")]
+PAGES = [
+    HERE.parent / "docs" / name
+    for name in ("performance.md", "approximation.md", "model.md", "autoscale.md")
+]
 TABLES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
+    "autoscale_engine": lambda report: autoscale_engine.table(report["experiments"]),
     "batch_cost": lambda report: batch_cost.table(report["cases"]),
     "execution": lambda report: execution.table(report["cases"]),
     "latency": lambda report: latency.table(report["latency"]),
+    "model_accuracy": lambda report: model_accuracy.table(report["setups"]),
     "promise": lambda report: promise.table(report["cells"]),
     "refused": lambda report: latency.refused_table(report["refused"]),
     "resident_memory": lambda report: resident_memory.table(report["cases"]),

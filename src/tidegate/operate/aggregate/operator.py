@@ -67,6 +67,7 @@ from tidegate.operate.aggregate.tenure import (
     shares_of,
     stored,
 )
+from tidegate.operate.aggregate.thinning import Thinning
 from tidegate.operate.bucket_work import BucketWork, rows_by_bucket, values_by_bucket
 from tidegate.operate.figures import Shown, ToldWindow, Values
 from tidegate.operate.keeper import Keeper
@@ -174,7 +175,8 @@ class WindowAggregate(Operator):
         spec = self.spec
         sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
         rows, notes, chosen = self._arrived(arrived)
-        news = self._partials(rows)
+        thinning = Thinning(spec, work)
+        news = thinning.thinned(self._partials(rows))
         work.spans.mark("instance merge")
         panes, keep = news.slice(0, 0), [news]
         held: OpenPanes | None = work.kept.take(PANES)
@@ -207,6 +209,7 @@ class WindowAggregate(Operator):
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
+            thinning.leave(sealed)
         touched = rows if self.folds == MAP else [*rows, news]
         return Result(
             closed,
