@@ -49,7 +49,7 @@ class Spread:
 
 
 def _sums(groups: Groups, values: Floats) -> Floats:
-    sums: Floats = np.bincount(groups.codes, weights=values, minlength=groups.n)
+    sums = np.bincount(groups.codes, weights=values, minlength=groups.n)
     return sums.astype(np.float64, copy=False)  # of no values they would be integers
 
 
