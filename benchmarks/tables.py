@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import autoscale_engine
 import batch_cost
 import execution
 import latency
+import model_accuracy
 import partition_spark
 import partition_tables
 import promise
@@ -49,6 +51,16 @@ PAGES: dict[str, dict[str, Table]] = {
     },
     "approximation.md": {
         "promise": Table("promise", lambda report: promise.table(report["cells"])),
+    },
+    "model.md": {
+        "model_accuracy": Table(
+            "model_accuracy", lambda report: model_accuracy.table(report["setups"])
+        ),
+    },
+    "autoscale.md": {
+        "autoscale_engine": Table(
+            "autoscale_engine", lambda report: autoscale_engine.table(report["experiments"])
+        ),
     },
     "partitioning.md": {
         "balance": Table(_PARTITIONERS, partition_tables.balance),

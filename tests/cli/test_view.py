@@ -324,6 +324,8 @@ def test_late_and_rejected_rows_are_shown_when_there_are_any(run: Run) -> None:
     run.batch(2, rows_late=2, rows_rejected=1)
     assert any(line.endswith("late                  5  0.17%") for line in run.lines())
     assert any(line.endswith("rejected              1  0.03%") for line in run.lines())
+    run.batch(3, rows_shed=980)
+    assert any(line.endswith("shed                  980  24.50%") for line in run.lines())
 
 
 def test_a_change_of_instances_stands_out_and_stays_in_the_list(run: Run) -> None:

@@ -7,6 +7,8 @@ from dataclasses import fields
 import tidegate as tg
 from tests.docs.block import ROOT, blocks
 from tests.docs.test_sql import bound, code, queries, rows
+from tidegate.operate.aggregate.figures import merged_window, sent_window
+from tidegate.operate.figures import ToldWindow
 from tidegate.plan.lower import lower
 from tidegate.route.registry import PARTITIONERS, text_of
 
@@ -29,9 +31,19 @@ def test_its_program_runs() -> None:
 
 
 def test_its_tables_are_of_what_there_is() -> None:
-    first, second = PAGE.split("| parameter |")
+    first, rest = PAGE.split("| parameter |")
+    second = rest.split("\n\n")[0]
     assert [name for row in rows(first) for name in code(row[0])] == list(PARTITIONERS)
     table = "| parameter |" + second.partition("\n\n")[0]
     said = {(name, of) for row in rows(table) for name in code(row[0]) for of in code(row[1])}
     there = {(f.name, n) for n, made in PARTITIONERS.items() for f in fields(made)}  # type: ignore[arg-type]
     assert said == there
+
+
+def test_it_names_all_figures() -> None:
+    table = PAGE.split("| figure |")[1].split("\n\n")[0]
+    said = [name for row in rows("| figure |" + table) for name in code(row[0])]
+    counts = {0: {"groups": 1, "parts": 1, "groups_split": 0}}
+    sent = sent_window(ToldWindow(1, 1, counts, {}), p=0.5)
+    assert set(said) == {*sent, *merged_window(ToldWindow(1, 1, counts, None))}
+    assert len(said) == len(set(said))

@@ -52,9 +52,9 @@ def test_status_switches_and_stop(session: tg.Session, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="scale: must be a whole number; got 'two'"):
         query.scale("two")  # type: ignore[arg-type]
     source.append(table((26, "a", 3)))
-    until(lambda: query.status()["batch"] == 2, query)
+    until(lambda: len(query.status()["epochs"]) == 3, query)
     status = query.status()
-    assert (status["instances"], status["pending"]) == (2, [])
+    assert (status["batch"], status["instances"], status["pending"]) == (2, 2, [])
     assert [e.get("by") for e in status["epochs"]] == [None, "user", "user"]
     summary = query.stop()
     with pytest.raises(OptionError, match="needs a query that runs; got one that has ended"):

@@ -7,6 +7,7 @@ of which at least one must fail then. `tests/test_tools.py` checks that all stil
 from __future__ import annotations
 
 from mutants import (
+    bounded,
     controller,
     costs,
     course,
@@ -41,6 +42,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *controller.MUTANTS,
     *course.MUTANTS,
     *sample.MUTANTS,
+    *bounded.MUTANTS,
 )
 
 __all__ = ["MUTANTS", "Mutant"]

@@ -178,7 +178,7 @@ MUTANTS = (
     Mutant(
         "what a query waits for input counts as busy",
         "driver/load_watch.py",
-        "period_s=seconds + waited_s",
+        "period_s=seconds + before_s",
         "period_s=seconds",
         "tests/driver/test_observe.py",
     ),

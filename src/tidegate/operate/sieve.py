@@ -22,7 +22,7 @@ from tidegate.approx.array import Ints, Words
 from tidegate.approx.priority import priorities
 from tidegate.approx.sample import lowest
 from tidegate.batch import SEQ, SRC, TS, ints
-from tidegate.operate.kernels.group import dense, pack, rank, rank_integers
+from tidegate.operate.kernels.group import Rank, dense, pack, rank, rank_integers
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.operator import OUT
 
@@ -32,6 +32,10 @@ PRIORITY = "priority"
 TUPLES = "tuples"
 """The column that counts the tuples of a group, those kept and those shed: one tuple of each group
 and split has the number, the others of it have 0."""
+
+
+_FEW = 1_024
+"""Numbers of groups may have gaps as long as there are not more of them than tuples and these."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Sieve:
         share = f"{(1 - self.rate) * 100:.10g} percent"
         if self.by is None:
             return f"{share} of the tuples, right after reading"
-        fewest = f"but of each group the {self.by.fewest} of lowest priority"
+        fewest = f"keeping at least {self.by.fewest} of each group"
         return f"{share} of the tuples, {fewest}, before aggregates are evaluated"
 
     def at_reading(self, tuples: pa.Table) -> pa.Table:
@@ -91,18 +95,29 @@ class Sieve:
         assert self.by is not None
         words = self._priorities(tuples)
         panes = rank_integers(ints(tuples, TS) // self.by.pane_us)
-        keys = [rank(flat(tuples.column(OUT + name))) for name in self.by.keys]
-        groups = dense(pack([panes, *keys], tuples.num_rows))
-        rows = np.sort(lowest(groups.codes, groups.n, words, self.by.fewest, self.rate))
-        codes = groups.codes[rows]
-        counts = np.zeros(len(rows), np.int64)
-        first = np.empty(groups.n, np.int64)
-        first[codes[::-1]] = np.arange(len(rows))[::-1]
-        counts[first] = groups.counts
+        keys = [_numbered(flat(tuples.column(OUT + name))) for name in self.by.keys]
+        packed = pack([panes, *keys], tuples.num_rows)
+        if packed.size > tuples.num_rows + _FEW:
+            groups = dense(packed)
+            packed = Rank(groups.codes, groups.n)
+        rows = np.sort(lowest(packed.codes, packed.size, words, self.by.fewest, self.rate))
+        sizes = np.bincount(packed.codes, minlength=packed.size)
+        codes = packed.codes[rows]
+        carrier = np.empty(packed.size, np.int64)
+        carrier[codes] = np.arange(len(rows))
+        counts = np.where(carrier[codes] == np.arange(len(rows)), sizes[codes], 0)
         return rows, words[rows], counts
 
     def _priorities(self, tuples: pa.Table) -> Words:
         return priorities(self.seed, ints(tuples, SRC), ints(tuples, SEQ))
+
+
+def _numbered(key: pa.Array) -> Rank:
+    """A number for each value of a key, in no order: that would take sorting its values."""
+    if not pa.types.is_string(key.type):
+        return rank(key)
+    encoded = key.dictionary_encode(null_encoding="encode")
+    return Rank(encoded.indices.to_numpy().astype(np.int64), max(len(encoded.dictionary), 1))
 
 
 def limit_of(rate: float) -> int:

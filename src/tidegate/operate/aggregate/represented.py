@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.approx.sample import lowest
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
 from tidegate.operate.kernels.family import States
@@ -105,6 +106,22 @@ class Represented:
         return [*states, *self._spared(codes, kept.counts, spare)]
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        """Most groups of a stream with many have one state, which stays as it is."""
+        several = groups.counts > 1
+        rows = several[groups.codes]
+        if rows.all():
+            return self._joined(groups, states)
+        last = groups.rows
+        if not rows.any():
+            return [state.take(pa.array(last)) for state in states]
+        numbers = np.cumsum(several) - 1
+        some = Groups(numbers[groups.codes[rows]], int(numbers[-1]) + 1)
+        merged = self._joined(some, [_filtered(state, rows) for state in states])
+        places = pa.array(np.where(several, len(rows) + numbers, last))
+        pairs = zip(states, merged, strict=True)
+        return [pa.concat_arrays([flat(a), flat(b)]).take(places) for a, b in pairs]
+
+    def _joined(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         tuples, kept = (sum_integers(groups, state.to_numpy()) for state in states[:2])
         has = states[1].to_numpy() > 0
         inner = self._merged(
@@ -126,7 +143,7 @@ class Represented:
             has = np.flatnonzero(kept > 0)
             codes = np.repeat(np.arange(count), sizes)
             rows = [column.flatten() for column in lists[1:]]
-            represented, extra = _compact(codes)
+            represented, extra = _compact(codes, count)
             folded = [
                 state
                 for f in self.rule.functions
@@ -150,7 +167,7 @@ class Represented:
 
     def _folded(self, groups: Groups, arguments: Sequence[pa.Array]) -> States:
         """The states of the functions; NULL for groups without a row, which no family is asked."""
-        present, some = _compact(groups.codes)
+        present, some = _compact(groups.codes, groups.n)
         states: States = []
         for function in self.rule.functions:
             made = function.family.fold(some, self._inputs(function, arguments))
@@ -159,7 +176,7 @@ class Represented:
 
     def _merged(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         """The same from other states."""
-        present, some = _compact(groups.codes)
+        present, some = _compact(groups.codes, groups.n)
         merged: States = []
         for function, part in zip(self.rule.functions, self._columns, strict=True):
             made = function.family.merge(some, states[part.start - 2 : part.stop - 2])
@@ -175,14 +192,12 @@ class Represented:
         lacking = np.maximum(self.rule.fewest - kept, 0)
         rows = np.flatnonzero(lacking[codes] > 0)
         codes, words = codes[rows], columns[0].to_numpy()[rows]
-        order = np.lexsort((words, codes))
+        order = lowest(codes, len(kept), words, self.rule.fewest)
         codes = codes[order]
-        new = np.ones(len(codes), np.bool_)
-        new[1:] = codes[1:] != codes[:-1]
-        starts = np.flatnonzero(new)
-        ranks = np.arange(len(codes)) - starts[np.cumsum(new) - 1]
+        sizes = np.bincount(codes, minlength=len(kept))
+        ranks = np.arange(len(codes)) - (np.cumsum(sizes) - sizes)[codes]
         picked = ranks < lacking[codes]
-        sizes = np.bincount(codes[picked], minlength=len(kept))
+        sizes = np.minimum(sizes, lacking)
         offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
         chosen = pa.array(rows[order[picked]])
         return [pa.ListArray.from_arrays(offsets, column.take(chosen)) for column in columns]
@@ -201,10 +216,14 @@ def _sizes(lists: pa.Array) -> Ints:
     return sizes
 
 
-def _compact(codes: Ints) -> tuple[Ints, Groups]:
+def _compact(codes: Ints, count: int) -> tuple[Ints, Groups]:
     """The groups that have rows, ascending, and the rows by the numbers of these."""
-    present, codes = np.unique(codes, return_inverse=True)
-    return present, Groups(codes.astype(np.int64), len(present))
+    has = np.zeros(count, np.bool_)
+    has[codes] = True
+    present = np.flatnonzero(has)
+    if len(present) == count:
+        return present, Groups(codes, count)
+    return present, Groups((np.cumsum(has) - 1)[codes], len(present))
 
 
 def _spread(states: pa.Array, present: Ints, count: int) -> pa.Array:

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import pi, sqrt
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.approx.array import Words
 from tidegate.approx.concept import GroupConcept, ScalarConcept
 from tidegate.approx.drift import drift_of, drift_parts
 from tidegate.operate.aggregate.functions.spread import MEAN, VALUES, VARIANCE
@@ -29,6 +31,8 @@ from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.route.bucket import hash_of
 
 Floats = npt.NDArray[np.float64]
+Spreads = Sequence[Floats]
+"""By group: the numbers of values, the means and the variances."""
 
 CONCEPT = "concept"
 """Under which name the newest concept is kept for the next batch."""
@@ -53,6 +57,33 @@ class Concept:
     end_us: int
     groups: GroupConcept | None
     scalar: ScalarConcept | None
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The groups of closed windows, one after the other: what is told of each, by column."""
+
+    kept: Ints
+    tuples: Ints
+    errors: Floats
+    words: Words | None
+    spread: Spreads | None
+
+    def part(self, start: int, stop: int) -> _Groups:
+        """Those of one window."""
+        part = slice(start, stop)
+        words = None if self.words is None else self.words[part]
+        spread = None if self.spread is None else [column[part] for column in self.spread]
+        return _Groups(self.kept[part], self.tuples[part], self.errors[part], words, spread)
+
+    def concept(self, end_us: int) -> Concept:
+        """What a window is about that these are all groups of."""
+        if self.words is not None:
+            return Concept(end_us, GroupConcept.of(self.words, self.tuples), None)
+        if self.spread is None or not np.isfinite(self.spread[2][0]):
+            return Concept(end_us, None, None)
+        _, mean, variance = (float(column[0]) for column in self.spread)
+        return Concept(end_us, None, ScalarConcept(mean, variance))
 
 
 @dataclass(frozen=True)
@@ -103,9 +134,10 @@ class ShedWindows:
         if not len(ends):
             return
         first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]]))[-MOST_WINDOWS:]
-        last = np.append(first[1:], len(ends))
-        for start, stop in zip(first.tolist(), last.tolist(), strict=True):
-            self._tell(int(ends[start]), rows.slice(start, stop - start))
+        groups = self._groups(rows.slice(first[0]))
+        bounds = [*(first - first[0]).tolist(), len(groups.kept)]
+        for start, stop in pairwise(bounds):
+            self._tell(int(ends[first[0] + start]), groups.part(start, stop))
         for end_us in sorted(self._told)[:-MOST_WINDOWS]:
             del self._told[end_us]
 
@@ -120,32 +152,34 @@ class ShedWindows:
             for end_us, values in self._told.items()
         )
 
-    def _tell(self, end_us: int, rows: pa.Table) -> None:
+    def _groups(self, rows: pa.Table) -> _Groups:
         columns = self._columns
         kept: Ints = columns.column(rows, columns.counts).to_numpy()
-        told: dict[str, float] = {}
         tuples, rest = kept, np.full(len(kept), 1 - columns.rate)
         if columns.state is not None:
             tuples = columns.column(rows, TUPLES).to_numpy()
             rest = 1 - kept / np.maximum(tuples, 1)
-            told |= {_OF: int(tuples.sum()), _KEPT: int(kept.sum())}
-        errors = self._errors(rows, kept, rest)
-        known = np.isfinite(errors)
-        told |= {_ERRORS: float(errors[known].sum()), _ESTIMATED: int(known.sum())}
-        concept = self._concept(end_us, rows, tuples)
-        told |= self._drift(concept)
-        self._newest, self._told[end_us] = concept, told
+        spreads = [_spread(columns.column(rows, name)) for name in columns.spreads]
+        keys = [flat(rows.column(name)) for name in columns.keys]
+        return _Groups(
+            kept=kept,
+            tuples=tuples,
+            errors=self._errors(kept, rest, spreads),
+            words=hash_of(keys) if keys else None,
+            spread=spreads[0] if spreads else None,
+        )
 
-    def _errors(self, rows: pa.Table, kept: Ints, rest: Floats) -> Floats:
+    def _errors(self, kept: Ints, rest: Floats, spreads: Sequence[Spreads]) -> Floats:
         """Of each group the largest error that is to be expected; NaN where nothing is estimated.
 
         Where tuples are counted by chance, a sum is off by its count and by its values.
         """
         columns = self._columns
-        chance = rest / np.maximum(kept, 1) if columns.sums and columns.state is None else 0.0
-        found = [np.full(len(kept), chance)] if columns.sums else []
-        for name in columns.spreads:
-            values, mean, variance = _spread(columns.column(rows, name))
+        chance = np.zeros(len(kept))
+        if columns.sums and columns.state is None:
+            chance = rest / np.maximum(kept, 1)
+        found = [chance] if columns.sums else []
+        for values, mean, variance in spreads:
             with np.errstate(all="ignore"):
                 off = variance / values / mean**2 * rest
             off = np.where(rest == 0, 0.0, np.where(values == 0, np.nan, off))
@@ -158,17 +192,15 @@ class ShedWindows:
         errors: Floats = np.minimum(_EXPECTED * np.sqrt(largest), 1.0)
         return errors
 
-    def _concept(self, end_us: int, rows: pa.Table, tuples: Ints) -> Concept:
-        columns = self._columns
-        if columns.keys:
-            words = hash_of([flat(rows.column(name)) for name in columns.keys])
-            return Concept(end_us, GroupConcept.of(words, tuples), None)
-        if not columns.spreads:
-            return Concept(end_us, None, None)
-        _, mean, variance = _spread(columns.column(rows, columns.spreads[0]))
-        if not np.isfinite(variance[0]):
-            return Concept(end_us, None, None)
-        return Concept(end_us, None, ScalarConcept(float(mean[0]), float(variance[0])))
+    def _tell(self, end_us: int, groups: _Groups) -> None:
+        told: dict[str, float] = {}
+        if self._columns.state is not None:
+            told |= {_OF: int(groups.tuples.sum()), _KEPT: int(groups.kept.sum())}
+        known = np.isfinite(groups.errors)
+        told |= {_ERRORS: float(groups.errors[known].sum()), _ESTIMATED: int(known.sum())}
+        concept = groups.concept(end_us)
+        told |= self._drift(concept)
+        self._newest, self._told[end_us] = concept, told
 
     def _drift(self, after: Concept) -> dict[str, float]:
         """Since the window before; of an instance that has not seen it, nothing."""
@@ -196,8 +228,7 @@ def shed_window(totals: Values) -> dict[str, float]:
     return found
 
 
-def _spread(column: pa.Array) -> Sequence[Floats]:
-    """The numbers of values, the means and the variances."""
+def _spread(column: pa.Array) -> Spreads:
     return [
         column.field(name).to_numpy(zero_copy_only=False).astype(np.float64)
         for name in (VALUES, MEAN, VARIANCE)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups, stable_order
+from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints
 
 _MOST_ARGUMENTS = 64
@@ -32,13 +32,12 @@ class Unfolded:
         return (("n", pa.int64()), *((f"x{i}", pa.list_(t)) for i, t in enumerate(self.types)))
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
-        return _listed(groups.counts, groups.order, columns)
+        return _listed(groups, columns)
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         sizes: Ints = states[0].to_numpy()
         inside = Groups(np.repeat(groups.codes, sizes), groups.n)
-        order = stable_order(inside.codes, groups.n)
-        return _listed(inside.counts, order, [column.flatten() for column in states[1:]])
+        return _listed(inside, [column.flatten() for column in states[1:]])
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         return states[0]
@@ -51,11 +50,14 @@ def unfolded_rows(states: Sequence[pa.Array]) -> tuple[Groups, list[pa.Array]]:
     return Groups(codes, len(sizes)), [column.flatten() for column in states[1:]]
 
 
-def _listed(counts: Ints, order: Ints, columns: Sequence[pa.Array]) -> States:
+def _listed(groups: Groups, columns: Sequence[pa.Array]) -> States:
+    """The rows of each group as lists; nothing is copied where they stand together already."""
+    codes, counts = groups.codes, groups.counts
     offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
-    picked = pa.array(order)
-    lists = [pa.ListArray.from_arrays(offsets, pc.take(column, picked)) for column in columns]
-    return [pa.array(counts), *lists]
+    if not bool(np.all(codes[1:] >= codes[:-1])):
+        picked = pa.array(groups.order)
+        columns = [pc.take(column, picked) for column in columns]
+    return [pa.array(counts), *(pa.ListArray.from_arrays(offsets, c) for c in columns)]
 
 
 UNFOLDED = AggregateFunction(

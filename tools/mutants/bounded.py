@@ -1,0 +1,53 @@
+"""Mistakes in answers within an error."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+_BOUNDED = "operate/aggregate/bounded"
+_TESTS = "tests/property/test_bounds.py"
+
+MUTANTS = (
+    Mutant(
+        "groups of a window are answered apart",
+        f"{_BOUNDED}/operator.py",
+        'ends = parts.column("window_end").combine_chunks()',
+        'ends = parts.column("part").combine_chunks()',
+        _TESTS,
+    ),
+    Mutant(
+        "the end of an interval is rounded inwards",
+        f"{_BOUNDED}/cells.py",
+        "_put(exact, chosen, found.low, DOWN)",
+        "_put(exact, chosen, found.low, UP)",
+        _TESTS,
+    ),
+    Mutant(
+        "a user's aggregate has no exact result to fall back on",
+        f"{_BOUNDED}/own.py",
+        "unanswered = ~decision.by_sample & ~whole",
+        "unanswered = ~decision.by_sample & whole",
+        _TESTS,
+    ),
+    Mutant(
+        "all of a sample is looked at, whatever the budget",
+        f"{_BOUNDED}/moment.py",
+        "return np.minimum(found.shares, kept)",
+        "return kept",
+        _TESTS,
+    ),
+    Mutant(
+        "a quantile far from the middle has no end",
+        f"{_BOUNDED}/quantile.py",
+        "within = np.isposinf(high) & (fraction**sizes <= rare)",
+        "within = np.isposinf(high) & (fraction**sizes > rare)",
+        _TESTS,
+    ),
+    Mutant(
+        "samples of results depend on the cut",
+        "plan/lower_aggregate.py",
+        "        prefixes = numbered(prefixes)\n",
+        "",
+        _TESTS,
+    ),
+)
