@@ -145,8 +145,11 @@ def skew(rounds: int, load: float, work: Path) -> dict[str, Any]:
     }
 
 
-def table(found: dict[str, Any]) -> Iterator[str]:
+def table(report: dict[str, Any]) -> Iterator[str]:
     """Replayed windows by stream, in Markdown."""
+    found = report["replayed"]
+    yield f"With {report['window_rows']:,} tuples in a window, rounds: {report['rounds']}."
+    yield ""
     names = list(next(iter(found.values())))
     yield "| stream | " + " | ".join(f"`{name}`" for name in names) + " |"
     yield "|---|" + "---|" * len(names)
@@ -155,8 +158,14 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         yield f"| {case} | {' | '.join(cells)} |"
 
 
-def skew_table(found: dict[str, Any]) -> Iterator[str]:
+def skew_table(report: dict[str, Any]) -> Iterator[str]:
     """The live stream, in Markdown."""
+    found = report["skew"]
+    yield (
+        f"At {found['rate']:,} tuples a second of {found['tuple_us']:.1f} microseconds each: "
+        f"folding them takes {found['load']:.0%} of a core."
+    )
+    yield ""
     yield "| partitioner | latency of a window | as fast as `hash` |"
     yield "|---|---|---|"
     for name, ms in found["latency_ms"].items():
