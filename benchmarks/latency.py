@@ -16,15 +16,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import latency_spark
-import numpy as np
-import pyarrow.parquet as pq
 from data import START_US
 from measure import (
     CORES,
@@ -37,6 +33,7 @@ from measure import (
     run_command,
     write_report,
 )
+from published import generators_begun, published_ms
 
 RATES, SECONDS, WARM_S = (5_000, 20_000), 120, 30
 """Tuples a second, and how long each run is measured after it has warmed up: Spark's start and the
@@ -94,11 +91,11 @@ def run_tidegate(query: str, rate: int, seconds: int, work: Path) -> dict[str, A
     file.write_text(script(query, rate, WARM_S + seconds))
     arguments = ["run", file, "--out", out, "--checkpoint", work / "checkpoint"]
     arguments += ["--master", MASTER, "--instances", CORES, "--summary", work / "summary.json"]
-    with _begun() as begun:
+    with generators_begun() as begun:
         batches = run_command(arguments)
     begun_s = begun[-QUERIES[query].count("CREATE STREAM") :]  # planning had a look before the run
     first_us = START_US + WARM_S * 1_000_000
-    seen_ms = _seen_ms(out, COMPLETED[query], min(begun_s), first_us, seconds)
+    seen_ms = published_ms(out, COMPLETED[query], min(begun_s), first_us, seconds)
     warm = [b for b in batches if b["frontier_us"] >= first_us][:-1]
     summary = json.loads((work / "summary.json").read_text())
     return {
@@ -121,45 +118,6 @@ def _said(batches: list[dict[str, float]]) -> dict[str, float]:
         "max": float(max(most)),
         "tuples": sum(b["tuples"] for b in batches),
     }
-
-
-@contextmanager
-def _begun() -> Iterator[list[float]]:
-    """Note when live generators begin, in seconds of wall time: from then on their rows are due."""
-    from tidegate.source.generator import Pace
-
-    begin = Pace.begin
-    begun: list[float] = []
-
-    def noted(self: Pace, rows: int) -> None:
-        if self._begun_at is None:
-            begun.append(time.time())
-        begin(self, rows)
-
-    Pace.begin = noted  # type: ignore[method-assign]
-    try:
-        yield begun
-    finally:
-        Pace.begin = begin  # type: ignore[method-assign]
-
-
-def _seen_ms(
-    out: Path, column: str, begun_s: float, first_us: int, seconds: int
-) -> np.ndarray[Any, Any]:
-    """The latencies of results: one for each window, or one for each pair.
-
-    The folder of a batch is renamed when it is published, which sets the time of its change.
-    """
-    found = []
-    for folder in out.glob("batch=*"):
-        published_s = folder.stat().st_ctime
-        times_us = pq.read_table(folder, columns=[column]).column(0).cast("int64").to_numpy()
-        if column == "window_end":
-            times_us = np.unique(times_us)
-        wanted = times_us[(times_us >= first_us) & (times_us < first_us + seconds * 1_000_000)]
-        due_s = begun_s + (wanted - START_US) / 1e6
-        found.append((published_s - due_s) * 1e3)
-    return np.concatenate(found)
 
 
 def child(engine: str, rate: int, seconds: int, work: Path) -> None:

@@ -1,219 +1,182 @@
-"""What partitioners make of streams of keys: imbalance, aggregation cost, memory, time to decide.
+"""What partitioners make of streams: balance, aggregation cost, memory, critical path, latency.
 
-    python benchmarks/partitioners.py
-    python benchmarks/partitioners.py --only taxi --instances 8
-    python benchmarks/partitioners.py --file rides.parquet:PULocationID
+    python benchmarks/partitioners.py                        all but what needs Spark
+    python benchmarks/partitioners.py --real FOLDER          with the real streams in a folder too
+    python benchmarks/partitioners.py --engine spark         latency of windows on Spark
+    python benchmarks/partitioners.py --plot-only            figures and tables of the last reports
 
-Every tuple is a unit, windows tumble after so many tuples, and one source decides, in batches. Of
-each window, with L_j the tuples of instance j and C_j its keys: the imbalance of tuples max L_j -
-mean L_j and that of keys (equations 3.1 and 3.6 of the dissertation), both as shares of their mean,
-that of both (3.10), and the aggregation cost, the sum of C_j, as a multiple of the keys there are
-(3.2). What is shown is the mean over windows. Times are of the CPU.
+Windows tumble after so many tuples, and one source decides unless it is said otherwise; figures are
+means over windows but the first, in which `auto` has nothing to decide from. What is measured is
+said in `partition_balance` (where tuples go, memory, decisions a second), `partition_path` and
+`partition_costs` (the critical path with 8, 16 and 32 instances), and `partition_spark`.
+
+Results go to benchmarks/results/partitioners.json and partitioners-spark.json, tables and figures
+to docs/partitioning.md and docs/partitioning-*.svg.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
-from measure import common_arguments, write_report
+import partition_balance
+import partition_costs
+import partition_path
+import partition_plots
+import partition_spark
+import tables
+from measure import HERE, RESULTS, common_arguments, give, in_child, write_report
+from partition_streams import GENERATED, REAL, WINDOW_ROWS, WINDOWS, Case, Window, windows_of
 
-from tidegate.route.choice_loop import by_load
-from tidegate.route.ledger import Ledger
-from tidegate.route.load_aware import LoadAware
-from tidegate.route.mapping import Mapping, even
-from tidegate.route.partitioner import Units
-from tidegate.route.registry import partitioner_of
-from tidegate.source.uri import open_uri
-
-BUCKETS, WINDOW_ROWS, BATCH_ROWS, WINDOWS = 64, 300_000, 50_000, 4
-DECISIONS = 2_000_000
 INSTANCES = (8, 16, 32)
-NAMES = (
-    "hash",
-    "shuffle",
-    "pk",
-    "pk?d=5",
-    "cm",
-    "cm?keys=hll",
-    "am",
-    "am?d=5",
-    "am?keys=hll",
-    "cam",
-    "cam?d=5",
-    "cam?keys=hll",
-    "lm",
-    "lm?keys=hll",
-)
+APART = ("pk", "am", "cam")
+FINE_KEYS = 8_100_000
+"""The keys of the dissertation's table 4."""
+REPORT, SPARK_REPORT = "partitioners", "partitioners-spark"
 
 
-@dataclass(frozen=True)
-class Case:
-    """A generator, and the columns that are the key."""
-
-    uri: str
-    columns: tuple[str, ...]
-
-
-CASES = {
-    "taxi, 62,500 routes": Case("taxi?keys=62500", ("route",)),
-    "taxi, 360,000 routes": Case("taxi?keys=360000", ("route",)),
-    "cluster, 4 classes": Case("tasks", ("scheduling_class",)),
-    "cluster, 600,000 jobs": Case("tasks", ("job_id",)),
-    "TPC-H Q1, 4 groups": Case("lineitem", ("l_returnflag", "l_linestatus")),
-    "TPC-H Q3, orders": Case("lineitem", ("l_orderkey",)),
-}
+def streams(arguments: argparse.Namespace) -> Iterator[tuple[Case, list[Window]]]:
+    """Those that are asked for, and those of the folder that is given."""
+    folder = None if arguments.real is None else Path(arguments.real)
+    cases = GENERATED if folder is None else (*GENERATED, *REAL)
+    for case in cases:
+        if arguments.only in case.name:
+            yield case, list(windows_of(case, folder, arguments.window_rows, WINDOWS))
 
 
-def keys_of(case: Case) -> list[pa.Array]:
-    rows = WINDOW_ROWS * WINDOWS
-    mark = "&" if "?" in case.uri else "?"
-    source: Any = open_uri(f"generator:{case.uri}{mark}rows={rows}", "s", None, False)
-    table = source.reader(0, rows).read(list(case.columns)).table
-    return [table.column(name).combine_chunks() for name in case.columns]
-
-
-def keys_in(path: str, column: str) -> list[pa.Array]:
-    return [pq.read_table(path, columns=[column]).column(0).combine_chunks()]
-
-
-@dataclass(frozen=True)
-class Window:
-    """The keys of its tuples by column, and a number for each, equal where the keys are."""
-
-    keys: list[pa.Array]
-    codes: npt.NDArray[np.int64]
-
-
-def windows_of(keys: list[pa.Array]) -> Iterator[Window]:
-    """Windows of equal size, as many as there are rows for."""
-    rows = min(len(keys[0]), WINDOW_ROWS * WINDOWS)
-    size = min(WINDOW_ROWS, max(rows // WINDOWS, 1))
-    for start in range(0, rows - size + 1, size):
-        part = [key.slice(start, size) for key in keys]
-        yield Window(part, codes_of(part))
-
-
-def codes_of(keys: list[pa.Array]) -> npt.NDArray[np.int64]:
-    """Numbers from 0 on."""
-    codes = np.zeros(len(keys[0]), np.int64)
-    for key in keys:
-        indices = key.dictionary_encode().indices.fill_null(-1).to_numpy()
-        codes = codes * (int(indices.max()) + 2) + indices + 1
-    return np.unique(codes, return_inverse=True)[1]
-
-
-def placed(name: str, keys: list[pa.Array], mapping: Mapping) -> tuple[Any, float, int]:
-    """The instance of each tuple of a window, the seconds that took, and the bytes it needed."""
-    partitioner, rows = partitioner_of(name), len(keys[0])
-    kind = partitioner.keys if isinstance(partitioner, LoadAware) else None
-    ledger, found, spent = Ledger.begun(mapping, kind), [], 0.0
-    for start in range(0, rows, BATCH_ROWS):
-        part = [key.slice(start, BATCH_ROWS) for key in keys]
-        began = time.process_time()
-        found.append(partitioner.buckets(Units(part, len(part[0]), ledger=ledger), mapping))
-        spent += time.process_time() - began
-    return mapping.owner_array[np.concatenate(found)], spent, ledger.nbytes
-
-
-def scaled(loads: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    low, high = loads.min(), loads.max()
-    return (loads - low) / (high - low) if high > low else np.zeros(len(loads))
-
-
-def figures(codes: npt.NDArray[np.int64], to: Any, instances: int) -> dict[str, float]:
-    """The equations of the dissertation, for one window."""
-    keys = int(codes.max()) + 1
-    tuples = np.bincount(to, minlength=instances)
-    there = np.zeros((keys, instances), np.bool_)
-    there[codes, to] = True
-    per_instance, per_key = there.sum(axis=0), there.sum(axis=1)
-    both = 0.5 * scaled(tuples) + 0.5 * scaled(per_instance)
-    return {
-        "tuple_imbalance": float(tuples.max() / tuples.mean() - 1),
-        "key_imbalance": float(per_instance.max() / per_instance.mean() - 1),
-        "hybrid_imbalance": float(both.max() - both.mean()),
-        "aggregation_cost": float(per_key.sum()) / keys,
-        "keys_split": float((per_key > 1).mean()),
-        "keys": keys,
-    }
-
-
-def measured(name: str, windows: list[Window], instances: int) -> dict[str, float]:
-    mapping, found = even(BUCKETS, instances), []
-    for window in windows:
-        to, seconds, nbytes = placed(name, window.keys, mapping)
-        cost = {"ns_per_tuple": seconds / len(to) * 1e9, "bytes": float(nbytes)}
-        found.append(figures(window.codes, to, instances) | cost)
-    return {what: float(np.mean([f[what] for f in found])) for what in found[0]}
-
-
-def speeds(instances: int) -> dict[str, dict[str, float]]:
-    """Million decisions a second of a core, with 100,000 keys that are hashed already."""
-    chance = np.random.default_rng(1)
-    words = chance.integers(0, 2**63, 100_000).astype(np.uint64)
-    found: dict[str, dict[str, float]] = {}
-    for law, codes in (
-        ("zipf 1.2", chance.zipf(1.2, DECISIONS) % 100_000),
-        ("uniform", chance.integers(0, 100_000, DECISIONS)),
-    ):
-        units, ones = words[codes], np.ones(DECISIONS, np.int64)
-        for name in NAMES:
-            partitioner = partitioner_of(name)
-            if not isinstance(partitioner, LoadAware):
-                continue
-            tally = Ledger.begun(even(BUCKETS, instances), partitioner.keys).tally(0)
-            rule, began = partitioner.rule(instances), time.process_time()
-            if tally.keys is None:
-                by_load()(units, ones, rule.d, tally.loads)
-            else:
-                tally.keys.place(units, ones, rule, tally.loads, None)
-            seconds = time.process_time() - began
-            found.setdefault(name, {})[law] = round(DECISIONS / seconds / 1e6, 1)
+def balance_of(case: str, windows: Sequence[Window], counts: Sequence[int]) -> dict[str, Any]:
+    """All partitioners on one stream, by the number of instances."""
+    found: dict[str, Any] = {}
+    for count in counts:
+        print(f"\n{case}, {count} instances")
+        print(f"{'':14}tuples    keys    both    cost   split  ns/tuple     bytes")
+        for name in partition_balance.NAMES:
+            f = partition_balance.measured(name, windows, count)
+            found.setdefault(str(count), {})[name] = f
+            shares = ("tuple_imbalance", "key_imbalance", "hybrid_imbalance", "aggregation_cost")
+            line = "".join(f"{f[share]:8.3f}" for share in (*shares, "keys_split"))
+            print(f"{name:12}{line}{f['ns_per_tuple']:10.0f}{f['bytes']:10,.0f}", flush=True)
     return found
 
 
+def paths_of(
+    case: str, windows: Sequence[Window], counts: Sequence[int]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the kernels cost on one stream, and the critical paths by instances and work."""
+    works, first = partition_costs.WORKS, windows[0]
+    costs = {name: partition_costs.measured(work, first) for name, work in works.items()}
+    found: dict[str, Any] = {}
+    for count in counts:
+        found[str(count)] = at = {name: {} for name in works}
+        for one in partition_path.NAMES:
+            known: dict[Any, Any] = {}  # tuples go elsewhere for another work with auto only
+            for name, work in works.items():
+                weights = work.weights(first)
+                same = (work.folds_in_map, weights if one == "auto" else None)
+                if same not in known:
+                    known[same] = partition_path.loads_of(
+                        one, windows, count, work.folds_in_map, weights
+                    )
+                at[name][one] = partition_path.summed_up(one, known[same], costs[name])
+        for name, by_name in at.items():
+            shown = ", ".join(f"{one} {f['path_s'] * 1e3:.2f}" for one, f in by_name.items())
+            print(f"{case}, {count} instances, {name}: milliseconds {shown}", flush=True)
+    return {name: asdict(of) for name, of in costs.items()}, found
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    """All but what needs Spark."""
+    found: dict[str, Any] = {"balance": {}, "sources": {}, "costs": {}, "paths": {}}
+    for case, windows in streams(arguments):
+        if not found["balance"]:
+            warm = [window.part(partition_balance.FEW) for window in windows]
+            for name in partition_balance.NAMES:
+                partition_balance.measured(name, warm, 2)  # compiled before it is measured
+        found["balance"][case.name] = balance_of(case.name, windows, arguments.instances)
+        found["sources"][case.name] = {
+            name: partition_balance.measured_apart(name, windows, arguments.instances[0])
+            for name in APART
+        }
+        costs, paths = paths_of(case.name, windows, arguments.instances)
+        found["costs"][case.name], found["paths"][case.name] = costs, paths
+    keys = arguments.fine_keys
+    found["million_decisions_per_s"] = partition_balance.speeds(arguments.instances[0])
+    found["memory_mb"] = {str(n): partition_balance.memory(keys, n) for n in arguments.instances}
+    found["sketch"] = {str(n): partition_balance.sketched(keys, n) for n in arguments.instances}
+    sizes = {"window_rows": arguments.window_rows, "windows": WINDOWS, "fine_keys": keys}
+    found = {**sizes, "deciding_sources": partition_balance.SOURCES, **rounded(found)}
+    write_report(REPORT, found)
+
+
+def rounded(found: Any) -> Any:
+    """Five digits of each number: there are many."""
+    if isinstance(found, dict):
+        return {name: rounded(value) for name, value in found.items()}
+    return float(f"{found:.5g}") if isinstance(found, float) else found
+
+
+def measure_on_spark(arguments: argparse.Namespace) -> None:
+    """The latencies of windows: replayed streams, then the live one."""
+    path = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [path, str(HERE)]))  # for tasks
+    given = ["--rounds", str(arguments.rounds), "--only", arguments.only]
+    given += ["--spark-rows", str(arguments.spark_rows), "--load", str(arguments.load)]
+    found: dict[str, Any] = {"window_rows": arguments.spark_rows, "rounds": arguments.rounds}
+    for part in ("replayed", "skew"):
+        found[part] = in_child(__file__, "--child", part, *given)
+        of = partition_spark.table if part == "replayed" else partition_spark.skew_table
+        print("\n".join(of(found[part])), flush=True)
+    write_report(SPARK_REPORT, found)
+
+
+def child(arguments: argparse.Namespace) -> None:
+    """What runs Spark, in a process of its own."""
+    work = Path(arguments.work)
+    if arguments.child == "skew":
+        give(partition_spark.skew(arguments.rounds, arguments.load, work))
+    else:
+        rows, only = arguments.spark_rows, arguments.only
+        give(partition_spark.replays(arguments.rounds, rows, only, work))
+
+
+def show() -> None:
+    """Figures and tables of the reports that there are."""
+    for name, draw in (
+        (REPORT, partition_plots.draw),
+        (SPARK_REPORT, partition_plots.draw_spark),
+    ):
+        file = RESULTS / f"{name}.json"
+        if file.exists():
+            draw(json.loads(file.read_text()))
+    tables.fill("partitioning.md")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    common_arguments(parser, 1)
-    parser.add_argument("--only", default="", help="the cases with this text in their names")
-    parser.add_argument("--instances", type=int, nargs="*", default=INSTANCES)
-    parser.add_argument("--file", action="append", default=[], metavar="PARQUET:COLUMN")
-    asked = parser.parse_args()
-    streams = {n: keys_of(c) for n, c in CASES.items() if asked.only in n}
-    for text in asked.file:
-        path, _, column = text.rpartition(":")
-        streams[f"{Path(path).stem}, {column}"] = keys_in(path, column)
-    warm = [pa.array([1])]
-    for name in NAMES:
-        placed(name, warm, even(BUCKETS, 2))  # compiled before it is measured
-    results: dict[str, Any] = {}
-    for case, keys in streams.items():
-        windows = list(windows_of(keys))
-        for instances in asked.instances:
-            print(f"\n{case}, {instances} instances")
-            print(f"{'':14}tuples    keys    both    cost   split  ns/tuple     bytes")
-            for name in NAMES:
-                f = measured(name, windows, instances)
-                results.setdefault(case, {}).setdefault(str(instances), {})[name] = f
-                shares = (f["tuple_imbalance"], f["key_imbalance"], f["hybrid_imbalance"])
-                line = "".join(f"{share:8.3f}" for share in shares)
-                line += f"{f['aggregation_cost']:8.3f}{f['keys_split']:8.3f}"
-                print(f"{name:12}{line}{f['ns_per_tuple']:10.0f}{f['bytes']:10,.0f}", flush=True)
-    rates = speeds(INSTANCES[0])
-    print(f"\nmillion decisions a second, {INSTANCES[0]} instances, 100,000 keys")
-    for name, rate in rates.items():
-        print(f"{name:14}" + "  ".join(f"{law} {number:5.1f}" for law, number in rate.items()))
-    content = {"window_rows": WINDOW_ROWS, "cases": results, "million_decisions_per_s": rates}
-    write_report("partitioners", content)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    common_arguments(parser, rounds=3)
+    parser.add_argument("--engine", choices=("local", "spark"), default="local")
+    parser.add_argument("--only", default="", help="the streams with this text in their names")
+    parser.add_argument("--real", metavar="FOLDER", help="where the files of real streams are")
+    parser.add_argument("--instances", type=int, nargs="+", default=INSTANCES)
+    parser.add_argument("--window-rows", type=int, default=WINDOW_ROWS)
+    parser.add_argument("--fine-keys", type=int, default=FINE_KEYS, help="of the largest window")
+    parser.add_argument("--spark-rows", type=int, default=partition_spark.WINDOW_ROWS)
+    parser.add_argument("--load", type=float, default=partition_spark.LOAD, help="of a core")
+    parser.add_argument("--no-plot", action="store_true", help="leave docs as they are")
+    parser.add_argument("--plot-only", action="store_true", help="show the last results again")
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(arguments)
+        return
+    if not arguments.plot_only:
+        (measure_on_spark if arguments.engine == "spark" else measure)(arguments)
+    if not arguments.no_plot:
+        show()
 
 
 if __name__ == "__main__":

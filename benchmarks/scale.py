@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from least_squares import explained
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from measure import HERE, RESULTS, write_report
@@ -38,7 +38,6 @@ from tidegate.cli.main import invoke
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.execute.task_runner import LARGE_ROWS
 
-Floats = npt.NDArray[np.float64]
 DOCS = HERE.parent / "docs"
 RATE, DENSE, WARM, MEASURED = 2_000, 2_000, 4, 8
 """Measured with few values, so that there are pairs and outputs to take their costs from."""
@@ -236,30 +235,6 @@ def run(kind: Kind, folder: Path, instances: int, batch_rows: int) -> list[Batch
         finally:
             Summary.add = add  # type: ignore[method-assign]
     return [batch for batch in batches if batch.report.rows_in == batch_rows][-MEASURED:]
-
-
-def explained(work: Floats, seconds: Floats) -> list[float]:
-    """Costs by least squares of relative errors, none of them negative, without what is far off."""
-    kept = np.ones(len(seconds), bool)
-    costs = np.zeros(work.shape[1])
-    for _ in range(4):
-        costs = _not_negative(work[kept] / seconds[kept, None], np.ones(int(kept.sum())))
-        off = np.abs(work @ costs / seconds - 1)
-        kept = off <= max(3 * float(np.median(off)), 1e-3)
-    return [float(cost) for cost in costs]
-
-
-def _not_negative(work: Floats, seconds: Floats) -> Floats:
-    """Leave out, one by one, what would have a negative cost."""
-    columns = [c for c in range(work.shape[1]) if work[:, c].any()]
-    while True:
-        found, *_ = np.linalg.lstsq(work[:, columns], seconds, rcond=None)
-        if (found >= 0).all() or len(columns) == 1:
-            break
-        columns.pop(int(found.argmin()))
-    costs = np.zeros(work.shape[1])
-    costs[columns] = np.maximum(found, 0.0)
-    return costs
 
 
 def measured_exchange(rows: int = 100_000, rounds: int = 7) -> Exchange:

@@ -1,10 +1,10 @@
-"""Write the tables of the documentation that come from results, each between its two marks.
+"""Write the tables of pages in docs/ that come from results, each between its two marks.
 
     python benchmarks/tables.py
 
 A mark is `<!-- results: NAME -->` before a table and `<!-- end of results -->` after it, where NAME
-is a report in benchmarks/results/ (`batch_cost`, `latency`, ...). What lies between them is
-replaced; a report that is not there leaves it as it is.
+is a table of the page here. What lies between them is replaced; one whose report is not in
+benchmarks/results/ stays as it is.
 """
 
 from __future__ import annotations
@@ -12,45 +12,96 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import autoscale_engine
 import batch_cost
 import execution
 import latency
+import model_accuracy
+import partition_spark
+import partition_tables
 import promise
 import resident_memory
 from measure import HERE, RESULTS
 
-PAGES = [HERE.parent / "docs" / name for name in ("performance.md", "approximation.md")]
-TABLES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
-    "batch_cost": lambda report: batch_cost.table(report["cases"]),
-    "execution": lambda report: execution.table(report["cases"]),
-    "latency": lambda report: latency.table(report["latency"]),
-    "promise": lambda report: promise.table(report["cells"]),
-    "refused": lambda report: latency.refused_table(report["refused"]),
-    "resident_memory": lambda report: resident_memory.table(report["cases"]),
+DOCS = HERE.parent / "docs"
+
+
+@dataclass(frozen=True)
+class Table:
+    """The name of a report, and what makes lines of Markdown from it."""
+
+    report: str
+    lines: Callable[[Any], Iterator[str]]
+
+
+_PARTITIONERS, _PARTITIONERS_SPARK = "partitioners", "partitioners-spark"
+
+PAGES: dict[str, dict[str, Table]] = {
+    "performance.md": {
+        "batch_cost": Table("batch_cost", lambda report: batch_cost.table(report["cases"])),
+        "execution": Table("execution", lambda report: execution.table(report["cases"])),
+        "latency": Table("latency", lambda report: latency.table(report["latency"])),
+        "refused": Table("latency", lambda report: latency.refused_table(report["refused"])),
+        "resident_memory": Table(
+            "resident_memory", lambda report: resident_memory.table(report["cases"])
+        ),
+    },
+    "approximation.md": {
+        "promise": Table("promise", lambda report: promise.table(report["cells"])),
+    },
+    "model.md": {
+        "model_accuracy": Table(
+            "model_accuracy", lambda report: model_accuracy.table(report["setups"])
+        ),
+    },
+    "autoscale.md": {
+        "autoscale_engine": Table(
+            "autoscale_engine", lambda report: autoscale_engine.table(report["experiments"])
+        ),
+    },
+    "partitioning.md": {
+        "balance": Table(_PARTITIONERS, partition_tables.balance),
+        "sources": Table(_PARTITIONERS, partition_tables.sources),
+        "memory": Table(_PARTITIONERS, partition_tables.memory),
+        "sketch": Table(_PARTITIONERS, partition_tables.sketch),
+        "speed": Table(_PARTITIONERS, partition_tables.speed),
+        "costs": Table(_PARTITIONERS, partition_tables.costs),
+        "path_tuples": Table(_PARTITIONERS, lambda r: partition_tables.paths(r, "tuples")),
+        "path_costly": Table(_PARTITIONERS, lambda r: partition_tables.paths(r, "costly")),
+        "path_partials": Table(_PARTITIONERS, lambda r: partition_tables.paths(r, "partials")),
+        "claims": Table(_PARTITIONERS, partition_tables.claims),
+        "replayed": Table(_PARTITIONERS_SPARK, lambda r: partition_spark.table(r["replayed"])),
+        "skew": Table(_PARTITIONERS_SPARK, lambda r: partition_spark.skew_table(r["skew"])),
+    },
 }
-_REPORTS = {"refused": "latency"}
 _MARKED = re.compile(r"<!-- results: (\w+) -->\n.*?<!-- end of results -->", re.DOTALL)
 
 
-def filled(found: re.Match[str]) -> str:
+def fill(page: str) -> None:
+    """Put the tables of the last reports into a page."""
+    path, of = DOCS / page, PAGES[page]
+    text = path.read_text(encoding="utf-8")
+    assert sorted(_MARKED.findall(text)) == sorted(of), "each table has its place"
+    path.write_text(_MARKED.sub(lambda found: _filled(found, of), text), encoding="utf-8")
+
+
+def _filled(found: re.Match[str], of: dict[str, Table]) -> str:
     """A table as its report has it."""
     name = found[1]
-    file = RESULTS / f"{_REPORTS.get(name, name)}.json"
+    file = RESULTS / f"{of[name].report}.json"
     if not file.exists():
         print(f"{name}: there is no {file.name}; its table stays as it is")
         return found[0]
-    lines = "\n".join(TABLES[name](json.loads(file.read_text())))
+    lines = "\n".join(of[name].lines(json.loads(file.read_text(encoding="utf-8"))))
     return f"<!-- results: {name} -->\n\n{lines}\n\n<!-- end of results -->"
 
 
 def main() -> None:
-    texts = {page: page.read_text() for page in PAGES}
-    places = [name for text in texts.values() for name in _MARKED.findall(text)]
-    assert sorted(places) == sorted(TABLES), "each table has its place"
-    for page, text in texts.items():
-        page.write_text(_MARKED.sub(filled, text))
+    for page in PAGES:
+        fill(page)
 
 
 if __name__ == "__main__":

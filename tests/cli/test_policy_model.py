@@ -36,6 +36,7 @@ STATUS = {
     "rows_out": 5,
     "rows_late": 0,
     "rows_rejected": 0,
+    "rows_shed": 0,
     "state_rows": 0,
     "state_bytes": 0,
     "subqueries": {"join": {"instances": 2, "epoch": 1}},
@@ -43,6 +44,7 @@ STATUS = {
     "policy": {"name": "model", "failure": None, "remark": None},
     "pending": [],
     "window_lines": [],
+    "change_lines": [],
     "epochs": [],
     "newest_batch_ms": 8.0,
     "batch_ms": {"p50": 8.0, "p95": 9.0},
@@ -57,12 +59,13 @@ STATUS = {
     [
         (None, None),
         (
-            {"latency_ms": 12.3, "measured_latency_ms": 13.4, "load": 0.351},
+            {"latency_ms": 12.3, "measured_latency_ms": 13.4, "load": 0.351, "slowdown": 1.1},
             "predicted mean latency 12 ms, measured 13 ms; load 35%",
         ),
         (
-            {"latency_ms": 2_300.0, "measured_latency_ms": None, "load": 1.4},
-            "predicted mean latency 2.3 s; load 140%, falls behind",
+            {"latency_ms": 2_300.0, "measured_latency_ms": None, "load": 1.4, "slowdown": 1.64},
+            "predicted mean latency 2.3 s; load 140%, falls behind; "
+            "batches take 1.6 times as long as before",
         ),
     ],
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from pyarrow.fs import _MockFileSystem
 
 from tests.driver.scene import Row, compacted, drain, loop_of, memory, plan_of, rows_of, table
 from tests.state.faulty import Steps, faulty
+from tidegate import schedule
 from tidegate.batch import MIN_US
 from tidegate.driver import compactor as compactor_module
 from tidegate.driver.compactor import Compactor
@@ -155,9 +157,9 @@ def test_one_piece_of_work_at_a_time_and_its_result_in_place(store: Store) -> No
     segments = [partials(store, f"{i:08d}-0000", [20], 0) for i in range(4)]
     assert compactor.apply(segments) == tuple(segments)
     compactor.consider(3, segments, 0)
-    running = compactor._running
+    pieces = list(compactor._pieces)
     compactor.consider(4, segments, 0)
-    assert compactor._running is running
+    assert compactor._pieces == pieces
     compactor.wait()
     newest = partials(store, "00000004-0000", [21], 0)
     placed = compactor.apply([*segments, newest])
@@ -354,3 +356,46 @@ def test_equal_keys_stay_in_the_total_order_when_segments_are_merged(
     places = [tuple(row.values()) for row in found]
     assert len(places) == 40
     assert places == sorted(places)
+
+
+class Slow(LocalExecutor):
+    """Has begun with what it is given, and is not done before it is told to be."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = Event(), Event()
+
+    def submit(self, function: Callable[..., T], *arguments: object) -> Future[T]:
+        self.begun.set()
+        self.go_on.wait()
+        return super().submit(function, *arguments)
+
+
+def in_turn(store: Store, numbers: Sequence[int], rows: int) -> list[Segment]:
+    """Segments that follow each other."""
+    made = []
+    for number in numbers:
+        ts = np.arange(number * 100, number * 100 + rows)
+        columns = {"ts": ts, "src": ts * 0, "seq": ts, "key": ts % 7}
+        columns["bucket"] = np.zeros(rows, np.int32)
+        name = f"{number:08d}-0000"
+        made.append(write_segment(store, name, pa.table(columns), "ts", 0, grouped=False))
+    return made
+
+
+@pytest.mark.usefixtures("large")
+def test_small_segments_do_not_pile_up_while_a_large_group_is_rewritten(store: Store) -> None:
+    slow, compactor = Slow(), Compactor(store, Apart())
+    large = in_turn(store, range(4), rows=20)
+    compactor.consider(3, large, 0, executor=slow)
+    assert slow.begun.wait(60)
+    new = in_turn(store, range(4, 8), rows=5)
+    compactor.consider(7, [*large, *new], 0, executor=slow)
+    assert len(compactor._pieces) == 2
+    schedule.wait([compactor._pieces[1].running])
+    *kept, made = compactor.apply([*large, *new])
+    assert (kept, made.rows) == (large, 20)
+    compactor.consider(8, [*large, made], 0, executor=slow)
+    slow.go_on.set()
+    compactor.wait()
+    assert [s.rows for s in compactor.apply([*large, made])] == [80, 20]
+    compactor.close()

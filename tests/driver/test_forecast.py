@@ -41,6 +41,16 @@ class TenMs(Slow):
     ms = 10
 
 
+class Slower(Slow):
+    """Takes four times as long from the 240th tuple on, of all its objects."""
+
+    seen = 0
+
+    def on_tuple(self, tuple: Any, keys: list[str]) -> None:
+        Slower.seen += 1
+        CLOCK.advance(0.001 if Slower.seen < 240 else 0.004)
+
+
 class Clocked(Threads):
     """The threads of the system, with the clock that is advanced."""
 
@@ -92,6 +102,17 @@ def test_a_query_that_falls_behind_is_predicted_to(tmp_path: Path) -> None:
     (of,) = found.subqueries.values()
     assert of.throughput == pytest.approx(100, rel=0.1), "what it can do, and not what there is"
     assert found.latency_s > 0.1
+
+
+def test_a_machine_that_becomes_slower_is_noticed_within_seconds(tmp_path: Path) -> None:
+    """What tuples cost is known from minutes; the prediction has the last seconds as well."""
+    _, expected = run_of(Slower, [4, 6, 8, 6] * 24, tmp_path)
+    assert expected[0].slowdown == pytest.approx(1, abs=0.05)
+    last = expected[-1]
+    (of,) = last.subqueries.values()
+    assert of.constants.tuple_s.value < 0.003, "it has not seen many of them"
+    assert last.slowdown > 1.3
+    assert last.latency_s == pytest.approx(last.measured_s, rel=0.05)
 
 
 def test_while_a_policy_decides_it_is_judged(tmp_path: Path) -> None:

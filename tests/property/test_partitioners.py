@@ -23,10 +23,11 @@ from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.physical import Plan
 from tidegate.route.registry import PARTITIONERS, partitioner_of
+from tidegate.route.selection import Choice
 from tidegate.sink.memory import MemorySink
 
 SEEDS = seeds(1)
-NAMES = ("shuffle", "pk", "pk?d=3", "cm", "am", "am?keys=hll", "cam", "cam?d=5", "lm?p=0.2")
+NAMES = ("shuffle", "pk", "pk?d=3", "cm", "am", "am?keys=hll", "cam", "cam?d=5", "lm?p=0.2", "auto")
 PARTIALS = (None, "map", "instance")
 
 
@@ -35,6 +36,17 @@ def small_splits() -> Iterator[None]:
     """Several map tasks read one source, although the sources are small."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 7)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def restless() -> Iterator[None]:
+    """`auto` looks often, and changes with what it sees, in place of what would be best."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.route.auto.FIRST_LOOK", 3)
+        patch.setattr(
+            "tidegate.route.auto.selected", lambda told, costs, held: Choice(told.tuples // 2 % 3)
+        )
         yield
 
 
@@ -51,6 +63,15 @@ def check(scenario: Scenario, name: str, partial: str | None) -> None:
 
 def test_all_partitioners_are_looked_at() -> None:
     assert {name.partition("?")[0] for name in NAMES} | {"hash"} == set(PARTITIONERS)
+
+
+@share(15, least=10)
+@given(scenarios(TIMED), st.sampled_from(["instance", None]), st.sampled_from(HANDOVERS))
+def test_windows_do_not_depend_on_what_auto_chooses(
+    scenario: Scenario, partial: str | None, handover: str
+) -> None:
+    """One source or several, one task or several: some windows are merged, some are not."""
+    check(replace(scenario, course=replace(scenario.course, handover=handover)), "auto", partial)
 
 
 @share(50, least=24)
@@ -96,5 +117,6 @@ def many(name: str, folder: Path, instances: int, batch_rows: int, **switches: A
 def test_up_to_32_instances_give_the_same_rows(tmp_path: Path) -> None:
     expected = many("hash", tmp_path / "hash", 1, 1000)
     assert len(expected) > 100
-    for name, first, then in (("shuffle", 17, 32), ("pk", 1, 5), ("cam", 32, 3), ("lm", 31, 32)):
+    ways = ("shuffle", 17, 32), ("pk", 1, 5), ("cam", 32, 3), ("lm", 31, 32), ("auto", 5, 32)
+    for name, first, then in ways:
         assert many(name, tmp_path / name, first, 110, switches={1: then}) == expected, name

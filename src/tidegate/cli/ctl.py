@@ -24,6 +24,9 @@ from tidegate.state.inspect import frontier_text, size_text
 SHOWN = 10
 """So many of the newest switches are told; --json has all that the query has at hand."""
 
+_SLOW = 1.3
+"""From so many times what batches took before on, it is said."""
+
 
 class CheckpointFirst(click.Group):
     """A group whose commands come after the checkpoint; one that forgets it is told so."""
@@ -200,6 +203,7 @@ def status_text(found: Mapping[str, Any]) -> str:
             f"{of['asked']}{why}"
         )
     lines += found["window_lines"]
+    lines += found["change_lines"]
     switches = [e for e in found["epochs"] if "by" in e]
     if switches:
         lines.append("switches" + (", the newest" if len(switches) > SHOWN else ""))
@@ -231,7 +235,9 @@ def _predicted_text(found: Mapping[str, Any]) -> str:
     measured_ms = found["measured_latency_ms"]
     beside = "" if measured_ms is None else f", measured {ms_text(measured_ms)}"
     behind = ", falls behind" if found["load"] >= 1 else ""
+    slowdown = found.get("slowdown", 1.0)
+    slow = f"; batches take {slowdown:.1f} times as long as before" if slowdown >= _SLOW else ""
     return (
         f"predicted mean latency {ms_text(found['latency_ms'])}{beside}; "
-        f"load {found['load']:.0%}{behind}"
+        f"load {found['load']:.0%}{behind}{slow}"
     )

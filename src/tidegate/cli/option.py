@@ -107,7 +107,8 @@ _OPTIONS = {
         default=DEFAULT_PARTITIONER,
         show_default=True,
         help="Who chooses where the tuples of aggregates go: hash, shuffle, pk, cm, am, cam or lm, "
-        "with parameters as in pk?d=3. An aggregate may name its own.",
+        "with parameters as in pk?d=3, or auto, which chooses for each window. An aggregate may "
+        "name its own.",
     ),
     "--partial": click.option(
         "--partial",

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 
@@ -79,12 +79,26 @@ class Work:
         return self.keeper.arrange(rows)
 
 
+@dataclass(eq=False)
+class _Piece:
+    """What one thread is at: to choose among the segments that were `considered`, and to rewrite.
+
+    `large` are the names of all segments that it rewrites, once it knows that there is a large
+    group among them; then it takes long.
+    """
+
+    considered: tuple[Segment, ...]
+    running: Future[list[Rewrite]] = field(init=False)
+    large: frozenset[str] | None = None
+
+
 class Compactor:
     """Rewrites segments in a thread; the loop puts the result into the next manifest.
 
     Rows keep their order and no arithmetic happens, so results do not depend on when it runs, or
     where: large groups are rewritten by tasks. A task that dies leaves its group as it was, for a
-    later batch to choose again.
+    later batch to choose again. While a large group is rewritten, the small segments of new batches
+    are not left to pile up: who takes buckets over would have to open them all.
     """
 
     def __init__(
@@ -98,8 +112,10 @@ class Compactor:
         self._keeper = keeper
         self._label = label
         self._memory_bytes = memory_bytes
-        self._running: Future[list[Rewrite]] | None = None
-        self._considered: tuple[Segment, ...] = ()
+        self._pieces: list[_Piece] = []
+        """At most two: one with a large group, and one without."""
+        self._seen: frozenset[str] = frozenset()
+        """What was there when it looked last."""
         self._placed: list[Segment | None] = []
         """What `apply` put into the state of the batch that is running."""
         self._removals: deque[Future[None]] = deque()
@@ -111,8 +127,7 @@ class Compactor:
 
     def is_due(self, segments: Sequence[Segment]) -> bool:
         """Whether there is enough that was not there when it looked last."""
-        seen = {s.name for s in self._considered}
-        new = [s.rows for s in segments if s.name not in seen]
+        new = [s.rows for s in segments if s.name not in self._seen]
         return len(new) >= FEW_SEGMENTS or sum(new) >= FEW_ROWS
 
     def consider(
@@ -125,34 +140,54 @@ class Compactor:
         executor: Executor | None = None,
         since: int = MIN_US,
     ) -> None:
-        """Start rewriting where it is worth it; at most one piece of work is under way.
+        """Start rewriting where it is worth it; what is under way is not looked at again.
 
         Without an executor this process does all of it. What is stored below `since`, a time or
         a number of tuples, is not all with these `owners`.
         """
-        if self._running is not None or not segments:
+        if not segments or not self._may_begin():
             return
-        self._considered = tuple(segments)
+        self._seen = frozenset(s.name for s in segments)
+        busy = frozenset[str]().union(*(piece.large or () for piece in self._pieces))
+        piece = _Piece(tuple(s for s in segments if s.name not in busy))
         # What is needed is found by the thread as well: it costs a look at every segment.
-        horizon = partial(self._keeper.horizon, frontier_us, tuples, self._considered)
-        alike = partial(self._keeper.kin, self._considered, owners, since)
-        work = partial(self._rewrite, batch, horizon, alike, executor)
-        self._running = beside("tidegate-compact", work)
+        horizon = partial(self._keeper.horizon, frontier_us, tuples, piece.considered)
+        alike = partial(self._keeper.kin, piece.considered, owners, since)
+        small = bool(self._pieces)
+        work = partial(self._rewrite, piece, batch, horizon, alike, executor, small)
+        running = beside("tidegate-compact", work)
+        if running is not None:
+            piece.running = running
+            self._pieces.append(piece)
+
+    def _may_begin(self) -> bool:
+        """Whether nothing is under way, or one that takes long and leaves room beside it.
+
+        Where the order of segments counts there is none: those around it are not neighbours.
+        """
+        if not self._pieces:
+            return True
+        first, *others = self._pieces
+        return first.large is not None and not others and not self._keeper.grouped
 
     def apply(self, segments: Sequence[Segment]) -> tuple[Segment, ...]:
         """The same state with finished rewrites in place; called before a batch is planned."""
         while self._removals and self._removals[0].done():
             self._removals.popleft().result()
         current = tuple(segments)
-        if self._running is None or not self._running.done():
-            return current
-        running, self._running = self._running, None
-        failure = running.exception()
+        for piece in [piece for piece in self._pieces if piece.running.done()]:
+            self._pieces.remove(piece)
+            current = self._with(piece, current)
+        return current
+
+    def _with(self, piece: _Piece, current: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        """The same state with what a piece of work has made."""
+        failure = piece.running.exception()
         if failure is not None:
-            if all(s in current for s in self._considered):
+            if all(s in current for s in piece.considered):
                 raise failure
             return current  # what it read was purged meanwhile
-        for group, made in running.result():
+        for group, made in piece.running.result():
             if all(s in current for s in group):
                 put = replace if self._keeper.grouped else replace_any
                 current = put(current, group, made)
@@ -170,15 +205,16 @@ class Compactor:
 
     def wait(self) -> None:
         """Block until the work under way is done; the next `apply` puts the result in place."""
-        schedule.wait([*self._removals, *(() if self._running is None else (self._running,))])
+        schedule.wait([*self._removals, *(piece.running for piece in self._pieces)])
 
     def close(self) -> None:
         """Wait for the work under way and remove what no manifest will ever list."""
         self.wait()
-        running, self._running = self._running, None
-        if running is not None and running.exception() is None:
-            with suppress(StateError):  # an orphan then, and the next start removes it
-                self._remove(made for _, made in running.result())
+        pieces, self._pieces = self._pieces, []
+        for piece in pieces:
+            if piece.running.exception() is None:
+                with suppress(StateError):  # an orphan then, and the next start removes it
+                    self._remove(made for _, made in piece.running.result())
 
     def _remove_later(self, segments: Sequence[Segment | None]) -> None:
         """Let a thread delete files; the next `apply` tells where that fails."""
@@ -197,11 +233,14 @@ class Compactor:
 
     def _rewrite(
         self,
+        piece: _Piece,
         batch: int,
         horizon_of: Callable[[], Horizon],
         alike: Callable[[], list[int | None]],
         executor: Executor | None,
+        small: bool,
     ) -> list[Rewrite]:
+        """Choose groups and rewrite them, `small` ones only where a large one is under way."""
         horizon = horizon_of()
         works = [
             Work(
@@ -212,8 +251,12 @@ class Compactor:
                 name=f"{owned(batch, self._store.owner)}-{self._label}-{number:02d}",
                 memory_bytes=self._memory_bytes,
             )
-            for number, group in enumerate(self._groups(self._considered, horizon, alike()))
+            for number, group in enumerate(self._groups(piece.considered, horizon, alike()))
         ]
+        if small:
+            works = [work for work in works if not work.is_large]
+        elif any(work.is_large for work in works):
+            piece.large = frozenset(s.name for work in works for s in work.group)
         # Tasks are started first: they run while this thread does the rest.
         tasks = {
             work.name: executor.submit(work.run)

@@ -179,7 +179,7 @@ class Forecast:
             for f, known in zip(self._followed, self._costs, strict=True)
         ]
         return [
-            Part(f, f.work(ahead_s=0.0), m.mapping.instances)
+            Part(f, f.work(ahead_s=0.0, over=True), m.mapping.instances)
             for f, m in zip(followed, newest, strict=True)
         ]
 

@@ -115,6 +115,7 @@ class Loop:
         self._load = LoadWatch(self._subqueries, self._clock)
         self.summary.load = self._subqueries.load
         self.summary.windows = self._subqueries.windows
+        self.summary.changes = self._subqueries.changes
         self._latency = Latency(self._clock.now())
         slots = cache(lambda: options.slots or self.executor.slots())
         self.manager = Manager(
@@ -198,6 +199,7 @@ class Loop:
         # A summary outlives its run.
         self.summary.load = partial(dict, self._subqueries.load())
         self.summary.windows = partial(dict, self._subqueries.windows())
+        self.summary.changes = partial(dict, self._subqueries.changes())
         self.summary.forecast = partial(replace, self.forecast.outcome())
         self.executor.close()  # first: subqueries wait for what it still has of theirs
         self._subqueries.close()

@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from tidegate.batch import MIN_US
+from tidegate.driver.change_log import Changes, as_dicts, lines_of
 from tidegate.driver.expected import Outcome
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.side import side_lines
@@ -190,6 +191,8 @@ class Summary:
     """Gives the load of each subquery over recent batches of this run."""
     windows: Callable[[], Mapping[str, WindowDigest]] = dict
     """Gives the figures of the windows of each subquery in this run, where some were told."""
+    changes: Callable[[], Changes] = dict
+    """Gives what the tasks of each subquery have changed by themselves in this run."""
     forecast: Callable[[], Outcome] = Outcome
     """Gives what was predicted of this run, where its input is live."""
 
@@ -274,6 +277,7 @@ class Summary:
             "per_instance": self._per_instance(),
             "load": {name: load.as_dict() for name, load in self.load().items()},
             "windows": {name: digest.as_dict() for name, digest in self.windows().items()},
+            "partitioner_changes": as_dicts(self.changes()),
             **self._forecast(),
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
@@ -356,6 +360,7 @@ class Summary:
             groups, parts, split = (d[name] for name in _MERGED)
             lines.append(f"merged {groups:,} groups from {parts:,} parts; {split:,} were split")
         lines += self.window_lines()
+        lines += lines_of(self.changes())
         if self.epochs_logged:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1

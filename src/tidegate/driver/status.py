@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidegate.driver.change_log import lines_of
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport
 from tidegate.elastic.owners import buckets_text
 from tidegate.route.mapping import restored
+
+SHOWN_CHANGES = 4
+"""How many of the newest changes of a subquery the status has as lines."""
 
 
 def status_of(loop: Loop) -> dict[str, Any]:
@@ -33,6 +37,7 @@ def status_of(loop: Loop) -> dict[str, Any]:
         "policy": loop.manager.status(),
         "pending": pending_of(loop),
         "window_lines": loop.summary.window_lines(),
+        "change_lines": lines_of(loop.summary.changes(), SHOWN_CHANGES),
         "newest_windows": {
             name: digest.newest_as_dict() for name, digest in loop.summary.windows().items()
         },

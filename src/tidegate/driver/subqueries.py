@@ -10,6 +10,7 @@ from typing import Any
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
 from tidegate.driver.brought import Arriving, Brought, given_to
+from tidegate.driver.change_log import Changes
 from tidegate.driver.handing import loaded_bytes, reach_of
 from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions, one_number
@@ -275,6 +276,11 @@ class Subqueries:
         """The figures of the windows of each in this run, by name, where some were told."""
         found = ((s.name, s.window_log.digest()) for s in self._all)
         return {name: digest for name, digest in found if digest is not None}
+
+    def changes(self) -> Changes:
+        """What the tasks of each have changed by themselves in this run, by name."""
+        found = ((s.name, s.change_log.newest()) for s in self._all)
+        return {name: newest for name, newest in found if newest}
 
     def compact(self, manifest: Manifest, executor: Executor) -> None:
         """After a commit: start what rewriting is worth it."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate import schedule
 from tidegate.batch import MIN_US, EpochId
+from tidegate.driver.change_log import ChangeLog
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.handing import Arrived, handed_over
 from tidegate.driver.observe import LoadLog
@@ -65,6 +66,7 @@ class RunningSubquery:
         """What the operator had counted before the newest batch that was drafted."""
         self.load_log = LoadLog()
         self.window_log = WindowLog(subquery.operator)
+        self.change_log = ChangeLog()
 
     @property
     def name(self) -> str:
@@ -197,6 +199,7 @@ class RunningSubquery:
         """The newest batch that counts had this job, and these are its outcomes."""
         self._last = job
         self.window_log.add(job, outcomes)
+        self.change_log.add(self.name, job.batch, outcomes)
 
     def counted(self, outcomes: Sequence[Outcome]) -> Counter[str]:
         """What the instances counted in a batch, by the names that a manifest has."""

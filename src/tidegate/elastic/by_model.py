@@ -44,14 +44,14 @@ class ByModel:
     known from these as well, but where more tuples wait in fact, the costs that are known are too
     low, and it goes by the tuples.
 
-    Arrivals are counted for `interval` seconds. Then the model says how much work they are, and how
-    much they will be within `ahead` seconds, while windows fill: unless it is given, as long as a
-    window lasts, a minute at most; with 0 the paper's algorithm decides as it stands. Where the work is
-    more than the part `upper` of what the instances can do, there are to be as many as can do it;
-    where one less could do it within the part `lower`, those that are not needed go. With
-    `latency`, in seconds, there are also to be as many as bring the mean latency below it, if any
-    number does. There are never fewer than `minimum` instances, nor more than `maximum`; without
-    one, no more than can run at once.
+    Arrivals are counted for `interval` seconds. Then the model says how much work they are, and
+    how much they will be within `ahead` seconds, while windows fill: unless it is given, as
+    long as a window lasts, a minute at most; with 0 the paper's algorithm decides as it stands.
+    Where the work is more than the part `upper` of what the instances can do, there are to be
+    as many as can do it; where one less could do it within the part `lower`, those that are not
+    needed go. With `latency`, in seconds, there are also to be as many as bring the mean
+    latency below it, if any number does. There are never fewer than `minimum` instances, nor
+    more than `maximum`; without one, no more than can run at once.
 
     Costs are estimated from the batches of the query, and followed as they change. Before there are
     enough of them nothing is done, unless `calibration` names a file that `tidegate calibrate` has

@@ -21,7 +21,7 @@ from tidegate.model.estimator import Estimator
 from tidegate.model.input_latency import input_latency
 from tidegate.model.operation import Operation
 from tidegate.model.outlook import outlook
-from tidegate.model.window import TimeWindow
+from tidegate.model.window import TimeWindow, in_the_middle
 from tidegate.model.workload import Counts
 
 SAMPLE_S = 0.25
@@ -128,16 +128,17 @@ class Followed:
         """
         return bool(self.rates.chunks) and self.estimator.batches >= LEAST_SAMPLES
 
-    def work(self, ahead_s: float | None = None) -> Work:
+    def work(self, ahead_s: float | None = None, *, over: bool = False) -> Work:
         """What there is to do at the rates of now; asked only where that is known.
 
         It looks as far ahead as the longer window is long, if that is not said, but a minute at
-        most.
+        most. With `over` it is what there was to do in the interval that is over: tuples met
+        windows as they were in the middle of it.
         """
         rate = sum(self.rates.now)
         if not self.operation.windows:
             return self._by_tuples(rate)
-        pairs, expected, settled = self._pairs(ahead_s)
+        pairs, expected, settled = self._pairs(ahead_s, over)
         tuples = sum(n / s for n, s in zip(self.rates.now, self.rates.shares, strict=True) if s)
         return self._work(tuples, pairs, self._counts(tuples, expected), settled)
 
@@ -201,11 +202,12 @@ class Followed:
             highest = float((r + s)[-max(round(_RECENT_S / step_s), 1) :].max())
         return self._work(rate, 0.0, self._counts(max(highest, rate), 0.0), settled=True)
 
-    def _pairs(self, ahead_s: float | None) -> tuple[float, float, bool]:
+    def _pairs(self, ahead_s: float | None, over: bool) -> tuple[float, float, bool]:
         """Comparisons in a second, equation 4: now, the most ahead, and whether it stays."""
         left, right = (self.rates.in_real_time(w) for w in self.operation.windows)
         r, s, step_s = self.rates.over(self.operation.windows)
-        held_r, held_s = (w.contents(rates, step_s)[-1] for w, rates in ((left, r), (right, s)))
+        contents = (w.contents(rates, step_s) for w, rates in ((left, r), (right, s)))
+        held_r, held_s = ((in_the_middle(of) if over else of)[-1] for of in contents)
         now = float(r[-1] * held_s + s[-1] * held_r)
         if ahead_s == 0:
             return now, now, True

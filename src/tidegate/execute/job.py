@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US, from_bytes, to_bytes
 from tidegate.execute.remote_rows import RemoteRows
+from tidegate.operate.change import Change
 from tidegate.operate.figures import WindowFigures
 from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
@@ -250,8 +251,9 @@ class Outcome:
     the driver's host and not synced; the driver does it. `spans_ms` is what it spent its time
     on, and what the map tasks did whose parcels said so. `bucket_work` says how its work was
     divided among its buckets, as `operate.bucket_work` packs it. `windows` are figures of windows
-    that it has closed, `panes` what map tasks told of theirs, passing through. `fetched` are the
-    bytes that it has read of segments on a remote store, by their names.
+    that it has closed, `panes` what map tasks told of theirs, passing through. `changes` are those
+    that tasks have made by themselves. `fetched` are the bytes that it has read of segments on a
+    remote store, by their names.
     """
 
     instance: int
@@ -267,6 +269,7 @@ class Outcome:
     bucket_work: bytes = b""
     windows: tuple[WindowFigures, ...] = ()
     panes: tuple[bytes, ...] = ()
+    changes: tuple[Change, ...] = ()
     fetched: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -36,6 +36,7 @@ from tidegate.execute.within_memory import within_memory
 from tidegate.expression.tree import Expr
 from tidegate.memory import MEMORY
 from tidegate.operate.bucket_work import packed
+from tidegate.operate.change import MOST_CHANGES
 from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
@@ -227,5 +228,6 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         bucket_work=packed(result.bucket_work, job.mapping, instance),
         windows=newest_windows(result.windows),
         panes=tuple(bytes(p.data) for p in ordered if p.kind == FIGURES),
+        changes=result.changes[-MOST_CHANGES:],
         fetched=fetched,
     )

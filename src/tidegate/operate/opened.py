@@ -24,7 +24,9 @@ class Opened:
     Owners share what they have: one that takes over from another opens nothing again.
 
     What an owner no longer asks for is let go, so that a file that was deleted does not keep its
-    place on the disk. Only for tables that take no memory of their own.
+    place on the disk. Of an owner that does not ask any more, as an instance that a switch has
+    ended, some are let go whenever others ask: all at once would take long when it is back. Only
+    for tables that take no memory of their own.
     """
 
     def __init__(self, most: int = 64) -> None:
@@ -37,17 +39,32 @@ class Opened:
     ) -> dict[Hashable, pa.Table]:
         """What is wanted by name; what the owner had in its last call is not loaded again."""
         with self._lock:
+            self._let_go_before(owner)
             had = self._kept.pop(owner, {})
             missing = [name for name in wanted if name not in had]
             for others in self._kept.values() if missing else ():
                 had |= {name: others[name] for name in missing if name in others}
         now = {name: had[name] if name in had else load() for name, load in wanted.items()}
         with self._lock:
-            self._kept[owner] = now
+            self._kept[owner] = dict(now)
             if len(self._kept) > self._most:
                 self._kept.popitem(last=False)
         return now
 
+    def _let_go_before(self, owner: Hashable) -> None:
+        """Let go of something that owners have who have not asked since this one did; locked."""
+        idle = next(iter(self._kept), owner)
+        if owner not in self._kept or idle == owner:
+            return
+        tables = self._kept[idle]
+        for name in list(tables)[:_AT_A_TIME]:
+            del tables[name]
+        if not tables:
+            del self._kept[idle]
+
+
+_AT_A_TIME = 4
+"""To unmap a large file takes a millisecond."""
 
 _OPENED = Opened(most=256)
 

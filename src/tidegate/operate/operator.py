@@ -20,6 +20,7 @@ from tidegate.collect.order import OutputOrder
 from tidegate.expression.tree import Expr
 from tidegate.model.operation import Operation
 from tidegate.operate.bucket_work import BucketWork
+from tidegate.operate.change import Change
 from tidegate.operate.figures import PaneFigures, Shown, ToldWindow, Values, WindowFigures
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kept import Kept
@@ -159,6 +160,7 @@ class Result:
     `segments` are those it wrote, by what they hold; `tuples` is its load. `bucket_work` says how
     its work was divided among the buckets, see there; None where it was not by bucket. `windows`
     are figures of those that it closed, for `Operator.window_figures`; the newest few count.
+    `changes` are those that tasks have made by themselves, each told by one instance.
     """
 
     rows: tuple[pa.Table, ...]
@@ -167,6 +169,7 @@ class Result:
     counts: Mapping[str, int] = field(default_factory=dict)
     bucket_work: BucketWork | None = None
     windows: tuple[WindowFigures, ...] = ()
+    changes: tuple[Change, ...] = ()
 
 
 class Operator(Protocol):

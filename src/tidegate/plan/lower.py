@@ -145,7 +145,7 @@ class _Lowering:
             front=Prefixing(self.typer, self._result, self._number),
             choices=self.choices,
             streams=self.streams,
-            newest=lambda: self._result_of(Edge(len(self.subqueries) - 1, 0)),
+            newest=lambda port: self._result_of(Edge(len(self.subqueries) - 1, port)),
             kept=self._kept,
         )
         for lowered in _RULES.get(type(unit.base), lower_stateless)(unit, context):

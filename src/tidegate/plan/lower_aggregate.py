@@ -12,7 +12,8 @@ from tidegate.duration import rows_text, window_text
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.bounded.operator import BoundedWindows
-from tidegate.operate.aggregate.operator import INSTANCE, MAP, MergeWindows, WindowAggregate
+from tidegate.operate.aggregate.merging import MergeWindows
+from tidegate.operate.aggregate.operator import INSTANCE, MAP, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.user import USER, Aggregator
 from tidegate.operate.operator import Operator
@@ -37,7 +38,8 @@ from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate
 from tidegate.query.option import KEPT
 from tidegate.query.window import TimeWindow, TupleWindow
-from tidegate.route.hash import Hash
+from tidegate.route.auto import Auto
+from tidegate.route.hash import BY_HASH, Hash
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.registry import partitioner_of, text_of
 from tidegate.schema import type_name
@@ -142,29 +144,41 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         merging = BoundedWindows(spec, names, answering.renamed(stored))
     lines = [f"window {window.range_us} {window.slide_us}", *lines]
     lines += [] if base.bound is None else [f"bound {base.bound}"]
-    lines += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
-    split = partitioner.splits_keys or answering is not None
     parts = [part for function in states for part in function.parts]
     _check_merges(partitioner, parts)
     folds = context.choices.partial or _folds(parts, partitioner.splits_keys)
+    by_auto = isinstance(partitioner, Auto)
+    partitioner = _settled(partitioner, parts, folds)
+    lines += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
+    split = partitioner.splits_keys or answering is not None
+    finishes = isinstance(partitioner, Auto) and answering is None
     state.append(f"window {window_text(window.range_us, window.slide_us)}")
     state += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
+    handed = _part_ports(spec, event_offset(base), finishes)
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
         operator=WindowAggregate(
-            spec, names, partitioner, partly=split, folds=folds, told=None if split else told
+            spec,
+            names,
+            partitioner,
+            partly=split,
+            folds=folds,
+            by_auto=by_auto,
+            finishes=finishes,
+            told=None if split else told,
         ),
-        ports=(_part_port(spec, event_offset(base)),) if split else ports,
+        ports=handed if split else ports,
         lines=tuple(lines) if split else (*lines, *after),
         record=Record(
             state=tuple(state),
             columns={stored[name]: text for name, text in held.items()},
-            after=((),) if split else shown,
+            after=((),) * len(handed) if split else shown,
         ),
     )
     if split:
-        yield replace(_merging(merging, context, ports, after), record=Record(after=shown))
+        merged = _merging(merging, context, len(handed), ports, after)
+        yield replace(merged, record=Record(after=shown))
 
 
 def _folds(functions: Sequence[Function], split: bool) -> str:
@@ -176,9 +190,23 @@ def _folds(functions: Sequence[Function], split: bool) -> str:
     return INSTANCE if split and costly else MAP
 
 
+def _settled(partitioner: Partitioner, functions: Sequence[Function], folds: str) -> Partitioner:
+    """Who places units, where `auto` has nothing to choose.
+
+    Where map tasks fold, a key is one unit however many tuples it has, and as much work as others,
+    unless its state has a value for each of them: then `hash` is even, and merges nothing.
+    """
+    if not isinstance(partitioner, Auto) or folds == INSTANCE:
+        return partitioner
+    return partitioner if any(f.definition.holistic for f in functions) else BY_HASH
+
+
 def _check_together(partitioner: Partitioner, window: TupleWindow) -> None:
-    """Refuse to split keys where the tuples of one are counted in their order."""
-    if partitioner.splits_keys:
+    """Refuse to split keys where the tuples of one are counted in their order.
+
+    `auto` has them go by their hash.
+    """
+    if partitioner.splits_keys and not isinstance(partitioner, Auto):
         raise QueryError(
             f"partitioner {text_of(partitioner)}",
             "may split the tuples of a key only over windows of time, whose parts can be merged",
@@ -213,23 +241,38 @@ def _check_windows(window: TimeWindow, most: int | None) -> None:
         )
 
 
-def _part_port(spec: AggregateSpec, offset_us: int) -> Port:
-    """The states of windows as rows, for the subquery that merges them."""
-    schema = spec.window_schema
-    outputs = tuple((f.name, Column(f.name, f.type)) for f in schema if f.name not in WINDOW)
-    return Port(schema=schema, outputs=outputs, time=WINDOW[1], offset_us=offset_us)
+def _part_ports(spec: AggregateSpec, offset_us: int, finishes: bool) -> tuple[Port, ...]:
+    """The states of windows as rows, for the subquery that merges them.
+
+    Where the aggregate finishes some windows itself, also their rows.
+    """
+    schemas = [spec.window_schema, *([spec.result_schema] if finishes else [])]
+    return tuple(
+        Port(
+            schema=schema,
+            outputs=tuple((f.name, Column(f.name, f.type)) for f in schema if f.name not in WINDOW),
+            time=WINDOW[1],
+            offset_us=offset_us,
+        )
+        for schema in schemas
+    )
 
 
 def _merging(
-    operator: Operator, context: Context, ports: tuple[Port, ...], lines: list[str]
+    operator: Operator,
+    context: Context,
+    inputs: int,
+    ports: tuple[Port, ...],
+    lines: list[str],
 ) -> Lowered:
     """The subquery that finishes windows of the one before it."""
-    parts = context.newest()
-    columns = {name: column(name) for name in parts.schema.names}
-    leaf = Leaf(parts, (), columns)
+    origins = [context.newest(port) for port in range(inputs)]
+    columns = [{name: column(name) for name in origin.schema.names} for origin in origins]
+    leaves = tuple(Leaf(o, (), named) for o, named in zip(origins, columns, strict=True))
+    prefixes = [context.front.prefixes((lf,), [list(lf.columns.items())]) for lf in leaves]
     return Lowered(
-        leaves=(leaf,),
-        prefixes=context.front.prefixes((leaf,), [list(columns.items())]),
+        leaves=leaves,
+        prefixes=tuple(prefix for of_leaf in prefixes for prefix in of_leaf),
         operator=operator,
         ports=ports,
         lines=tuple(lines),

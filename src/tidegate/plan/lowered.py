@@ -60,8 +60,8 @@ class Context:
     front: Prefixing
     choices: Choices
     streams: Sequence[StreamDef]
-    newest: Callable[[], Result]
-    """The first port of the subquery that the rule gave last, as an input of its next one."""
+    newest: Callable[[int], Result]
+    """A port of the subquery that the rule gave last, as an input of its next one."""
     kept: Callable[[str], RecordedSubquery | None]
     """What a checkpoint has of the next subquery of a kind, where its state is to be read."""
 

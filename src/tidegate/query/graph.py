@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tidegate.query.node import Aggregate, Join, Node
+from tidegate.query.node import Aggregate, Join, Node, Process
 
 
 def bottom_up(roots: Iterable[Node]) -> Iterator[Node]:
@@ -24,6 +24,11 @@ def bottom_up(roots: Iterable[Node]) -> Iterator[Node]:
 def has_join(node: Node) -> bool:
     """Whether a join is somewhere in a plan."""
     return any(isinstance(part, Join) for part in bottom_up([node]))
+
+
+def has_process(node: Node) -> bool:
+    """Whether a user's own operator is somewhere in a plan."""
+    return any(isinstance(part, Process) for part in bottom_up([node]))
 
 
 def has_aggregate(node: Node) -> bool:

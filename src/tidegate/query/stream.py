@@ -408,7 +408,8 @@ class Windowed:
     def partition(self, by: str) -> Windowed:
         """Let this partitioner choose where tuples go, in place of that of the run.
 
-        It is a name, with parameters after a question mark: hash, shuffle, pk, cm, am, cam, lm.
+        It is a name, with parameters after a question mark: hash, shuffle, pk, cm, am, cam, lm,
+        or auto, which chooses for each window.
         """
         if not isinstance(by, str):
             raise QueryError("partition", "needs the name of a partitioner", repr(by))

@@ -332,6 +332,11 @@ def _add_to_sketches(
     return len(words)
 
 
+def estimate(harmonic: float, zeros: int) -> float:
+    """The number of keys, of registers whose sum of 2**-register and number of zeros these are."""
+    return float(_estimated.py_func(harmonic, zeros))
+
+
 _WORDS, _INTS = given(types.uint64), given(types.int64)
 _TALLY, _FLOATS = made(types.int64), made(types.float64)
 _TABLE, _REGISTERS = made(types.uint64), made(types.uint8, 2)

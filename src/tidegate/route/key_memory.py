@@ -137,6 +137,16 @@ class KeySketches:
 
         add_to_sketches()(words, instances, self.counts, *self._sketch)
 
+    def raise_to(self, instance: int, registers: Int64s, held: Int64s) -> None:
+        """Registers of an instance that hold at least this much in another sketch of its keys."""
+        from tidegate.route.choice_loop import estimate
+
+        mine = self.registers[instance]
+        np.maximum.at(mine, registers, held.astype(np.uint8))
+        self.sums[instance] = np.ldexp(1.0, -mine.astype(np.int64)).sum()
+        self.zeros[instance] = REGISTERS - np.count_nonzero(mine)
+        self.counts[instance] = estimate(float(self.sums[instance]), int(self.zeros[instance]))
+
 
 def key_memory(kind: str, instances: int) -> KeyMemory:
     """An empty one of a kind."""

@@ -2,15 +2,23 @@
 
 A **period** is as long as a window, and has a tally of its own: that is how a partitioner begins
 anew with each window. What a batch adds comes out as rows, which are stored with the state of the
-operator; from them the ledger is made again. A row has the `bucket` that units went to, and either
-the `word` of a key that was new to its instance, or a number of `tuples`. All belong to one epoch:
-with other owners of the buckets a ledger begins anew.
+operator; from them the ledger is made again. A row is one of these:
+
+- a key that was new to its instance: its `word`, the `bucket` that it went to, and 0 tuples
+- tuples that an instance was sent: a `bucket` of it, the word 0, and how many `tuples`
+- tuples that a survey has counted: their bin by `bucket` and, from 1 on, `word`, and `tuples`
+- a register of a survey that holds more: `word` is 32 times its number and what it holds, and
+  there are -1 tuples
+
+The first two belong to one epoch: with other owners of the buckets they begin anew. A survey is the
+same for any owners.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +28,14 @@ from tidegate.route.bucket import hash_of
 from tidegate.route.key_memory import KeyMemory, Words, key_memory
 from tidegate.route.mapping import Mapping
 from tidegate.route.partitioner import Int32s, Int64s
+from tidegate.route.selection import CHEAP, Choice, Costs, Measured
+from tidegate.route.survey import Survey
 
 MOST_TALLIES = 256
 """A ledger with more of them lets go of all but the newest: a batch may have many short windows."""
+
+_HELD = 32
+"""A register of a sketch holds less."""
 
 LEDGER_SCHEMA = pa.schema(
     [
@@ -43,14 +56,35 @@ def source_number(source: str) -> int:
 
 @dataclass
 class Tally:
-    """One period: how many tuples each instance was sent, and which keys."""
+    """One period: how many tuples each instance was sent, and which keys.
+
+    Where a source chooses its partitioner, also what it has chosen, and what it chooses from.
+    """
 
     loads: Int64s
     keys: KeyMemory | None
+    survey: Survey | None = None
+    choice: Choice | None = None
 
     @property
     def nbytes(self) -> int:
-        return self.loads.nbytes + (0 if self.keys is None else self.keys.nbytes)
+        parts = (self.keys, self.survey)
+        return self.loads.nbytes + sum(0 if part is None else part.nbytes for part in parts)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A source's choice for a period from some tuple on, the one before it, and what it is from.
+
+    Without `measured` there was nothing to choose from. With `apart`, tasks that did not see each
+    other's keys have placed tuples, so that one may be in several places whatever was chosen.
+    """
+
+    period: int
+    choice: Choice
+    before: Choice | None = None
+    measured: Measured | None = None
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +135,16 @@ class Ledger:
     tallies: dict[int, Tally] = field(default_factory=dict)
     whole: bool = True
     """Whether all that was noted is here; where not, the next batch has to read it."""
+    costs: Costs = CHEAP
+    """What choices are made by."""
+    alone: bool = True
+    """Whether no other task places tuples of the source in the same batch."""
+    informed: bool = False
+    """Whether what its source has chosen in earlier batches is here."""
+    former: dict[int, Choice] = field(default_factory=dict)
+    """What was chosen for periods among the owners of earlier epochs."""
+    chosen: list[Chosen] = field(default_factory=list)
+    """The choices since somebody took them away."""
     _news: list[pa.Table] = field(default_factory=list)
 
     @staticmethod
@@ -122,10 +166,59 @@ class Ledger:
             held = self.tallies[period] = Tally(loads, keys)
         return held
 
-    def note(self, period: int, words: Words, buckets: Int32s, sent: Int64s, to: Int32s) -> None:
-        """What units have added to a period: keys with their buckets, tuples with theirs."""
-        bucket = np.concatenate([buckets, to])
+    def survey(self, period: int) -> Survey:
+        """That of a period, a new one where there is none."""
+        tally = self.tally(period)
+        if tally.survey is None:
+            tally.survey = Survey(self.mapping.buckets)
+        return tally.survey
+
+    @cached_property
+    def owners(self) -> Int64s:
+        """The number of each bucket's instance."""
+        return self.places.numbers(self.mapping, np.arange(self.mapping.buckets, dtype=np.int32))
+
+    def measured(self, survey: Survey, d: int) -> Measured:
+        """What a survey says to who chooses among the instances of this epoch."""
+        return survey.measured(self.owners, self.places.count, d)
+
+    def choose(self, chosen: Chosen) -> None:
+        """Take up a choice, for the units of a period that come."""
+        self.tally(chosen.period).choice = chosen.choice
+        self.chosen.append(chosen)
+
+    def held(self, period: int) -> Choice | None:
+        """What is chosen as a period begins: for itself in an earlier epoch, or for the last."""
+        before = self.tallies.get(period - 1)
+        last = None if before is None else before.choice
+        return self.former.get(period, self.former.get(period - 1) if last is None else last)
+
+    def note_keys(self, period: int, words: Words, buckets: Int32s) -> None:
+        """Keys that were new to instances in a period, with the buckets they went to."""
+        self._note(period, buckets, words, np.zeros(len(words), np.int64))
+
+    def note_sent(self, period: int, sent: Int64s) -> None:
+        """How many tuples more each instance was sent in a period."""
+        to = np.flatnonzero(sent)
+        buckets = self.places.buckets[self.places.first[to]]
+        self._note(period, buckets, np.zeros(len(to), np.uint64), sent[to])
+
+    def note_survey(self, period: int, bins: Int64s, registers: Int64s) -> None:
+        """What units have added to the survey of a period: tuples of all bins, and registers."""
+        some = np.flatnonzero(bins)
+        part, bucket = np.divmod(some, self.mapping.buckets)
+        raised = registers * _HELD + self.survey(period).held(registers)
+        self._note(
+            period,
+            np.concatenate([bucket.astype(np.int32), np.zeros(len(raised), np.int32)]),
+            np.concatenate([part + 1, raised]).astype(np.uint64),
+            np.concatenate([bins[some], np.full(len(raised), -1, np.int64)]),
+        )
+
+    def _note(self, period: int, bucket: Int32s, word: Words, tuples: Int64s) -> None:
         rows = len(bucket)
+        if not rows:
+            return
         self._news.append(
             pa.Table.from_arrays(
                 [
@@ -133,8 +226,8 @@ class Ledger:
                     pa.array(np.full(rows, period, np.int64)),
                     pa.array(np.full(rows, int(self.mapping.epoch), np.int64)),
                     pa.array(np.full(rows, self.source, np.int64)),
-                    pa.array(np.concatenate([words, np.zeros(len(to), np.uint64)])),
-                    pa.array(np.concatenate([np.zeros(len(buckets), np.int64), sent])),
+                    pa.array(word),
+                    pa.array(tuples),
                 ],
                 schema=LEDGER_SCHEMA,
             )
@@ -148,11 +241,13 @@ class Ledger:
     def restore(self, tables: Iterable[pa.Table], since: int = MIN_US) -> None:
         """Take up what was noted in earlier batches of periods from one on.
 
-        Rows of other sources and epochs are left.
+        Rows of other sources are left, and those of other epochs that are not of surveys.
         """
         for table in tables:
-            source, epoch = table.column("source").to_numpy(), table.column("epoch").to_numpy()
-            mine = (source == self.source) & (epoch == int(self.mapping.epoch))
+            tuples, word = table.column("tuples").to_numpy(), table.column("word").to_numpy()
+            mine = table.column("epoch").to_numpy() == int(self.mapping.epoch)
+            mine |= (tuples < 0) | ((tuples > 0) & (word > 0))
+            mine &= table.column("source").to_numpy() == self.source
             mine &= table.column("period").to_numpy() >= since
             rows = table.filter(pa.array(mine)).combine_chunks()
             period = rows.column("period").to_numpy()
@@ -160,14 +255,20 @@ class Ledger:
                 self._restore(int(number), rows.filter(pa.array(period == number)))
 
     def _restore(self, period: int, rows: pa.Table) -> None:
-        tally = self.tally(period)
-        numbers = self.places.numbers(self.mapping, rows.column("bucket").to_numpy())
-        tuples = rows.column("tuples").to_numpy()
-        np.add.at(tally.loads, numbers, tuples)
+        tally, bucket = self.tally(period), rows.column("bucket").to_numpy()
+        numbers = self.places.numbers(self.mapping, bucket)
+        tuples, word = rows.column("tuples").to_numpy(), rows.column("word").to_numpy()
+        is_load = (tuples > 0) & (word == 0)
+        np.add.at(tally.loads, numbers[is_load], tuples[is_load])
         if tally.keys is not None:
             is_key = tuples == 0
-            words = np.ascontiguousarray(rows.column("word").to_numpy()[is_key])
-            tally.keys.add(words, np.ascontiguousarray(numbers[is_key]))
+            tally.keys.add(word[is_key], numbers[is_key])
+        is_bin, is_new = (tuples > 0) & (word > 0), tuples < 0
+        if is_bin.any() or is_new.any():
+            part = word[is_bin].astype(np.int64) - 1
+            bins = part * self.mapping.buckets + bucket[is_bin]
+            registers, held = np.divmod(word[is_new].astype(np.int64), _HELD)
+            self.survey(period).restore(bins, tuples[is_bin], registers, held)
 
     def make_room(self, period: int) -> None:
         """Before units of a period are placed, after which none of an earlier one are."""
@@ -177,5 +278,6 @@ class Ledger:
 
     def forget(self, before: int) -> None:
         """Let go of the periods below one: no unit comes for them any more."""
-        for period in [p for p in self.tallies if p < before]:
-            del self.tallies[period]
+        for held in (self.tallies, self.former):
+            for period in [p for p in held if p < before]:
+                del held[period]

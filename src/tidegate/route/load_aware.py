@@ -40,15 +40,16 @@ class LoadAware(ABC):
         weights = np.ones(units.rows, np.int64) if units.weights is None else units.weights
         periods = np.zeros(units.rows, np.int64) if units.periods is None else units.periods
         found = np.empty(units.rows, np.int32)
-        for period, mine in _by_period(periods):
+        for period, mine in by_period(periods):
             ledger.make_room(period)
-            found[mine] = self._placed(ledger, period, words[mine], weights[mine])
+            found[mine] = self.placed(ledger, period, words[mine], weights[mine])
         return found
 
-    def _placed(self, ledger: Ledger, period: int, words: Words, weights: Int64s) -> Int32s:
+    def placed(self, ledger: Ledger, period: int, words: Words, weights: Int64s) -> Int32s:
+        """The buckets of units of one period, in their order."""
         tally, rule = ledger.tally(period), self.rule(ledger.places.count)
         before = tally.loads.copy()
-        if tally.keys is None:
+        if self.keys is None or tally.keys is None:
             from tidegate.route.choice_loop import by_load
 
             chosen = by_load()(words, weights, rule.d, tally.loads)
@@ -59,15 +60,8 @@ class LoadAware(ABC):
             keys = None if earlier is None else earlier.keys
             chosen, added = tally.keys.place(words, weights, rule, tally.loads, keys)
         bucket = ledger.places.bucket(words, chosen)
-        sent = tally.loads - before
-        to = np.flatnonzero(sent)
-        ledger.note(
-            period,
-            words[added],
-            bucket[added],
-            sent[to],
-            ledger.places.buckets[ledger.places.first[to]],
-        )
+        ledger.note_keys(period, words[added], bucket[added])
+        ledger.note_sent(period, tally.loads - before)
         return bucket
 
 
@@ -96,7 +90,7 @@ class PartialKey(LoadAware):
 
 
 @dataclass(frozen=True)
-class _ByKeys(LoadAware):
+class ByKeys(LoadAware):
     """What the partitioners have in common that remember keys."""
 
     d: int = 2
@@ -113,7 +107,7 @@ class _ByKeys(LoadAware):
 
 
 @dataclass(frozen=True)
-class FewestKeys(_ByKeys):
+class FewestKeys(ByKeys):
     """To the candidate that has the fewest keys (CM)."""
 
     name: ClassVar[str] = "cm"
@@ -121,7 +115,7 @@ class FewestKeys(_ByKeys):
 
 
 @dataclass(frozen=True)
-class AffinityByKeys(_ByKeys):
+class AffinityByKeys(ByKeys):
     """To the candidate that has had the key, else to the one with the fewest keys (AM)."""
 
     name: ClassVar[str] = "am"
@@ -130,7 +124,7 @@ class AffinityByKeys(_ByKeys):
 
 
 @dataclass(frozen=True)
-class AffinityByTuples(_ByKeys):
+class AffinityByTuples(ByKeys):
     """To the candidate that has had the key, else to the one with the fewest tuples (cAM)."""
 
     name: ClassVar[str] = "cam"
@@ -139,7 +133,7 @@ class AffinityByTuples(_ByKeys):
 
 
 @dataclass(frozen=True)
-class Hybrid(_ByKeys):
+class Hybrid(ByKeys):
     """To the candidate with the least of p times its tuples and 1 - p times its keys (LM)."""
 
     name: ClassVar[str] = "lm"
@@ -167,7 +161,7 @@ def _words(units: Units) -> Words:
     return words if units.codes is None else words[units.codes]
 
 
-def _by_period(periods: Int64s) -> list[tuple[int, Int64s | slice]]:
+def by_period(periods: Int64s) -> list[tuple[int, Int64s | slice]]:
     """The places of the units of each period, the earliest period first."""
     if not len(periods):
         return []

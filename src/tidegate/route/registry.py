@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.errors import OptionError, near
 from tidegate.named import parameters_of
+from tidegate.route.auto import Auto
 from tidegate.route.hash import Hash
 from tidegate.route.load_aware import (
     AffinityByKeys,
@@ -26,10 +27,8 @@ PARTITIONERS: dict[str, type[Partitioner]] = {
     AffinityByKeys.name: AffinityByKeys,
     AffinityByTuples.name: AffinityByTuples,
     Hybrid.name: Hybrid,
+    Auto.name: Auto,
 }
-
-LATER = ("auto",)
-"""Names that are known and not available yet."""
 
 DEFAULT = Hash.name
 
@@ -40,15 +39,9 @@ def partitioner_of(text: str, where: str = "--partitioner") -> Partitioner:
     The text `lm?d=3&p=0.2` is `Hybrid(d=3, p=0.2)`.
     """
     name = text.partition("?")[0]
-    if name in LATER and name not in PARTITIONERS:
-        raise UnavailableError(
-            where,
-            f"must be one of {', '.join(PARTITIONERS)}",
-            name,
-            "It is not available yet.",
-        )
     if name not in PARTITIONERS:
-        raise OptionError(where, "must be a known word", name, near(name, [*PARTITIONERS]))
+        got = name or "no name"
+        raise OptionError(where, "must be a known word", got, near(name, [*PARTITIONERS]))
     make = PARTITIONERS[name]
     known = {field.name: str(field.type) for field in fields(make)}  # type: ignore[arg-type]
     found: dict[str, Any] = {}

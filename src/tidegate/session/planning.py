@@ -10,7 +10,8 @@ from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.options import AUTO, DEFAULT_PARTITIONER, PlanOptions
 from tidegate.plan.physical import Plan
-from tidegate.query.graph import has_aggregate, has_join
+from tidegate.query.graph import has_aggregate, has_join, has_process
+from tidegate.query.node import Node
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
 from tidegate.session.place import Place
@@ -43,7 +44,10 @@ def plan_for(
         ):
             if value != usual:
                 raise OptionError(
-                    option, "is for aggregates", f"{value} for a query without one", "Leave it out."
+                    option,
+                    "is for aggregates",
+                    f"{value} for a query without one",
+                    _instead([o.node for o in outputs]),
                 )
     choices = Choices(
         join=join,
@@ -63,3 +67,13 @@ def plan_for(
         return types_by_spark(session)(*arguments)
 
     return lower(outputs, typer, choices, options.strategy)
+
+
+def _instead(nodes: Sequence[Node]) -> str:
+    """What there is in place of a partitioner, where a query has no aggregate."""
+    if any(map(has_process, nodes)):
+        return (
+            "Leave it out: a process has all tuples of a key at one instance. An aggregate of your "
+            "own (tidegate.Aggregator) can be split."
+        )
+    return "Leave it out; joins have --routing." if any(map(has_join, nodes)) else "Leave it out."

@@ -112,19 +112,51 @@ MISTAKES = {
         ),
         options=(*RIDES, "--policy", "threshold?uper=1"),
     ),
-    "--partitioner auto": Mistake(
+    "--partitioner auto with no candidate": Mistake(
+        message="--partitioner auto?d: must be at least 1 candidate for a key; got 0.",
+        options=(*RIDES, "--partitioner", "auto?d=0"),
+    ),
+    "--partitioner auto with a parameter it has not": Mistake(
+        message="--partitioner: auto has the parameters d, keys; got p. There are: d, keys.",
+        options=(*RIDES, "--partitioner", "auto?p=0.5"),
+    ),
+    "--partitioner auto for a join": Mistake(
         message=(
-            "--partitioner: must be one of hash, shuffle, pk, cm, am, cam, lm; got auto. "
-            "It is not available yet."
+            "--partitioner: is for aggregates; got auto for a query without one. Leave it out; "
+            "joins have --routing."
         ),
         options=(*RIDES, "--partitioner", "auto"),
+        sql=(
+            "SELECT a.fare FROM rides [RANGE 1 HOUR] AS a JOIN rides [RANGE 1 HOUR] AS b "
+            "ON a.route = b.route"
+        ),
+    ),
+    "WITH PARTITIONER with no candidate": Mistake(
+        message="WITH PARTITIONER cam?d: must be at least 1 candidate for a key; got 0.",
+        options=RIDES,
+        sql="SELECT COUNT(*) AS n FROM rides [RANGE 1 HOUR] WITH PARTITIONER 'cam?d=0'",
+    ),
+    "WITH PARTITIONER for windows of tuples": Mistake(
+        message=(
+            "partitioner lm: may split the tuples of a key only over windows of time, whose parts "
+            "can be merged; got [ROWS 5]. Use hash, or write a window of time: [RANGE 1 MINUTE]."
+        ),
+        options=RIDES,
+        sql="SELECT COUNT(*) AS n FROM rides [ROWS 5] WITH PARTITIONER lm",
     ),
     "--partitioner of no such name": Mistake(
         message=(
             "--partitioner: must be a known word; got camm. Did you mean cam or cm or am? There "
-            "are: hash, shuffle, pk, cm, am, cam, lm."
+            "are: hash, shuffle, pk, cm, am, cam, lm, auto."
         ),
         options=(*RIDES, "--partitioner", "camm"),
+    ),
+    "--partitioner without a name": Mistake(
+        message=(
+            "--partitioner: must be a known word; got no name. There are: hash, shuffle, pk, cm, "
+            "am, cam, lm, auto."
+        ),
+        options=(*RIDES, "--partitioner", ""),
     ),
     "--partitioner with no candidate": Mistake(
         message="--partitioner pk?d: must be at least 1 candidate for a key; got 0.",
@@ -179,7 +211,7 @@ MISTAKES = {
     "WITH PARTITIONER of no such name": Mistake(
         message=(
             "WITH PARTITIONER: must be a known word; got pkk. Did you mean pk? There are: "
-            "hash, shuffle, pk, cm, am, cam, lm."
+            "hash, shuffle, pk, cm, am, cam, lm, auto."
         ),
         options=RIDES,
         sql="SELECT COUNT(*) AS n FROM rides [RANGE 1 HOUR] WITH PARTITIONER pkk",

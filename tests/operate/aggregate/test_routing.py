@@ -206,10 +206,19 @@ class Mergeable(Middle):
         return state
 
 
+class Counting(tg.Process):
+    output: ClassVar = {"n": "bigint"}
+
+    def on_tuple(self, tuple: Any, keys: Any) -> list[dict[str, int]]:
+        return [{"n": 1}]
+
+
+def plain_stream() -> tg.Stream:
+    return tg.Session(master="none").stream(memory(*ROWS, end=True), time="ts", name="s")
+
+
 def stream_of(name: str | None, call: Any, **window: Any) -> tg.Stream:
-    source = memory(*ROWS, end=True)
-    stream = tg.Session(master="none").stream(source, time="ts", name="s")
-    windowed = stream.window(**(window or {"range": "1 minute"})).group_by("k")
+    windowed = plain_stream().window(**(window or {"range": "1 minute"})).group_by("k")
     return (windowed if name is None else windowed.partition(name)).agg(n=call)
 
 
@@ -261,7 +270,16 @@ def test_an_aggregate_may_name_its_own() -> None:
             r"partitioner cam: may split the tuples of a key only .*; got \[ROWS 5\]. Use hash",
         ),
         (lambda: stream_of("lm?p=2", tg.count()), r"partition lm\?p: must be from 0 .* got 2"),
-        (lambda: stream_of("auto", tg.count()), "partition: must be one of .* got auto"),
+        (
+            lambda: stream_of("auto", tg.aggregate(Middle(), "v")).explain(),
+            "aggregate Middle: needs a method merge where auto splits keys; got none. Write one",
+        ),
+        (
+            lambda: plain_stream().process(Counting, keys="k").explain(partitioner="cam"),
+            "--partitioner: is for aggregates; got cam for a query without one. Leave it out: a "
+            "process has all tuples of a key at one instance. An aggregate of your own",
+        ),
+        (lambda: stream_of("auto?d=0", tg.count()), r"partition auto\?d: must be at least 1 .*0"),
     ],
 )
 def test_what_cannot_be_is_told_before_it_runs(make: Any, message: str) -> None:

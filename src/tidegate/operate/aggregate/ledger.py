@@ -72,7 +72,14 @@ class LedgerKeeper:
         return LedgerHorizon.at(self.range_us, frontier_us)
 
     def arrange(self, rows: pa.Table) -> pa.Table:
-        return by_bucket(rows, self.order)
+        """One row for the tuples of a bucket or bin, so that long periods do not have many."""
+        names = [name for name in LEDGER_SCHEMA.names if name != "tuples"]
+        is_sum = ints(rows, "tuples") > 0
+        sums = rows.filter(pa.array(is_sum)).group_by(names, use_threads=False)
+        summed = sums.aggregate([("tuples", "sum")]).rename_columns([*names, "tuples"])
+        others = rows.filter(pa.array(~is_sum)).select(LEDGER_SCHEMA.names)
+        parts = [summed.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA), others]
+        return by_bucket(pa.concat_tables(parts), self.order)
 
     def kin(
         self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
@@ -90,6 +97,7 @@ def opened(work: MapWork, partitioner: LoadAware, spec: AggregateSpec) -> Ledger
     load_loop(partitioner.keys)
     source = source_number(work.upstream)
     ledger = Ledger.begun(work.mapping, partitioner.keys, source, spec.overlapping)
+    ledger.alone = work.kept is not None
     segments = [s for s in work.state.get(LEDGER, ()) if s.high >= first]
     if segments:
         store = work.opened()

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
 
-from tidegate.collect.order import HIDDEN
-from tidegate.collect.window import WindowOrder, first_per_window, in_order, window_order
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.collect.window import WindowOrder
 from tidegate.duration import duration_text, window_text
 from tidegate.model.operation import Operation
+from tidegate.operate.aggregate.choice import (
+    CHOICE_SCHEMA,
+    CHOICES,
+    ChoiceKeeper,
+    Ends,
+    changes_of,
+    chosen_by,
+    divided,
+    informed,
+    known_choices,
+    split_windows,
+    write_choices,
+)
 from tidegate.operate.aggregate.figures import (
     MEMORY,
-    MERGED_SHOWN,
     SENT_SHOWN,
     WindowCounts,
-    merged_window,
     sent_figures,
     sent_window,
 )
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.ledger import LEDGER, LedgerKeeper, noted, opened, write_ledger
+from tidegate.operate.aggregate.merging import PARTS
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
 from tidegate.operate.aggregate.pane import (
     PART,
     AggregateSpec,
     close_steps,
-    finished,
     fold,
     fold_placed,
     merge,
@@ -38,6 +48,7 @@ from tidegate.operate.aggregate.pane import (
     placed,
     sealed_before,
 )
+from tidegate.operate.aggregate.rows import window_rows
 from tidegate.operate.aggregate.shed_figures import (
     SHED_SHOWN,
     ShedColumns,
@@ -56,7 +67,6 @@ from tidegate.operate.aggregate.thinning import Thinning
 from tidegate.operate.bucket_work import BucketWork, rows_by_bucket, values_by_bucket
 from tidegate.operate.figures import Shown, ToldWindow, Values
 from tidegate.operate.keeper import Keeper
-from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
     Arrival,
     InstanceWork,
@@ -66,10 +76,9 @@ from tidegate.operate.operator import (
     Result,
     Share,
     plain_names,
-    together,
 )
-from tidegate.operate.port import Port
 from tidegate.operate.spill import Spill
+from tidegate.route.auto import Auto
 from tidegate.route.hash import BY_HASH
 from tidegate.route.ledger import LEDGER_SCHEMA
 from tidegate.route.load_aware import Hybrid, LoadAware
@@ -79,9 +88,9 @@ from tidegate.route.registry import text_of
 from tidegate.route.sent import Sent
 from tidegate.state.segment import Segment
 
-WINDOW = ("window_start", "window_end")
-
 MAP, INSTANCE = "map", "instance"
+
+EVERY_WINDOW = ((MIN_US, MAX_US),)
 
 _EVEN = 0.5
 """How much tuples count against keys in the hybrid load, where a partitioner does not say it."""
@@ -93,6 +102,7 @@ class WindowAggregate(Operator):
 
     With `partly`, its rows are states of windows by bucket, for a MergeWindows to finish, so that a
     partitioner may give tuples of one key to several instances; or for a BoundedWindows to answer.
+    Where it `finishes`, it has a second port, for windows that need no merging: see `choice`.
     """
 
     kind: ClassVar[str] = "aggregate"
@@ -105,6 +115,10 @@ class WindowAggregate(Operator):
     partly: bool = False
     folds: str = MAP
     """Who folds tuples into partials: map tasks, which then route partials, or instances."""
+    by_auto: bool = False
+    """Whether it is `auto` that has chosen its partitioner, for good where that is `hash`."""
+    finishes: bool = False
+    """Whether it finishes windows itself of which no key can be at several instances."""
     told: ShedColumns | None = None
     """Where it has what is told of windows, where it sheds and finishes them itself."""
 
@@ -123,7 +137,8 @@ class WindowAggregate(Operator):
         rows, sent = plain_names(tuples), Sent(work.mapping, work.spans.clock)
         router = work.router(self.partitioner).counting(sent)
         if isinstance(self.partitioner, LoadAware):
-            router = router.with_ledger(opened(work, self.partitioner, self.spec))
+            ledger = opened(work, self.partitioner, self.spec)
+            router = router.with_ledger(informed(work, ledger, self.spec) if self._auto else ledger)
         dealt = (fold if self.folds == MAP else placed)(self.spec, rows, router)
         if self._tells:
             work.told.append(sent_figures(self.spec, sent, router.ledger))
@@ -132,7 +147,11 @@ class WindowAggregate(Operator):
             shares = shares_of(self.spec, work, dealt)
         else:
             shares = work.by_bucket(dealt)
-        return shares if router.ledger is None else [*shares, *noted(work, router.ledger)]
+        if router.ledger is None:
+            return shares
+        chosen = chosen_by(work, router.ledger)
+        told = [] if chosen is None else [Share.for_all(chosen)]
+        return [*shares, *noted(work, router.ledger), *told]
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Fold the batch's partials into the state of this instance's buckets; close windows.
@@ -143,7 +162,7 @@ class WindowAggregate(Operator):
         """
         spec = self.spec
         sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
-        rows, notes = self._arrived(arrived)
+        rows, notes, chosen = self._arrived(arrived)
         thinning = Thinning(spec, work)
         news = thinning.thinned(self._partials(rows))
         work.spans.mark("instance merge")
@@ -169,10 +188,12 @@ class WindowAggregate(Operator):
         segments = {PANES: write_panes(work.store, work.name, keep, sealed)}
         if notes:
             segments[LEDGER] = write_ledger(work, spec.range_us, notes)
+        if chosen:
+            segments[CHOICES] = write_choices(work, spec, chosen)
         work.spans.mark("instance write")
         counts = WindowCounts(spec)
         shed = None if self.told is None else ShedWindows(self.told, spec.range_us, work.kept)
-        closed, groups = self._closed(panes, work, counts, shed)
+        closed, groups = self._closed(panes, work, self._split(work, chosen), counts, shed)
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
@@ -188,6 +209,7 @@ class WindowAggregate(Operator):
                 *(counts.figures() if self._tells else ()),
                 *(() if shed is None else shed.figures()),
             ),
+            changes=changes_of(work, spec, chosen),
         )
 
     @property
@@ -208,13 +230,25 @@ class WindowAggregate(Operator):
             return SHED_SHOWN
         return SENT_SHOWN if self.partitioner.splits_keys else ()
 
-    def _arrived(self, arrived: Sequence[Arrival]) -> tuple[list[pa.Table], list[pa.Table]]:
-        """What the map tasks have dealt, and what they have noted in their ledgers."""
-        if not isinstance(self.partitioner, LoadAware):
-            return [a.rows for a in arrived], []
-        is_note = [a.rows.schema.equals(LEDGER_SCHEMA) for a in arrived]
-        pairs = list(zip(arrived, is_note, strict=True))
-        return [a.rows for a, note in pairs if not note], [a.rows for a, note in pairs if note]
+    def _arrived(self, arrived: Sequence[Arrival]) -> tuple[list[pa.Table], ...]:
+        """What the map tasks have dealt, what they have noted in their ledgers, and chosen."""
+        kinds: tuple[list[pa.Table], ...] = [], [], []
+        for arrival in arrived:
+            schema = arrival.rows.schema
+            is_note, is_choice = schema.equals(LEDGER_SCHEMA), schema.equals(CHOICE_SCHEMA)
+            kinds[1 if is_note else 2 if is_choice else 0].append(arrival.rows)
+        return kinds
+
+    @property
+    def _auto(self) -> bool:
+        """Whether sources choose among partitioners."""
+        return isinstance(self.partitioner, Auto)
+
+    def _split(self, work: InstanceWork, chosen: Sequence[pa.Table]) -> Sequence[Ends]:
+        """The windows that have to be merged."""
+        if not self.finishes:
+            return EVERY_WINDOW if self.partly else ()
+        return split_windows(self.spec.range_us, known_choices(work, self.spec, chosen))
 
     def _partials(self, rows: Sequence[pa.Table]) -> pa.Table:
         """The partials of what was dealt, one for each bucket, pane and group."""
@@ -256,41 +290,57 @@ class WindowAggregate(Operator):
         self,
         panes: pa.Table,
         work: InstanceWork,
+        split: Sequence[Ends],
         counts: WindowCounts,
         shed: ShedWindows | None = None,
     ) -> tuple[tuple[pa.Table, ...], int]:
         """The rows of windows that end, by port, and how many groups these windows have.
 
         They are made step by step, for they may be very many; `counts` and `shed` are told of them.
+        Windows of `split` are closed in part.
         """
         spec, closed = self.spec, 0
-        keys = [name for name, _ in spec.keys] + [PART] * self.partly
-        schema = spec.window_schema if self.partly else spec.result_schema
         spills = [Spill(work.store, f"{work.name}-rows-{i}") for i in range(len(work.ports))]
-        steps = chain.from_iterable(
-            close_steps(spec, part, above_us, upto_us, partly=self.partly)
-            for part, above_us, upto_us in closings(spec, work, panes)
-        )
         try:
-            for results in chain([next(steps, schema.empty_table())], steps):
+            for partly, results in chain(self._none(), self._steps(panes, work, split)):
                 closed += results.num_rows
                 counts.add(results)
                 if shed is not None:
                     shed.add(results)
                 work.spans.mark("instance close")
-                for port, spill in zip(work.ports, spills, strict=True):
-                    spill.add(window_rows(port, keys, results))
+                keys = [name for name, _ in spec.keys] + [PART] * partly
+                for place, (port, spill) in enumerate(zip(work.ports, spills, strict=True)):
+                    if not self.finishes or partly == (place == PARTS):
+                        spill.add(window_rows(port, keys, results))
                 work.spans.mark("instance finish")
             return tuple(spill.table() for spill in spills), closed
         finally:
             for spill in spills:
                 spill.drop()
 
+    def _none(self) -> Iterator[tuple[bool, pa.Table]]:
+        """No rows for each port, so that it has their columns."""
+        if self.partly:
+            yield True, self.spec.window_schema.empty_table()
+        if self.finishes or not self.partly:
+            yield False, self.spec.result_schema.empty_table()
+
+    def _steps(
+        self, panes: pa.Table, work: InstanceWork, split: Sequence[Ends]
+    ) -> Iterator[tuple[bool, pa.Table]]:
+        """The rows of windows that end, step by step, and whether they are closed in part."""
+        for part, above_us, upto_us in closings(self.spec, work, panes):
+            for above, upto, partly in divided(above_us, upto_us, split):
+                for results in close_steps(self.spec, part, above, upto, partly=partly):
+                    yield partly, results
+
     def keepers(self) -> Mapping[str, Keeper]:
-        panes = PaneKeeper(self.spec)
-        if not isinstance(self.partitioner, LoadAware):
-            return {PANES: panes}
-        return {PANES: panes, LEDGER: LedgerKeeper(self.spec.range_us)}
+        kept: dict[str, Keeper] = {PANES: PaneKeeper(self.spec)}
+        if isinstance(self.partitioner, LoadAware):
+            kept[LEDGER] = LedgerKeeper(self.spec.range_us)
+        if self._auto:
+            kept[CHOICES] = ChoiceKeeper(self.spec.range_us)
+        return kept
 
     def title(self) -> str:
         what = "aggregate in part" if self.partly else "aggregate"
@@ -314,95 +364,17 @@ class WindowAggregate(Operator):
 
     def _routing(self) -> list[str]:
         """What is routed, where that is not simply a key."""
+        if not self.partitioner.splits_keys and self.by_auto:
+            return [
+                "routed: partials, by their key; auto is hash, for a key is as much work as others"
+            ]
         if not self.partitioner.splits_keys:
             return [] if self.folds == MAP else ["routed: tuples, by their key"]
         unit = "partials, weighted by their tuples" if self.folds == MAP else "tuples"
-        return [f"routed: {unit}; a key may be at several instances, and is merged after them"]
-
-
-@dataclass(frozen=True)
-class MergeWindows(Operator):
-    """Finishes windows that a WindowAggregate has closed in part, in the batch that closed them.
-
-    HAVING, ORDER BY and LIMIT are its own. It keeps no state: all parts of a window come in one
-    batch, because one frontier closes it everywhere. It counts the groups of windows, the parts
-    that they came in, which is what splitting keys costs, and those that came in several.
-    """
-
-    kind: ClassVar[str] = "merge"
-    totals: ClassVar[tuple[str, ...]] = ("groups_merged", "parts_merged", "groups_split")
-
-    spec: AggregateSpec
-    key_names: tuple[str, ...]
-    told: ShedColumns | None = None
-    """Where it has what is told of windows of an aggregate that sheds."""
-
-    partitioner = BY_HASH
-    order = WindowOrder()
-
-    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        parts = plain_names(tuples)
-        keys = [parts.column(name).combine_chunks() for name, _ in self.spec.keys]
-        bucket = work.router(self.partitioner).buckets(keys, parts.num_rows)
-        return work.by_bucket(parts.append_column("bucket", pa.array(bucket)))
-
-    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        parts = together(arrived)
-        parts = self.spec.window_schema.empty_table() if parts is None else parts
-        results, sizes = finished(self.spec, parts)
-        work.spans.mark("instance merge")
-        keys = [name for name, _ in self.spec.keys]
-        rows = tuple(window_rows(port, keys, results) for port in work.ports)
-        work.spans.mark("instance finish")
-        work_of = rows_by_bucket([a.rows for a in arrived], work.mapping.buckets)
-        counted = (results.num_rows, parts.num_rows, np.count_nonzero(sizes > 1))
-        counts = dict(zip(self.totals, map(int, counted), strict=True))
-        windows = WindowCounts(self.spec)
-        windows.add(results, sizes)
-        figures = windows.figures()
-        if self.told is not None:
-            shed = ShedWindows(self.told, self.spec.range_us, work.kept)
-            shed.add(results)
-            figures += shed.figures()
-        return Result(
-            rows,
-            parts.num_rows,
-            counts=counts,
-            bucket_work=work_of,
-            windows=figures,
-        )
-
-    def window_figures(self, told: ToldWindow) -> Values:
-        return merged_window(told) | shed_window(told.totals())
-
-    @property
-    def shown_figures(self) -> tuple[Shown, ...]:
-        return MERGED_SHOWN if self.told is None else (*SHED_SHOWN, *MERGED_SHOWN)
-
-    def title(self) -> str:
-        return f"merge windows by {', '.join(self.key_names) or 'nothing'}"
-
-    def details(self, texts: Mapping[str, str]) -> list[str]:
-        return ["finish windows: one task per instance, shuffle by bucket"]
-
-
-def window_rows(port: Port, keys: Sequence[str], results: pa.Table) -> pa.Table:
-    """HAVING, the select list, and as much of ORDER BY and LIMIT as one instance can do.
-
-    `keys` are the columns that tell rows of one window apart, in the order that counts.
-    """
-    results = port.filtered(results)
-    named = {name: results.column(name) for name in WINDOW}
-    named |= port.selected(results)
-    for place, key in enumerate(port.order):
-        named[f"{HIDDEN}o{place:03d}"] = evaluate(key.expr, results)
-    for place, name in enumerate(keys):
-        named[f"{HIDDEN}k{place:03d}"] = results.column(name)
-    rows = pa.table(named).combine_chunks()
-    if port.limit is not None:
-        ordered = in_order(rows, window_order(rows, port.directions))
-        rows = first_per_window(ordered, port.limit)
-    return rows
+        lines = [f"routed: {unit}; a key may be at several instances, and is merged after them"]
+        if self._auto:
+            lines.append("auto: each source chooses hash, cam or shuffle for each window")
+        return lines
 
 
 def _window(spec: AggregateSpec) -> str:

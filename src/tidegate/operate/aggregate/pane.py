@@ -52,6 +52,7 @@ __all__ = [
     "needed_from",
     "placed",
     "sealed_before",
+    "with_finished",
 ]
 
 PART = "part"
@@ -254,6 +255,24 @@ def merged_parts(spec: AggregateSpec, parts: pa.Table) -> tuple[list[pa.Array], 
         columns = [flat(parts.column(name)) for name, _ in function.state]
         states.append(function.family.merge(groups, columns))
     return _take(heads, groups.rows), states, groups.counts
+
+
+def with_finished(
+    spec: AggregateSpec, results: pa.Table, sizes: Ints, done: Sequence[pa.Table]
+) -> tuple[pa.Table, Ints]:
+    """What `finished` gave, with the rows of windows that need no merging, in the same order.
+
+    Each table of these is in that order; each row counts as one part.
+    """
+    tables = [table.select(spec.result_schema.names) for table in (results, *done)]
+    every = pa.concat_tables(tables)
+    sizes = np.concatenate([sizes, np.ones(every.num_rows - len(sizes), np.int64)])
+    if sum(table.num_rows > 0 for table in tables) < 2:
+        return every, sizes
+    names = ["window_end", *(name for name, _ in spec.keys)]
+    ranks = [rank(flat(every.column(name))) for name in names]
+    order = dense(pack(ranks, every.num_rows)).order
+    return every.take(pa.array(order)), sizes[order]
 
 
 def close_steps(

@@ -1,0 +1,169 @@
+"""What partitioners do to the latency of windows on Spark, with two instances.
+
+Replayed streams: a batch has the tuples of one window and closes the one before it, so what a batch
+takes is the dissertation's window latency, the time it takes to process the tuples of a window.
+
+A live stream of which one key has 60 percent, and an aggregate of one's own that takes microseconds
+for a tuple: from when the tuple is due that lets a window close to when its rows are published, as
+seen from outside. Its rate is such that folding alone keeps one core busy for a part of the time:
+with `hash` the task that reads a source folds its tuples, all on that core.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from data import START_US
+from huber import HuberLocation
+from measure import CORES, MASTER, middle
+from partition_streams import GENERATED, SKEWED, Case, Window, windows_of
+from published import generators_begun, published_ms
+
+NAMES = ("hash", "shuffle", "pk", "cam", "auto")
+SKEW_NAMES = ("hash", "shuffle", "cam", "auto")
+WINDOW_ROWS, WINDOWS, SETTLED = 100_000, 7, 3
+"""Batches of a replay, and how many of them are before those that count."""
+RANGE_MS, LIVE_S, WARM_S = 500, 11, 5
+"""Of the live stream: its windows, and how long it lasts; what comes while it starts, waits."""
+LOAD = 0.6
+ROBUST = HuberLocation(low=2.5, high=66.5, reach=4.0, candidates=512)
+QUERY = """
+CREATE STREAM s FROM '{uri}' TIME {time};
+SELECT {keys}, COUNT(*) AS n, AVG({value}) AS mean FROM s [RANGE 1 SECOND] GROUP BY {keys};
+"""
+
+
+def replayed(session: Any, case: Case, partitioner: str, rows: int, work: Path) -> float:
+    """The median milliseconds of a batch, of those after the first ones and before the last."""
+    import tidegate as tg
+
+    uri = case.uri(f"rows={rows * WINDOWS}&rate={rows}")
+    text = QUERY.format(uri=uri, time=case.time, keys=", ".join(case.keys), value=case.value)
+    query = session.sql(text)
+    folder = _emptied(work)
+    reports = (
+        query.start(
+            sink=tg.sink.files(str(folder / "out")),
+            checkpoint=str(folder / "checkpoint"),
+            batch_rows=rows,
+            instances=CORES,
+            partitioner=partitioner,
+        )
+        .wait()
+        .reports
+    )
+    return float(np.median([r.seconds * 1e3 for r in reports][SETTLED : WINDOWS - 1]))
+
+
+def live(session: Any, partitioner: str, rate: int, seconds: int, work: Path) -> list[float]:
+    """The latencies of windows in milliseconds, after the first ones."""
+    import tidegate as tg
+
+    uri = SKEWED.uri(f"pace={rate}&rows={rate * seconds}&start=2024-01-01T00:00:00Z")
+    windows = session.stream(uri, time=SKEWED.time).window(f"{RANGE_MS} milliseconds")
+    query = windows.group_by(*SKEWED.keys).agg(
+        n=tg.count(), fare=tg.aggregate(ROBUST, SKEWED.value)
+    )
+    folder = _emptied(work)
+    with generators_begun() as begun:
+        query.start(
+            sink=tg.sink.files(str(folder / "out")),
+            checkpoint=str(folder / "checkpoint"),
+            instances=CORES,
+            partitioner=partitioner,
+        ).wait()
+    first_us = START_US + WARM_S * 1_000_000
+    found = published_ms(folder / "out", "window_end", begun[-1], first_us, seconds - WARM_S)
+    return [float(ms) for ms in found]
+
+
+def _emptied(work: Path) -> Path:
+    folder = work / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def robust_tuple_s() -> float:
+    """What a tuple of the skewed stream costs to fold, the least of some rounds."""
+    window: Window = next(windows_of(SKEWED, None, 20_000, 1))
+    codes, found = window.codes, []
+    for _ in range(5):
+        began = time.process_time()
+        ROBUST.fold(ROBUST.init(window.groups), codes, window.values)
+        found.append(time.process_time() - began)
+    return min(found) / window.rows
+
+
+def replays(rounds: int, rows: int, only: str, work: Path) -> dict[str, Any]:
+    """All streams with all partitioners, which take turns."""
+    import tidegate as tg
+
+    session = tg.Session(master=MASTER)
+    cases = [case for case in GENERATED if only in case.name]
+    for name in NAMES:
+        replayed(session, cases[0], name, 1_000, work)  # what starts or is compiled with a query
+    found: dict[str, Any] = {}
+    for case in cases:
+        runs: dict[str, list[float]] = {name: [] for name in NAMES}
+        for _ in range(rounds):
+            for name in NAMES:
+                runs[name].append(replayed(session, case, name, rows, work))
+        found[case.name] = {name: middle(ms) for name, ms in runs.items()}
+    return found
+
+
+def skew(rounds: int, load: float, work: Path) -> dict[str, Any]:
+    """The live stream with all partitioners, which take turns."""
+    import tidegate as tg
+
+    tuple_s = robust_tuple_s()
+    rate = max(round(load / tuple_s / 1_000), 1) * 1_000
+    session = tg.Session(master=MASTER)
+    for name in SKEW_NAMES:
+        live(session, name, 1_000, WARM_S, work)  # what starts or is compiled with the first query
+    runs: dict[str, list[list[float]]] = {name: [] for name in SKEW_NAMES}
+    for _ in range(rounds):
+        for name in SKEW_NAMES:
+            runs[name].append(live(session, name, rate, LIVE_S, work))
+    medians = {name: [float(np.median(run)) for run in found] for name, found in runs.items()}
+    return {
+        "load": load,
+        "tuple_us": tuple_s * 1e6,
+        "rate": rate,
+        "window_ms": RANGE_MS,
+        "latency_ms": {name: middle(found) for name, found in medians.items()},
+        "hash_is_slower": {
+            name: middle([a / b for a, b in zip(medians["hash"], found, strict=True)])
+            for name, found in medians.items()
+        },
+        "runs_ms": runs,
+    }
+
+
+def table(found: dict[str, Any]) -> Iterator[str]:
+    """Replayed windows by stream, in Markdown."""
+    names = list(next(iter(found.values())))
+    yield "| stream | " + " | ".join(f"`{name}`" for name in names) + " |"
+    yield "|---|" + "---|" * len(names)
+    for case, by_name in found.items():
+        cells = [_milliseconds(by_name[name]) for name in names]
+        yield f"| {case} | {' | '.join(cells)} |"
+
+
+def skew_table(found: dict[str, Any]) -> Iterator[str]:
+    """The live stream, in Markdown."""
+    yield "| partitioner | latency of a window | as fast as `hash` |"
+    yield "|---|---|---|"
+    for name, ms in found["latency_ms"].items():
+        ratio = found["hash_is_slower"][name]
+        times = f"{ratio['median']:.2f} times ({ratio['low']:.2f} to {ratio['high']:.2f})"
+        yield f"| `{name}` | {_milliseconds(ms)} | {times} |"
+
+
+def _milliseconds(of: dict[str, float]) -> str:
+    return f"{of['median']:,.0f} ms ({of['low']:,.0f} to {of['high']:,.0f})"

@@ -1,0 +1,229 @@
+"""What sources have chosen with `auto`, between their map tasks and the instances of an aggregate.
+
+A choice goes to all instances, and one of them stores it. From the choices for the periods that a
+window covers follows whether a key may be at several instances. Where none can be, an instance
+finishes the window's groups itself, so that nothing has to be merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.batch import ints
+from tidegate.microsecond import time_text
+from tidegate.operate.aggregate.ledger import LedgerHorizon, LedgerKeeper
+from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.user import USER
+from tidegate.operate.change import Change
+from tidegate.operate.operator import InstanceWork, MapWork
+from tidegate.route.ledger import Chosen, Ledger
+from tidegate.route.selection import CHEAP, KEEPING_VALUES, OF_USERS, Choice, Costs
+from tidegate.state.compaction import by_bucket
+from tidegate.state.epoch import counted
+from tidegate.state.segment import Segment, read_segment, write_segment
+
+CHOICES = "choices"
+"""What the segments hold, by the name that they have below the operator in a manifest."""
+
+CHOICE_SCHEMA = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("period", pa.int64()),
+        ("epoch", pa.int64()),
+        ("upstream", pa.string()),
+        ("choice", pa.int64()),
+        ("before", pa.int64()),
+        ("apart", pa.bool_()),
+        ("tuples", pa.int64()),
+        ("groups", pa.int64()),
+        ("instances", pa.int64()),
+        ("by_hash", pa.int64()),
+        ("by_key", pa.int64()),
+    ]
+)
+"""A row for each choice, in the order in which they were made; `bucket` is 0. See `Chosen`."""
+
+_ORDER = "period"
+_FIGURES = ("tuples", "groups", "instances", "by_hash", "by_key")
+
+Ends = tuple[int, int]
+"""The windows whose ends are above the first time, and not above the second."""
+
+
+@dataclass(frozen=True)
+class ChoiceKeeper(LedgerKeeper):
+    """Choices, which go with their periods."""
+
+    @property
+    def columns(self) -> list[str]:
+        return list(CHOICE_SCHEMA.names)
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        return by_bucket(rows, self.order)
+
+
+def informed(work: MapWork, ledger: Ledger, spec: AggregateSpec) -> Ledger:
+    """A ledger with what its source has chosen in earlier batches, and what it chooses by."""
+    if ledger.informed:
+        return ledger
+    ledger.informed, ledger.costs = True, costs_of(spec)
+    first = LedgerHorizon.at(spec.range_us, work.previous_us).first
+    rows = _read(work.state.get(CHOICES, ()), work, first)
+    for row in rows.select(["period", "epoch", "upstream", "choice"]).to_pylist():
+        if row["upstream"] != work.upstream or row["period"] < first:
+            continue
+        choice = Choice(row["choice"])
+        if row["epoch"] == int(ledger.mapping.epoch):
+            ledger.tally(row["period"]).choice = choice
+        else:
+            ledger.former[row["period"]] = choice
+    return ledger
+
+
+def costs_of(spec: AggregateSpec) -> Costs:
+    """What work is for the instances of an aggregate."""
+    definitions = [part.definition for function in spec.functions for part in function.parts]
+    holistic = any(definition.holistic for definition in definitions)
+    if any(definition is USER for definition in definitions):
+        return replace(OF_USERS, value=KEEPING_VALUES.value) if holistic else OF_USERS
+    return KEEPING_VALUES if holistic else CHEAP
+
+
+def chosen_by(work: MapWork, ledger: Ledger) -> pa.Table | None:
+    """What a split has chosen, for all instances; None where it has chosen nothing."""
+    taken, ledger.chosen = ledger.chosen, []
+    rows = [_row(work, chosen) for chosen in taken]
+    return pa.Table.from_pylist(rows, CHOICE_SCHEMA) if rows else None
+
+
+def known_choices(work: InstanceWork, spec: AggregateSpec, arrived: Sequence[pa.Table]) -> pa.Table:
+    """All choices for periods of open windows: those of earlier batches, then those of this one."""
+    held: pa.Table | None = work.kept.take(CHOICES)
+    if held is None:
+        first = LedgerHorizon.at(spec.range_us, work.previous_us).first
+        held = _read(work.state.get(CHOICES, ()), work, first)
+    known = pa.concat_tables([held, *arrived])
+    lasting = _lasting(known, spec, work)
+    work.kept.leave(CHOICES, lasting, lasting.nbytes)
+    return known
+
+
+def write_choices(
+    work: InstanceWork, spec: AggregateSpec, arrived: Sequence[pa.Table]
+) -> tuple[Segment, ...]:
+    """What splits have chosen, as one segment; all instances are told, and one of them writes."""
+    if not arrived or work.instance != work.mapping.owners[0]:
+        return ()
+    rows = by_bucket(_lasting(pa.concat_tables(arrived), spec, work), _ORDER)
+    if not rows.num_rows:
+        return ()
+    return (write_segment(work.store, f"{work.name}-choices", rows, order=_ORDER, tag=0),)
+
+
+def changes_of(
+    work: InstanceWork, spec: AggregateSpec, arrived: Sequence[pa.Table]
+) -> tuple[Change, ...]:
+    """The choices that are others than those before them; the instance that writes them tells."""
+    if not arrived or work.instance != work.mapping.owners[0]:
+        return ()
+    rows = pa.concat_tables(arrived).to_pylist()
+    return tuple(
+        _change(spec, row)
+        for row in rows
+        if row["tuples"] is not None and row["choice"] != (row["before"] or Choice.HASH)
+    )
+
+
+def split_windows(range_us: int, choices: pa.Table) -> list[Ends]:
+    """The windows that may have a key at several instances, in order; they may overlap.
+
+    Keys are together in a period where all sources go by hash. So they are where one source goes by
+    cAM alone, among the same instances, and has never two tasks; and from such a period to the next
+    one of the same kind, because cAM keeps the places of keys.
+    """
+    found: list[Ends] = []
+    kinds: dict[int, tuple[object, ...] | None] = {}
+    for period, rows in _by_period(choices):
+        kinds[period] = kind = _together(rows)
+        if kind is None:
+            found.append((period * range_us, (period + 2) * range_us - 1))
+        elif period - 1 in kinds and kinds[period - 1] not in (None, kind):
+            found.append((period * range_us, (period + 1) * range_us - 1))
+    return sorted(found)
+
+
+def divided(above_us: int, upto_us: int, split: Iterable[Ends]) -> Iterator[tuple[int, int, bool]]:
+    """The windows between two ends as those that may have a key in several places, and others."""
+    for above, upto in split:
+        above, upto = max(above, above_us), min(upto, upto_us)
+        if above < upto:
+            if above_us < above:
+                yield above_us, above, False
+            yield above, upto, True
+            above_us = upto
+    if above_us < upto_us:
+        yield above_us, upto_us, False
+
+
+def _together(rows: Sequence[dict[str, Any]]) -> tuple[object, ...] | None:
+    """What keeps the keys of a period together; None where nothing does."""
+    if all(row["choice"] == Choice.HASH for row in rows):
+        return (Choice.HASH,)
+    (row, *others) = rows
+    if others or row["choice"] != Choice.CAM or row["apart"]:
+        return None
+    return Choice.CAM, row["upstream"], row["epoch"]
+
+
+def _by_period(choices: pa.Table) -> list[tuple[int, list[dict[str, Any]]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in choices.select(["period", "epoch", "upstream", "choice", "apart"]).to_pylist():
+        found.setdefault(row["period"], []).append(row)
+    return sorted(found.items())
+
+
+def _read(segments: Sequence[Segment], work: MapWork | InstanceWork, first: int) -> pa.Table:
+    """What is stored of periods from one on, in the order in which it was chosen."""
+    live = [s for s in segments if s.high >= first]
+    if not live:
+        return CHOICE_SCHEMA.empty_table()
+    store = work.opened() if isinstance(work, MapWork) else work.store
+    tables = [read_segment(store, s, None, CHOICE_SCHEMA.names) for s in live]
+    return pa.concat_tables(table.replace_schema_metadata(None) for table in tables)
+
+
+def _lasting(rows: pa.Table, spec: AggregateSpec, work: InstanceWork) -> pa.Table:
+    first = LedgerHorizon.at(spec.range_us, work.frontier_us).first
+    return rows.filter(pa.array(ints(rows, _ORDER) >= first))
+
+
+def _change(spec: AggregateSpec, row: dict[str, Any]) -> Change:
+    before, after = str(Choice(row["before"] or Choice.HASH)), str(Choice(row["choice"]))
+    source = row["upstream"].partition("/")[2]
+    start = time_text(row["period"] * spec.range_us)
+    even = -(-row["tuples"] // row["instances"])
+    text = (
+        f"auto: {after} in place of {before} for {source} from {start} on, by "
+        f"{row['tuples']:,} tuples of {counted(row['groups'], 'group')} for "
+        f"{counted(row['instances'], 'instance')}: the fullest would have {row['by_hash']:,} with "
+        f"hash, {row['by_key']:,} with cam, {even:,} with shuffle"
+    )
+    facts = {"source": source, "start": start, "before": before, "after": after}
+    return Change(text, facts | {name: row[name] for name in _FIGURES})
+
+
+def _row(work: MapWork, chosen: Chosen) -> dict[str, Any]:
+    told = chosen.measured
+    return {
+        "bucket": 0,
+        "period": chosen.period,
+        "epoch": int(work.mapping.epoch),
+        "upstream": work.upstream,
+        "choice": int(chosen.choice),
+        "before": None if chosen.before is None else int(chosen.before),
+        "apart": chosen.apart,
+    } | {name: None if told is None else getattr(told, name) for name in _FIGURES}

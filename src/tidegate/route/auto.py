@@ -1,0 +1,203 @@
+"""The partitioner that chooses among others, window by window, by what a source has measured.
+
+For each period a source chooses `hash`, `cam` or `shuffle` (`selection`), when its first tuple
+comes, from what it has counted in the period before. A period that has none before it, as at the
+start of a stream, begins with `hash`, and is looked at after 1,024 of its tuples, after 4,096, and
+so on. Units are looked at in the order of their source, one after the other, so that choices do not
+depend on how it is cut into batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.route.bucket import hash_of
+from tidegate.route.key_memory import CAM, EXACT, Words
+from tidegate.route.ledger import Chosen, Ledger
+from tidegate.route.load_aware import AffinityByTuples, ByKeys, Shuffle, by_period
+from tidegate.route.mapping import Mapping
+from tidegate.route.partitioner import Int32s, Int64s, Units
+from tidegate.route.selection import Choice, Measured, selected
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+FIRST_LOOK, NEXT_LOOK = 1_024, 4
+"""After how many tuples a period is looked at that has none before it, and how many times as many
+there are at the next look."""
+
+
+@dataclass(frozen=True)
+class Auto(ByKeys):
+    """`hash`, `cam` or `shuffle`, whichever the window before says is best; d and keys are cAM's.
+
+    What it chooses is part of the state: see `Ledger.chosen`.
+    """
+
+    name: ClassVar[str] = "auto"
+    number: ClassVar[int] = CAM
+    looks_back = True
+
+    def buckets(self, units: Units, mapping: Mapping) -> Int32s:
+        ledger = units.ledger or Ledger.begun(mapping, self.keys)
+        every = _Part.of(units)
+        periods = np.zeros(units.rows, np.int64) if units.periods is None else units.periods
+        found = np.empty(units.rows, np.int32)
+        for low, high in pairwise(_beginnings(periods, ledger)):
+            run = slice(low, high)
+            self._begin(ledger, int(periods[low]))
+            for period, mine in by_period(periods[run]):
+                self._begin(ledger, period)  # again, where it was forgotten meanwhile
+                self._note_apart(ledger, period)
+                found[run][mine] = self._period(ledger, period, every.only(run).only(mine))
+        return found
+
+    def _begin(self, ledger: Ledger, period: int) -> None:
+        """Choose for a period that has no choice yet."""
+        ledger.make_room(period)
+        if ledger.tally(period).choice is not None:
+            return
+        held = ledger.held(period)
+        told = self._told(ledger, period)
+        choice = Choice.HASH if held is None else held
+        if told is not None:
+            choice = selected(told, ledger.costs, choice)
+        ledger.choose(Chosen(period, choice, held, told))
+
+    def _told(self, ledger: Ledger, period: int) -> Measured | None:
+        """What a period is chosen for from: that before it, or the beginning of its own."""
+        before, survey = ledger.tallies.get(period - 1), ledger.survey(period)
+        if before is not None and before.survey is not None:
+            survey = before.survey
+        elif survey.tuples < FIRST_LOOK:
+            return None
+        return ledger.measured(survey, self.d)
+
+    def _note_apart(self, ledger: Ledger, period: int) -> None:
+        """Say that a key may be in several places although all go by cAM.
+
+        So it is where somebody else places tuples of the source too, where places are remembered
+        nearly or not at all, and where tuples of the next period, which overlapping windows have as
+        well, were placed before these.
+        """
+        late = ledger.overlapping and period + 1 in ledger.tallies
+        together = ledger.alone and ledger.whole and self.keys == EXACT and not late
+        if together or ledger.tally(period).choice is not Choice.CAM:
+            return
+        if not any(chosen.apart and chosen.period == period for chosen in ledger.chosen):
+            ledger.choose(Chosen(period, Choice.CAM, Choice.CAM, apart=True))
+
+    def _period(self, ledger: Ledger, period: int, part: _Part) -> Int32s:
+        """The buckets of units of one period, with another choice where a look gives it."""
+        before = ledger.tallies.get(period - 1)
+        if before is not None and before.survey is not None:
+            return self._placed(ledger, period, part)
+        survey, found, start, rows = ledger.survey(period), [], 0, len(part.weights)
+        while start < rows:
+            look = _next_look(survey.tuples)
+            ahead = np.cumsum(part.weights[start:])
+            stop = start + int(np.searchsorted(ahead, look - survey.tuples)) + 1
+            found.append(self._placed(ledger, period, part.only(slice(start, stop))))
+            start = stop
+            if survey.tuples >= look:
+                self._look(ledger, period)
+        return np.concatenate(found)
+
+    def _look(self, ledger: Ledger, period: int) -> None:
+        """Choose again within a period, from what it has had so far."""
+        held = ledger.tally(period).choice
+        assert held is not None
+        told = ledger.measured(ledger.survey(period), self.d)
+        choice = selected(told, ledger.costs, held)
+        if choice is not held:
+            ledger.choose(Chosen(period, choice, held, told))
+
+    def _placed(self, ledger: Ledger, period: int, part: _Part) -> Int32s:
+        bins, registers = ledger.survey(period).add(*part.counted)
+        ledger.note_survey(period, bins, registers)
+        choice = ledger.tally(period).choice
+        if choice is Choice.CAM:
+            by_affinity = AffinityByTuples(self.d, self.keys)
+            return by_affinity.placed(ledger, period, part.words, part.weights)
+        if choice is Choice.SHUFFLE:
+            return Shuffle().placed(ledger, period, part.words, part.weights)
+        # As `Hash` does; what instances have is counted for choices that follow.
+        buckets = ledger.mapping.buckets
+        by_bucket = bins.reshape(-1, buckets).sum(axis=0)
+        sent = np.bincount(ledger.owners, by_bucket, ledger.places.count).astype(np.int64)
+        ledger.tally(period).loads += sent
+        ledger.note_sent(period, sent)
+        return part.spread((part.heads % np.uint64(buckets)).astype(np.int32))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some units: the words of keys, the key of each unit by its number, and the tuples of each.
+
+    Without `codes` unit i has key i.
+    """
+
+    heads: Words
+    codes: Int64s | None
+    weights: Int64s
+
+    @staticmethod
+    def of(units: Units) -> _Part:
+        keys = units.rows if units.codes is None else 1
+        heads = hash_of(units.keys) if units.keys else np.zeros(keys, np.uint64)
+        weights = np.ones(units.rows, np.int64) if units.weights is None else units.weights
+        return _Part(heads, units.codes, weights)
+
+    def only(self, rows: slice | Int64s) -> _Part:
+        if self.codes is None:
+            return _Part(self.heads[rows], None, self.weights[rows])
+        return _Part(self.heads, self.codes[rows], self.weights[rows])
+
+    @property
+    def words(self) -> Words:
+        return self.spread(self.heads)
+
+    @property
+    def counted(self) -> tuple[Words, Int64s]:
+        """The keys there are, and the tuples of each."""
+        if self.codes is None:
+            return self.heads, self.weights
+        tuples = np.bincount(self.codes, self.weights, len(self.heads)).astype(np.int64)
+        there = np.flatnonzero(tuples)
+        return self.heads[there], tuples[there]
+
+    def spread(self, by_key: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """What units have of what their keys have."""
+        return by_key if self.codes is None else by_key[self.codes]
+
+
+def _beginnings(periods: Int64s, ledger: Ledger) -> Iterator[int]:
+    """Where units begin that are to be placed together: none of them is the first of a period.
+
+    But for the first of them. In the end, how many units there are.
+    """
+    if not len(periods):
+        return
+    steps = np.diff(periods)
+    if (steps >= 0).all():
+        first = np.concatenate([[0], np.flatnonzero(steps) + 1])
+        numbers = periods[first]
+    else:
+        numbers, first = np.unique(periods, return_index=True)
+    held = (ledger.tallies.get(period) for period in numbers.tolist())
+    is_new = np.array([tally is None or tally.choice is None for tally in held])
+    yield from sorted({0, *first[is_new].tolist()})
+    yield len(periods)
+
+
+def _next_look(tuples: int) -> int:
+    """The first number of tuples above this one at which there is a look."""
+    look = FIRST_LOOK
+    while look <= tuples:
+        look *= NEXT_LOOK
+    return look

@@ -1,0 +1,96 @@
+"""Which partitioner a window should have: the dissertation's rule, on what a source has measured.
+
+The rule (section 3.8) is: shuffle where groups are far fewer than the tuples of an instance, else
+AM or cAM. What is far fewer is told here by costs, in the work that one tuple is for an instance.
+A third choice is `hash`: where keys are even by themselves, nothing is split and nothing merged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from math import ceil
+
+MARGIN = 0.05
+"""How much cheaper another partitioner must be than the one that is held, as a share: so choices do
+not go back and forth where two are as good as each other, and none is held that is much worse."""
+
+
+class Choice(IntEnum):
+    """What a source may choose; the numbers are stored."""
+
+    HASH = 0
+    CAM = 1
+    SHUFFLE = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What work is for instances, where folding a tuple is 1.
+
+    `group` is what a group costs at the instance that has it, `part` what merging one part of a
+    group costs. `value` is what it costs to merge a tuple's value, where states keep all of them.
+    """
+
+    group: float
+    part: float
+    value: float = 0.0
+
+
+CHEAP = Costs(group=12, part=5)
+"""Counts, sums and the like: a tuple takes some 50 ns of an instance."""
+KEEPING_VALUES = Costs(group=4, part=2, value=0.1)
+"""Medians and distinct counts: a tuple takes some 150 ns."""
+OF_USERS = Costs(group=3, part=2)
+"""A user's own aggregate: a tuple takes a microsecond, or much more."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a source has sent in a period, whoever got it, and what choices would make of it.
+
+    `by_hash` is how many tuples the fullest instance has where keys go by their hash, `by_key`
+    where every key goes to the emptier of its candidates.
+    """
+
+    tuples: int
+    groups: int
+    instances: int
+    by_hash: int
+    by_key: int
+
+    @property
+    def shuffled_parts(self) -> float:
+        """How many parts groups come in where tuples go to instances in turn, if groups are even.
+
+        A group of n tuples is at 1 - (1 - 1/V)**n of V instances; uneven ones are at fewer.
+        """
+        absent: float = (1 - 1 / self.instances) ** (self.tuples / max(self.groups, 1))
+        return self.groups * self.instances * (1 - absent)
+
+    def cost(self, choice: Choice, costs: Costs) -> float:
+        """The work until the windows of a period are merged, of the instance that has most.
+
+        None that has anything has less than one group.
+        """
+        if choice is Choice.HASH:
+            return self.by_hash + costs.group * self._each(self.groups)
+        values = costs.value * self.tuples / self.instances
+        if choice is Choice.CAM:
+            return self.by_key + values + (costs.group + costs.part) * self._each(self.groups)
+        parts = (costs.group + costs.part) * self._each(self.shuffled_parts)
+        return self._each(self.tuples) + values + parts
+
+    def _each(self, count: float) -> int:
+        """What the fullest instance has of so many that are divided evenly."""
+        return ceil(count / self.instances)
+
+
+def selected(measured: Measured, costs: Costs, held: Choice = Choice.HASH) -> Choice:
+    """The cheapest choice; the one that is held, unless another is cheaper by the margin."""
+    by_cost = {choice: measured.cost(choice, costs) for choice in Choice}
+    best = min(Choice, key=lambda choice: by_cost[choice])
+    return best if by_cost[best] < (1 - MARGIN) * by_cost[held] else held

@@ -1,0 +1,79 @@
+"""What the tuples of a period are like, wherever they went: what `auto` decides from.
+
+A survey counts tuples by the hash of their key, in bins, and keys with a HyperLogLog. Both can be
+added up, so it does not matter how the tuples were cut into batches and tasks; both are the same
+for any owners of the buckets, so a switch does not end them. A bin is part of a bucket: from the
+bins follows exactly what each instance has where keys go by their hash. A key with many tuples
+shows as a bin with many.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidegate.route.key_memory import KeySketches, Words
+from tidegate.route.partitioner import Int64s
+from tidegate.route.selection import Measured
+
+LEAST_BINS = 1_024
+"""A key is seen beside the others of its bin where it has well above one in so many tuples."""
+
+
+class Survey:
+    """Of one period of one source; takes up 8 bytes for each bin and 4 kB for the keys."""
+
+    def __init__(self, buckets: int) -> None:
+        self.buckets = buckets
+        self.bins = np.zeros(buckets * max(LEAST_BINS // buckets, 1), np.int64)
+        self.keys = KeySketches(1)
+
+    @property
+    def nbytes(self) -> int:
+        return self.bins.nbytes + self.keys.nbytes
+
+    @property
+    def tuples(self) -> int:
+        return int(self.bins.sum())
+
+    def add(self, words: Words, tuples: Int64s) -> tuple[Int64s, Int64s]:
+        """Keys with the tuples of each; they may be there several times.
+
+        Gives the tuples of each bin, and the registers of the sketch that hold more than before.
+        """
+        place = (words % np.uint64(len(self.bins))).astype(np.int64)
+        added = np.bincount(place, tuples, len(self.bins)).astype(np.int64)
+        self.bins += added
+        before = self.keys.registers[0].copy()
+        self.keys.add(words, np.zeros(len(words), np.int64))
+        return added, np.flatnonzero(self.keys.registers[0] > before)
+
+    def held(self, registers: Int64s) -> Int64s:
+        """What registers of the sketch hold."""
+        held: Int64s = self.keys.registers[0, registers].astype(np.int64)
+        return held
+
+    def restore(self, bins: Int64s, tuples: Int64s, registers: Int64s, held: Int64s) -> None:
+        """What `add` has given: tuples of bins, and what registers hold."""
+        np.add.at(self.bins, bins, tuples)
+        self.keys.raise_to(0, registers, held)
+
+    def measured(self, owners: Int64s, instances: int, d: int) -> Measured:
+        """What choices would make of these tuples, with the owner of each bucket by its number.
+
+        What keys would be that each go to one of `d` candidates is told by bins that do, those with
+        the most tuples first.
+        """
+        from tidegate.route.choice_loop import by_load
+
+        by_bucket = self.bins.reshape(-1, self.buckets).sum(axis=0)
+        by_hash = np.bincount(owners, by_bucket, instances)
+        bins = np.argsort(-self.bins, kind="stable")[: np.count_nonzero(self.bins)]
+        by_key = np.zeros(instances, np.int64)
+        by_load()(bins.astype(np.uint64), self.bins[bins], min(d, instances), by_key)
+        return Measured(
+            tuples=self.tuples,
+            groups=max(round(float(self.keys.counts[0])), 1),
+            instances=instances,
+            by_hash=int(by_hash.max()),
+            by_key=int(by_key.max()),
+        )

@@ -1,0 +1,105 @@
+"""The selection rule on the cases of the dissertation, and when a choice is held."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.route.selection import (
+    CHEAP,
+    KEEPING_VALUES,
+    MARGIN,
+    OF_USERS,
+    Choice,
+    Costs,
+    Measured,
+    selected,
+)
+
+HASH, CAM, SHUFFLE = Choice
+
+
+def measured(
+    tuples: int, groups: int, workers: int, by_hash: float = 1.0, by_key: float = 1.0
+) -> Measured:
+    """The last two in shares of an even division."""
+    even = tuples / workers
+    return Measured(tuples, groups, workers, int(by_hash * even), int(by_key * even))
+
+
+@pytest.mark.parametrize("workers", [8, 16, 32])
+@pytest.mark.parametrize("held", Choice)
+@pytest.mark.parametrize("costs", [CHEAP, KEEPING_VALUES, OF_USERS])
+def test_a_few_groups_are_shuffled(costs: Costs, workers: int, held: Choice) -> None:
+    """TPC-H Query 1: four groups, whose tuples one worker each would have to take."""
+    of_one = 0.49 * workers
+    assert selected(measured(300_000, 4, workers, of_one, of_one), costs, held) is SHUFFLE
+
+
+@pytest.mark.parametrize("workers", [8, 16, 32])
+@pytest.mark.parametrize("held", Choice)
+@pytest.mark.parametrize(
+    ("tuples", "groups"), [(300_000, 62_500), (1_200_000, 110_000), (10_000_000, 670_000)]
+)
+def test_many_uneven_groups_stay_together(
+    tuples: int, groups: int, workers: int, held: Choice
+) -> None:
+    """DEBS Query 1, TPC-H Query 3 and GCM Query 2: groups are many of the tuples of a worker."""
+    assert selected(measured(tuples, groups, workers, 1.6, 1.02), OF_USERS, held) is CAM
+
+
+@pytest.mark.parametrize("held", Choice)
+@pytest.mark.parametrize("costs", [CHEAP, KEEPING_VALUES, OF_USERS])
+def test_even_groups_go_by_their_hash(costs: Costs, held: Choice) -> None:
+    """Which the dissertation's rule does not know: there, all that is split is merged."""
+    assert selected(measured(300_000, 100_000, 8, 1.01, 1.0), costs, held) is HASH
+
+
+def test_few_tuples_of_few_groups_are_not_shuffled() -> None:
+    """GCM Query 1: 42 tuples of 4 groups in a window, which 32 workers would make 29 parts of."""
+    some = measured(42, 4, 32, 16.0, 15.0)
+    assert some.shuffled_parts > 28
+    assert selected(some, CHEAP) is not SHUFFLE
+
+
+def test_one_heavy_key_among_many_is_shared() -> None:
+    """Although all others are split too: where a tuple is the work, it is worth it."""
+    assert selected(measured(100_000, 10_000, 2, 1.6, 1.2), Costs(0.1, 0.2)) is SHUFFLE
+    assert selected(measured(100_000, 10_000, 2, 1.6, 1.2), Costs(4, 8)) is not SHUFFLE
+
+
+def test_where_all_values_are_merged_again_splitting_must_gain_more() -> None:
+    uneven = measured(300_000, 5_000, 8, 1.3, 1.0)
+    assert selected(uneven, KEEPING_VALUES) is CAM
+    assert selected(uneven, Costs(4, 2, value=0.5)) is HASH
+
+
+def test_a_choice_is_held_until_another_is_better_by_the_margin() -> None:
+    """Between the two both are kept; so is whichever was first."""
+    costs = Costs(0, 0)
+    near, far = (measured(10_000, 100, 2, 1 + over, 1.0) for over in (MARGIN, 1.1 * MARGIN))
+    assert selected(near, costs, HASH) is HASH
+    assert selected(near, costs, CAM) is CAM
+    assert selected(far, costs, HASH) is not HASH
+
+
+figures = st.builds(
+    lambda tuples, groups, workers, hashed, keyed: measured(
+        tuples, min(groups, tuples), workers, hashed, min(hashed, keyed)
+    ),
+    st.integers(1, 10**7), st.integers(1, 10**6), st.integers(1, 64),
+    st.floats(1, 64), st.floats(1, 64),
+)  # fmt: skip
+prices = st.builds(Costs, st.floats(0, 50), st.floats(0, 50), st.floats(0, 2))
+
+
+@given(figures, prices, st.sampled_from(Choice))
+def test_what_is_chosen_is_within_the_margin_of_the_best_and_stays(
+    told: Measured, costs: Costs, held: Choice
+) -> None:
+    choice = selected(told, costs, held)
+    best = min(told.cost(other, costs) for other in Choice)
+    assert told.cost(choice, costs) * (1 - MARGIN) <= best * (1 + 1e-9)
+    assert selected(told, costs, choice) is choice, "the same figures change nothing again"
+    assert choice is held or told.cost(choice, costs) == best

@@ -1,0 +1,68 @@
+"""What benchmarks compute rather than measure: the critical path of a window, and its aggregate."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.docs.block import ROOT
+from tidegate.testing import check_aggregate
+
+
+@pytest.fixture(scope="module")
+def path() -> ModuleType:
+    return _benchmark("partition_path")
+
+
+def _benchmark(name: str) -> ModuleType:
+    """A file of benchmarks/, which import each other by their names alone."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.pop(0)
+
+
+def test_a_step_takes_as_long_as_the_instance_with_most_to_do(path: ModuleType) -> None:
+    whole, partly = path.Line(1.0, 0.5, 0.25), path.Line(2.0, 0.5, 0.25)
+    costs = path.Costs(map_tuple_s=0.5, whole=whole, partly=partly, merge=path.Line(3.0, 0.5, 0.25))
+    units, groups = np.array([4, 12, 0, 8]), np.array([4, 2, 0, 8])
+    by_hash = path.Load(24, units, groups)
+    assert path.critical_path(by_hash, costs) == path.Path(3.0, 1 + 6 + 0.5, 0.0)
+    split = path.Load(24, units, groups, np.array([2, 2, 8, 2]), np.array([2, 2, 4, 2]))
+    assert path.critical_path(split, costs) == path.Path(3.0, 2 + 6 + 0.5, 3 + 4 + 1)
+    at_one = path.critical_path(path.merged_at_one(split, one_place=False), costs)
+    assert at_one == path.Path(3.0, 8.5, 3 + 7 + 2.5)
+    assert path.critical_path(path.merged_at_one(split, one_place=True), costs).merge_s == 0
+    assert at_one.seconds == 21
+
+
+@pytest.mark.parametrize(("name", "merges"), [("hash", False), ("cam", True), ("shuffle", True)])
+def test_loads_are_those_of_the_tuples(path: ModuleType, name: str, merges: bool) -> None:
+    streams = _benchmark("partition_streams")
+    keys = np.repeat(np.arange(6), [1, 2, 3, 4, 5, 585])
+    window = streams.Window([pa.array(keys)], pa.array(np.zeros(600)))
+    (tuples,) = path.loads_of_tuples(name, [window], 3)
+    (partials,) = path.loads_of_partials(name, [window], 3)
+    assert tuples.units.sum() == 600
+    assert tuples.units.max() >= (200 if name == "shuffle" else 585)
+    assert partials.units.sum() == 6 + 5  # six keys in the first batch, and one in each other
+    assert (tuples.parts is not None) == merges
+    if merges:
+        assert tuples.parts.sum() == tuples.groups.sum()
+        assert tuples.merged.sum() == 6
+
+
+def test_the_costly_aggregate_is_robust_and_the_same_in_parts() -> None:
+    huber = _benchmark("huber").HuberLocation(low=0.0, high=50.0, reach=4.0, candidates=16)
+    check_aggregate(huber, [19.0, 20.0, None, 21.0, 1e9, -3.0, 20.5])
+    values = pa.array([19.0, 20.0, 21.0] * 20 + [1e9, None])
+    folded = huber.fold(huber.init(2), np.zeros(62, np.int64), values)
+    found, nothing = huber.finish(folded).to_pylist()
+    assert 19 < found < 21
+    assert nothing is None
