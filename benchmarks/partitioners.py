@@ -130,7 +130,7 @@ def measure_on_spark(arguments: argparse.Namespace) -> None:
     for part in ("replayed", "skew"):
         found[part] = in_child(__file__, "--child", part, *given)
         of = partition_spark.table if part == "replayed" else partition_spark.skew_table
-        print("\n".join(of(found[part])), flush=True)
+        print("\n".join(of(found)), flush=True)
     write_report(SPARK_REPORT, found)
 
 
