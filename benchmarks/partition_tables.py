@@ -14,6 +14,14 @@ TABLE_4 = {"cm": "243", "am": "122", "lm": "243"}
 Report = Mapping[str, Any]
 
 
+def sizes(report: Report) -> Iterator[str]:
+    """How much was measured, in a sentence."""
+    yield (
+        f"A window has {report['window_rows']:,} tuples, or as many as a real stream has for "
+        f"{report['windows']} windows."
+    )
+
+
 def balance(report: Report) -> Iterator[str]:
     """How many more tuples than the mean the fullest instance has, and the aggregation cost."""
     yield from _head("stream, groups in a window", SHOWN)
@@ -35,6 +43,8 @@ def sources(report: Report) -> Iterator[str]:
 def memory(report: Report) -> Iterator[str]:
     """Table 4."""
     by_count = report["memory_mb"]
+    yield f"With {report['fine_keys']:,} keys:"
+    yield ""
     yield from _head(
         "", [f"{count} instances" for count in by_count] + ["dissertation"], code=False
     )

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -109,8 +110,10 @@ def measure(arguments: argparse.Namespace) -> None:
     found["memory_mb"] = {str(n): partition_balance.memory(keys, n) for n in arguments.instances}
     found["sketch"] = {str(n): partition_balance.sketched(keys, n) for n in arguments.instances}
     sizes = {"window_rows": arguments.window_rows, "windows": WINDOWS, "fine_keys": keys}
-    found = {**sizes, "deciding_sources": partition_balance.SOURCES, **rounded(found)}
-    write_report(REPORT, found)
+    words = ["FOLDER" if word == arguments.real else word for word in sys.argv]
+    told = {"command": " ".join(["python", *words]), **sizes}
+    told |= {"deciding_sources": partition_balance.SOURCES, **rounded(found)}
+    write_report(REPORT, told)
 
 
 def rounded(found: Any) -> Any:
@@ -130,7 +133,7 @@ def measure_on_spark(arguments: argparse.Namespace) -> None:
     for part in ("replayed", "skew"):
         found[part] = in_child(__file__, "--child", part, *given)
         of = partition_spark.table if part == "replayed" else partition_spark.skew_table
-        print("\n".join(of(found[part])), flush=True)
+        print("\n".join(of(found)), flush=True)
     write_report(SPARK_REPORT, found)
 
 

@@ -63,6 +63,7 @@ PAGES: dict[str, dict[str, Table]] = {
         ),
     },
     "partitioning.md": {
+        "sizes": Table(_PARTITIONERS, partition_tables.sizes),
         "balance": Table(_PARTITIONERS, partition_tables.balance),
         "sources": Table(_PARTITIONERS, partition_tables.sources),
         "memory": Table(_PARTITIONERS, partition_tables.memory),
@@ -73,8 +74,8 @@ PAGES: dict[str, dict[str, Table]] = {
         "path_costly": Table(_PARTITIONERS, lambda r: partition_tables.paths(r, "costly")),
         "path_partials": Table(_PARTITIONERS, lambda r: partition_tables.paths(r, "partials")),
         "claims": Table(_PARTITIONERS, partition_tables.claims),
-        "replayed": Table(_PARTITIONERS_SPARK, lambda r: partition_spark.table(r["replayed"])),
-        "skew": Table(_PARTITIONERS_SPARK, lambda r: partition_spark.skew_table(r["skew"])),
+        "replayed": Table(_PARTITIONERS_SPARK, partition_spark.table),
+        "skew": Table(_PARTITIONERS_SPARK, partition_spark.skew_table),
     },
 }
 _MARKED = re.compile(r"<!-- results: (\w+) -->\n.*?<!-- end of results -->", re.DOTALL)

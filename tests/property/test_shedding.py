@@ -119,7 +119,7 @@ def check(scenario: Scenario, partitioner: str) -> int:
     return len(answer.rows)
 
 
-@share(10, least=12)
+@share(5, least=8)
 @given(scenarios(SHEDDING), st.sampled_from(PARTITIONERS), st.sampled_from(HANDOVERS))
 def test_what_is_shed_does_not_depend_on_the_run(
     scenario: Scenario, partitioner: str, handover: str

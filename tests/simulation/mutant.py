@@ -74,12 +74,12 @@ def any_owner(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(LocalFiles, "put_new", put)
     without("tidegate.state.store:Store.check_owner")(monkeypatch)
-    monkeypatch.setattr("tidegate.state.store.Store._fenced", lambda store: _NotRaised())
+    monkeypatch.setattr("tidegate.state.owner.Owner._fenced", lambda owner: _NotRaised())
     monkeypatch.setattr("tidegate.state.store.Store.publish", put_anyway)
 
 
 def put_anyway(store: Store, manifest: Manifest, due: Due) -> None:
-    store._put(manifest, due)
+    store._run._put(manifest, due)
 
 
 class _NotRaised(Exception):

@@ -21,6 +21,7 @@ from mutants import (
     process,
     routing,
     sample,
+    shed,
     state,
     window,
 )
@@ -43,6 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *course.MUTANTS,
     *sample.MUTANTS,
     *bounded.MUTANTS,
+    *shed.MUTANTS,
 )
 
 __all__ = ["MUTANTS", "Mutant"]

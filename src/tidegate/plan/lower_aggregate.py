@@ -12,7 +12,8 @@ from tidegate.duration import rows_text, window_text
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.bounded.operator import BoundedWindows
-from tidegate.operate.aggregate.operator import INSTANCE, MAP, MergeWindows, WindowAggregate
+from tidegate.operate.aggregate.merging import MergeWindows
+from tidegate.operate.aggregate.operator import INSTANCE, MAP, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.user import USER, Aggregator
 from tidegate.operate.operator import Operator

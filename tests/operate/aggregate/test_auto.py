@@ -23,7 +23,7 @@ from tidegate.operate.aggregate.choice import (
     divided,
     split_windows,
 )
-from tidegate.operate.aggregate.operator import FINISHED, PARTS
+from tidegate.operate.aggregate.merging import FINISHED, PARTS
 from tidegate.operate.kept import forget
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices

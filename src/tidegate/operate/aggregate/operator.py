@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.collect.order import HIDDEN
-from tidegate.collect.window import WindowOrder, first_per_window, in_order, window_order
+from tidegate.collect.window import WindowOrder
 from tidegate.duration import duration_text, window_text
 from tidegate.model.operation import Operation
 from tidegate.operate.aggregate.choice import (
@@ -30,29 +28,27 @@ from tidegate.operate.aggregate.choice import (
 )
 from tidegate.operate.aggregate.figures import (
     MEMORY,
-    MERGED_SHOWN,
     SENT_SHOWN,
     WindowCounts,
-    merged_window,
     sent_figures,
     sent_window,
 )
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.ledger import LEDGER, LedgerKeeper, noted, opened, write_ledger
+from tidegate.operate.aggregate.merging import PARTS
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
 from tidegate.operate.aggregate.pane import (
     PART,
     AggregateSpec,
     close_steps,
-    finished,
     fold,
     fold_placed,
     merge,
     needed_from,
     placed,
     sealed_before,
-    with_finished,
 )
+from tidegate.operate.aggregate.rows import window_rows
 from tidegate.operate.aggregate.shed_figures import (
     SHED_SHOWN,
     ShedColumns,
@@ -71,7 +67,6 @@ from tidegate.operate.aggregate.thinning import Thinning
 from tidegate.operate.bucket_work import BucketWork, rows_by_bucket, values_by_bucket
 from tidegate.operate.figures import Shown, ToldWindow, Values
 from tidegate.operate.keeper import Keeper
-from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
     Arrival,
     InstanceWork,
@@ -81,9 +76,7 @@ from tidegate.operate.operator import (
     Result,
     Share,
     plain_names,
-    together,
 )
-from tidegate.operate.port import Port
 from tidegate.operate.spill import Spill
 from tidegate.route.auto import Auto
 from tidegate.route.hash import BY_HASH
@@ -95,12 +88,7 @@ from tidegate.route.registry import text_of
 from tidegate.route.sent import Sent
 from tidegate.state.segment import Segment
 
-WINDOW = ("window_start", "window_end")
-
 MAP, INSTANCE = "map", "instance"
-
-PARTS, FINISHED = 0, 1
-"""The ports of an aggregate that closes some windows in part, and the inputs of who merges them."""
 
 EVERY_WINDOW = ((MIN_US, MAX_US),)
 
@@ -387,96 +375,6 @@ class WindowAggregate(Operator):
         if self._auto:
             lines.append("auto: each source chooses hash, cam or shuffle for each window")
         return lines
-
-
-@dataclass(frozen=True)
-class MergeWindows(Operator):
-    """Finishes windows that a WindowAggregate has closed in part, in the batch that closed them.
-
-    HAVING, ORDER BY and LIMIT are its own. It keeps no state: all parts of a window come in one
-    batch, because one frontier closes it everywhere. It counts the groups of windows, the parts
-    that they came in, which is what splitting keys costs, and those that came in several. A second
-    input may have groups that are finished; each counts as one part.
-    """
-
-    kind: ClassVar[str] = "merge"
-    totals: ClassVar[tuple[str, ...]] = ("groups_merged", "parts_merged", "groups_split")
-
-    spec: AggregateSpec
-    key_names: tuple[str, ...]
-    told: ShedColumns | None = None
-    """Where it has what is told of windows of an aggregate that sheds."""
-
-    partitioner = BY_HASH
-    order = WindowOrder()
-
-    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        parts = plain_names(tuples)
-        keys = [parts.column(name).combine_chunks() for name, _ in self.spec.keys]
-        bucket = work.router(self.partitioner).buckets(keys, parts.num_rows)
-        return work.by_bucket(parts.append_column("bucket", pa.array(bucket)))
-
-    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        parts = together([a for a in arrived if a.input == PARTS])
-        parts = self.spec.window_schema.empty_table() if parts is None else parts
-        results, sizes = finished(self.spec, parts)
-        done = [a.rows for a in arrived if a.input == FINISHED]
-        count = parts.num_rows + sum(rows.num_rows for rows in done)
-        if done:
-            results, sizes = with_finished(self.spec, results, sizes, done)
-        work.spans.mark("instance merge")
-        keys = [name for name, _ in self.spec.keys]
-        rows = tuple(window_rows(port, keys, results) for port in work.ports)
-        work.spans.mark("instance finish")
-        work_of = rows_by_bucket([a.rows for a in arrived], work.mapping.buckets)
-        counted = (results.num_rows, count, np.count_nonzero(sizes > 1))
-        counts = dict(zip(self.totals, map(int, counted), strict=True))
-        windows = WindowCounts(self.spec)
-        windows.add(results, sizes)
-        figures = windows.figures()
-        if self.told is not None:
-            shed = ShedWindows(self.told, self.spec.range_us, work.kept)
-            shed.add(results)
-            figures += shed.figures()
-        return Result(
-            rows,
-            count,
-            counts=counts,
-            bucket_work=work_of,
-            windows=figures,
-        )
-
-    def window_figures(self, told: ToldWindow) -> Values:
-        return merged_window(told) | shed_window(told.totals())
-
-    @property
-    def shown_figures(self) -> tuple[Shown, ...]:
-        return MERGED_SHOWN if self.told is None else (*SHED_SHOWN, *MERGED_SHOWN)
-
-    def title(self) -> str:
-        return f"merge windows by {', '.join(self.key_names) or 'nothing'}"
-
-    def details(self, texts: Mapping[str, str]) -> list[str]:
-        return ["finish windows: one task per instance, shuffle by bucket"]
-
-
-def window_rows(port: Port, keys: Sequence[str], results: pa.Table) -> pa.Table:
-    """HAVING, the select list, and as much of ORDER BY and LIMIT as one instance can do.
-
-    `keys` are the columns that tell rows of one window apart, in the order that counts.
-    """
-    results = port.filtered(results)
-    named = {name: results.column(name) for name in WINDOW}
-    named |= port.selected(results)
-    for place, key in enumerate(port.order):
-        named[f"{HIDDEN}o{place:03d}"] = evaluate(key.expr, results)
-    for place, name in enumerate(keys):
-        named[f"{HIDDEN}k{place:03d}"] = results.column(name)
-    rows = pa.table(named).combine_chunks()
-    if port.limit is not None:
-        ordered = in_order(rows, window_order(rows, port.directions))
-        rows = first_per_window(ordered, port.limit)
-    return rows
 
 
 def _window(spec: AggregateSpec) -> str:

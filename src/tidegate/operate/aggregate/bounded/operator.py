@@ -11,8 +11,8 @@ import pyarrow as pa
 from tidegate.collect.window import WindowOrder
 from tidegate.operate.aggregate.bounded.answer import Answered, answer
 from tidegate.operate.aggregate.bounded.answering import Answering
-from tidegate.operate.aggregate.operator import window_rows
 from tidegate.operate.aggregate.pane import AggregateSpec, merged_parts
+from tidegate.operate.aggregate.rows import window_rows
 from tidegate.operate.bucket_work import rows_by_bucket
 from tidegate.operate.figures import Shown, WindowFigures
 from tidegate.operate.operator import (
