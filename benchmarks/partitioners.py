@@ -139,12 +139,11 @@ def measure_on_spark(arguments: argparse.Namespace) -> None:
 
 def child(arguments: argparse.Namespace) -> None:
     """What runs Spark, in a process of its own."""
-    work = Path(arguments.work)
+    work, rows = Path(arguments.work), arguments.spark_rows
     if arguments.child == "skew":
-        give(partition_spark.skew(arguments.rounds, arguments.load, work))
+        give(partition_spark.skew(arguments.rounds, arguments.load, rows, work))
     else:
-        rows, only = arguments.spark_rows, arguments.only
-        give(partition_spark.replays(arguments.rounds, rows, only, work))
+        give(partition_spark.replays(arguments.rounds, rows, arguments.only, work))
 
 
 def show() -> None:
