@@ -43,10 +43,15 @@ class Bounded:
     seed: int
     users: Mapping[str, User]
 
+    @property
+    def size(self) -> int:
+        """How many tuples a sample has at most."""
+        return self.rules.size
+
     def drawn(self, members: Sequence[Row], size: int | None = None) -> list[Row]:
         """The sample of a group, or the beginning of it."""
         by_priority = sorted(members, key=lambda r: _priority(self.seed, r["src"], r["seq"]))
-        return by_priority[: self.rules.size if size is None else min(size, self.rules.size)]
+        return by_priority[: self.size if size is None else min(size, self.size)]
 
 
 _priority = cache(priority)
@@ -58,12 +63,22 @@ def bounded(query: Bounded, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     for _, group in groupby(groups_of(query.spec, rows), key=lambda g: g[1]):
         groups = list(group)
         members = [m for *_, m in groups]
-        answers = [_WAYS[a.way](query, a, members) for a in query.rules.answers]
+        answers = [cells_of(query, a, members) for a in query.rules.answers]
         for place, (start, end, keys, _) in enumerate(groups):
             cells = [of[place] for of in answers]
             ends = [cell for c in cells for cell in c[:3]]
             output.append((start, end, *keys, *ends, all(c[3] for c in cells)))
     return output
+
+
+def cells_of(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
+    """One aggregate of the groups of a window."""
+    return _WAYS[answer.way](query, answer, groups)
+
+
+def exact_cells(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
+    """The same without samples."""
+    return _kept(query, answer, groups)
 
 
 def _kept(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
@@ -109,7 +124,7 @@ def _moment(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cel
 def _own(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
     promise = query.rules.promise
     tuples = np.array([len(g) for g in groups])
-    sizes = np.minimum(query.rules.mean_rows, np.minimum(tuples, query.rules.size))
+    sizes = np.minimum(query.rules.mean_rows, np.minimum(tuples, query.size))
     if query.rules.budget_rows is not None:
         sizes = np.minimum(sizes, congress(tuples, query.rules.budget_rows))
     values, parts = [], []
@@ -156,7 +171,7 @@ def _like(exact: Any, estimate: float, rounding: str) -> Any:
 
 def _sizes(query: Bounded, groups: list[list[Row]]) -> Any:
     tuples = np.array([len(g) for g in groups])
-    kept = np.minimum(tuples, query.rules.size)
+    kept = np.minimum(tuples, query.size)
     if query.rules.budget_rows is not None:
         return np.minimum(congress(tuples, query.rules.budget_rows), kept)
     first = np.full(len(groups), query.rules.promise.pilot)

@@ -88,6 +88,21 @@ class Shed:
 
 
 @dataclass(frozen=True)
+class Balance:
+    """Trim groups of the fullest buckets, each row within `error` in this share of cases."""
+
+    error: float
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        _share("WITH BALANCE", "the error", self.error)
+        _share("WITH BALANCE", "the confidence", self.confidence)
+
+    def __str__(self) -> str:
+        return f"BALANCE ERROR {_percent(self.error)} CONFIDENCE {_percent(self.confidence)}"
+
+
+@dataclass(frozen=True)
 class Latency:
     """Results should follow their tuples within this time; remedies are taken to keep it."""
 
@@ -118,7 +133,7 @@ class PartitionedBy:
         return f"PARTITIONER {self.partitioner}"
 
 
-Option = ErrorBound | Shed | Latency | PartitionedBy
+Option = ErrorBound | Balance | Shed | Latency | PartitionedBy
 
 
 def _share(where: str, what: str, value: object, remedy: str | None = None) -> None:

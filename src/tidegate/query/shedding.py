@@ -19,8 +19,8 @@ def shedding(node: Node, shed: Shed) -> Node:
     if isinstance(node, Aggregate):
         if node.shed is not None:
             raise QueryError(where, "an aggregate sheds once", f"also {node.shed}")
-        if node.bound is not None:
-            raise sheds_or_bounds(where, f"also {node.bound}")
+        if node.has_ends:
+            raise sheds_or_bounds(where, f"also {node.bound or node.balance}")
         check_shed(where, node.window, [call for _, call in node.aggregates])
         return replace(node, shed=shed)
     if not node.windowed or len(node.children) != 1:

@@ -1,4 +1,4 @@
-"""An error bound put on a query, between WITH ERROR or `within` and the aggregate it is for."""
+"""Bounds and balance put on a query, between WITH ERROR or BALANCE and the aggregate of it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tidegate.errors import QueryError
 from tidegate.query.bound import EXACT, interval_names
 from tidegate.query.name import NamedExpr, column, expression_text, is_column
 from tidegate.query.node import Aggregate, Node, Project
-from tidegate.query.option import ErrorBound
+from tidegate.query.option import Balance, ErrorBound
 from tidegate.query.shedding import sheds_or_bounds
 
 
-def bounded(node: Node, bound: ErrorBound) -> Node:
-    """A query whose newest aggregate has this bound, with the columns that say so.
+def bounded(node: Node, bound: ErrorBound | Balance) -> Node:
+    """A query whose newest aggregate is bound or balanced like this, with columns that say so.
 
     What follows the aggregate passes them on: after each aggregate of a select list come its low
     and its high end, and last whether a row is exact.
@@ -24,15 +24,21 @@ def bounded(node: Node, bound: ErrorBound) -> Node:
     return _bounded(node, bound)[0]
 
 
-def _bounded(node: Node, bound: ErrorBound) -> tuple[Node, Collection[str]]:
+def _bounded(node: Node, bound: ErrorBound | Balance) -> tuple[Node, Collection[str]]:
     """The same, and the names of the columns that are aggregates."""
     where = f"WITH {bound}"
     if isinstance(node, Aggregate):
-        if node.bound is not None:
-            raise QueryError(where, "an aggregate has one error bound", f"also {node.bound}")
+        if node.bound is not None or node.balance is not None:
+            raise QueryError(
+                where,
+                "an aggregate has one error bound, or is balanced within one",
+                f"also {node.bound or node.balance}",
+                "Leave one of them out.",
+            )
         if node.shed is not None:
             raise sheds_or_bounds(where, f"also {node.shed}")
-        return replace(node, bound=bound), frozenset(n for n, _ in node.aggregates)
+        named = {"balance" if isinstance(bound, Balance) else "bound": bound}
+        return replace(node, **named), frozenset(n for n, _ in node.aggregates)  # type: ignore[arg-type]
     if not node.windowed or len(node.children) != 1:
         raise QueryError(
             where,
@@ -64,5 +70,5 @@ def _refuse_computed(expression: exp.Expression, answers: Collection[str], where
             "from several is not known",
             expression_text(expression),
             "Select the aggregates, and compute with them in a query around this one: "
-            "SELECT a / b FROM (SELECT ... WITH ERROR ...).",
+            f"SELECT a / b FROM (SELECT ... {' '.join(where.split()[:2])} ...).",
         )

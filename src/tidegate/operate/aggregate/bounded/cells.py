@@ -43,7 +43,7 @@ def estimated(chosen: Mask, found: Interval, error: Floats, exact: pa.Array) -> 
 
     Ends of intervals are rounded outwards. What a number of the type cannot be stays exact.
     """
-    chosen = chosen & _fits(found.low, exact.type) & _fits(found.high, exact.type)
+    chosen = chosen & representable(found, exact.type)
     return Cells(
         _put(exact, chosen, found.value, NEAREST),
         _put(exact, chosen, found.low, DOWN),
@@ -51,6 +51,11 @@ def estimated(chosen: Mask, found: Interval, error: Floats, exact: pa.Array) -> 
         ~chosen,
         np.where(chosen, error, 0.0),
     )
+
+
+def representable(found: Interval, type_: pa.DataType) -> Mask:
+    """Which intervals are in the range of a type."""
+    return _fits(found.low, type_) & _fits(found.high, type_)
 
 
 def _fits(values: Floats, type_: pa.DataType) -> Mask:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.approx.bound import Kind, Sample
-from tidegate.approx.decision import decide, early_fail, sizes_for
+from tidegate.approx.decision import Decision, decide, early_fail, sizes_for
 from tidegate.operate.aggregate.bounded.answering import Answer
-from tidegate.operate.aggregate.bounded.cells import Cells, estimated
+from tidegate.operate.aggregate.bounded.cells import Cells, estimated, representable
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import MOMENTS
-from tidegate.operate.kernels.order import Ints, floats, valid
+from tidegate.operate.kernels.order import Ints, Mask, floats, valid
 
 
 def moment(found: SampledWindows, answer: Answer) -> Cells:
@@ -18,6 +18,13 @@ def moment(found: SampledWindows, answer: Answer) -> Cells:
 
     A group that the sample has as a whole is exact in any case.
     """
+    chosen, decision = decided_moment(found, answer)
+    exact = answer.function.family.finish(found.exact_states(answer))
+    return estimated(chosen, decision.interval, decision.error, exact)
+
+
+def decided_moment(found: SampledWindows, answer: Answer) -> tuple[Mask, Decision]:
+    """What the sample says, and of which rows that is the answer."""
     kind, sizes = Kind(answer.way), moment_sizes(found)
     failed = early_fail(
         kind,
@@ -29,9 +36,8 @@ def moment(found: SampledWindows, answer: Answer) -> Cells:
     )
     sample = _sample(found, answer, sizes)
     decision = decide(kind, sample, found.promise, found.windows, failed)
-    exact = answer.function.family.finish(found.exact_states(answer))
-    chosen = decision.by_sample & ~sample.whole
-    return estimated(chosen, decision.interval, decision.error, exact)
+    fits = representable(decision.interval, answer.function.result)
+    return decision.by_sample & ~sample.whole & fits, decision
 
 
 def moment_sizes(found: SampledWindows) -> Ints:

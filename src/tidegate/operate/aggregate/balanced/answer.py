@@ -1,0 +1,205 @@
+"""Windows with held tuples, between merged states and the columns of their rows.
+
+Groups that are to be trimmed are answered from the tuples of lowest priority, as many as the error
+takes, each group for itself: where these cannot be relied on, or say too little, the group is
+exact, and so are all others. What a row holds depends on the tuples of its group, and on whether
+it is to be trimmed; on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.approx.bound import Kind, Sample, needed
+from tidegate.approx.decision import Windows
+from tidegate.operate.aggregate.balanced.balancing import Balancing
+from tidegate.operate.aggregate.bounded.answering import Answer
+from tidegate.operate.aggregate.bounded.cells import Cells, estimated, exactly
+from tidegate.operate.aggregate.bounded.moment import decided_moment
+from tidegate.operate.aggregate.bounded.own import own
+from tidegate.operate.aggregate.bounded.quantile import quantile
+from tidegate.operate.aggregate.bounded.windows import SampledWindows
+from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
+from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
+from tidegate.operate.aggregate.sampled import Sampled, Sampling, rows_of, trimmed
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Ints, Mask, floats, valid
+
+_OWN = 2
+"""How many times the tuples that a mean needs a user's aggregate is given: parts of a sample say
+less of its error than values do of that of a mean."""
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """The columns that `Answering.columns` names, a row for each window and group.
+
+    `tuples` is how many each group has, `looked_at` how many of them were evaluated.
+    """
+
+    columns: list[pa.Array]
+    tuples: Ints
+    looked_at: Ints
+
+
+def balanced(rules: Balancing, states: Mapping[str, States]) -> Balanced:
+    """Answer rows of merged states, by the names of the functions whose states they are."""
+    sample = rules.answering.sample
+    assert sample is not None
+    n, trim, *lists = states[sample]
+    tuples: Ints = n.to_numpy()
+    chosen: Mask = trim.to_numpy(zero_copy_only=False) & (tuples > _fewest(rules))
+    held = _evaluated(rules, [n, *lists], chosen)
+    cells, looked_at = held.cells, np.where(chosen, 0, tuples)
+    looked_at[chosen] = held.looked_at
+    for answer in rules.answering.answers:
+        if answer.way == KEPT:
+            assert answer.state is not None
+            cells[answer.function.name] = exactly(
+                answer.function.family.finish(states[answer.state])
+            )
+    found = [cells[answer.function.name] for answer in rules.answering.answers]
+    columns = [column for c in found for column in (c.value, c.low, c.high)]
+    exact: Mask = np.logical_and.reduce([c.exact for c in found])
+    return Balanced([*columns, pa.array(exact)], tuples, looked_at)
+
+
+def _fewest(rules: Balancing) -> int:
+    """The smallest sample: what has no more tuples than that cannot be trimmed."""
+    answering = rules.answering
+    return max(
+        answering.quantile_rows(a.function) if a.way == QUANTILES else answering.promise.pilot
+        for a in rules.held
+    )
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The cells of held aggregates by name, and how many tuples of chosen rows were evaluated."""
+
+    cells: dict[str, Cells]
+    looked_at: Ints
+
+
+def _evaluated(rules: Balancing, states: States, chosen: Mask) -> _Held:
+    """Rows that are chosen from samples, where that will do, and the others from all tuples."""
+    if not chosen.any():
+        found = _exact(rules, rules.held, states)
+        return _Held({name: exactly(value) for name, value in found.items()}, np.empty(0, np.int64))
+    mine = _those(states, chosen)
+    sampled = _sampled(rules, mine)
+    cells = _sampled_cells(rules, mine, sampled)
+    exact: Mask = np.logical_or.reduce([c.exact for c in cells.values()])
+    looked_at = np.where(exact, mine[0].to_numpy(), sampled.sizes)
+    if not chosen.all():
+        others = _exact(rules, rules.held, _those(states, ~chosen))
+        cells = {name: _joined(chosen, c, exactly(others[name])) for name, c in cells.items()}
+    return _Held(cells, looked_at)
+
+
+def _sampled_cells(rules: Balancing, states: States, sampled: _Samples) -> dict[str, Cells]:
+    """What samples say of rows, and all tuples where they say too little."""
+    count = len(states[0])
+    held = {a.function.name: [states[0], *_arguments(rules, a, states)] for a in rules.held}
+    known = held | {str(rules.answering.sample): sampled.states}
+    found = SampledWindows(rules.answering, known, Windows(np.arange(count), count))
+    cells: dict[str, Cells] = {}
+    for answer in rules.held:
+        name = answer.function.name
+        if answer.way == QUANTILES:
+            cells[name] = quantile(found, answer)
+        elif answer.way == OWN:
+            cells[name] = own(found, replace(answer, state=name))
+        else:
+            cells[name] = _moment(rules, found, answer, states)
+    return cells
+
+
+def _moment(rules: Balancing, found: SampledWindows, answer: Answer, states: States) -> Cells:
+    """A sum, mean or variance; what the sample does not give is computed for these rows alone."""
+    chosen, decision = decided_moment(found, answer)
+    exact = pa.nulls(len(chosen), answer.function.result)
+    if not chosen.all():
+        name = answer.function.name
+        value = _exact(rules, [answer], _those(states, ~chosen))[name]
+        exact = pc.replace_with_mask(exact, pa.array(~chosen), value)
+    return estimated(chosen, decision.interval, decision.error, exact)
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Samples of rows as states of `Sampled`, and their sizes."""
+
+    states: States
+    sizes: Ints
+
+
+def _sampled(rules: Balancing, states: States) -> _Samples:
+    """Of each row so many tuples of lowest priority as its values take, from a first look."""
+    answering, count = rules.answering, len(states[0])
+    family = Sampled(rules.types, Sampling(rules.seed, answering.size))
+    lowest = family.merge(Groups(np.arange(count), count), states)
+    rows = rows_of(lowest)
+    first = rows.ranks < answering.promise.pilot
+    tuples: Ints = states[0].to_numpy()
+    sizes = np.zeros(count, np.int64)
+    for answer in rules.held:
+        if answer.way == QUANTILES:
+            sizes = np.maximum(sizes, answering.quantile_rows(answer.function))
+            continue
+        kind = Kind.MEAN if answer.way == OWN else Kind(answer.way)
+        known = [n for n in answer.function.arguments if n in dict(rules.surveyed)]
+        for name in known:
+            column = rows.columns[answering.arguments.index(name)].filter(pa.array(first))
+            present = valid(column)
+            values = floats(column if present is None else column.fill_null(0))
+            pilot = Sample.of(kind, tuples, rows.groups.codes[first], values, present)
+            size = needed(kind, pilot, answering.error, 1 - answering.confidence)
+            size = size * (_OWN if answer.way == OWN else 1)
+            sizes = np.maximum(sizes, np.minimum(size, answering.mean_rows))
+        if not known:
+            sizes = np.maximum(sizes, answering.mean_rows)
+    sizes = np.minimum(sizes, tuples)
+    return _Samples(trimmed(lowest, sizes), sizes)
+
+
+def _exact(rules: Balancing, answers: Sequence[Answer], states: States) -> dict[str, pa.Array]:
+    """Aggregates of all tuples that states hold, by name."""
+    results = {}
+    for answer in answers:
+        groups, columns = unfolded_rows([states[0], *_arguments(rules, answer, states)])
+        family = answer.function.family
+        results[answer.function.name] = family.finish(family.fold(groups, columns))
+    return results
+
+
+def _arguments(rules: Balancing, answer: Answer, states: States) -> list[pa.Array]:
+    """The lists of the arguments of an aggregate, out of (n, priority, arguments...)."""
+    places = [rules.answering.arguments.index(name) for name in answer.function.arguments]
+    return [states[2 + place] for place in places]
+
+
+def _those(states: States, mask: Mask) -> States:
+    return [column.filter(pa.array(mask)) for column in states]
+
+
+def _joined(mask: Mask, there: Cells, elsewhere: Cells) -> Cells:
+    """Cells of the rows of a mask, and those of the other rows, in the order of all."""
+    place = np.where(mask, np.cumsum(mask) - 1, mask.sum() + np.cumsum(~mask) - 1)
+
+    def column(one: pa.Array, other: pa.Array) -> pa.Array:
+        return pa.concat_arrays([one, other]).take(pa.array(place))
+
+    return Cells(
+        column(there.value, elsewhere.value),
+        column(there.low, elsewhere.low),
+        column(there.high, elsewhere.high),
+        np.concatenate([there.exact, elsewhere.exact])[place],
+        np.concatenate([there.error, elsewhere.error])[place],
+    )
