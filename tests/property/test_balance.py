@@ -48,7 +48,7 @@ WIDE = Balance(0.3, 0.8)
 
 ASKED: dict[str, dict[str, AggregateCall]] = {
     "quantiles": {"m": median("x"), "low": quantile("i", 0.1), "n": count()},
-    "users": {"a": aggregate(Average(), "i"), "n": count("x")},
+    "users": {"a": aggregate(Average(), "i")},
     "both, and one that is folded": {
         "m": median("i"),
         "a": aggregate(Average(), "i"),

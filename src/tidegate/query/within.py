@@ -29,12 +29,8 @@ def _bounded(node: Node, bound: ErrorBound | Balance) -> tuple[Node, Collection[
     where = f"WITH {bound}"
     if isinstance(node, Aggregate):
         if node.bound is not None or node.balance is not None:
-            raise QueryError(
-                where,
-                "an aggregate has one error bound, or is balanced within one",
-                f"also {node.bound or node.balance}",
-                "Leave one of them out.",
-            )
+            got = f"also {node.bound or node.balance}"
+            raise QueryError(where, "an aggregate has one error bound", got)
         if node.shed is not None:
             raise sheds_or_bounds(where, f"also {node.shed}")
         named = {"balance" if isinstance(bound, Balance) else "bound": bound}

@@ -54,7 +54,7 @@ def balanced(rules: Balancing, states: Mapping[str, States]) -> Balanced:
     assert sample is not None
     n, trim, *lists = states[sample]
     tuples: Ints = n.to_numpy()
-    chosen: Mask = trim.to_numpy(zero_copy_only=False) & (tuples > _fewest(rules))
+    chosen: Mask = trim.to_numpy(zero_copy_only=False) & (tuples > rules.fewest)
     held = _evaluated(rules, [n, *lists], chosen)
     cells, looked_at = held.cells, np.where(chosen, 0, tuples)
     looked_at[chosen] = held.looked_at
@@ -68,15 +68,6 @@ def balanced(rules: Balancing, states: Mapping[str, States]) -> Balanced:
     columns = [column for c in found for column in (c.value, c.low, c.high)]
     exact: Mask = np.logical_and.reduce([c.exact for c in found])
     return Balanced([*columns, pa.array(exact)], tuples, looked_at)
-
-
-def _fewest(rules: Balancing) -> int:
-    """The smallest sample: what has no more tuples than that cannot be trimmed."""
-    answering = rules.answering
-    return max(
-        answering.quantile_rows(a.function) if a.way == QUANTILES else answering.promise.pilot
-        for a in rules.held
-    )
 
 
 @dataclass(frozen=True)
@@ -106,7 +97,7 @@ def _evaluated(rules: Balancing, states: States, chosen: Mask) -> _Held:
 def _sampled_cells(rules: Balancing, states: States, sampled: _Samples) -> dict[str, Cells]:
     """What samples say of rows, and all tuples where they say too little."""
     count = len(states[0])
-    held = {a.function.name: [states[0], *_arguments(rules, a, states)] for a in rules.held}
+    held = {_all(a): [states[0], *_arguments(rules, a, states)] for a in rules.held}
     known = held | {str(rules.answering.sample): sampled.states}
     found = SampledWindows(rules.answering, known, Windows(np.arange(count), count))
     cells: dict[str, Cells] = {}
@@ -115,10 +106,15 @@ def _sampled_cells(rules: Balancing, states: States, sampled: _Samples) -> dict[
         if answer.way == QUANTILES:
             cells[name] = quantile(found, answer)
         elif answer.way == OWN:
-            cells[name] = own(found, replace(answer, state=name))
+            cells[name] = own(found, replace(answer, state=_all(answer)))
         else:
             cells[name] = _moment(rules, found, answer, states)
     return cells
+
+
+def _all(answer: Answer) -> str:
+    """The name of all tuples of rows for an aggregate, which no state has."""
+    return f"all of {answer.function.name}"
 
 
 def _moment(rules: Balancing, found: SampledWindows, answer: Answer, states: States) -> Cells:

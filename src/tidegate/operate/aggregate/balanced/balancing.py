@@ -43,6 +43,15 @@ class Balancing:
         return tuple(a for a in self.answering.answers if a.way != KEPT)
 
     @cached_property
+    def fewest(self) -> int:
+        """The smallest sample: what has no more tuples than that cannot be trimmed."""
+        rules = self.answering
+        return max(
+            rules.quantile_rows(a.function) if a.way == QUANTILES else rules.promise.pilot
+            for a in self.held
+        )
+
+    @cached_property
     def surveyed(self) -> tuple[tuple[str, pa.DataType], ...]:
         """The arguments whose spread says how many tuples a sample takes; quantiles need none."""
         known = dict(zip(self.answering.arguments, self.types, strict=True))

@@ -13,7 +13,7 @@ from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.decide import trims
 from tidegate.operate.aggregate.balanced.figures import BalancedCounts
 from tidegate.operate.aggregate.balanced.survey import SURVEY, known_survey, write_survey
-from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane import AggregateSpec, merge
 from tidegate.operate.figures import WindowFigures
 from tidegate.operate.kernels.order import Ints, Mask, flat, integers
 from tidegate.operate.operator import InstanceWork
@@ -56,7 +56,8 @@ class BalancedBatch:
         if self._between != (above_us, upto_us):
             buckets = self._work.mapping.buckets
             self._between = above_us, upto_us
-            self._trims = trims(self._rules, self._survey, self._known, above_us, upto_us, buckets)
+            known = merge(self._survey, self._known)
+            self._trims = trims(self._rules, self._survey, known, above_us, upto_us, buckets)
         ends = integers(flat(states.column("window_end")))
         marked, skipped = self._marked(states, ends)
         if partly:

@@ -37,7 +37,9 @@ def trims(
     for bins in close_steps(survey, known, above_us, upto_us, partly=True):
         ends = integers(flat(bins.column("window_end")))
         tuples, place = ints(bins, "n.n"), ints(bins, "bin") % buckets
-        sizes = _needed(rules, bins, tuples)
+        # Most bins are smaller than any sample, and need not be looked at.
+        hot, sizes = tuples > rules.fewest, tuples.copy()
+        sizes[hot] = _needed(rules, bins.filter(pa.array(hot)), tuples[hot])
         starts = np.flatnonzero(np.append(True, ends[1:] != ends[:-1]))
         for first, last in zip(starts, np.append(starts[1:], len(ends)), strict=True):
             of = slice(first, last)

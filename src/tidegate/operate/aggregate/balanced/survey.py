@@ -37,6 +37,9 @@ SURVEY = "survey"
 _BELOW = np.uint64(2**61)
 """Of which priorities values are looked at: one in eight."""
 
+_PARTS = 16
+"""How many parts of a survey are kept apart."""
+
 _ORDER = "pane"
 
 
@@ -158,17 +161,20 @@ class SurveyKeeper:
 
 def known_survey(
     work: InstanceWork, survey: AggregateSpec, arrived: Sequence[pa.Table]
-) -> pa.Table:
-    """All that was counted of the panes of open windows, this batch included."""
+) -> list[pa.Table]:
+    """All that was counted of the panes of open windows, this batch included, in several parts."""
     held: list[pa.Table] | None = work.kept.take(SURVEY)
     if held is None:
         first = needed_from(survey, work.previous_us)
         live = [s for s in work.state.get(SURVEY, ()) if s.high >= first]
         names = survey.partial_schema.names
         held = [read_segment(work.store, s, None, names) for s in live]
-    known = merge(survey, [*held, *arrived])
-    lasting = _lasting(known, survey, work)
-    work.kept.leave(SURVEY, [lasting], lasting.nbytes)
+    known = [*held, *arrived]
+    # Merging costs, and is needed when a window closes; what waits for that stays small.
+    if len(known) > _PARTS:
+        known = [merge(survey, known)]
+    lasting = [_lasting(part, survey, work) for part in known]
+    work.kept.leave(SURVEY, lasting, sum(part.nbytes for part in lasting))
     return known
 
 
