@@ -155,7 +155,9 @@ def _size(query: Balanced, answer: Answer, members: list[Row]) -> int:
     for name in names:
         values = np.array([float(r[name] or 0) for r in first])
         present = np.array([r[name] is not None for r in first])
-        pilot = Sample.of(kind, np.array([len(members)]), np.zeros(len(first), int), values, present)
+        pilot = Sample.of(
+            kind, np.array([len(members)]), np.zeros(len(first), int), values, present
+        )
         size = int(needed(kind, pilot, rules.error, 1 - rules.confidence)[0])
         sizes.append(min(size * (2 if answer.way == OWN else 1), rules.mean_rows))
     return max(sizes)

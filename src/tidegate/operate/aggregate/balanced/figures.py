@@ -18,10 +18,10 @@ BALANCED_SHOWN = (
     Shown("trimmed", "trimmed", "share", brief=True),
     Shown("groups_trimmed", "groups trimmed"),
     Shown("largest_before", "largest load"),
-    Shown("largest_after", "after trimming", brief=True),
+    Shown("largest_after", "largest load after", brief=True),
     Shown("imbalance_before", "imbalance"),
-    Shown("imbalance_after", "after trimming"),
-    Shown("skipped", "nothing looked for", "share"),
+    Shown("imbalance_after", "imbalance after"),
+    Shown("skipped", "not looked for", "share"),
 )
 
 
@@ -45,14 +45,10 @@ class BalancedCounts:
                 _HELD: int(tuples.sum()),
                 _LEFT: int(looked_at.sum()),
                 _GROUPS: int(np.count_nonzero(looked_at < tuples)),
-                _SKIPPED: int(skipped[first]),
             }
             for name, value in told.items():
-                values[name] = (
-                    max(values.get(name, 0), value)
-                    if name == _SKIPPED
-                    else (values.get(name, 0) + value)
-                )
+                values[name] = values.get(name, 0) + value
+            values[_SKIPPED] = int(skipped[first])
         for end_us in sorted(self._held)[:-MOST_WINDOWS]:
             del self._held[end_us]
 
