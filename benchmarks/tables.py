@@ -24,6 +24,7 @@ import partition_spark
 import partition_tables
 import promise
 import resident_memory
+import shedpart
 from measure import HERE, RESULTS
 
 DOCS = HERE.parent / "docs"
@@ -51,6 +52,9 @@ PAGES: dict[str, dict[str, Table]] = {
     },
     "approximation.md": {
         "promise": Table("promise", lambda report: promise.table(report["cells"])),
+    },
+    "balance.md": {
+        "shedpart": Table("shedpart", lambda report: shedpart.table(report["cases"])),
     },
     "model.md": {
         "model_accuracy": Table(
