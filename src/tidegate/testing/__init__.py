@@ -5,6 +5,7 @@ classes through simulated crashes (`simulate`), and of policies over a load (`dr
 given rates (`drive_join`).
 """
 
+from tidegate.elastic.driven import Driven, drive, switches
 from tidegate.testing.aggregate import check_aggregate
 from tidegate.testing.clock import ManualClock
 from tidegate.testing.fault import (
@@ -22,7 +23,6 @@ from tidegate.testing.join_trace import drive_join
 from tidegate.testing.process import Visit, Watched, disorder, visits
 from tidegate.testing.simulation.simulate import SimulationError, simulate
 from tidegate.testing.tap import CHANGES, Change, TappedDisk
-from tidegate.testing.trace import Driven, drive, switches
 
 __all__ = [
     "CHANGES",
