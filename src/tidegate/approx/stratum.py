@@ -36,9 +36,9 @@ def strata(
         none = np.empty(0, np.int64)
         return Strata(none, np.empty(0, np.uint64), none)
     times, length = panes
-    *found, in_order = _chosen(codes, groups, times, length, priority, fewest, limit)
+    rows, words, tuples, in_order = _chosen(codes, groups, times, length, priority, fewest, limit)
     if in_order:
-        return Strata(*found)
+        return Strata(rows, words, tuples)
     order = np.argsort(times // length, kind="stable")
     columns = codes[order], groups, times[order], length, priority[order]
     rows, words, tuples, _ = _chosen(*columns, fewest, limit)
@@ -59,5 +59,23 @@ def _chosen(
         np.ascontiguousarray(priority, np.uint64),
         fewest,
         np.uint64(limit),
+    )
+    return found
+
+
+def lowest_lacking(codes: Ints, priority: Words, lacking: Ints) -> tuple[Ints, Ints]:
+    """Of each group as many tuples of lowest priority as it lacks: positions, and how many it has.
+
+    Those of a group stand together, by ascending priority. `codes` are the groups of tuples, in
+    [0, len(lacking)). O(tuples + groups) in a compiled loop, as long as groups lack few.
+    """
+    if len(codes) == 0:
+        return np.empty(0, np.int64), np.zeros(len(lacking), np.int64)
+    from tidegate.approx.stratum_loop import lacking_loop
+
+    found: tuple[Ints, Ints] = lacking_loop()(
+        np.ascontiguousarray(codes, np.int64),
+        np.ascontiguousarray(priority, np.uint64),
+        np.ascontiguousarray(lacking, np.int64),
     )
     return found

@@ -89,3 +89,40 @@ def strata_loop() -> Callable[..., Any]:
     positions, found = made(types.int64), made(types.uint64)
     answer = types.Tuple((positions, found, positions, types.boolean))
     return compiled(answer(*arguments), _strata)
+
+
+def _lacking(codes: Any, priority: Any, lacking: Any) -> Any:
+    """Positions by group and ascending priority, as many as groups lack, and how many of each."""
+    groups = len(lacking)
+    starts, sizes = np.cumsum(lacking) - lacking, np.zeros(groups, np.int64)
+    lowest = np.empty(lacking.sum(), np.int64)
+    for i in range(len(codes)):
+        g, word = codes[i], priority[i]
+        room, first = lacking[g], starts[g]
+        if room == 0:
+            continue
+        at = first + sizes[g]
+        if sizes[g] < room:
+            sizes[g] += 1
+        elif word < priority[lowest[at - 1]]:
+            at -= 1
+        else:
+            continue
+        while at > first and priority[lowest[at - 1]] > word:
+            lowest[at] = lowest[at - 1]
+            at -= 1
+        lowest[at] = i
+    rows, n = np.empty(sizes.sum(), np.int64), 0
+    for g in range(groups):
+        for place in range(starts[g], starts[g] + sizes[g]):
+            rows[n] = lowest[place]
+            n += 1
+    return rows, sizes
+
+
+@cache
+def lacking_loop() -> Callable[..., Any]:
+    """The loop: codes, priorities, how many each group lacks."""
+    ints, words = given(types.int64), given(types.uint64)
+    positions = made(types.int64)
+    return compiled(types.Tuple((positions, positions))(ints, words, ints), _lacking)
