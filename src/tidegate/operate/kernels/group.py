@@ -78,6 +78,11 @@ class Groups:
         """Where each group begins in `order`."""
         return np.cumsum(self.counts) - self.counts
 
+    @property
+    def ranked(self) -> Rank:
+        """The group of every row as a number among others, for `pack`."""
+        return one_number(len(self._raw)) if self.n == 1 else Rank(self.codes, self.n)
+
     def where(self, mask: Mask | None) -> Groups:
         """The same groups over the marked rows only; some may be left empty."""
         return self if mask is None else Groups(self.codes[mask], self.n)
