@@ -7,7 +7,7 @@ within an error, for each group by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
 from typing import Any
@@ -20,10 +20,9 @@ from tests.oracle.bounded import Bounded, Cell, cells_of, exact_cells
 from tests.oracle.function import Row
 from tests.oracle.sample import priority
 from tests.oracle.trim import shed_part
-from tidegate.approx.bound import Kind, Sample, least, needed
 from tidegate.approx.trim import LEAST_TUPLES, SAVING, sample_size
 from tidegate.operate.aggregate.bounded.answering import Answer
-from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
+from tidegate.operate.aggregate.estimate import KEPT, QUANTILES
 from tidegate.route.bucket import hash_of
 from tidegate.route.survey import LEAST_BINS
 
@@ -34,17 +33,6 @@ class Balanced(Bounded):
 
     buckets: int
     numbers: frozenset[str]
-
-
-@dataclass(frozen=True)
-class _Limited(Balanced):
-    """The same where a sample has been cut to so many tuples."""
-
-    limit: int
-
-    @property
-    def size(self) -> int:
-        return self.limit
 
 
 Group = tuple[Any, Any, tuple[Any, ...], list[Row]]
@@ -131,33 +119,6 @@ def _cells(query: Balanced, members: list[Row], trimmed: bool) -> list[Cell]:
     )
     if not trimmed or len(members) <= fewest:
         return [exact_cells(query, a, [members])[0] for a in rules.answers]
-    limited = _Limited(
-        query.spec,
-        rules,
-        query.seed,
-        query.users,
-        query.buckets,
-        query.numbers,
-        min(max(_size(query, a, members) for a in _held(query)), len(members)),
-    )
-    return [cells_of(limited, a, [members])[0] for a in rules.answers]
-
-
-def _size(query: Balanced, answer: Answer, members: list[Row]) -> int:
-    """How many tuples of a group are looked at for an aggregate, from a first look."""
-    rules = query.rules
-    if answer.way == QUANTILES:
-        return rules.quantile_rows(answer.function)
-    names = [n for n in answer.function.arguments if n in query.numbers]
-    kind = Kind.MEAN if answer.way == OWN else Kind(answer.way)
-    first = query.drawn(members, int(least(1 - rules.confidence)))
-    sizes = [rules.mean_rows] if not names else []
-    for name in names:
-        values = np.array([float(r[name] or 0) for r in first])
-        present = np.array([r[name] is not None for r in first])
-        pilot = Sample.of(
-            kind, np.array([len(members)]), np.zeros(len(first), int), values, present
-        )
-        size = int(needed(kind, pilot, rules.error, 1 - rules.confidence)[0])
-        sizes.append(min(size * (2 if answer.way == OWN else 1), rules.mean_rows))
-    return max(sizes)
+    # All tuples are there, for groups whose sample will not do.
+    answers = [replace(a, state=a.state or "all of them") for a in rules.answers]
+    return [cells_of(query, a, [members])[0] for a in answers]

@@ -60,8 +60,8 @@ def check_bound(
         if definition.estimate is None:
             raise QueryError(
                 where,
-                f"cannot bound {call}: {definition.unsampled}",
-                None,
+                f"each aggregate must be one that a sample can answer: {definition.unsampled}",
+                str(call),
                 "Ask for it in a query of its own, without the clause.",
             )
         if definition.estimate == OWN:

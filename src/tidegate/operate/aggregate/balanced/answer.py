@@ -15,25 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.approx.bound import Kind, Sample, needed
 from tidegate.approx.decision import Windows
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.bounded.answering import Answer
-from tidegate.operate.aggregate.bounded.cells import Cells, estimated, exactly
+from tidegate.operate.aggregate.bounded.cells import Cells, exactly
 from tidegate.operate.aggregate.bounded.moment import decided_moment
 from tidegate.operate.aggregate.bounded.own import own
 from tidegate.operate.aggregate.bounded.quantile import quantile
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
-from tidegate.operate.aggregate.sampled import Sampled, Sampling, rows_of, trimmed
+from tidegate.operate.aggregate.sampled import Sampled, Sampling
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Ints, Mask, floats, valid
-
-_OWN = 2
-"""How many times the tuples that a mean needs a user's aggregate is given: parts of a sample say
-less of its error than values do of that of a mean."""
+from tidegate.operate.kernels.order import Ints, Mask
 
 
 @dataclass(frozen=True)
@@ -84,22 +79,26 @@ def _evaluated(rules: Balancing, states: States, chosen: Mask) -> _Held:
         found = _exact(rules, rules.held, states)
         return _Held({name: exactly(value) for name, value in found.items()}, np.empty(0, np.int64))
     mine = _those(states, chosen)
-    sampled = _sampled(rules, mine)
-    cells = _sampled_cells(rules, mine, sampled)
-    exact: Mask = np.logical_or.reduce([c.exact for c in cells.values()])
-    looked_at = np.where(exact, mine[0].to_numpy(), sampled.sizes)
+    cells = _sampled_cells(rules, mine)
+    tuples: Ints = mine[0].to_numpy()
+    looked_at = np.maximum.reduce([np.where(c.exact, tuples, c.rows) for c in cells.values()])
     if not chosen.all():
         others = _exact(rules, rules.held, _those(states, ~chosen))
         cells = {name: _joined(chosen, c, exactly(others[name])) for name, c in cells.items()}
     return _Held(cells, looked_at)
 
 
-def _sampled_cells(rules: Balancing, states: States, sampled: _Samples) -> dict[str, Cells]:
-    """What samples say of rows, and all tuples where they say too little."""
-    count = len(states[0])
+def _sampled_cells(rules: Balancing, states: States) -> dict[str, Cells]:
+    """What samples say of rows, each a window of its own, and all tuples where that is too little.
+
+    A sample is as large as one can be that is worth it; who answers looks at as much as it takes.
+    """
+    answering, count = rules.answering, len(states[0])
+    family = Sampled(rules.types, Sampling(rules.seed, answering.size))
+    lowest = family.merge(Groups(np.arange(count), count), states)
     held = {_all(a): [states[0], *_arguments(rules, a, states)] for a in rules.held}
-    known = held | {str(rules.answering.sample): sampled.states}
-    found = SampledWindows(rules.answering, known, Windows(np.arange(count), count))
+    known = held | {str(answering.sample): lowest}
+    found = SampledWindows(answering, known, Windows(np.arange(count), count))
     cells: dict[str, Cells] = {}
     for answer in rules.held:
         name = answer.function.name
@@ -119,50 +118,13 @@ def _all(answer: Answer) -> str:
 
 def _moment(rules: Balancing, found: SampledWindows, answer: Answer, states: States) -> Cells:
     """A sum, mean or variance; what the sample does not give is computed for these rows alone."""
-    chosen, decision = decided_moment(found, answer)
-    exact = pa.nulls(len(chosen), answer.function.result)
-    if not chosen.all():
+    said = decided_moment(found, answer)
+    exact = pa.nulls(len(said.chosen), answer.function.result)
+    if not said.chosen.all():
         name = answer.function.name
-        value = _exact(rules, [answer], _those(states, ~chosen))[name]
-        exact = pc.replace_with_mask(exact, pa.array(~chosen), value)
-    return estimated(chosen, decision.interval, decision.error, exact)
-
-
-@dataclass(frozen=True)
-class _Samples:
-    """Samples of rows as states of `Sampled`, and their sizes."""
-
-    states: States
-    sizes: Ints
-
-
-def _sampled(rules: Balancing, states: States) -> _Samples:
-    """Of each row so many tuples of lowest priority as its values take, from a first look."""
-    answering, count = rules.answering, len(states[0])
-    family = Sampled(rules.types, Sampling(rules.seed, answering.size))
-    lowest = family.merge(Groups(np.arange(count), count), states)
-    rows = rows_of(lowest)
-    first = rows.ranks < answering.promise.pilot
-    tuples: Ints = states[0].to_numpy()
-    sizes = np.zeros(count, np.int64)
-    for answer in rules.held:
-        if answer.way == QUANTILES:
-            sizes = np.maximum(sizes, answering.quantile_rows(answer.function))
-            continue
-        kind = Kind.MEAN if answer.way == OWN else Kind(answer.way)
-        known = [n for n in answer.function.arguments if n in dict(rules.surveyed)]
-        for name in known:
-            column = rows.columns[answering.arguments.index(name)].filter(pa.array(first))
-            present = valid(column)
-            values = floats(column if present is None else column.fill_null(0))
-            pilot = Sample.of(kind, tuples, rows.groups.codes[first], values, present)
-            size = needed(kind, pilot, answering.error, 1 - answering.confidence)
-            size = size * (_OWN if answer.way == OWN else 1)
-            sizes = np.maximum(sizes, np.minimum(size, answering.mean_rows))
-        if not known:
-            sizes = np.maximum(sizes, answering.mean_rows)
-    sizes = np.minimum(sizes, tuples)
-    return _Samples(trimmed(lowest, sizes), sizes)
+        value = _exact(rules, [answer], _those(states, ~said.chosen))[name]
+        exact = pc.replace_with_mask(exact, pa.array(~said.chosen), value)
+    return said.cells(exact)
 
 
 def _exact(rules: Balancing, answers: Sequence[Answer], states: States) -> dict[str, pa.Array]:
@@ -198,4 +160,6 @@ def _joined(mask: Mask, there: Cells, elsewhere: Cells) -> Cells:
         column(there.high, elsewhere.high),
         np.concatenate([there.exact, elsewhere.exact])[place],
         np.concatenate([there.error, elsewhere.error])[place],
+        np.concatenate([there.rows, elsewhere.rows])[place],
+        np.concatenate([there.needed, elsewhere.needed])[place],
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import pyarrow as pa
 
 from tidegate.approx.bound import Kind, Sample
 from tidegate.approx.decision import Decision, decide, early_fail, sizes_for
@@ -18,17 +21,32 @@ def moment(found: SampledWindows, answer: Answer) -> Cells:
 
     A group that the sample has as a whole is exact in any case.
     """
-    chosen, decision = decided_moment(found, answer)
-    exact = answer.function.family.finish(found.exact_states(answer))
-    return estimated(chosen, decision.interval, decision.error, exact)
+    said = decided_moment(found, answer)
+    return said.cells(answer.function.family.finish(found.exact_states(answer)))
 
 
-def decided_moment(found: SampledWindows, answer: Answer) -> tuple[Mask, Decision]:
-    """What the sample says, and of which rows that is the answer."""
+@dataclass(frozen=True)
+class SaidMoment:
+    """What samples say of an aggregate, and of which rows that is the answer."""
+
+    chosen: Mask
+    decision: Decision
+    sizes: Ints
+    needed: Ints
+
+    def cells(self, exact: pa.Array) -> Cells:
+        """The answers, with exact ones for all rows that are not chosen."""
+        found, error = self.decision.interval, self.decision.error
+        return estimated(self.chosen, found, error, exact, rows=self.sizes, needed=self.needed)
+
+
+def decided_moment(found: SampledWindows, answer: Answer) -> SaidMoment:
+    """What is said before anything exact is computed."""
     kind, sizes = Kind(answer.way), moment_sizes(found)
+    pilot = _sample(found, answer, np.minimum(sizes, found.promise.pilot))
     failed = early_fail(
         kind,
-        _sample(found, answer, np.minimum(sizes, found.promise.pilot)),
+        pilot,
         sizes,
         found.promise,
         found.windows,
@@ -37,7 +55,8 @@ def decided_moment(found: SampledWindows, answer: Answer) -> tuple[Mask, Decisio
     sample = _sample(found, answer, sizes)
     decision = decide(kind, sample, found.promise, found.windows, failed)
     fits = representable(decision.interval, answer.function.result)
-    return decision.by_sample & ~sample.whole & fits, decision
+    chosen = decision.by_sample & ~sample.whole & fits
+    return SaidMoment(chosen, decision, sizes, sizes_for(kind, pilot, found.promise, found.windows))
 
 
 def moment_sizes(found: SampledWindows) -> Ints:
