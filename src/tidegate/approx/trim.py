@@ -36,10 +36,6 @@ class Trim:
     saving: float
     skipped: bool
 
-    @staticmethod
-    def none(buckets: int) -> Trim:
-        return Trim(np.zeros(buckets, np.bool_), 0.0, True)
-
 
 def sample_size(
     tuples: Ints, rows: Ints, mean: Floats, variance: Floats, error: float, confidence: float

@@ -383,7 +383,7 @@ class WindowAggregate(Operator):
                 held = partly or balance is not None
                 for results in close_steps(self.spec, part, above, upto, partly=held):
                     if balance is not None:
-                        results = balance.closed(results, above, upto, partly)
+                        results = balance.closed(results, partly)
                     yield partly, results
 
     def keepers(self) -> Mapping[str, Keeper]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.approx.trim import Trim
 from tidegate.operate.aggregate.balanced.answer import balanced
 from tidegate.operate.aggregate.balanced.balancing import Balancing
-from tidegate.operate.aggregate.balanced.decide import trims
+from tidegate.operate.aggregate.balanced.decide import Surveyed
 from tidegate.operate.aggregate.balanced.figures import BalancedCounts
 from tidegate.operate.aggregate.balanced.survey import SURVEY, known_survey, write_survey
-from tidegate.operate.aggregate.pane import AggregateSpec, merge
+from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.figures import WindowFigures
 from tidegate.operate.kernels.order import Ints, Mask, flat, integers
 from tidegate.operate.operator import InstanceWork
@@ -39,8 +38,7 @@ class BalancedBatch:
         self._arrived = surveyed
         self._known = known_survey(work, self._survey, surveyed)
         self._counts = BalancedCounts(spec.range_us)
-        self._trims: Mapping[int, Trim] = {}
-        self._between: tuple[int, int] | None = None
+        self._surveyed: Surveyed | None = None
 
     def written(self) -> dict[str, tuple[Segment, ...]]:
         """The segments of what came."""
@@ -48,16 +46,8 @@ class BalancedBatch:
             return {}
         return {SURVEY: write_survey(self._work, self._survey, self._arrived)}
 
-    def closed(self, states: pa.Table, above_us: int, upto_us: int, partly: bool) -> pa.Table:
-        """Windows closed in part, of those that end above one time and up to another.
-
-        They are answered, or with `partly` only marked, for who has all parts of a group.
-        """
-        if self._between != (above_us, upto_us):
-            buckets = self._work.mapping.buckets
-            self._between = above_us, upto_us
-            known = merge(self._survey, self._known)
-            self._trims = trims(self._rules, self._survey, known, above_us, upto_us, buckets)
+    def closed(self, states: pa.Table, partly: bool) -> pa.Table:
+        """Windows closed in part, answered; or with `partly` marked, for who has all parts."""
         ends = integers(flat(states.column("window_end")))
         marked, skipped = self._marked(states, ends)
         if partly:
@@ -75,8 +65,9 @@ class BalancedBatch:
         keys = [flat(states.column(name)) for name, _ in self._spec.keys]
         place = bucket_of(keys, buckets)
         windows, codes = np.unique(ends, return_inverse=True)
-        none = Trim.none(buckets)
-        found = [self._trims.get(end_us, none) for end_us in windows.tolist()]
+        if self._surveyed is None:
+            self._surveyed = Surveyed(self._rules, self._survey, self._known, buckets)
+        found = [self._surveyed.trim(end_us) for end_us in windows.tolist()]
         chosen = np.array([one.buckets for one in found]).reshape(-1, buckets)[codes, place]
         skipped = np.array([one.skipped for one in found], np.bool_)[codes]
         name = f"{self._rules.answering.sample}.trim"

@@ -45,9 +45,13 @@ _ORDER = "pane"
 
 def bins_of(keys: Sequence[pa.Array], buckets: int) -> Ints:
     """The bin of each row of keys; the bucket of a bin is its rest by the number of buckets."""
-    count = buckets * max(LEAST_BINS // buckets, 1)
-    bins: Ints = (hash_of(keys) % np.uint64(count)).astype(np.int64)
+    bins: Ints = (hash_of(keys) % np.uint64(bins_in(buckets))).astype(np.int64)
     return bins
+
+
+def bins_in(buckets: int) -> int:
+    """How many bins there are."""
+    return buckets * max(LEAST_BINS // buckets, 1)
 
 
 def survey_partials(
@@ -170,10 +174,11 @@ def known_survey(
         names = survey.partial_schema.names
         held = [read_segment(work.store, s, None, names) for s in live]
     known = [*held, *arrived]
-    # Merging costs, and is needed when a window closes; what waits for that stays small.
-    if len(known) > _PARTS:
-        known = [merge(survey, known)]
-    lasting = [_lasting(part, survey, work) for part in known]
+    first = needed_from(survey, work.frontier_us)
+    lasting = [part for part in known if part.num_rows and ints(part, _ORDER).max() >= first]
+    # Merging costs, and is done seldom; so what waits stays small.
+    if len(lasting) > _PARTS:
+        lasting = [_lasting(merge(survey, lasting), survey, work)]
     work.kept.leave(SURVEY, lasting, sum(part.nbytes for part in lasting))
     return known
 
