@@ -18,7 +18,7 @@ def test_its_query_and_its_program_give_the_same() -> None:
     made = eval(PYTHON, {"tasks": tasks, "tg": tg})
     mine = made.preview(4, read=20_000).to_pylist()
     assert False in {row["exact"] for row in mine}
-    written = session.sql(SQL).preview(4, read=20_000).to_pylist()
+    written = session.sql(SQL, tasks=tasks).preview(4, read=20_000).to_pylist()
     counts = ("n", "n_low", "n_high")
     assert [{k: v for k, v in row.items() if k not in counts} for row in written] == mine
 

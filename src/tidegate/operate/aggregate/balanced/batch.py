@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from tidegate.batch import ints
 from tidegate.operate.aggregate.balanced.answer import balanced
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.decide import Surveyed
 from tidegate.operate.aggregate.balanced.figures import BalancedCounts
 from tidegate.operate.aggregate.balanced.survey import SURVEY, known_survey, write_survey
-from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane import PART, AggregateSpec
 from tidegate.operate.figures import WindowFigures
 from tidegate.operate.kernels.order import Ints, Mask, flat, integers
 from tidegate.operate.operator import InstanceWork
@@ -49,7 +50,7 @@ class BalancedBatch:
     def closed(self, states: pa.Table, partly: bool) -> pa.Table:
         """Windows closed in part, answered; or with `partly` marked, for who has all parts."""
         ends = integers(flat(states.column("window_end")))
-        marked, skipped = self._marked(states, ends)
+        marked, skipped = self._marked(states, ends, partly)
         if partly:
             return marked
         found = balanced(self._rules, states_of(self._spec, marked))
@@ -59,11 +60,16 @@ class BalancedBatch:
     def figures(self) -> tuple[WindowFigures, ...]:
         return self._counts.figures()
 
-    def _marked(self, states: pa.Table, ends: Ints) -> tuple[pa.Table, Mask]:
-        """States that say which groups are to be trimmed; and where nothing was looked for."""
+    def _marked(self, states: pa.Table, ends: Ints, split: bool) -> tuple[pa.Table, Mask]:
+        """States that say which groups are to be trimmed; and where nothing was looked for.
+
+        Where keys are `split`, their tuples may be in other buckets than that of their hash.
+        """
         buckets = self._work.mapping.buckets
-        keys = [flat(states.column(name)) for name, _ in self._spec.keys]
-        place = bucket_of(keys, buckets)
+        place = ints(states, PART)
+        if split:
+            keys = [flat(states.column(name)) for name, _ in self._spec.keys]
+            place = bucket_of(keys, buckets)
         windows, codes = np.unique(ends, return_inverse=True)
         if self._surveyed is None:
             self._surveyed = Surveyed(self._rules, self._survey, self._known, buckets)
