@@ -283,7 +283,7 @@ def test_a_simulation_with_the_costs_of_a_query(capsys: pytest.CaptureFixture[st
         ),
         (
             ["plan", "join.sql", "--rate", "5", "--calibration", "none.csv"],
-            "--calibration: must be a calibration; got none.csv, which is no JSON. "
+            "--calibration: must be a calibration; got none.csv, which is not JSON. "
             "`tidegate calibrate QUERY.sql --json FILE` writes one.",
         ),
         (

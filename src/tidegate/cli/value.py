@@ -115,4 +115,6 @@ def in_shape(mistake: click.ClickException) -> OptionError:
     if isinstance(mistake, click.MissingParameter) and mistake.param is not None:
         what = mistake.param.metavar or mistake.param.human_readable_name
         return OptionError(where, f"needs {what}", "none", remedy)
+    if message == "Missing command":
+        return OptionError(where, "needs a command", "none", remedy)
     return OptionError(where, message[:1].lower() + message[1:], None, remedy)

@@ -119,12 +119,14 @@ MISTAKES = {
         *("--policy", "model", "--lower-quota", "0.9"),
     ),
     "plot in an unknown format": _said(
-        "--plot: the ending must say how to draw it; got join.xlsx. There are: {words}.",
+        "--plot: the extension of the file must be that of an image format; got join.xlsx. There "
+        "are: {words}.",
         "--plot",
         "join.xlsx",
     ),
     "plot without an ending": _said(
-        "--plot: the ending must say how to draw it; got join. There are: {words}.",
+        "--plot: the extension of the file must be that of an image format; got join. There are: "
+        "{words}.",
         "--plot",
         "join",
     ),
