@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import autoscale
 import autoscale_engine
 import batch_cost
 import execution
@@ -58,6 +59,7 @@ PAGES: dict[str, dict[str, Table]] = {
         ),
     },
     "autoscale.md": {
+        "autoscale": Table("autoscale", autoscale.table),
         "autoscale_engine": Table(
             "autoscale_engine", lambda report: autoscale_engine.table(report["experiments"])
         ),
