@@ -413,8 +413,20 @@ class Windowed:
         or auto, which chooses for each window.
         """
         if not isinstance(by, str):
-            raise QueryError("partition", "needs the name of a partitioner", repr(by))
+            raise QueryError(
+                "partition",
+                "needs the name of a partitioner",
+                repr(by),
+                'Write .partition("cam").',
+            )
         partitioner_of(by, "partition")
+        if self.partitioner not in (None, by):
+            raise QueryError(
+                "partition",
+                "an aggregate has one partitioner",
+                f"{by} after {self.partitioner}",
+                "Leave one of them out.",
+            )
         return replace(self, partitioner=by)
 
     @nested

@@ -5,6 +5,7 @@ mergeable (`check_process`), of sinks, sources and process classes through simul
 (`simulate`), and of policies over a load (`drive`) or a join at given rates (`drive_join`).
 """
 
+from tidegate.elastic.driven import Driven, drive, switches
 from tidegate.testing.aggregate import check_aggregate
 from tidegate.testing.clock import ManualClock
 from tidegate.testing.fault import (
@@ -23,7 +24,6 @@ from tidegate.testing.mergeable import check_process
 from tidegate.testing.process import Visit, Watched, disorder, visits
 from tidegate.testing.simulation.simulate import SimulationError, simulate
 from tidegate.testing.tap import CHANGES, Change, TappedDisk
-from tidegate.testing.trace import Driven, drive, switches
 
 __all__ = [
     "CHANGES",
