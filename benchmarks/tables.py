@@ -18,6 +18,7 @@ from typing import Any
 import autoscale
 import autoscale_engine
 import batch_cost
+import cod
 import execution
 import latency
 import model_accuracy
@@ -52,6 +53,10 @@ PAGES: dict[str, dict[str, Table]] = {
     },
     "approximation.md": {
         "promise": Table("promise", lambda report: promise.table(report["cells"])),
+    },
+    "shedding.md": {
+        "cod_errors": Table("cod", lambda report: cod.errors_table(report["cases"])),
+        "cod_costs": Table("cod", lambda report: cod.costs_table(report["cases"])),
     },
     "model.md": {
         "model_accuracy": Table(
