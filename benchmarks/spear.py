@@ -80,7 +80,7 @@ AT_THE_WATERMARK = (
     "map take",
     "instance answer",
 )
-"""Spans of tasks; the merging of samples of a window is in `instance answer`'s batch, but small."""
+"""Spans of tasks from the last tuple of a window to its row."""
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,7 @@ def main() -> None:
     parser.add_argument(
         "--window", type=int, help="tuples of a window; those of the case unless given"
     )
-    parser.add_argument("--windows", type=int, default=5, help="how many windows a run has")
+    parser.add_argument("--windows", type=int, default=4, help="how many windows a run has")
     common_arguments(parser, rounds=1)
     arguments = parser.parse_args()
     if arguments.child:

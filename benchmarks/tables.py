@@ -24,6 +24,7 @@ import partition_spark
 import partition_tables
 import promise
 import resident_memory
+import spear
 from measure import HERE, RESULTS
 
 DOCS = HERE.parent / "docs"
@@ -51,6 +52,8 @@ PAGES: dict[str, dict[str, Table]] = {
     },
     "approximation.md": {
         "promise": Table("promise", lambda report: promise.table(report["cells"])),
+        "spear": Table("spear", lambda report: spear.table(report["cases"])),
+        "scans": Table("spear", lambda report: spear.scan_table(report["scans"])),
     },
     "model.md": {
         "model_accuracy": Table(
