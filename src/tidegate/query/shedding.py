@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.name import column
+from tidegate.query.name import column, refuse_taken
 from tidegate.query.node import Aggregate, Node, Project
 from tidegate.query.option import KEPT, Shed
 from tidegate.query.window import TupleWindow, Window
@@ -18,10 +18,13 @@ def shedding(node: Node, shed: Shed) -> Node:
     where = f"WITH {shed}"
     if isinstance(node, Aggregate):
         if node.shed is not None:
-            raise QueryError(where, "an aggregate sheds once", f"also {node.shed}")
+            raise QueryError(
+                where, "an aggregate sheds once", f"also {node.shed}", "Leave one of them out."
+            )
         if node.bound is not None:
             raise sheds_or_bounds(where, f"also {node.bound}")
         check_shed(where, node.window, [call for _, call in node.aggregates])
+        refuse_taken(node.names, (KEPT,), where)
         return replace(node, shed=shed)
     if not node.windowed or len(node.children) != 1:
         raise QueryError(
@@ -32,6 +35,7 @@ def shedding(node: Node, shed: Shed) -> Node:
         )
     child = shedding(node.children[0], shed)
     if isinstance(node, Project):
+        refuse_taken(node.names, (KEPT,), where)
         return Project(child, (*node.columns, (KEPT, column(KEPT))))
     return replace(node, child=child)  # type: ignore[arg-type]
 
@@ -59,7 +63,7 @@ def check_shed(where: str, window: Window, calls: Sequence[AggregateCall]) -> No
         if call.definition.unscaled is not None:
             raise QueryError(
                 where,
-                f"cannot estimate {call}: {call.definition.unscaled}",
-                None,
+                f"must be able to estimate each aggregate: {call.definition.unscaled}",
+                str(call),
                 "Ask for it in a query of its own, without the clause.",
             )

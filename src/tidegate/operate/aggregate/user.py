@@ -237,6 +237,7 @@ USER = UserFunction(
     doc="An aggregate of the user's own.",
     arguments=(ANYTHING,) * _MOST_ARGUMENTS,
     least=0,
+    by_user=True,
     estimate=OWN,
     family=lambda *given: UserFamily(given[-1]),
 )

@@ -60,8 +60,11 @@ class Answering:
     arguments: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        of = f", {self.metric} of groups" if self.grouped else ""
-        return f"error {self.error:.4g} with confidence {self.confidence:.4g}{of}"
+        of = f", by the {self.metric} of its groups" if self.grouped else ""
+        return (
+            f"within {self.error * 100:.4g} percent in {self.confidence * 100:.4g} percent of "
+            f"windows{of}"
+        )
 
     @property
     def promise(self) -> Promise:
