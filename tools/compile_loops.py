@@ -30,6 +30,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield exact_round_loop.__name__, exact_round_loop.rounded
     yield priority_loop.__name__, priority_loop.priorities_loop
     yield sample_loop.__name__, sample_loop.lowest_loop
+    yield sample_loop.__name__, sample_loop.lowest_of_one_loop
     for module in (exact_moment_loop, exact_sum_loop):
         for name in module._LOOPS:
             yield module.__name__, lambda m=module, n=name: m.loop(n)
