@@ -26,6 +26,7 @@ import partition_spark
 import partition_tables
 import promise
 import resident_memory
+import spear
 from measure import HERE, RESULTS
 
 DOCS = HERE.parent / "docs"
@@ -53,6 +54,8 @@ PAGES: dict[str, dict[str, Table]] = {
     },
     "approximation.md": {
         "promise": Table("promise", lambda report: promise.table(report["cells"])),
+        "spear": Table("spear", lambda report: spear.table(report["cases"])),
+        "scans": Table("spear", lambda report: spear.scan_table(report["scans"])),
     },
     "shedding.md": {
         "cod_errors": Table("cod", lambda report: cod.errors_table(report["cases"])),

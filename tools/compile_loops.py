@@ -30,6 +30,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield exact_round_loop.__name__, exact_round_loop.rounded
     yield priority_loop.__name__, priority_loop.priorities_loop
     yield sample_loop.__name__, sample_loop.lowest_loop
+    yield sample_loop.__name__, sample_loop.lowest_of_one_loop
     yield stratum_loop.__name__, stratum_loop.strata_loop
     yield stratum_loop.__name__, stratum_loop.lacking_loop
     for module in (exact_moment_loop, exact_sum_loop):

@@ -57,7 +57,7 @@ def test_the_promise_is_kept_by_samples_of_the_size_that_a_first_look_asks_for()
     for name in ("normal", "log-normal", "Zipf", "spiked", "bimodal", "drifting"):
         drawn = Drawn.of(list(DISTRIBUTIONS[name](chance, (windows, size))), seed=5)
 
-        def found(sizes: Ints, drawn: Drawn = drawn) -> dict[str, Any]:
+        def found(sizes: Ints, drawn: Drawn = drawn, tuples: Ints = tuples) -> dict[str, Any]:
             codes, ranks, values = drawn.rows(most)
             taken = ranks < sizes[codes]
             codes, ranks, values = codes[taken], ranks[taken], values[taken]
