@@ -46,7 +46,7 @@ MUTANTS = (
     Mutant(
         "the keys of a trimmed bucket are those where they are, not those of their hash",
         f"{_BALANCED}/batch.py",
-        "place = bucket_of(keys, buckets)",
+        "place = bucket_of(keys, buckets).astype(np.int64)",
         "place = place.copy()",
         _TESTS,
     ),

@@ -69,7 +69,7 @@ class BalancedBatch:
         place = ints(states, PART)
         if split:
             keys = [flat(states.column(name)) for name, _ in self._spec.keys]
-            place = bucket_of(keys, buckets)
+            place = bucket_of(keys, buckets).astype(np.int64)
         windows, codes = np.unique(ends, return_inverse=True)
         if self._surveyed is None:
             self._surveyed = Surveyed(self._rules, self._survey, self._known, buckets)
