@@ -50,6 +50,7 @@ class Asked:
 
 
 _CLUSTER = Case(
+    "tasks by class",
     "tasks?rate=90&keys=5000",
     "ts",
     "60 minutes",
@@ -60,6 +61,7 @@ _CLUSTER = Case(
     batch_rows=400_000,
 )
 _TAXI = Case(
+    "rides by route",
     "taxi?rate=11",
     "dropoff_time",
     "15 minutes",

@@ -127,3 +127,14 @@ def _made_up(setup: Any, factor: float) -> Any:
         found.append(engine.Batch(now_s, waited_s, int(count), 0.0, sample))
     said = [engine.Forecasted(second + 30.0, 1.0, 1.0, 1.0, 1.0) for second in range(30)]
     return engine.Ran(found, said, {})
+
+
+def test_loads_are_compared_before_and_after_trimming() -> None:
+    shedpart = _benchmark("shedpart")
+    told = dict.fromkeys(shedpart.FIGURES, 0.0) | {"largest_before": 900.0, "largest_after": 90.0}
+    found = shedpart.windows(told | {"imbalance_before": 600.0, "imbalance_after": 0.5})
+    assert (found["largest_reduced"], found["imbalance_reduced"]) == (10, 600)
+    ratio = {"median": 0.5, "low": 0.4, "high": 0.6}
+    costs = {"seconds_by_exact": ratio, "task_cpu_s_by_exact": ratio}
+    *_, row = shedpart.table({"cluster": {"windows": found, "accuracy": {"off": 0.01}} | costs})
+    assert "| cluster | 600 to 0, 600.0 times less | 900 to 90, 10.0 times less |" in row

@@ -15,6 +15,7 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate import registry
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.functions.held import HELD
 from tidegate.operate.aggregate.functions.spread import SPREAD
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
 from tidegate.operate.aggregate.process import PROCESS
@@ -24,7 +25,7 @@ from tidegate.operate.aggregate.user import USER
 
 SOURCE = Path(tidegate.__file__).parent
 TYPES = (pa.int32(), pa.float64(), pa.string(), pa.bool_(), pa.decimal128(9, 2), pa.date32())
-INNER = (USER, PROCESS, SAMPLED, UNFOLDED, REPRESENTED, SPREAD)
+INNER = (USER, PROCESS, SAMPLED, HELD, UNFOLDED, REPRESENTED, SPREAD)
 ROWS = pytest.mark.parametrize(
     "row",
     [f for f in registry.TABLE if f not in INNER],
