@@ -20,6 +20,7 @@ from tidegate.errors import QueryError
 from tidegate.query.check import AFTER_STATE, bind_after, types_of
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
+from tidegate.query.option import KEPT, Shed
 from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.query.window import JoinWindow, TupleWindow
 from tidegate.schema import TIME
@@ -46,6 +47,8 @@ class Join(Logical):
     right_window: JoinWindow
     predicate: exp.Expression | PredicateFunction | None
     labels: tuple[str, str] = SIDES
+    shed: Shed | None = None
+    """Which tuples of its sides it drops; the last column then says how probable a pair was."""
     windowed = False
     stateful = True
 
@@ -75,7 +78,8 @@ class Join(Logical):
     def summary(self) -> str:
         windows = zip(self.labels, (self.left_window, self.right_window), strict=True)
         sides = " and ".join(f"{label} [{window}]" for label, window in windows)
-        return f"join {sides} on {self._condition}"
+        way = f", {self.shed}" if self.shed else ""
+        return f"join {sides} on {self._condition}{way}"
 
     @property
     def _condition(self) -> str:
@@ -92,7 +96,8 @@ class Join(Logical):
 
     @cached_property
     def names(self) -> Names:
-        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1)))
+        kept = (KEPT,) if self.shed else ()
+        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *kept))
 
     def side_names(self, side: int) -> tuple[SideName, ...]:
         """The columns of one side, its event time among them."""
@@ -103,6 +108,7 @@ class Join(Logical):
         fields = [pa.field(EVENT_TIME, TIME)]
         for label, child in zip(self.labels, self.children, strict=True):
             fields += [pa.field(SideName(label, f.name), f.type) for f in child.schema]
+        fields += [] if self.shed is None else [pa.field(KEPT, pa.float64())]
         return pa.schema(fields)
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tidegate.errors import QueryError
 from tidegate.query.name import EVENT_TIME, SideName, column
 from tidegate.query.node import Branch, Filter, Join, Node, Project, data_names
+from tidegate.query.option import KEPT
+from tidegate.query.shed_join import kept_is_taken
 
 
 def unqualified(node: Node) -> Node:
@@ -36,4 +38,8 @@ def unqualified_columns(node: Node) -> list[tuple[str, str]]:
                     "Select the columns, and rename one of the two with alias().",
                 )
             found[name.lower()] = (name, SideName(label, own))
+    if base.shed is not None:
+        if KEPT in found:
+            raise kept_is_taken(f"WITH {base.shed}")
+        found[KEPT] = (KEPT, KEPT)
     return list(found.values())

@@ -30,8 +30,8 @@ def _bounded(node: Node, bound: ErrorBound) -> tuple[Node, Collection[str]]:
     if isinstance(node, Aggregate):
         if node.bound is not None:
             raise QueryError(where, "an aggregate has one error bound", f"also {node.bound}")
-        if node.shed is not None:
-            raise sheds_or_bounds(where, f"also {node.shed}")
+        if node.sheds is not None:
+            raise sheds_or_bounds(where, f"also {node.sheds}")
         return replace(node, bound=bound), frozenset(n for n, _ in node.aggregates)
     if not node.windowed or len(node.children) != 1:
         raise QueryError(
