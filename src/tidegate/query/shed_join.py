@@ -130,13 +130,13 @@ def _estimate(
     (argument,) = call.arguments
     there = exp.Not(this=exp.Is(this=argument.copy(), expression=exp.null()))
     counted = exp.If(this=there, true=weight.copy())
-    number = exp.Coalesce(this=total(counted), expressions=[_double(exp.Literal.number(0))])
     if call.definition is COUNT:
-        return _typed(number, type_)
-    value = exp.Div(this=_double(argument.copy()), expression=column(KEPT))
-    if call.definition is SUM:
-        return _typed(total(value), type_)
-    return _typed(exp.Div(this=total(value), expression=total(counted)), type_)
+        none = _double(exp.Literal.number(0))
+        return _typed(exp.Coalesce(this=total(counted), expressions=[none]), type_)
+    value = total(exp.Div(this=_double(argument.copy()), expression=column(KEPT)))
+    if call.definition is MEAN:
+        value = exp.Div(this=value, expression=total(counted))
+    return _typed(value, type_)
 
 
 def _typed(value: exp.Expression, type_: pa.DataType) -> exp.Expression:
