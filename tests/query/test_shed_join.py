@@ -109,7 +109,74 @@ def test_a_join_sheds_once_and_by_key() -> None:
     made = SESSION.sql(f"{OVER} WITH SHED 50 PERCENT", **of)
     with pytest.raises(QueryError, match="sheds once"):
         made.shed(0.3)
-    with pytest.raises(QueryError, match="sheds or has an error bound"):
-        made.within(error=0.1)
+    with pytest.raises(QueryError, match="has one error bound"):
+        made.within(error=0.1).within(error=0.2)
     with pytest.raises(OptionError, match="must be key"):
         made.explain(routing="round-robin")
+
+
+BOUND = "WITH SHED 60 PERCENT WITH ERROR 30 PERCENT CONFIDENCE 90 PERCENT"
+
+
+def test_intervals_hold_what_is_exact() -> None:
+    """Keys of 75 tuples in a pane, of which 30 are kept for certain; rare ones are exact."""
+    of = dense(1_500)
+    for group in ("", "GROUP BY k"):
+        key = "k, " if group else ""
+        sql = f"SELECT {key}COUNT(*) AS n, SUM(y) AS s, AVG(x) AS m FROM ({DENSE}) "
+        sql += f"[RANGE 200 MILLISECONDS] {group}"
+        exact = {(r["window_end"], r.get("k")): r for r in rows_of(sql, of)}
+        found = rows_of(f"{sql} {BOUND}", of)
+        names = ["n", "n_low", "n_high", "s", "s_low", "s_high", "m", "m_low", "m_high"]
+        assert list(found[0])[-11:] == [*names, "kept", "exact"]
+        assert len(found) == len(exact)
+        estimated = [r for r in found if not r["exact"]]
+        assert len(estimated) >= 10
+        assert bool(group) == (len(estimated) < len(found))
+        for row in found:
+            true = exact[row["window_end"], row.get("k")]
+            if row["exact"]:
+                assert all(row[n] == true[n] == row[f"{n}_low"] == row[f"{n}_high"] for n in "nsm")
+                assert row["kept"] == 1
+            for name in "nsm":
+                assert row[f"{name}_low"] <= true[name] <= row[f"{name}_high"]
+                assert abs(row[name] - true[name]) <= 0.3 * abs(true[name])
+        assert any(abs(r["n"] - exact[r["window_end"], r.get("k")]["n"]) > 0 for r in estimated)
+        assert min(r["kept"] for r in estimated) < 0.5
+
+
+DENSE = (
+    "SELECT a.k, a.x, b.x AS y FROM a [RANGE 400 MILLISECONDS] "
+    "JOIN b [RANGE 400 MILLISECONDS] ON a.k = b.k"
+)
+
+
+def dense(rows: int) -> dict[str, Stream]:
+    """One key has most tuples, others a few."""
+    found = {}
+    for seed, name in enumerate("ab"):
+        draw = np.random.default_rng(seed)
+        times = np.sort(draw.integers(0, rows * 1_333, rows))
+        key = np.where(np.arange(rows) % 50 == 7, draw.integers(1, 4, rows), 0)
+        table = {"t": pa.array(times, MICROSECONDS), "k": key, "x": draw.normal(10, 3, rows)}
+        found[name] = SESSION.stream(pa.table(table), time="t", name=name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("clauses", "message"),
+    [
+        (BOUND.replace("60 PERCENT", "60 PERCENT BY UNIFORM"), "BY CONCEPT"),
+        (f"{BOUND} BUDGET 100 ROWS", "ERROR and CONFIDENCE alone"),
+        (f"{BOUND} BY MEAN", "ERROR and CONFIDENCE alone"),
+        ("WITH ERROR 10 PERCENT WITH SHED 60 PERCENT", "comes before WITH ERROR"),
+    ],
+)
+def test_bounds_that_no_thinned_join_can_have_are_refused(clauses: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        SESSION.sql(f"{OVER} {clauses}", **streams())
+
+
+def test_only_counts_sums_and_means_over_a_thinned_join_have_a_bound() -> None:
+    with pytest.raises(QueryError, match="sheds or has an error bound"):
+        SESSION.sql(f"{OVER.replace('AVG(x)', 'MEDIAN(x)')} {BOUND}", **streams())

@@ -22,9 +22,8 @@ from tidegate.plan.recorded import (
     written,
 )
 from tidegate.plan.stored_name import stored_names
-from tidegate.query.join import Join
+from tidegate.query.join import DRAWN, Join
 from tidegate.query.name import EVENT_TIME, SideName, column, conjuncts, substitute
-from tidegate.query.option import KEPT
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import Distance, JoinWindow
 from tidegate.schema import TIME
@@ -191,7 +190,7 @@ class BothSides:
         require_deterministic(expression, where)
         names = list({c.name: None for c in expression.find_all(exp.Column)})
         types = self.left.types_of(names) | self.right.types_of(names)
-        types |= {EVENT_TIME: TIME, KEPT: pa.float64()}
+        types |= {EVENT_TIME: TIME, **DRAWN}
         if _has_kernels(expression, types, where):
             return expression
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.expression.tree import Literal
@@ -66,7 +65,7 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     prefixes = left.prefixes() + right.prefixes()
     pairs = PairColumns(
         left.physical | right.physical | shedding.names,
-        left.types | right.types | dict.fromkeys(shedding.names, pa.float64()),
+        left.types | right.types | shedding.types,
     )
     bound = [(pairs.bound(e, where, predicate=True), e, where) for where, e in conditions]
     asked = [b for b in bound if not (isinstance(b[0], Literal) and b[0].value is True)]

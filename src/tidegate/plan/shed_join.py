@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.approx.priority import seed_of
+from tidegate.approx.student import deviate
 from tidegate.errors import QueryError
 from tidegate.operate.join.concept import ConceptSieve
 from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, Interval, JoinSpec
 from tidegate.operate.sieve import Sieve
 from tidegate.plan.physical import Prefix
 from tidegate.plan.shed import numbered
-from tidegate.query.join import Join
+from tidegate.query.join import DRAWN, Join
 from tidegate.query.name import SideName, column, substitute
-from tidegate.query.option import CONCEPT, KEPT, Shed
+from tidegate.query.option import CONCEPT, KEPT, LEAST_ROWS, ErrorBound, Shed
+from tidegate.query.shed_join import SIGNS
 from tidegate.query.window import Distance
 
 FEWEST = 2
@@ -36,6 +39,7 @@ _SEEDS = (seed_of("shed", "left"), seed_of("shed", "right"))
 """One for each side: the sides may be of one stream, and must be thinned independently."""
 
 _COLUMNS = ("lkept", "rkept")
+_SIGNS = (("lsigns", seed_of("signs", "left")), ("rsigns", seed_of("signs", "right")))
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class JoinShedding:
     """What a join drops of its sides; nothing where `shed` is None."""
 
     shed: Shed | None
+    bound: ErrorBound | None
     labels: tuple[str, str]
     pane_us: int
 
@@ -50,14 +55,22 @@ class JoinShedding:
     def of(join: Join) -> JoinShedding:
         windows = (join.left_window, join.right_window)
         shortest = min((w.range_us for w in windows if isinstance(w, Distance)), default=0)
-        return JoinShedding(join.shed, join.labels, max(shortest // PANES, 1))
+        return JoinShedding(join.shed, join.bound, join.labels, max(shortest // PANES, 1))
 
     @property
     def names(self) -> dict[str, str]:
-        """The columns of the sides that say how probable their tuples were, as pairs have them."""
-        if not self._by_concept:
-            return {}
-        return {self._flat(side): _COLUMNS[side] for side in (LEFT, RIGHT)}
+        """The columns that the join adds to its sides, as pairs have them."""
+        return {
+            SideName(self.labels[side], f"~{name}"): name
+            for side in (LEFT, RIGHT)
+            for name in self.columns(side)
+        }
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The types of these."""
+        added = self.columns(LEFT) | self.columns(RIGHT)
+        return {flat: added[name] for flat, name in self.names.items()}
 
     @property
     def together(self) -> str | None:
@@ -69,19 +82,25 @@ class JoinShedding:
     @property
     def lines(self) -> list[str]:
         """What it means, for fingerprints and records."""
-        return [] if self.shed is None else [str(self.shed).lower()]
+        given = (self.shed, self.bound)
+        return [str(option).lower() for option in given if option is not None]
 
     def columns(self, side: int) -> dict[str, pa.DataType]:
         """What the join adds to the columns of a side."""
-        return {_COLUMNS[side]: pa.float64()} if self._by_concept else {}
+        kept = {_COLUMNS[side]: pa.float64()} if self._by_concept else {}
+        return kept if self.bound is None else kept | {_SIGNS[side][0]: pa.int64()}
 
     def over(self, expression: exp.Expression) -> exp.Expression:
         """An expression over pairs, in which `kept` is what it is made of."""
         if self.shed is None:
             return expression
         if self._by_concept:
-            left, right = (column(self._flat(side)) for side in (LEFT, RIGHT))
+            flats = {name: column(flat) for flat, name in self.names.items()}
+            left, right = (flats[name] for name in _COLUMNS)
             kept: exp.Expression = exp.Mul(this=left, expression=right)
+            if self.bound is not None:
+                of_pair = (kept, left, right, *(flats[name] for name, _ in _SIGNS))
+                return substitute(expression, dict(zip(DRAWN, of_pair, strict=True)))
         else:
             rate = exp.Literal.string(repr(float(self.shed.rate**2)))
             kept = exp.cast(rate, "DOUBLE", dialect="spark")
@@ -106,8 +125,9 @@ class JoinShedding:
             seeds=_SEEDS,
             kept=_COLUMNS,
             rate=float(self.shed.rate),
-            fewest=FEWEST,
+            fewest=self._fewest,
             pane_us=self.pane_us,
+            signs=None if self.bound is None else _SIGNS,
         )
 
     def sieved(self, prefixes: Sequence[Prefix], sides: Sequence[int]) -> tuple[Prefix, ...]:
@@ -125,5 +145,16 @@ class JoinShedding:
     def _by_concept(self) -> bool:
         return self.shed is not None and self.shed.by == CONCEPT
 
-    def _flat(self, side: int) -> SideName:
-        return SideName(self.labels[side], "~kept")
+    @property
+    def _fewest(self) -> int:
+        """How many first tuples of a key are kept: with a bound, so many that the error is kept.
+
+        Of n tuples of a key, k of them certain and others with probability p, a count is off by
+        sqrt((n - k) (1 - p) / p) / n, relatively, if all have as many partners: most for n = 2 k.
+        So both sides together are off by at most sqrt((1 - p) / (2 p k)).
+        """
+        if self.shed is None or self.bound is None:
+            return FEWEST
+        rate = float(self.shed.rate)
+        width = float(deviate(1 - self.bound.confidence, SIGNS)) / self.bound.error
+        return max(ceil(width**2 * (1 - rate) / (2 * rate)), LEAST_ROWS)

@@ -20,7 +20,7 @@ from tidegate.errors import QueryError
 from tidegate.query.check import AFTER_STATE, bind_after, types_of
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
-from tidegate.query.option import KEPT, Shed
+from tidegate.query.option import KEPT, ErrorBound, Shed
 from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.query.window import JoinWindow, TupleWindow
 from tidegate.schema import TIME
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
     from tidegate.query.node import Node
 
 SIDES = ("left", "right")
+
+DRAWN = {
+    KEPT: pa.float64(),
+    "~left": pa.float64(),
+    "~right": pa.float64(),
+    "~left_signs": pa.int64(),
+    "~right_signs": pa.int64(),
+}
+"""What a join that sheds says of a pair: with which probability it came through, and where its
+aggregate has an error bound also those of both tuples, and random signs of each."""
 
 PredicateFunction = Callable[[pa.Table, pa.Table], Any]
 """A predicate in Python: the left rows and the right rows, pair by pair, to booleans."""
@@ -49,6 +59,8 @@ class Join(Logical):
     labels: tuple[str, str] = SIDES
     shed: Shed | None = None
     """Which tuples of its sides it drops; the last column then says how probable a pair was."""
+    bound: ErrorBound | None = None
+    """How far the aggregate over a join that sheds may be off: it drops so much, and not more."""
     windowed = False
     stateful = True
 
@@ -79,6 +91,7 @@ class Join(Logical):
         windows = zip(self.labels, (self.left_window, self.right_window), strict=True)
         sides = " and ".join(f"{label} [{window}]" for label, window in windows)
         way = f", {self.shed}" if self.shed else ""
+        way += f", {self.bound}" if self.bound else ""
         return f"join {sides} on {self._condition}{way}"
 
     @property
@@ -96,8 +109,12 @@ class Join(Logical):
 
     @cached_property
     def names(self) -> Names:
-        kept = (KEPT,) if self.shed else ()
-        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *kept))
+        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *self.drawn))
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The columns that say how pairs came through."""
+        return () if self.shed is None else (KEPT,) if self.bound is None else tuple(DRAWN)
 
     def side_names(self, side: int) -> tuple[SideName, ...]:
         """The columns of one side, its event time among them."""
@@ -108,7 +125,7 @@ class Join(Logical):
         fields = [pa.field(EVENT_TIME, TIME)]
         for label, child in zip(self.labels, self.children, strict=True):
             fields += [pa.field(SideName(label, f.name), f.type) for f in child.schema]
-        fields += [] if self.shed is None else [pa.field(KEPT, pa.float64())]
+        fields += [pa.field(name, DRAWN[name]) for name in self.drawn]
         return pa.schema(fields)
 
     @property

@@ -3,29 +3,44 @@
 Both sides of such a join are thinned where they are read. Each pair has a column more, `kept`: the
 probability with which it has come through. So every pair that is there stands for 1 / kept of
 them, and counts, sums and means over pairs are made of sums of that.
+
+With an error bound it is also known how far such a sum may be off. Tuple i was kept with the
+probability p_i, tuple j of the other side with q_j, all independently. Let A_i be the estimate of
+what i brings, and B_j that of what j does. Then the sum of (1 - p_i) A_i^2 / p_i^2 and of the same
+of j is an estimate of the variance, and rather too large: by what both draw together. It need not
+be known which pairs are of one tuple. Every tuple has some random signs, and the sum over pairs of
+(s_i sqrt(1 - p_i) + s_j sqrt(1 - q_j)) value / kept has a square whose mean over the signs is that
+variance. So as many ordinary sums as there are signs tell it, as a chi-square of so many degrees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.approx.student import deviate
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.functions.count import COUNT
+from tidegate.operate.aggregate.functions.extreme import MIN
 from tidegate.operate.aggregate.functions.total import MEAN, SUM
 from tidegate.query.aggregate import AggregateCall
+from tidegate.query.bound import EXACT, interval_names
+from tidegate.query.join import DRAWN
 from tidegate.query.name import NamedExpr, column, conjuncts
 from tidegate.query.node import Aggregate, Branch, Filter, Join, Node, Project
-from tidegate.query.option import KEPT, Shed
+from tidegate.query.option import CONCEPT, KEPT, ErrorBound, Shed
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.window import Distance, TimeWindow
 from tidegate.query.windowed import Pairs
 from tidegate.schema import type_name
 
-_PAIRS = "~pairs"
+_PAIRS, _LEAST = "~pairs", "~least"
+
+SIGNS = 16
+"""How many random signs of each tuple are used: so many degrees of freedom an interval has."""
 
 
 def join_below(node: Node) -> Join | None:
@@ -66,19 +81,20 @@ def refused(join: Join) -> tuple[str, str] | None:
 _WANTED = "an equality of both sides in the condition of a join, whose values are the keys"
 
 
-def thinned(node: Node, shed: Shed) -> Node:
-    """A node that passes on the pairs of a join, whose sides are thinned; `kept` comes last."""
+def thinned(node: Node, shed: Shed, bound: ErrorBound | None = None) -> Node:
+    """A node that passes on the pairs of a join with thinned sides; what says so comes last."""
     if isinstance(node, Join):
         if node.shed is not None:
             raise QueryError(f"WITH {shed}", "a join sheds once", f"also {node.shed}")
-        return replace(node, shed=shed)
+        return replace(node, shed=shed, bound=bound)
     assert isinstance(node, Filter | Branch | Project)
-    child = thinned(node.child, shed)
+    child = thinned(node.child, shed, bound)
     if not isinstance(node, Project):
         return replace(node, child=child)
     if any(name.lower() == KEPT for name, _ in node.columns):
         raise kept_is_taken(f"WITH {shed}")
-    return Project(child, (*node.columns, (KEPT, column(KEPT))))
+    drawn = (KEPT,) if bound is None else DRAWN
+    return Project(child, (*node.columns, *((name, column(name)) for name in drawn)))
 
 
 def kept_is_taken(where: str) -> QueryError:
@@ -91,52 +107,138 @@ def kept_is_taken(where: str) -> QueryError:
     )
 
 
-def weighted(node: Aggregate, shed: Shed) -> Node:
-    """An aggregate over the pairs of a join, estimated from those of thinned sides."""
+def weighted(node: Aggregate, shed: Shed, bound: ErrorBound | None = None) -> Project:
+    """An aggregate over the pairs of a join, estimated from those of thinned sides.
+
+    With a bound, intervals follow the estimates, and last comes whether a row is exact.
+    """
     types = {field.name: field.type for field in node.schema}
-    sums: dict[exp.Expression, str] = {}
-
-    def total(of: exp.Expression) -> exp.Expression:
-        """The sum over the pairs that are there, each for as many as it stands for."""
-        return column(sums.setdefault(of, f"~{len(sums)}"))
-
-    weight = exp.Div(this=exp.cast(exp.Literal.number(1), "DOUBLE"), expression=column(KEPT))
-    pairs = total(weight)
-    estimates = [(n, _estimate(call, weight, total, types[n])) for n, call in node.aggregates]
-    counted = AggregateCall(COUNT.name)
+    sums = _Sums({})
+    pairs = sums.total(_WEIGHT)
+    columns: list[NamedExpr] = [(n, column(n)) for n, _ in node.keys]
+    exact = exp.EQ(this=column(_LEAST), expression=_double(exp.Literal.number(1)))
+    for name, call in node.aggregates:
+        estimate = _estimate(call, sums)
+        columns.append((name, _typed(estimate.value, types[name])))
+        if bound is not None:
+            half = estimate.half(bound)
+            named = zip(interval_names(name), (exp.Sub, exp.Add), strict=True)
+            for own, way in named:
+                end = way(this=estimate.value.copy(), expression=exp.Paren(this=half.copy()))
+                told = exp.If(this=exact.copy(), true=estimate.value.copy(), false=end)
+                columns.append((own, _typed(told, types[name])))
+    share = exp.Div(this=_double(column(_PAIRS)), expression=pairs)
+    columns.append((KEPT, share))
+    calls = [(_PAIRS, AggregateCall(COUNT.name))]
+    calls += [(n, AggregateCall(SUM.name, (e,))) for e, n in sums.names.items()]
+    if bound is not None:
+        columns.append((EXACT, exact))
+        calls.append((_LEAST, AggregateCall(MIN.name, (column(KEPT),))))
     child = replace(
         node,
-        child=thinned(node.child, shed),
-        aggregates=(
-            (_PAIRS, counted),
-            *((n, AggregateCall(SUM.name, (e,))) for e, n in sums.items()),
-        ),
-        pairs=Pairs(shed, _PAIRS, pairs.name),
+        child=thinned(node.child, shed, bound),
+        aggregates=tuple(calls),
+        pairs=Pairs(shed, _PAIRS, pairs.name, node, bound),
     )
-    share = exp.Div(this=exp.cast(column(_PAIRS), "DOUBLE"), expression=pairs)
-    keys: list[NamedExpr] = [(n, column(n)) for n, _ in node.keys]
-    return Project(child, (*keys, *estimates, (KEPT, share)))
+    return Project(child, tuple(columns))
 
 
-def _estimate(
-    call: AggregateCall,
-    weight: exp.Expression,
-    total: Callable[[exp.Expression], exp.Expression],
-    type_: pa.DataType,
-) -> exp.Expression:
-    """An aggregate of all pairs, over sums of those that are there; of the type it has exactly."""
+def within_bound(pairs: Pairs, bound: ErrorBound) -> Project:
+    """An aggregate over the pairs of a join that sheds, now with an error bound."""
+    where = f"WITH {bound}"
+    if pairs.bound is not None:
+        raise QueryError(where, "an aggregate has one error bound", f"also {pairs.bound}")
+    if pairs.shed.by != CONCEPT:
+        raise QueryError(
+            where,
+            "over a join that sheds needs a number of tuples of each key that are kept",
+            str(pairs.shed),
+            "Write BY CONCEPT, or leave one of the clauses out.",
+        )
+    if bound.metric != ErrorBound.metric or bound.budget_rows is not None:
+        rows, metric = bound.budget_rows, f"BY {bound.metric.upper()}"
+        raise QueryError(
+            where,
+            "over a join that sheds, holds for each row, and how many tuples are kept follows "
+            "from it",
+            metric if rows is None else f"BUDGET {rows} ROWS",
+            "Write ERROR and CONFIDENCE alone.",
+        )
+    return weighted(pairs.asked, pairs.shed, bound)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums over the pairs that are there, by what is summed up, and what they are called."""
+
+    names: dict[exp.Expression, str]
+
+    def total(self, of: exp.Expression) -> exp.Expression:
+        return column(self.names.setdefault(of, f"~{len(self.names)}"))
+
+    def signed(self, of: exp.Expression, sign: int) -> exp.Expression:
+        """The sum with random signs, whose square tells how far that without them is off."""
+        parts = (_chance(side, sign) for side in ("~left", "~right"))
+        chance = exp.Paren(this=exp.Add(this=next(parts), expression=next(parts)))
+        return self.total(exp.Mul(this=chance, expression=exp.Paren(this=of.copy())))
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """An aggregate of all pairs as a double, and what its errors are squares of, one per sign."""
+
+    value: exp.Expression
+    errors: Callable[[int], exp.Expression]
+
+    def half(self, bound: ErrorBound) -> exp.Expression:
+        """Half of the interval: as wide as the variance says, and at least as the error allows."""
+        total: exp.Expression = _number(0.0)
+        for sign in range(SIGNS):
+            square = exp.Pow(this=self.errors(sign), expression=_number(2.0))
+            total = exp.Add(this=total, expression=square)
+        root = exp.Sqrt(this=exp.Div(this=exp.Paren(this=total), expression=_number(SIGNS)))
+        width = float(deviate(1 - bound.confidence, SIGNS))
+        told = exp.Mul(this=root, expression=_number(width))
+        allowed = exp.Mul(this=exp.Abs(this=self.value.copy()), expression=_number(bound.error))
+        return exp.Greatest(this=told, expressions=[allowed])
+
+
+def _estimate(call: AggregateCall, sums: _Sums) -> _Estimate:
+    """An aggregate of all pairs, over sums of those that are there."""
     if not call.arguments:
-        return _typed(total(weight), type_)
+        return _Estimate(sums.total(_WEIGHT), lambda i: sums.signed(_WEIGHT, i))
     (argument,) = call.arguments
     there = exp.Not(this=exp.Is(this=argument.copy(), expression=exp.null()))
-    counted = exp.If(this=there, true=weight.copy())
+    counted = exp.If(this=there, true=_WEIGHT.copy())
+    number, none = sums.total(counted) if call.definition is not SUM else None, _number(0.0)
     if call.definition is COUNT:
-        none = _double(exp.Literal.number(0))
-        return _typed(exp.Coalesce(this=total(counted), expressions=[none]), type_)
-    value = total(exp.Div(this=_double(argument.copy()), expression=column(KEPT)))
-    if call.definition is MEAN:
-        value = exp.Div(this=value, expression=total(counted))
-    return _typed(value, type_)
+        assert number is not None
+        value: exp.Expression = exp.Coalesce(this=number, expressions=[none])
+        return _Estimate(value, lambda i: sums.signed(counted, i))
+    of = exp.Div(this=_double(argument.copy()), expression=column(KEPT))
+    total = sums.total(of)
+    if number is None:
+        return _Estimate(total, lambda i: sums.signed(of, i))
+    mean = exp.Div(this=total, expression=number)
+
+    def error(sign: int) -> exp.Expression:
+        """Of a ratio: that of the sum less what goes with the number, by the number."""
+        beside = exp.Mul(this=exp.Paren(this=mean.copy()), expression=sums.signed(counted, sign))
+        rest = exp.Sub(this=sums.signed(of, sign), expression=beside)
+        return exp.Paren(this=exp.Div(this=exp.Paren(this=rest), expression=number.copy()))
+
+    return _Estimate(exp.Paren(this=mean), error)
+
+
+def _chance(side: str, sign: int) -> exp.Expression:
+    """What a tuple of a side has to do with chance: a sign, times the root of 1 - probability."""
+    shifted = exp.BitwiseRightShift(
+        this=column(f"{side}_signs"), expression=exp.Literal.number(sign)
+    )
+    bit = exp.Paren(this=exp.BitwiseAnd(this=shifted, expression=exp.Literal.number(1)))
+    drawn = exp.Sqrt(this=exp.Sub(this=_number(1.0), expression=column(side)))
+    positive = exp.EQ(this=bit, expression=exp.Literal.number(1))
+    return exp.If(this=positive, true=drawn, false=exp.Neg(this=drawn.copy()))
 
 
 def _typed(value: exp.Expression, type_: pa.DataType) -> exp.Expression:
@@ -148,8 +250,16 @@ def _typed(value: exp.Expression, type_: pa.DataType) -> exp.Expression:
     return exp.cast(value, type_name(type_), dialect="spark")
 
 
+def _number(value: float) -> exp.Expression:
+    return _double(exp.Literal.string(repr(float(value))))
+
+
 def _double(value: exp.Expression) -> exp.Expression:
     return exp.cast(value, "DOUBLE", dialect="spark")
+
+
+_WEIGHT = exp.Div(this=_number(1.0), expression=column(KEPT))
+"""How many pairs one that is there stands for."""
 
 
 def _equates(condition: exp.Expression, sides: Sequence[Collection[str]]) -> bool:

@@ -21,6 +21,13 @@ def shedding(node: Node, shed: Shed) -> Node:
         if node.sheds is not None:
             raise QueryError(where, "an aggregate sheds once", f"also {node.sheds}")
         if node.bound is not None:
+            if sheds_sides(replace(node, bound=None)):
+                raise QueryError(
+                    where,
+                    "comes before WITH ERROR, over the pairs of a join",
+                    f"after {node.bound}",
+                    "Write WITH SHED ... WITH ERROR ..., in Python .shed(...).within(...).",
+                )
             raise sheds_or_bounds(where, f"also {node.bound}")
         check_shed(where, node.window, [call for _, call in node.aggregates])
         return weighted(node, shed) if sheds_sides(node) else replace(node, shed=shed)

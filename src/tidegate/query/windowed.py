@@ -38,12 +38,15 @@ if TYPE_CHECKING:
 class Pairs:
     """What the join below an aggregate sheds, and which aggregates say how much that is.
 
-    `counted` has the pairs that are there, `estimated` how many there would be.
+    `counted` has the pairs that are there, `estimated` how many there would be. `asked` is the
+    aggregate as it was before these took its place.
     """
 
     shed: Shed
     counted: str
     estimated: str
+    asked: Aggregate
+    bound: ErrorBound | None = None
 
 
 @dataclass(frozen=True, eq=False)

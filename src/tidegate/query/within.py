@@ -12,6 +12,7 @@ from tidegate.query.bound import EXACT, interval_names
 from tidegate.query.name import NamedExpr, column, expression_text, is_column
 from tidegate.query.node import Aggregate, Node, Project
 from tidegate.query.option import ErrorBound
+from tidegate.query.shed_join import within_bound
 from tidegate.query.shedding import sheds_or_bounds
 
 
@@ -40,7 +41,11 @@ def _bounded(node: Node, bound: ErrorBound) -> tuple[Node, Collection[str]]:
             "a query without one",
             "Write it after the SELECT that has the aggregate.",
         )
-    child, answers = _bounded(node.children[0], bound)
+    below = node.children[0]
+    if isinstance(below, Aggregate) and below.pairs is not None:
+        asked = below.pairs.asked
+        return within_bound(below.pairs, bound), frozenset(n for n, _ in asked.aggregates)
+    child, answers = _bounded(below, bound)
     if not isinstance(node, Project):
         return replace(node, child=child), answers  # type: ignore[arg-type]
     columns: list[NamedExpr] = []

@@ -37,6 +37,9 @@ from tidegate.state.segment import Segment, read_segment, write_segment
 FIRST = "first"
 """What the segments hold: how many first tuples keys have in the pane at hand."""
 
+ALMOST = float(np.nextafter(1.0, 0.0))
+"""A probability that is 1 for all that is computed with it, and yet not."""
+
 _PANE, _SIDE, _CODE, _TUPLES = "pane", "side", "code", "tuples"
 
 _SCHEMA = pa.schema(
@@ -103,7 +106,9 @@ class ConceptSieve:
     """Keeps the `fewest` first tuples of each key, side and pane, and the share `rate` of others.
 
     `seeds` are those of the sides: two, because the sides may be of one stream. `kept` are the
-    columns that say with which probability a tuple was kept.
+    columns that say with which probability a tuple was kept; `signs` those of random bits that go
+    with it, and their seeds, where somebody wants them. Where a key has half of its first tuples,
+    others of it may have been shed: such tuples are `ALMOST` certain, so that it can be told.
     """
 
     equalities: tuple[Interval, ...]
@@ -112,6 +117,7 @@ class ConceptSieve:
     rate: float
     fewest: int
     pane_us: int
+    signs: tuple[tuple[str, int], tuple[str, int]] | None = None
 
     @property
     def text(self) -> str:
@@ -165,13 +171,21 @@ class FirstTuples:
         sieve = self._sieve
         codes, panes = sieve.codes(side, tuples), sieve.panes(tuples)
         before = self._before(side, codes, panes)
-        first = _ranks(codes, panes) + before < sieve.fewest
+        rank = _ranks(codes, panes) + before
+        first = rank < sieve.fewest
         kept = first | sieve.below(side, tuples)
         self._note(side, tuples, codes, panes, first)
         self.shed += int(len(kept) - kept.sum())
-        probability = pa.array(np.where(first[kept], 1.0, sieve.rate))
+        probability = np.where(first, 1.0, sieve.rate)
+        if sieve.signs is not None:
+            probability[first & (2 * rank >= sieve.fewest)] = ALMOST
         tuples = tuples if kept.all() else tuples.filter(pa.array(kept))
-        return tuples.append_column(sieve.kept[side], probability), kept
+        tuples = tuples.append_column(sieve.kept[side], pa.array(probability[kept]))
+        if sieve.signs is not None:
+            name, seed = sieve.signs[side]
+            words = priorities(seed, ints(tuples, SRC), ints(tuples, SEQ)) >> np.uint64(1)
+            tuples = tuples.append_column(name, pa.array(words.astype(np.int64)))
+        return tuples, kept
 
     def written(self) -> tuple[Segment, ...]:
         """What the next batch has to know, as a segment; it is also left in memory."""
