@@ -190,7 +190,7 @@ class BothSides:
         require_deterministic(expression, where)
         names = list({c.name: None for c in expression.find_all(exp.Column)})
         types = self.left.types_of(names) | self.right.types_of(names)
-        types |= {EVENT_TIME: TIME, **DRAWN}
+        types |= {EVENT_TIME: TIME, **dict.fromkeys(DRAWN, pa.float64())}
         if _has_kernels(expression, types, where):
             return expression
 

@@ -21,10 +21,9 @@ from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, Interval, JoinSpec
 from tidegate.operate.sieve import Sieve
 from tidegate.plan.physical import Prefix
 from tidegate.plan.shed import numbered
-from tidegate.query.join import DRAWN, Join
+from tidegate.query.join import DRAWN, SIGNS, Join
 from tidegate.query.name import SideName, column, substitute
 from tidegate.query.option import CONCEPT, KEPT, LEAST_ROWS, ErrorBound, Shed
-from tidegate.query.shed_join import SIGNS
 from tidegate.query.window import Distance
 
 FEWEST = 2
@@ -99,11 +98,11 @@ class JoinShedding:
             left, right = (flats[name] for name in _COLUMNS)
             kept: exp.Expression = exp.Mul(this=left, expression=right)
             if self.bound is not None:
-                of_pair = (kept, left, right, *(flats[name] for name, _ in _SIGNS))
-                return substitute(expression, dict(zip(DRAWN, of_pair, strict=True)))
+                signs = [flats[name] for name, _ in _SIGNS]
+                chances = (_chance((left, right), signs, sign) for sign in range(SIGNS))
+                return substitute(expression, dict(zip(DRAWN, (kept, *chances), strict=True)))
         else:
-            rate = exp.Literal.string(repr(float(self.shed.rate**2)))
-            kept = exp.cast(rate, "DOUBLE", dialect="spark")
+            kept = _number(repr(float(self.shed.rate**2)))
         return substitute(expression, {KEPT: kept})
 
     def check(self, intervals: Sequence[Interval]) -> None:
@@ -158,3 +157,21 @@ class JoinShedding:
         rate = float(self.shed.rate)
         width = float(deviate(1 - self.bound.confidence, SIGNS)) / self.bound.error
         return max(ceil(width**2 * (1 - rate) / (2 * rate)), LEAST_ROWS)
+
+
+def _chance(
+    kept: Sequence[exp.Expression], signs: Sequence[exp.Expression], sign: int
+) -> exp.Expression:
+    """What both tuples of a pair have to do with chance, each with one of its signs."""
+    parts = []
+    for probability, bits in zip(kept, signs, strict=True):
+        rest = exp.Sub(this=_number("1.0"), expression=probability.copy())
+        root = exp.Sqrt(this=rest)
+        bit = exp.BitwiseAnd(this=bits.copy(), expression=exp.Literal.number(1 << sign))
+        unset = exp.EQ(this=exp.Paren(this=bit), expression=exp.Literal.number(0))
+        parts.append(exp.If(this=unset, true=exp.Neg(this=root), false=root.copy()))
+    return exp.Add(this=parts[0], expression=parts[1])
+
+
+def _number(text: str) -> exp.Expression:
+    return exp.cast(exp.Literal.string(text), "DOUBLE", dialect="spark")

@@ -30,15 +30,13 @@ if TYPE_CHECKING:
 
 SIDES = ("left", "right")
 
-DRAWN = {
-    KEPT: pa.float64(),
-    "~left": pa.float64(),
-    "~right": pa.float64(),
-    "~left_signs": pa.int64(),
-    "~right_signs": pa.int64(),
-}
+SIGNS = 16
+"""How many random signs of each tuple are used: so many degrees of freedom an interval has."""
+
+DRAWN = (KEPT, *(f"~chance{sign}" for sign in range(SIGNS)))
 """What a join that sheds says of a pair: with which probability it came through, and where its
-aggregate has an error bound also those of both tuples, and random signs of each."""
+aggregate has an error bound, what its tuples have to do with chance: for each sign of theirs the
+sum of the roots of 1 - probability of both, each with that sign. All are doubles."""
 
 PredicateFunction = Callable[[pa.Table, pa.Table], Any]
 """A predicate in Python: the left rows and the right rows, pair by pair, to booleans."""
@@ -114,7 +112,7 @@ class Join(Logical):
     @property
     def drawn(self) -> tuple[str, ...]:
         """The columns that say how pairs came through."""
-        return () if self.shed is None else (KEPT,) if self.bound is None else tuple(DRAWN)
+        return () if self.shed is None else (KEPT,) if self.bound is None else DRAWN
 
     def side_names(self, side: int) -> tuple[SideName, ...]:
         """The columns of one side, its event time among them."""
@@ -125,7 +123,7 @@ class Join(Logical):
         fields = [pa.field(EVENT_TIME, TIME)]
         for label, child in zip(self.labels, self.children, strict=True):
             fields += [pa.field(SideName(label, f.name), f.type) for f in child.schema]
-        fields += [pa.field(name, DRAWN[name]) for name in self.drawn]
+        fields += [pa.field(name, pa.float64()) for name in self.drawn]
         return pa.schema(fields)
 
     @property

@@ -28,7 +28,7 @@ from tidegate.operate.aggregate.functions.extreme import MIN
 from tidegate.operate.aggregate.functions.total import MEAN, SUM
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.bound import EXACT, interval_names
-from tidegate.query.join import DRAWN
+from tidegate.query.join import DRAWN, SIGNS
 from tidegate.query.name import NamedExpr, column, conjuncts
 from tidegate.query.node import Aggregate, Branch, Filter, Join, Node, Project
 from tidegate.query.option import CONCEPT, KEPT, ErrorBound, Shed
@@ -38,9 +38,6 @@ from tidegate.query.windowed import Pairs
 from tidegate.schema import type_name
 
 _PAIRS, _LEAST = "~pairs", "~least"
-
-SIGNS = 16
-"""How many random signs of each tuple are used: so many degrees of freedom an interval has."""
 
 
 def join_below(node: Node) -> Join | None:
@@ -93,7 +90,7 @@ def thinned(node: Node, shed: Shed, bound: ErrorBound | None = None) -> Node:
         return replace(node, child=child)
     if any(name.lower() == KEPT for name, _ in node.columns):
         raise kept_is_taken(f"WITH {shed}")
-    drawn = (KEPT,) if bound is None else DRAWN
+    drawn = DRAWN[:1] if bound is None else DRAWN
     return Project(child, (*node.columns, *((name, column(name)) for name in drawn)))
 
 
@@ -178,8 +175,7 @@ class _Sums:
 
     def signed(self, of: exp.Expression, sign: int) -> exp.Expression:
         """The sum with random signs, whose square tells how far that without them is off."""
-        parts = (_chance(side, sign) for side in ("~left", "~right"))
-        chance = exp.Paren(this=exp.Add(this=next(parts), expression=next(parts)))
+        chance = column(DRAWN[1 + sign])
         return self.total(exp.Mul(this=chance, expression=exp.Paren(this=of.copy())))
 
 
@@ -228,17 +224,6 @@ def _estimate(call: AggregateCall, sums: _Sums) -> _Estimate:
         return exp.Paren(this=exp.Div(this=exp.Paren(this=rest), expression=number.copy()))
 
     return _Estimate(exp.Paren(this=mean), error)
-
-
-def _chance(side: str, sign: int) -> exp.Expression:
-    """What a tuple of a side has to do with chance: a sign, times the root of 1 - probability."""
-    shifted = exp.BitwiseRightShift(
-        this=column(f"{side}_signs"), expression=exp.Literal.number(sign)
-    )
-    bit = exp.Paren(this=exp.BitwiseAnd(this=shifted, expression=exp.Literal.number(1)))
-    drawn = exp.Sqrt(this=exp.Sub(this=_number(1.0), expression=column(side)))
-    positive = exp.EQ(this=bit, expression=exp.Literal.number(1))
-    return exp.If(this=positive, true=drawn, false=exp.Neg(this=drawn.copy()))
 
 
 def _typed(value: exp.Expression, type_: pa.DataType) -> exp.Expression:
