@@ -1,7 +1,7 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup s3-server demo cluster newcomer test test-inner test-fast test-long mutants lint types layers rooms docs check \
+.PHONY: help setup s3-server demo cluster newcomer ready test test-inner test-fast test-long mutants lint types layers rooms docs check \
         format bench cliffs lock \
         clean clean-venv
 
@@ -31,6 +31,10 @@ cluster: setup ## a Spark cluster on this machine, a master and three workers, u
 
 newcomer: ## make demo from a fresh clone of the commit, in an empty home
 	@tools/newcomer.sh
+
+ready: setup ## what all workers of the tests would do at once, done once: compile loops and tests
+	$(BIN)/python tools/compile_loops.py
+	$(BIN)/python -m pytest --collect-only --quiet --quiet >/dev/null
 
 test: setup s3-server ## all tests, with and without Spark (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)

@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from measure import HERE, write_report
 
 from tidegate.elastic.by_model import ByModel
+from tidegate.elastic.simulated import BUCKETS, simulated
 from tidegate.elastic.threshold import Threshold
 from tidegate.model.controller import Limits, bounds
 from tidegate.model.costs import Costs
@@ -33,10 +34,10 @@ from tidegate.model.prediction import Prediction
 from tidegate.model.saso import saso
 from tidegate.model.simulation import Join, scaled, timeline, wanted
 from tidegate.model.window import TimeWindow
-from tidegate.testing import drive, drive_join
+from tidegate.testing import drive_join
 
 DOCS = HERE.parent / "docs"
-WINDOW_S, BUCKETS = 60.0, 1_024
+WINDOW_S = 60.0
 JOIN = Join(window=TimeWindow(WINDOW_S), costs=Costs(alpha=1.2e-8, beta=1e-7, sigma=0.01))
 LIMITS = Limits(maximum=36)
 LOADS = [name for name in EXPERIMENTS if name != "section7"]
@@ -79,8 +80,6 @@ def main() -> None:
 def decided(experiment: Experiment) -> dict[str, npt.NDArray[np.int64]]:
     """The instances of each second, by each of the four."""
     trace = experiment.trace
-    load = (np.full(BUCKETS, w / BUCKETS) for w in JOIN.work(trace) * JOIN.costs.comparison_s)
-    by_threshold = drive(Threshold(maximum=LIMITS.maximum), load)
     by_model = drive_join(
         ByModel(maximum=LIMITS.maximum, ahead=WINDOW_S),
         zip(trace.r[:, 0].tolist(), trace.s[:, 0].tolist(), strict=True),
@@ -92,7 +91,7 @@ def decided(experiment: Experiment) -> dict[str, npt.NDArray[np.int64]]:
         "algorithm 1": scaled(JOIN, trace, LIMITS, first=1),
         "looking ahead": scaled(JOIN, trace, LIMITS, first=1, ahead_s=WINDOW_S),
         "policy model": np.array([one.instances for one in by_model]),
-        "threshold": np.array([one.instances for one in by_threshold]),
+        "threshold": simulated(Threshold(maximum=LIMITS.maximum), JOIN, trace, first=1),
     }
 
 

@@ -17,9 +17,15 @@ before   the costs (alpha, beta, sigma, batch, tuple) are those of some seconds 
 running  what the query says of itself in status, summary and view: each second is predicted with
          the costs of the batches before it
 
-Beside them is what one would guess without a model: that a second is like the one before. Each run
-is a process of its own. Results go to benchmarks/results/model_accuracy.json, pictures like the
-paper's figures 8 to 15 to docs/model-*.svg (extra `tidegate[plot]`).
+Beside them is what one would guess without a model: that a second is like the one before. And two
+that are no predictions, because they know what is judged; they say where an error comes from:
+
+hindsight    with the costs of the very batches that are judged, the same for all of them: what is
+             left is that the machine changes from second to second, and the equations
+each_second  also with the slowdown of each second: what is left are the equations
+
+Each run is a process of its own. Results go to benchmarks/results/model_accuracy.json, pictures
+like the paper's figures 8 to 15 to docs/model-*.svg (extra `tidegate[plot]`).
 """
 
 from __future__ import annotations
@@ -47,10 +53,12 @@ from tidegate.model.window import TimeWindow, TupleWindow, Window
 
 SECONDS = 60.0
 """How long the experiment is made."""
-WARM_S, RISE_S, CALM_S = 4.0, 10.0, 2.0
-"""What goes before it: rates are low, rise and fall again, and are those of part A.
+HILLS = 2
+WARM_S, RISE_S, CALM_S = 4.0, 20.0, 2.0
+"""What goes before it: rates are low, rise and fall again twice, and are those of part A.
 
-They do both so that what changes with time is not taken for what changes with the load."""
+They do both so that what changes with time is not taken for what changes with the load, and twice
+because the machine is not the same from one ten seconds to the next."""
 BEGIN_S = WARM_S + RISE_S + CALM_S
 WINDOW_S, TUPLES = 60.0, 8_400
 """The paper's windows, of its experiment of 25 minutes."""
@@ -59,6 +67,7 @@ HIGHEST = (250.0, 240.0)
 PEAK, OVERLOAD, PILOT, RISEN = 0.5, 1.3, 1.2, 0.9
 """Loads: of the two kinds of set-ups, of the pilot, and the most to which rates rise before."""
 GUESS = {"comparison_s": 6e-9, "tuple_s": 1.5e-5}
+KNOWING = ("hindsight", "each_second")
 BARS = {"throughput": 0.02, "latency": 0.10}
 PARTS = "ABCDE"
 LEAST = 5
@@ -74,6 +83,8 @@ class Setup:
     instances: int = 1
     tuples: bool = False
     peak: float = PEAK
+    rows: int | None = None
+    """The most tuples of a batch; as many as a usual batch has at nine tenths of the load."""
 
 
 SETUPS = {
@@ -81,6 +92,7 @@ SETUPS = {
     "one-source-tuples": Setup("one source a side, windows of tuples", tuples=True),
     "overload": Setup("overload", peak=OVERLOAD),
     "overload-tuples": Setup("overload, windows of tuples", tuples=True, peak=OVERLOAD),
+    "overload-rows": Setup("overload, batches of at most 4,000 tuples", peak=OVERLOAD, rows=4_000),
     "sources": Setup("three sources a side", sources=3),
     "sources-tuples": Setup("three sources a side, windows of tuples", sources=3, tuples=True),
     "instances": Setup("two instances, three sources a side", sources=3, instances=2),
@@ -108,8 +120,9 @@ def trace_of(setup: Setup, seconds: float, factor: float, *, pilot: bool = False
 
 
 def hill(top: float, steps: int) -> Floats:
-    """From a tenth up to the top and down again."""
-    return np.interp(np.arange(steps), [0, steps / 2, steps], [0.1, top, 0.1])
+    """From a tenth up to the top and down again, each time."""
+    edges = np.linspace(0, steps, 2 * HILLS + 1)
+    return np.interp(np.arange(steps), edges, [0.1, *[top, 0.1] * HILLS])
 
 
 def window_of(setup: Setup, seconds: float, factor: float) -> Window:
@@ -148,12 +161,54 @@ def calibrated(batches: list[Batch], until_s: float = BEGIN_S) -> Calibration:
     return found
 
 
+def in_hindsight(batches: list[Batch], seconds: float) -> Calibration:
+    """The costs from the batches that are judged, all of which count the same."""
+    samples = [b.sample for b in batches if BEGIN_S <= b.end_s < BEGIN_S + seconds]
+    some = [s for s in samples if s.tuples > 0]
+    found = Estimator(everywhere=True, batches=len(some), samples=tuple(some)).estimate()
+    if found is None:
+        raise SystemExit("too few batches in the experiment: the machine is too busy.")
+    return found
+
+
+def slowdowns(setup: Setup, batches: list[Batch], known: Calibration, steps: int) -> Floats:
+    """How many times as long as by these costs the batches of each second took, for each step."""
+    edges = np.arange(0, steps * STEP_S + 1e-9)
+    due = [
+        known.batch_s.value
+        + known.tuple_s.value * b.sample.tuples
+        + known.comparison.value * b.sample.comparisons / setup.instances
+        for b in batches
+    ]
+    took = spread(batches, np.array([b.seconds for b in batches]), edges)
+    expected = spread(batches, np.array(due), edges)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = np.where(expected > 0, took / expected, 1.0)
+    places = np.minimum((np.arange(steps) * STEP_S).astype(int), len(found) - 1)
+    return np.where(found[places] > 0, found[places], 1.0)
+
+
 def compared(setup: Setup, ran: Ran, seconds: float, factor: float) -> dict[str, Any]:
     """Predicted and measured by second, and the errors."""
     trace = trace_of(setup, seconds, factor)
     window = window_of(setup, seconds, factor)
     batches, known = ran.batches, calibrated(ran.batches)
-    predicted = predict(trace, window, known.costs(), instances=setup.instances, batch=Batching())
+    same = in_hindsight(batches, seconds)
+    predicted, hindsight, each_second = (
+        predict(
+            trace,
+            window,
+            costs.costs(),
+            instances=setup.instances,
+            batch=Batching(rows=setup.rows),
+            slowdown=slow,
+        )
+        for costs, slow in (
+            (known, 1.0),
+            (same, 1.0),
+            (same, slowdowns(setup, batches, same, len(trace))),
+        )
+    )
     edges = np.arange(BEGIN_S, BEGIN_S + seconds + 1e-9)
     count, per, first = len(edges) - 1, round(1 / STEP_S), round(BEGIN_S / STEP_S)
     after_s = float(np.median([b.after_s for b in batches if WARM_S < b.end_s < BEGIN_S]))
@@ -162,8 +217,13 @@ def compared(setup: Setup, ran: Ran, seconds: float, factor: float) -> dict[str,
     waited = spread(batches, np.array([b.latency_sum_s for b in batches]), edges)
     with np.errstate(invalid="ignore", divide="ignore"):
         latency = waited / answered
+
+    def by_second(values: Floats) -> Floats:
+        mean: Floats = np.nanmean(values[first : first + count * per].reshape(count, per), axis=1)
+        return mean
+
     model = {
-        name: np.nanmean(values[first : first + count * per].reshape(count, per), axis=1)
+        name: by_second(values)
         for name, values in (
             ("throughput", predicted.throughput),
             ("latency", predicted.latency - after_s),
@@ -194,6 +254,13 @@ def compared(setup: Setup, ran: Ran, seconds: float, factor: float) -> dict[str,
         "as_before": {
             "throughput": errors(made[:-1], made[1:], parts[1:]),
             "latency": errors(latency[:-1], latency[1:], parts[1:]),
+        },
+        **{
+            kind: {
+                "throughput": errors(by_second(of.throughput), made, parts),
+                "latency": errors(by_second(of.latency - after_s), latency, parts),
+            }
+            for kind, of in zip(KNOWING, (hindsight, each_second), strict=True)
         },
         "constants": known.as_dict(),
         "batches": len(batches),
@@ -250,7 +317,8 @@ def child(arguments: argparse.Namespace) -> None:
     if kept is not None:
         ran = Ran.kept(kept)
     else:
-        ran = run(trace, window, work, arguments.master, instances=setup.instances)
+        many, rows = setup.instances, setup.rows
+        ran = run(trace, window, work, arguments.master, instances=many, batch_rows=rows)
     if is_pilot:
         found = calibrated(ran.batches, math.inf)
         give({"comparison_s": found.comparison.value, "tuple_s": found.tuple_s.value})
@@ -290,7 +358,13 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def told(one: dict[str, Any]) -> str:
     """The median errors of a set-up."""
-    kinds = (("before", "costs from before"), ("running", "running"), ("as_before", "no model"))
+    kinds = (
+        ("before", "costs from before"),
+        ("running", "running"),
+        ("as_before", "no model"),
+        ("hindsight", "its own costs"),
+        ("each_second", "and slowdowns"),
+    )
     parts = [
         f"{title}: latency {one[kind]['latency']['median']:.1%}, "
         f"throughput {one[kind]['throughput']['median']:.1%}"
@@ -303,15 +377,17 @@ def table(setups: dict[str, Any]) -> Iterator[str]:
     """Median errors of a second as the docs have them."""
     yield (
         "| set-up | throughput, costs from before | running | latency, costs from before | running "
-        "| as the second before |"
+        "| as the second before | its own costs | and slowdowns |"
     )
-    yield "|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|"
     for one in setups.values():
         cells = [
             *(one[kind]["throughput"]["median"] for kind in ("before", "running")),
             *(one[kind]["latency"]["median"] for kind in ("before", "running", "as_before")),
+            *(one[kind]["latency"]["median"] for kind in KNOWING if kind in one),
         ]
-        yield f"| {one['title']} | " + " | ".join(f"{cell:.1%}" for cell in cells) + " |"
+        texts = [*(f"{cell:.1%}" for cell in cells), "-", "-"][:7]
+        yield f"| {one['title']} | " + " | ".join(texts) + " |"
 
 
 def main() -> None:
@@ -339,7 +415,7 @@ def main() -> None:
             name: float(np.median([one[kind][name]["median"] for one in found["setups"].values()]))
             for name in BARS
         }
-        for kind in ("before", "running", "as_before")
+        for kind in ("before", "running", "as_before", *KNOWING)
     }
     write_report(
         "model_accuracy",

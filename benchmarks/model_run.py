@@ -94,6 +94,7 @@ def run(
     *,
     instances: int = 1,
     policy: str | None = None,
+    batch_rows: int | None = None,
 ) -> Ran:
     """The engine over a trace, when it is warm."""
     import tidegate as tg
@@ -108,14 +109,15 @@ def run(
         else f"RANGE {window.seconds * 1000:.0f} MILLISECONDS"
     )
     paced, session = f"pace={file}", tg.Session(master=master)
-    options = {"method": "scan", "instances": instances}
+    options: dict[str, Any] = {"method": "scan", "instances": instances}
+    paced_options = {"policy": policy} | ({"batch_rows": batch_rows} if batch_rows else {})
     for name, pace in (("warm", WARM), ("checkpoint", paced)):
         with captured() as found:
             query = session.sql(sql_of(pace, trace.r.shape[1], extent)).start(
                 sink=tg.sink.call(lambda batch, rows: None),
                 checkpoint=str(work / name),
                 **options,
-                **({"batch_rows": 400} if pace == WARM else {"policy": policy}),
+                **({"batch_rows": 400} if pace == WARM else paced_options),
             )
             query.wait()
     return replace(found, status=query.status())

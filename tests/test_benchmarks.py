@@ -1,16 +1,18 @@
-"""What benchmarks compute rather than measure: the critical path of a window, and its aggregate."""
+"""What benchmarks compute rather than measure: paths, aggregates, and whose part an error is."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from tests.docs.block import ROOT
+from tidegate.model.sample import Sample
 from tidegate.testing import check_aggregate
 
 
@@ -66,3 +68,54 @@ def test_the_costly_aggregate_is_robust_and_the_same_in_parts() -> None:
     found, nothing = huber.finish(folded).to_pylist()
     assert 19 < found < 21
     assert nothing is None
+
+
+@pytest.mark.parametrize("name", ["one-source", "overload-rows"])
+def test_what_is_left_of_an_error_with_known_costs_is_the_machine(name: str) -> None:
+    """A made-up engine that does what the model says, on a machine whose pace varies by second."""
+    accuracy = _benchmark("model_accuracy")
+    setup, factor = accuracy.SETUPS[name], {"one-source": 23.0, "overload-rows": 36.0}[name]
+    found = accuracy.compared(setup, _made_up(setup, factor), 40.0, factor)
+    before, hindsight, each_second = (
+        found[kind]["latency"]["median"] for kind in ("before", "hindsight", "each_second")
+    )
+    assert each_second < 0.02, "the equations"
+    assert 3 * each_second < hindsight < 0.15, "the machine"
+    assert before < hindsight + 0.03, "costs from before are as good as those of the same batches"
+    assert found["each_second"]["throughput"]["median"] < 0.02
+
+
+def _made_up(setup: Any, factor: float) -> Any:
+    """Batches one after the other, each with what has come; every second has a pace of its own."""
+    accuracy, engine = _benchmark("model_accuracy"), _benchmark("model_run")
+    rng, trace = np.random.default_rng(5), accuracy.trace_of(setup, 40.0, factor)
+    r, s = trace.r.sum(axis=1), trace.s.sum(axis=1)
+    window = accuracy.window_of(setup, 40.0, factor)
+    kept_r, kept_s = (window.contents(of, trace.step_s) for of in (r, s))
+    edges = np.arange(len(r) + 1) * trace.step_s
+    tuples = np.concatenate(([0.0], np.cumsum((r + s) * trace.step_s)))
+    pairs = np.concatenate(([0.0], np.cumsum((kept_s * r + kept_r * s) * trace.step_s)))
+    pace = np.exp(rng.normal(0, 0.08, int(edges[-1]) + 1))
+    now_s, taken, found = 0.05, 0.0, []
+    while now_s < edges[-1]:
+        upto = min(float(np.interp(now_s, edges, tuples)), taken + (setup.rows or np.inf))
+        came = np.interp(np.linspace(taken, upto, 21), tuples, edges)
+        count = upto - taken
+        made = float(np.diff(np.interp(came[[0, -1]], edges, pairs))[0])
+        slow = pace[int(now_s)] * np.exp(rng.normal(0, 0.1, 2))
+        work_s = (0.008 + 5e-6 * count + 2.5e-9 * made) * slow[0]
+        seconds = work_s + (0.017 + 1e-5 * count + 8e-10 * made) * slow[1]
+        sample = Sample(
+            seconds=seconds,
+            cpu_s=work_s,
+            busiest_s=work_s,
+            tuples=int(count),
+            comparisons=int(made),
+            compared=int(made),
+            outputs=int(made / 100),
+        )
+        now_s, taken = now_s + seconds, upto
+        waited_s = count * (now_s - float(came.mean()))
+        found.append(engine.Batch(now_s, waited_s, int(count), 0.0, sample))
+    said = [engine.Forecasted(second + 30.0, 1.0, 1.0, 1.0, 1.0) for second in range(30)]
+    return engine.Ran(found, said, {})

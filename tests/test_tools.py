@@ -50,3 +50,11 @@ def test_tests_that_assert_nothing_are_found(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", TELLING)
 def test_tests_that_assert_something_are_not(kind: str, tmp_path: Path) -> None:
     assert silent(TELLING[kind], tmp_path) == 0
+
+
+def test_every_compiled_loop_is_compiled_before_the_tests() -> None:
+    """A module of loops that is forgotten there is compiled by every worker of the tests."""
+    tool = runpy.run_path(str(ROOT / "tools" / "compile_loops.py"))
+    named = {module for module, _ in tool["loops"]()}
+    files = (ROOT / "src").rglob("*_loop.py")
+    assert named == {".".join(f.relative_to(ROOT / "src").with_suffix("").parts) for f in files}

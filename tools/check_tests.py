@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-CHECKS = {"raises", "warns", "fail", "check_aggregate", "assert_array_equal", "run_state_machine"}
+CHECKS = {"raises", "warns", "fail", "check_aggregate", "check_process"}
+CHECKS |= {"assert_array_equal", "run_state_machine"}
 """Functions from outside of the tests that fail where something is wrong."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -8,10 +8,12 @@ from tidegate.errors import OptionError
 def parameters_of(text: str, where: str) -> list[tuple[str, str]]:
     """The parameters after the name, as they are written; OptionError where they are none."""
     name, _, written = text.partition("?")
-    found = []
+    found: list[tuple[str, str]] = []
     for part in written.split("&") if written else ():
         key, sign, value = part.partition("=")
         if not sign or not value:
             raise OptionError(where, f"must look like {name}?parameter=value", text)
+        if key in dict(found):
+            raise OptionError(where, f"{name} takes each parameter once", f"{key} twice")
         found.append((key, value))
     return found

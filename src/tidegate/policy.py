@@ -14,6 +14,7 @@ from tidegate.elastic.request import Move, Request, Scale, Switch
 from tidegate.elastic.scripted import Scripted
 from tidegate.elastic.threshold import Threshold
 from tidegate.model.operation import Operation
+from tidegate.query.signature import called_as
 from tidegate.route.balance import balanced
 from tidegate.route.mapping import Mapping
 
@@ -44,10 +45,10 @@ __all__ = [
 fixed = Fixed
 """Asks for nothing: instances change only where a user asks for it."""
 
-threshold = Threshold
+threshold = called_as("tg.policy.threshold(maximum=4)", "policy threshold")(Threshold)
 """Keeps the average utilisation between thresholds, and the instances evenly loaded."""
 
-model = ByModel
+model = called_as("tg.policy.model(maximum=4)", "policy model")(ByModel)
 """Keeps the work that arrives between two quotas of what instances can do, by rates alone."""
 
 scripted = Scripted

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tests.approx.simulation import DISTRIBUTIONS, Drawn
 from tidegate.approx.array import Floats, Ints, Mask
-from tidegate.approx.replicate import PARTS, parts_of, replicated
+from tidegate.approx.replicate import PARTS, parts_of, replicated, replicated_rows
 
 
 def weighted(codes: Ints, groups: int, values: Floats) -> Floats:
@@ -46,6 +48,40 @@ def test_what_is_skewed_is_not_relied_on_too_often() -> None:
     for name in ("log-normal", "Zipf", "spiked", "bimodal"):
         *_, wrong = found_of(DISTRIBUTIONS[name](chance, (300, 1000)), 500)
         assert wrong.mean() <= 0.05 + 0.015
+
+
+def test_the_promise_is_kept_by_samples_of_the_size_that_a_first_look_asks_for() -> None:
+    """Windows are off in at most the share that is allowed, and 1.5 percentage points."""
+    chance, error, windows, size, most = np.random.default_rng(9), 0.1, 250, 2_000, 1_000
+    looked_at = {}
+    for name in ("normal", "log-normal", "Zipf", "spiked", "bimodal", "drifting"):
+        drawn = Drawn.of(list(DISTRIBUTIONS[name](chance, (windows, size))), seed=5)
+        tuples = np.full(windows, size)
+
+        def found(sizes: Ints, drawn: Drawn = drawn) -> dict[str, Any]:
+            codes, ranks, values = drawn.rows(most)
+            taken = ranks < sizes[codes]
+            codes, ranks, values = codes[taken], ranks[taken], values[taken]
+            return {
+                "values": weighted(codes, windows, values),
+                "of_parts": weighted(parts_of(codes, ranks), windows * PARTS, values),
+                "rows": sizes,
+                "tuples": tuples,
+                "alpha": 0.05,
+            }
+
+        first = np.full(windows, 300)
+        needed = replicated_rows(**found(first), error=error)
+        sizes = np.where(needed > 0, np.clip(needed, first, most), most)
+        interval, relied_on = replicated(**found(sizes))
+        answered = relied_on & (interval.error <= error)
+        truth = weighted(np.repeat(np.arange(windows), size), windows, drawn.values)
+        off = np.abs(interval.value - truth) > error * np.maximum(abs(truth), abs(interval.value))
+        assert (answered & off).mean() <= 0.05 + 0.015, name
+        looked_at[name] = (answered.mean(), sizes[answered].mean())
+    share, rows = looked_at["normal"]
+    assert share > 0.95
+    assert rows < 400
 
 
 def test_few_rows_parts_without_rows_and_other_functions_are_not_relied_on() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.oracle import sample as twin
 from tidegate.approx.priority import priorities, seed_of
-from tidegate.approx.sample import lowest
+from tidegate.approx.sample import lowest, lowest_of_one
 
 WORDS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -46,6 +46,15 @@ def test_priorities_of_neighbours_are_uniform_and_independent() -> None:
         assert np.abs(together).max() < 5 / np.sqrt(n - distance)
     other = priorities(2, src, seq)
     assert not np.intersect1d(words, other).size
+
+
+@given(st.lists(WORDS, max_size=60), st.integers(0, 30))
+def test_the_sample_of_one_group_is_that_of_many(given_words: list[int], k: int) -> None:
+    words = np.array(given_words, np.uint64)
+    expected = lowest(np.zeros(len(words), np.int64), 1, words, k)
+    found = lowest_of_one(words, k)
+    assert sorted(found.tolist()) == sorted(expected.tolist())
+    assert words[found].tolist() == sorted(words[expected].tolist())
 
 
 @given(

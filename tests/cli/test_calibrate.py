@@ -232,7 +232,8 @@ def test_a_simulation_with_the_costs_of_a_query(capsys: pytest.CaptureFixture[st
             "Write for example --rate 20000.",
         ),
         (["plan", "join.sql", "--rate", "-5"], "--rate: must be above zero; got -5."),
-        (["plan", "join.sql", "--rate", "nan"], "--rate: must be above zero; got nan."),
+        (["plan", "join.sql", "--rate", "nan"], "--rate: must be a finite number; got nan."),
+        (["plan", "join.sql", "--rate", "inf"], "--rate: must be a finite number; got inf."),
         (
             ["plan", "join.sql", "--rate", "c=5"],
             "--rate: must name a stream of the query; got c. There are: a, b.",
@@ -282,7 +283,7 @@ def test_a_simulation_with_the_costs_of_a_query(capsys: pytest.CaptureFixture[st
         ),
         (
             ["plan", "join.sql", "--rate", "5", "--calibration", "none.csv"],
-            "--calibration: must be a calibration; got none.csv, which is no JSON. "
+            "--calibration: must be a calibration; got none.csv, which is not JSON. "
             "`tidegate calibrate QUERY.sql --json FILE` writes one.",
         ),
         (

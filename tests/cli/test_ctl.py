@@ -92,9 +92,7 @@ MISTAKES = {
         "--subqery: no option of `tidegate ctl CHECKPOINT scale` has this name. Did you mean "
         "--subquery? There are: --subquery, --why, --help."
     ),
-    ("move", "3,9-8", "1"): (
-        "move: buckets must be stretches such as 10-12, below 65,536; got 9-8."
-    ),
+    ("move", "3,9-8", "1"): ("move: buckets must be ranges such as 10-12, below 65,536; got 9-8."),
     ("move", "3", "7"): (
         "move: must name an instance that is there, 0 to 1; got 7. `scale` changes how many there "
         "are."
@@ -113,13 +111,13 @@ MISTAKES = {
     ),
     ("policy", "treshold"): (
         "policy: must be a known word; got treshold. Did you mean threshold? There are: fixed, "
-        "threshold, model, auto."
+        "threshold, model."
     ),
     ("scael", "3"): (
         "ctl: no such command 'scael'. Did you mean 'scale'? `tidegate ctl --help` lists what "
         "there is."
     ),
-    (): "ctl: missing command. `tidegate ctl --help` lists what there is.",
+    (): "ctl: needs a command; got none. `tidegate ctl --help` lists what there is.",
 }
 
 

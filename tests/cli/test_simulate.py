@@ -106,6 +106,29 @@ def test_the_policy_follows_the_load() -> None:
     assert (ahead[99], ahead[199], ahead[299]) == (1, 6, 1)
 
 
+def test_the_threshold_policy_sees_how_busy_instances_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rates = trace((100, 50, 50), (100, 150, 150), (100, 50, 50))
+    options = ("--trace", rates, "--window", "10 s", "--alpha", "1e-5", "--beta", "0")
+    found = records(*options, "--policy", "threshold")
+    counts = [one["instances"] for one in found]
+    # Work for 0.5 instances, for 4.5, and for 0.5 again, to be busy for 0.45 to 0.9 of the time.
+    assert (counts[99], counts[299]) == (1, 1)
+    assert 5 <= counts[199] <= 10
+    assert counts[100:103] == [1, 1, 1], "it has to see it first"
+    assert max(one["latency"] for one in found[100:110]) > 0.5, "meanwhile work waits"
+    half = records(*options, "--quota", "0.5", "--policy", "threshold?upper=0.6&target=0.5")
+    assert 9 / 0.6 <= half[199]["instances"] <= 9 / 0.45, "busy for 0.45 to 0.6 of half of the time"
+    for limited in (("threshold", "--maximum", "3"), ("threshold?maximum=3",)):
+        assert max(records(*options, "--policy", *limited), key=_count)["instances"] == 3
+    capsys.readouterr()
+    assert invoke(["simulate", *options, "--policy", "threshold"]) == 0
+    table = capsys.readouterr().out
+    assert "quota 1; policy threshold\n" in table
+    assert "stability: " in table and "accuracy: enough instances in " in table
+
+
 def _count(record: dict[str, Any]) -> int:
     return int(record["instances"])
 

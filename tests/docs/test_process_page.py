@@ -68,3 +68,12 @@ def test_the_page_names_what_a_class_may_use() -> None:
     text = (ROOT / "docs/process.md").read_text(encoding="utf-8")
     public = [n for n in vars(tg.Process) if not n.startswith("_")]
     assert [n for n in public if n not in text] == []
+
+
+def test_the_example_over_windows(page: dict[str, Any]) -> None:
+    page["test_busiest"]()
+    found = ran(page["busiest"], instances=3, batch_rows=700)
+    assert found.column_names == ["window_start", "window_end", "protocol", "host", "bytes"]
+    by_hash = page["packets"].window("1 minute").group_by("protocol").process(page["Busiest"])
+    assert ran(by_hash, instances=1) == found
+    assert found.num_rows > 5

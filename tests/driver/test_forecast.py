@@ -14,6 +14,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.expected import Expected, Outcome, Second, time_text
 from tidegate.driver.loop import Loop
 from tidegate.elastic.by_model import ByModel
+from tidegate.model.saso import Saso
 from tidegate.plan.lower import lower
 from tidegate.query.output import Output
 from tidegate.schedule import Threads
@@ -164,3 +165,22 @@ def test_errors_are_medians_of_seconds() -> None:
 def test_times_are_told_with_few_digits() -> None:
     told = [time_text(s) for s in (0.0, 1.634e-9, 2.5e-10, 12.34e-6, 0.0043, 0.1234, 2.1, 999.6e-6)]
     assert told == ["0", "1.6 ns", "0.25 ns", "12.3 us", "4.3 ms", "123 ms", "2.1 s", "1.0 ms"]
+
+
+def test_how_several_subqueries_were_scaled_is_said_by_name() -> None:
+    judged = Saso(
+        1,
+        0,
+        enough=1.0,
+        distance=0.0,
+        latency_mean_s=None,
+        latency_max_s=None,
+        settling_s=None,
+        overshoot=None,
+        undershoot=None,
+    )
+    lines = Outcome(saso={"aggregate": judged, "merge": judged}).lines()
+    assert [line.partition(":")[0] for line in lines] == [
+        "scaling of aggregate",
+        "scaling of merge",
+    ]

@@ -225,6 +225,8 @@ def test_a_query_without_windows_of_time_tells_nothing(tmp_path: Path) -> None:
         (0.4213, "ms", "0.42 ms"),
         (33_792, "bytes", "33.0 KiB"),
         (1.113, "", "1.11"),
+        (21.5, "", "21.5"),
+        (795.5, "", "796"),
         (1_804, "", "1,804"),
     ],
 )

@@ -44,6 +44,11 @@ class Nameless:
         ("threshold?upper", "must look like threshold?parameter=value; got threshold?upper."),
         ("threshold?upper=x", "upper must be a number; got x."),
         (Threshold, "must be a policy, or the name of one; got the class Threshold. Write Thresho"),
+        (
+            tg.policy.model,
+            "must be a policy, or the name of one; got the class ByModel. Write ByMo",
+        ),
+        ("threshold?batches=2&batches=3", "threshold takes each parameter once; got batches twice"),
         (3, "must be a policy, or the name of one; got 3. Write for example tg.policy.threshold("),
         (Nameless(), "needs a name, for the timeline of switches; got Nameless without one."),
     ],
@@ -52,6 +57,13 @@ class Nameless:
 def test_what_is_none(asked: object, said: str) -> None:
     with pytest.raises(TidegateError, match=re.escape(f"--policy: {said}")):
         of(asked, "--policy")
+
+
+def test_arguments_that_a_policy_does_not_have_are_told() -> None:
+    with pytest.raises(OptionError, match="policy threshold: has no argument of this name; got up"):
+        tg.policy.threshold(uper=0.5)  # type: ignore[call-arg]
+    with pytest.raises(OptionError, match=re.escape("Write for example tg.policy.model(maximum")):
+        tg.policy.model(0.5)  # type: ignore[call-arg]
 
 
 def test_mistakes_in_parameters_are_those_of_the_policy() -> None:

@@ -60,7 +60,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     ),
     "backwards": (
         lambda: buckets_of("5-3"),
-        "move: buckets must be stretches such as 10-12, below 65,536; got 5-3.",
+        "move: buckets must be ranges such as 10-12, below 65,536; got 5-3.",
     ),
     "no bucket": (lambda: buckets_of([]), "move: needs at least one bucket; got none."),
     "no whole bucket": (

@@ -127,6 +127,19 @@ def test_sliding_mean(capsys: pytest.CaptureFixture[str]) -> None:
         assert ranges["min"][row["symbol"]] <= row["price"] <= ranges["max"][row["symbol"]]
 
 
+def test_busiest_hosts(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = printed(run_python("busiest_hosts.py", capsys))
+    columns = ("ts", "src", "protocol", "size")
+    frame = generated("generator:packets?rows=20000&rate=2000", *columns).to_pandas()
+    assert len(rows) > 20
+    for window in list(windows(rows))[::4]:
+        for row in window:
+            inside = (frame.ts >= row["window_start"]) & (frame.ts < row["window_end"])
+            sent = frame[inside & (frame.protocol == row["protocol"])].groupby("src")["size"].sum()
+            assert sent[row["host"]] == row["bytes"]
+            assert sent.nlargest(row["place"]).iloc[-1] == row["bytes"]
+
+
 def test_own_aggregate(capsys: pytest.CaptureFixture[str]) -> None:
     rows = printed(run_python("own_aggregate.py", capsys))
     found = tg.sink.memory()

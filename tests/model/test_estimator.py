@@ -183,6 +183,28 @@ def test_a_slower_machine_is_followed() -> None:
     assert found.comparison.value == pytest.approx(truth, rel=0.1)
 
 
+def test_a_pace_that_varies_from_second_to_second_is_no_change_of_costs() -> None:
+    """Batches of a second are slow or fast together. Costs are those of all seconds, not the last.
+
+    If each second in which the machine is a little faster were taken for a new machine, the costs
+    would be those of that second.
+    """
+    errors = []
+    for seed in range(12):
+        rng, estimator = np.random.default_rng(seed), Estimator(everywhere=True)
+        for _ in range(10):  # seconds
+            pace = np.exp(rng.normal(0, 0.08))
+            for _ in range(30):
+                tuples = int(rng.choice(SIZES))
+                batch = MACHINE.batch(rng, tuples, tuples * 500, tuples * 5)
+                slower = {n: getattr(batch, n) * pace for n in ("seconds", "cpu_s", "busiest_s")}
+                estimator = estimator.after(replace(batch, **slower))
+        found = estimator.estimate()
+        assert found is not None
+        errors.append(abs(found.batch_s.value / MACHINE.truth(0.01)["batch_s"] - 1))
+    assert float(np.mean(errors)) < 0.035, "that of ten seconds; of a single one it would be 0.064"
+
+
 def test_first_batches_that_take_long_do_not_count() -> None:
     rng, estimator = np.random.default_rng(3), Estimator(everywhere=True)
     for number in range(20):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.model.traces import changing, constant
+from tidegate.errors import OptionError
 from tidegate.model.costs import Costs
 from tidegate.model.micro_batch import Batching
 from tidegate.model.predict import predict
@@ -72,6 +73,60 @@ def test_a_quota_and_instances_change_what_comparisons_take() -> None:
     more = predict(trace, window, costs, instances=2, batch=Batching())
     assert same.latency == pytest.approx(one.latency)
     assert more.latency[-1] == pytest.approx(1 / RATE + 1.5 * 0.02 / (1 - 0.15), rel=1e-3)
+
+
+def test_a_slowdown_is_as_if_everything_cost_more() -> None:
+    costs = Costs(alpha=3e-4, beta=0, sigma=0, batch_s=0.02, tuple_s=1e-4, scatter=0.3)
+    dearer = Costs(alpha=3.6e-4, beta=0, sigma=0, batch_s=0.024, tuple_s=1.2e-4, scatter=0.3)
+    trace = constant([RATE], [RATE], 30)
+    slow = np.where(np.arange(30) < 15, 1.0, 1.2)
+    said = predict(trace, TupleWindow(1), costs, instances=1, batch=Batching(), slowdown=slow)
+    before, after = _said(costs, Batching()), _said(dearer, Batching())
+    assert said.latency[:15] == pytest.approx(before.latency[:15])
+    assert said.latency[20:] == pytest.approx(after.latency[20:], rel=1e-3)
+    with pytest.raises(OptionError, match="slowdown: must be one number, or one for each of 30"):
+        predict(trace, TupleWindow(1), costs, instances=1, batch=Batching(), slowdown=slow[1:])
+    with pytest.raises(OptionError, match="slowdown: must be above 0, and finite; got 0"):
+        predict(trace, TupleWindow(1), costs, instances=1, batch=Batching(), slowdown=slow * 0)
+
+
+@pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
+def test_near_full_load_costs_that_are_a_little_off_put_latency_far_off(load: float) -> None:
+    """As docs/model.md derives it: by 1 / (1 - load) times as much."""
+    costs = Costs(alpha=0, beta=0, sigma=0, batch_s=0.02, tuple_s=load / (2 * RATE))
+    trace, off = constant([RATE], [RATE], 60), 0.01
+    alone, slower = (
+        predict(
+            trace,
+            TupleWindow(1),
+            costs,
+            instances=1,
+            deterministic=False,
+            batch=Batching(),
+            slowdown=slow,
+        ).latency[-1]
+        for slow in (1.0, 1.0 + off)
+    )
+    assert slower / alone - 1 == pytest.approx(off / (1 - load), rel=0.06)
+
+
+def test_in_overload_latency_is_as_far_off() -> None:
+    """By 1 / (load - 1) times as much as costs, where batches are of so many rows."""
+    costs = Costs(alpha=0, beta=0, sigma=0, tuple_s=1.3 / (2 * RATE))
+    trace, off = constant([RATE], [RATE], 60), 0.01
+    alone, slower = (
+        predict(
+            trace,
+            TupleWindow(1),
+            costs,
+            instances=1,
+            deterministic=False,
+            batch=Batching(rows=50),
+            slowdown=slow,
+        ).latency[-1]
+        for slow in (1.0, 1.0 + off)
+    )
+    assert slower / alone - 1 == pytest.approx(off / 0.3, rel=0.06)
 
 
 def test_more_instances_count_from_the_next_batch_on() -> None:

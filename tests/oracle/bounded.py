@@ -21,8 +21,8 @@ from tests.oracle.function import About, Row, User, result
 from tests.oracle.sample import priority
 from tidegate.approx.allot import congress
 from tidegate.approx.bound import Interval, Kind, Sample
-from tidegate.approx.decision import Windows, decide, decided, early_fail, sizes_for
-from tidegate.approx.replicate import PARTS, replicated
+from tidegate.approx.decision import Windows, decide, decided, early_fail, hopeless, sizes_for
+from tidegate.approx.replicate import PARTS, replicated, replicated_rows
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.own import PART_ROWS
 from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
@@ -107,28 +107,49 @@ def _moment(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cel
 
 
 def _own(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
-    promise = query.rules.promise
+    promise, falls_back = query.rules.promise, answer.state is not None
     tuples = np.array([len(g) for g in groups])
-    sizes = np.minimum(query.rules.mean_rows, np.minimum(tuples, query.rules.size))
-    if query.rules.budget_rows is not None:
-        sizes = np.minimum(sizes, congress(tuples, query.rules.budget_rows))
-    values, parts = [], []
-    for members, size in zip(groups, sizes.tolist(), strict=True):
-        drawn = query.drawn(members, size)
-        values.append(_value(query, answer, drawn))
-        enough = size >= PARTS * PART_ROWS
-        parts += [_value(query, answer, drawn[i::PARTS]) if enough else None for i in range(PARTS)]
+    most = np.minimum(query.rules.mean_rows, np.minimum(tuples, query.rules.size))
+    shared = query.rules.budget_rows is not None and falls_back
+    if shared:
+        most = np.minimum(most, congress(tuples, query.rules.budget_rows or 0))
+    one = Windows.single(len(groups))
+
+    def looked(sizes: Any) -> dict[str, Any]:
+        values, parts = [], []
+        for members, size in zip(groups, sizes.tolist(), strict=True):
+            drawn = query.drawn(members, size)
+            values.append(_value(query, answer, drawn))
+            enough = size >= PARTS * PART_ROWS
+            dealt = [drawn[i::PARTS] if enough else [] for i in range(PARTS)]
+            parts += [_value(query, answer, part) for part in dealt]
+        return {
+            "values": np.array(values, np.float64),
+            "of_parts": np.array(parts, np.float64),
+            "rows": sizes,
+            "tuples": tuples,
+            "alpha": promise.alphas(one.groups(sizes < tuples))[0],
+        }
+
+    first = np.minimum(most, max(promise.pilot, PARTS * PART_ROWS))
+    needed = replicated_rows(**looked(first), error=promise.error)
+    sizes = most if shared else np.where(needed > 0, np.clip(needed, first, most), most)
+    failed = hopeless(needed, most, first < tuples, one)
+    if falls_back and failed.any():
+        sizes = first
+    interval, relied_on = replicated(**looked(sizes))
     whole = sizes >= tuples
-    estimated = Windows.single(len(groups)).groups(~whole)
-    interval, relied_on = replicated(
-        np.array(values, np.float64),
-        np.array(parts, np.float64),
-        rows=sizes,
-        tuples=tuples,
-        alpha=promise.alphas(estimated)[0],
-    )
+    if not falls_back:
+        low = np.where(relied_on, interval.low, -np.inf)
+        high = np.where(relied_on, interval.high, np.inf)
+        said = [
+            _value(query, answer, query.drawn(g, n))
+            for g, n in zip(groups, sizes.tolist(), strict=True)
+        ]
+        cells: list[Cell] = [(value, value, value, True) for value in said]
+        return _estimated(Interval(interval.value, low, high), whole, cells)
     error = np.where(whole, 0.0, np.where(relied_on, interval.error, np.inf))
-    decision = decided(interval, error, promise, Windows.single(len(groups)))
+    decision = decided(interval, error, promise, one, failed)
     exact = _kept(query, answer, groups)
     return _estimated(interval, whole, exact) if decision.answered.all() else exact
 

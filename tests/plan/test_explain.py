@@ -57,12 +57,10 @@ subqueries (operator-set: one per stateful operator, with the stateless ones tha
     takes rides
       reads: route, fare, paid and the time dropoff_time
       where: `paid`
-      route = `route`
       f = `fare` * 2
       read + filter + project: Arrow task, map side
     takes calls
       reads: route, fare and the time ts
-      route = `route`
       f = CAST(`fare` AS DOUBLE)
       read + project: Arrow task, map side
     rows by ts, input, source, position: collect

@@ -83,6 +83,12 @@ class Average(Aggregator):
         return pa.array(state["total"] / np.maximum(state["n"], 1))
 
 
+class Alone(Average):
+    """The same, for which nothing but the sample is kept."""
+
+    exact_fallback = False
+
+
 def average(tuples: list[tuple[Any, ...]]) -> float:
     """The same of tuples in a list."""
     there = [i for (i,) in tuples if i is not None]
@@ -124,6 +130,7 @@ ASKED = {
     ),
     "more groups than budget": asked(ErrorBound(0.5, 0.8, 30), "x", a=mean("i"), m=median("i")),
     "users": asked(replace(WIDE, budget_rows=400), a=aggregate(Average(), "i"), n=count()),
+    "users alone": asked(WIDE, "k", a=aggregate(Alone(), "i"), n=count()),
     "users of groups": asked(replace(WIDE, metric="rms"), "k", a=aggregate(Average(), "i")),
 }
 """With errors so large that samples of some hundred tuples will do, in some of the windows."""

@@ -91,7 +91,7 @@ def test_a_band_join_sheds_the_pairs_that_its_aggregate_reads() -> None:
         (PAIRS.replace("a.k = b.k", "a.k < b.k"), "needs an equality of both sides"),
         (PAIRS.replace("a.k = b.k", "a.k = 3"), "needs an equality of both sides"),
         (PAIRS.replace("[RANGE 20 SECONDS]", "[ROWS 5]"), "sides with a window of time"),
-        (PAIRS.replace("AS y", "AS kept"), "the name kept belongs to the column"),
+        (PAIRS.replace("AS y", "AS kept"), "adds a column kept"),
         ("SELECT k FROM a", "aggregates over windows of time and for joins by equality"),
         (OVER.replace("COUNT(*)", "COUNT(DISTINCT x)"), "cannot estimate"),
         (OVER.replace("2 MINUTES]", "2 MINUTES]").replace("RANGE 2 MINUTES", "ROWS 5"), "windows"),

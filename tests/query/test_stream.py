@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 
 from tests.query.catalog import CALLS, RIDES, sql, stream
-from tidegate.errors import QueryError
+from tidegate.errors import QueryError, UserError
 from tidegate.query.aggregate import count, max_, mean, median, sum_
 from tidegate.query.expression import call, col, left, right
 from tidegate.query.node import Branch, Input, Union
@@ -164,6 +167,28 @@ def test_shedding_is_asked_for_after_the_aggregate() -> None:
     }
     for message, ask in wrong.items():
         with pytest.raises(QueryError, match=message):
+            ask()
+
+
+def test_what_is_asked_of_an_aggregate_is_told_where_it_is_wrong() -> None:
+    window = rides.window("1 hour").group_by("route")
+    counted = window.agg(n=count())
+    wrong: dict[str, Callable[[], object]] = {
+        "within: has no argument of this name; got eror. Did you mean error?": lambda: (
+            counted.within(eror=0.1)  # type: ignore[call-arg]
+        ),
+        "got 1000 PERCENT. Write for example ERROR 10 PERCENT, in Python error=0.1.": lambda: (
+            counted.within(error=10)
+        ),
+        "an aggregate has one partitioner; got pk after cam. Leave one of them out.": lambda: (
+            window.partition("cam").partition("pk")
+        ),
+        'Write .window("15 minutes").group_by("route").partition("cam").agg(': lambda: (
+            counted.partition("cam")  # type: ignore[attr-defined]
+        ),
+    }
+    for message, ask in wrong.items():
+        with pytest.raises(UserError, match=re.escape(message)):
             ask()
 
 

@@ -48,6 +48,8 @@ def test_another_policy_while_it_runs() -> None:
     source.end()
     assert query.wait().finished
     assert query.status()["policy"] == {"name": "threshold", "failure": None, "remark": None}
+    with pytest.raises(tg.OptionError, match="use: needs a query that runs; got one that has fin"):
+        query.use("fixed")
 
 
 def test_over_input_that_is_not_live_the_model_says_that_it_has_no_rates(

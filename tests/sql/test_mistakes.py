@@ -195,20 +195,23 @@ MISTAKES = {
         "in a window: SELECT k, MAX_BY(y, x) AS y FROM name [RANGE 1 HOUR] GROUP BY k"
     ),
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 110 PERCENT": "WITH ERROR: the error must be "
-    "between 0 and 100 percent; got 110 PERCENT.",
+    "between 0 and 100 percent; got 110 PERCENT. Write for example ERROR 10 PERCENT, in "
+    "Python error=0.1.",
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 0 PERCENT": "WITH ERROR: the error must be "
-    "between 0 and 100 percent; got 0 PERCENT.",
+    "between 0 and 100 percent; got 0 PERCENT. Write for example ERROR 10 PERCENT, in "
+    "Python error=0.1.",
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 10 PERCENT CONFIDENCE 100 PERCENT": (
-        "WITH ERROR: the confidence must be between 0 and 100 percent; got 100 PERCENT."
+        "WITH ERROR: the confidence must be between 0 and 100 percent; got 100 PERCENT. "
+        "Write for example CONFIDENCE 95 PERCENT, in Python confidence=0.95."
     ),
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 10 PERCENT BUDGET 29 ROWS": (
         "WITH ERROR: the budget must be at least 30 rows; got 29. Write a greater one, or leave "
         "BUDGET out: windows then take what they need."
     ),
     f"SELECT MAX(fare) FROM rides {HOUR} WITH ERROR 10 PERCENT": (
-        "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: cannot bound max(fare): the extreme of a "
-        "window is one tuple, which a sample need not hold. Ask for it in a query of its own, "
-        "without the clause."
+        "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: each aggregate must be one that a sample can "
+        "answer: the extreme of a window is one tuple, which a sample need not hold; got "
+        "max(fare). Ask for it in a query of its own, without the clause."
     ),
     "SELECT COUNT(*) FROM rides [ROWS 5] WITH ERROR 10 PERCENT": (
         "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: is for windows of time; those of tuples "
@@ -227,7 +230,7 @@ MISTAKES = {
     ),
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 9 PERCENT WITH ERROR 10 PERCENT": (
         "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: an aggregate has one error bound; got also "
-        "ERROR 9 PERCENT CONFIDENCE 95 PERCENT."
+        "ERROR 9 PERCENT CONFIDENCE 95 PERCENT. Leave one of them out."
     ),
     f"SELECT COUNT(*) FROM ridez {HOUR} WITH LATENCY 2 SECONDS": "FROM: no stream has this name; "
     "got ridez. Did you mean rides? There are: rides, calls, odd.",

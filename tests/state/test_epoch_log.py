@@ -19,8 +19,9 @@ from tidegate.sink.memory import MemorySink
 from tidegate.state import epoch_log
 from tidegate.state.epoch_log import logged, shortened
 from tidegate.state.inspect import describe, inspect
+from tidegate.state.leftover import Cleaned
 from tidegate.state.manifest import Manifest
-from tidegate.state.store import Cleaned, Store
+from tidegate.state.store import Store
 
 EMPTY = Manifest(-1, mappings(0), 0)
 KEPT, MOVED = 8, 4

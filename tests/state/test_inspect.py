@@ -67,7 +67,7 @@ def test_the_text(filled: Store) -> None:
         "batch 1",
         "subquery aggregate: epoch 1, 2 instances, 8 buckets",
         "  instance 1: 5 buckets",
-        "subquery join: epoch 0, 1 instances, 8 buckets",
+        "subquery join: epoch 0, 1 instance, 8 buckets",
         "  instance 0: 8 buckets",
         "frontier 2023-11-14 22:13:20.500000 UTC",
         "  id rides.parquet, floor 1970-01-01 00:00:01 UTC, position 42",

@@ -14,8 +14,9 @@ from tests.state.mapping import mappings
 from tidegate import disk
 from tidegate.durable import Due
 from tidegate.errors import FencedError, StateError
+from tidegate.state.leftover import Cleaned
 from tidegate.state.manifest import Manifest
-from tidegate.state.store import Cleaned, Store
+from tidegate.state.store import Store
 
 FIRST = Manifest(-1, mappings(0), 0)
 HOLDER = {"host": "here", "process": 7, "since": "now"}

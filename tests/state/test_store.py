@@ -17,9 +17,11 @@ from tests.state.rows import rows, triples
 from tidegate.errors import CheckpointError, FencedError, StateError
 from tidegate.state import files as files_module
 from tidegate.state.files import LocalFiles, RemoteFiles
+from tidegate.state.handle import StoreHandle
+from tidegate.state.leftover import Cleaned
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment, read_segment, write_segment
-from tidegate.state.store import Cleaned, Store, StoreHandle
+from tidegate.state.store import Store
 from tidegate.whole_file import temporary
 
 Location = str | tuple[FileSystem, str]

@@ -35,14 +35,20 @@ class GroupConcept:
     @staticmethod
     def of(groups: Words, tuples: Ints) -> GroupConcept:
         """From groups in any order, each once."""
-        order = np.argsort(groups, kind="stable")
+        order = np.argsort(groups)
         return GroupConcept(groups[order], tuples[order])
+
+    def common(self, after: GroupConcept) -> tuple[Ints, Ints]:
+        """Where the groups of both are, here and there."""
+        if not len(self.groups):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        places = np.minimum(np.searchsorted(self.groups, after.groups), len(self.groups) - 1)
+        there = np.flatnonzero(self.groups[places] == after.groups)
+        return places[there], there
 
     def drift_to(self, after: GroupConcept) -> Drift:
         """Jaccard's overlap, and Hellinger's distance of the frequencies."""
-        _, here, there = np.intersect1d(
-            self.groups, after.groups, assume_unique=True, return_indices=True
-        )
+        here, there = self.common(after)
         either = len(self.groups) + len(after.groups) - len(here)
         if either == 0:
             return Drift(1.0, 0.0)

@@ -155,17 +155,20 @@ def early_fail(
     average need twice the rows that they get.
     """
     windows = windows or Windows.single(len(pilot.tuples))
-    reason = np.zeros(windows.count, np.int64)
     estimated = ~pilot.whole & (sizes < pilot.tuples)
-    need = sizes_for(kind, pilot, promise, windows)
-    needs, gets = (
-        np.bincount(windows.of_group, weights=np.where(estimated, rows, 0), minlength=windows.count)
-        for rows in (need, sizes)
-    )
-    reason[needs > 2 * gets] = Reason.WIDE
+    reason = hopeless(sizes_for(kind, pilot, promise, windows), sizes, estimated, windows)
     if budget is not None:
         reason[windows.groups() > budget] = Reason.GROUPS
     return reason
+
+
+def hopeless(needed: Ints, sizes: Ints, estimated: Mask, windows: Windows) -> npt.NDArray[np.int64]:
+    """Reasons of windows whose groups that are `estimated` need twice the rows that they get."""
+    needs, gets = (
+        np.bincount(windows.of_group, weights=np.where(estimated, rows, 0), minlength=windows.count)
+        for rows in (needed, sizes)
+    )
+    return np.where(needs > 2 * gets, Reason.WIDE, Reason.NONE).astype(np.int64)
 
 
 def sizes_for(kind: Kind, pilot: Sample, promise: Promise, windows: Windows | None = None) -> Ints:

@@ -22,9 +22,7 @@ _AFFINITY = "concept_affinity"
 
 def drift_parts(before: GroupConcept, after: GroupConcept) -> dict[str, float]:
     """What one instance can say of the groups that it has, to be added up by name."""
-    _, here, there = np.intersect1d(
-        before.groups, after.groups, assume_unique=True, return_indices=True
-    )
+    here, there = before.common(after)
     common = np.sqrt(before.tuples[here].astype(np.float64) * after.tuples[there])
     return {
         _GROUPS: len(after.groups),

@@ -31,17 +31,23 @@ def _mixed(word: Any) -> Any:
     return word ^ (word >> _S31)
 
 
+@part
+def _fill(words: Any, seq: Any, before: Any, between: Any) -> Any:
+    """Those of one source; nothing in the loop depends on the tuple before, so it is unrolled."""
+    for i in range(len(seq)):
+        words[i] = _mixed(_mixed(np.uint64(seq[i]) + before) + between)
+
+
 def _priorities(seed: Any, src: Any, seq: Any) -> Any:
     words = np.empty(len(src), np.uint64)
-    source = src[0]
-    before = _mixed(_mixed(seed) ^ np.uint64(source))
-    between = _mixed(before)
-    for i in range(len(src)):
-        if src[i] != source:
-            source = src[i]
-            before = _mixed(_mixed(seed) ^ np.uint64(source))
-            between = _mixed(before)
-        words[i] = _mixed(_mixed(np.uint64(seq[i]) + before) + between)
+    start = 0
+    while start < len(src):
+        source, stop = src[start], start + 1
+        while stop < len(src) and src[stop] == source:
+            stop += 1
+        before = _mixed(_mixed(seed) ^ np.uint64(source))
+        _fill(words[start:stop], seq[start:stop], before, _mixed(before))
+        start = stop
     return words
 
 

@@ -24,6 +24,33 @@ def parts_of(codes: Ints, ranks: Ints) -> Ints:
     return codes * PARTS + ranks % PARTS
 
 
+def replicated_rows(
+    values: Floats,
+    of_parts: Floats,
+    *,
+    rows: Ints,
+    tuples: Ints,
+    alpha: npt.ArrayLike,
+    error: float,
+) -> Ints:
+    """How many rows of each group a sample needs for an error, from a first look; 0 for not known.
+
+    Parts are taken to vary more than they do, by two standard errors of their variance, and to be
+    more skewed, as the larger sample will show; the skewness of parts falls with their size. What
+    is needed is known where the mean of the parts is that of the whole, as far as one can say.
+    """
+    spread = Moments.of(np.repeat(np.arange(len(values)), PARTS), len(values), of_parts)
+    with np.errstate(all="ignore"):
+        unsure = np.sqrt(np.maximum(spread.kurtosis - 1, 0.0) / PARTS)
+        half = deviate(alpha, PARTS - 1) * np.sqrt(spread.variance / PARTS * (1 + 2 * unsure))
+        without = rows * (half * (1 + error) / (error * np.abs(values))) ** 2
+        size = without / (1 + without / tuples)
+        size = np.maximum(size, rows * 2 * SKEW * spread.skewness**2 / PARTS)
+        size = np.minimum(np.maximum(size, least(alpha)), tuples)
+        known = (np.abs(spread.mean - values) <= half) & (spread.variance > 0) & np.isfinite(size)
+    return np.where(known, np.ceil(np.where(known, size, 0)), 0).astype(np.int64)
+
+
 def replicated(
     values: Floats, of_parts: Floats, *, rows: Ints, tuples: Ints, alpha: npt.ArrayLike
 ) -> tuple[Interval, Mask]:

@@ -183,6 +183,42 @@ def _lowest(codes: Any, groups: Any, priority: Any, k: Any, limit: Any) -> Any:
     return order
 
 
+def _lowest_of_one(priority: Any, k: Any) -> Any:
+    """Positions of the k lowest, in their order; with them those that equal the highest.
+
+    What enters the heap is noted. Most of it has to leave again; about k (1 + ln(n / k)) enter.
+    """
+    heap = np.empty(k, np.uint64)
+    noted = np.empty(4 * k, np.int64)
+    n = np.int64(0)
+    for i in range(len(priority)):
+        word = priority[i]
+        if i < k:
+            _rise(heap, 0, i, word)
+        elif word > heap[0]:
+            continue
+        elif word < heap[0]:
+            _sink(heap, 0, k, 0, word)
+        if n == len(noted):
+            more = np.empty(2 * n, np.int64)
+            more[:n] = noted
+            noted = more
+        noted[n] = i
+        n += 1
+    size = np.int64(0)
+    for j in range(n):
+        if priority[noted[j]] <= heap[0]:
+            noted[size] = noted[j]
+            size += 1
+    return noted[:size].copy()
+
+
+@cache
+def lowest_of_one_loop() -> Callable[..., Any]:
+    """The loop: priorities, more than k; k, at least 1."""
+    return compiled(made(types.int64)(given(types.uint64), types.int64), _lowest_of_one)
+
+
 @cache
 def lowest_loop() -> Callable[..., Any]:
     """The loop: codes, groups, priorities, k, limit."""

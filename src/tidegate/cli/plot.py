@@ -44,7 +44,7 @@ def check(option: str, name: str) -> None:
     if ending not in known:
         raise OptionError(
             option,
-            "the ending must say how to draw it",
+            "the extension of the file must be that of an image format",
             f"{name}",
             f"There are: {', '.join(sorted(known))}.",
         )

@@ -54,7 +54,9 @@ def _rate(value: str, text: str) -> float:
     except ValueError:
         shape = "must be tuples a second, or NAME=RATE"
         raise OptionError("--rate", shape, text, "Write for example --rate 20000.") from None
-    if not math.isfinite(rate) or rate <= 0:
+    if not math.isfinite(rate):
+        raise OptionError("--rate", "must be a finite number", text)
+    if rate <= 0:
         raise OptionError("--rate", "must be above zero", text)
     return rate
 

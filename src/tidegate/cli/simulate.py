@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from tidegate.cli.target import check_target, write_target
-from tidegate.cli.value import Number, OneOf, Whole
+from tidegate.cli.value import Number, Whole
 from tidegate.errors import OptionError, QueryError, near
 from tidegate.model.calibration_file import read_calibration
 from tidegate.model.controller import LOWER, UPPER, Limits
@@ -25,7 +25,11 @@ from tidegate.model.trace_file import read_trace
 from tidegate.model.window import TimeWindow, TupleWindow, Window
 from tidegate.query.window import duration_us
 
-FIXED, MODEL = "fixed", "model"
+if TYPE_CHECKING:
+    from tidegate.elastic.policy import Policy
+
+FIXED, MODEL, THRESHOLD = "fixed", "model", "threshold"
+POLICIES = (FIXED, MODEL, THRESHOLD)
 MAXIMUM = 64
 TYPICAL = Costs(alpha=2e-8, beta=1e-6, sigma=0.01)
 """Costs where nothing else is said."""
@@ -117,10 +121,11 @@ _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
 )
 @click.option(
     "--policy",
-    type=OneOf([FIXED, MODEL]),
     default=FIXED,
     show_default=True,
-    help="Who decides about instances: nobody, or the controller of the model.",
+    metavar="fixed|model|threshold",
+    help="Who decides about instances: nobody, the controller of the model, or the policy of "
+    "running queries that sees how busy they are, as 'threshold?target=0.6'.",
 )
 @click.option(
     "--maximum",
@@ -132,20 +137,20 @@ _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
     "--upper-quota",
     type=Number(above=0, most=1),
     metavar="Q",
-    help="With a policy: the part of what instances can do that is enough for more of them.  "
+    help="With --policy model: the part of what instances can do that is enough for more.  "
     f"[default: {UPPER:g}]",
 )
 @click.option(
     "--lower-quota",
     type=Number(above=0, most=1),
     metavar="Q",
-    help="With a policy: the part of what one instance less can do below which there are too "
-    f"many.  [default: {LOWER:g}]",
+    help="With --policy model: the part of what one instance less can do below which there are "
+    f"too many.  [default: {LOWER:g}]",
 )
 @click.option(
     "--ahead",
     metavar="TIME",
-    help="With a policy: how far it looks ahead, as '60 seconds', for fewer switches.  "
+    help="With --policy model: how far it looks ahead, as '60 seconds', for fewer switches.  "
     "[default: 0 seconds]",
 )
 @click.option(
@@ -162,7 +167,11 @@ def simulate(**given: Any) -> None:
     asked = _asked(given)
     trace = asked.experiment.trace
     instances: Any = asked.instances
-    if asked.limits is not None:
+    if asked.threshold is not None:
+        from tidegate.elastic.simulated import simulated
+
+        instances = simulated(asked.threshold, asked.join, trace, first=asked.instances)
+    elif asked.limits is not None:
         instances = scaled(
             asked.join, trace, asked.limits, first=asked.instances, ahead_s=asked.ahead_s
         )
@@ -187,7 +196,11 @@ def simulate(**given: Any) -> None:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a command line asks for; `limits` are those of its policy, None without one."""
+    """What a command line asks for.
+
+    `limits` are those by which a policy is judged, and the controller of the model decides; None
+    without a policy. `threshold` is the policy of that name, where it decides.
+    """
 
     name: str
     experiment: Experiment
@@ -195,12 +208,17 @@ class Asked:
     instances: int
     limits: Limits | None
     ahead_s: float
+    threshold: Policy | None = None
 
 
 def _asked(given: dict[str, Any]) -> Asked:
     """Read all options, and refuse what cannot be before anything is computed."""
     name = _named(given["trace"], given["experiment"])
-    limits = _limits(given)
+    policy = _policy(given["policy"])
+    limits = _limits(given, policy)
+    threshold = None
+    if policy == THRESHOLD and limits is not None:
+        threshold, limits = _by_threshold(given, limits)
     ahead_s = _seconds("--ahead", given["ahead"]) if given["ahead"] is not None else 0.0
     if limits is not None and given["instances"] > limits.maximum:
         raise OptionError(
@@ -215,7 +233,7 @@ def _asked(given: dict[str, Any]) -> Asked:
         experiment = Experiment(read_trace(given["trace"]), ())
     else:
         experiment = EXPERIMENTS[given["experiment"]]()
-    return Asked(name, experiment, join, given["instances"], limits, ahead_s)
+    return Asked(name, experiment, join, given["instances"], limits, ahead_s, threshold)
 
 
 def _named(trace: str | None, experiment: str | None) -> str:
@@ -303,23 +321,49 @@ def _seconds(option: str, text: str) -> float:
     return us / 1e6
 
 
-def _limits(given: dict[str, Any]) -> Limits | None:
+def _policy(text: str) -> str:
+    """The name of a policy; only that of running queries has parameters."""
+    name, sign, _ = text.partition("?")
+    if name not in POLICIES:
+        raise OptionError("--policy", "must be a known word", name, near(name, POLICIES))
+    if sign and name != THRESHOLD:
+        remedy = "Use --upper-quota, --lower-quota and --ahead." if name == MODEL else ""
+        raise OptionError("--policy", f"{name} has no parameters here", text, remedy)
+    return name
+
+
+def _by_threshold(given: dict[str, Any], limits: Limits) -> tuple[Policy, Limits]:
+    """The policy with its parameters, and no more instances than these or `--maximum` say."""
+    from tidegate.elastic.registry import of
+    from tidegate.elastic.threshold import Threshold
+
+    policy = of(given["policy"], "--policy")
+    assert isinstance(policy, Threshold)
+    if given["maximum"] is None and policy.maximum is not None:
+        limits = replace(limits, maximum=policy.maximum)
+    return replace(policy, maximum=limits.maximum), limits
+
+
+def _limits(given: dict[str, Any], policy: str) -> Limits | None:
     own = {
         "maximum": given["maximum"],
         "upper": given["upper_quota"],
         "lower": given["lower_quota"],
     }
     known = {name: value for name, value in own.items() if value is not None}
-    if given["policy"] == FIXED:
-        options = ("maximum", "upper_quota", "lower_quota", "ahead")
-        for option in options:
+    if policy != MODEL:
+        options = ["upper_quota", "lower_quota", "ahead"]
+        for option in options if policy == THRESHOLD else ["maximum", *options]:
             if given[option] is not None:
                 raise OptionError(
                     f"--{option.replace('_', '-')}",
-                    "is for a policy",
-                    f"--policy {FIXED}",
-                    f"Give --policy {MODEL} as well.",
+                    "is for a policy" if option == "maximum" else f"is for --policy {MODEL}",
+                    f"--policy {policy}",
+                    f"Give --policy {MODEL}."
+                    if policy == FIXED
+                    else f"Write for example --policy '{THRESHOLD}?upper=0.8&lower=0.4'.",
                 )
+    if policy == FIXED:
         return None
     return Limits(**{"maximum": MAXIMUM, **known}, quota=given["quota"])
 

@@ -59,6 +59,8 @@ def _batches(join: Join) -> str:
 def _policy(asked: Asked) -> str:
     if asked.limits is None:
         return ""
+    if asked.threshold is not None:
+        return f"; policy {asked.threshold.name}"
     ahead = f", {duration_text(round(asked.ahead_s * 1e6))} ahead" if asked.ahead_s else ""
     return f"; policy model{ahead}"
 

@@ -48,9 +48,10 @@ class Number(click.ParamType):  # type: ignore[type-arg]
             number = float(value)
         except ValueError:
             raise OptionError(where, "must be a number", value) from None
+        if not isfinite(number):
+            raise OptionError(where, "must be a finite number", value)
         inside = (
-            isfinite(number)
-            and (self._above is None or number > self._above)
+            (self._above is None or number > self._above)
             and (self._least is None or number >= self._least)
             and (self._most is None or number <= self._most)
         )
@@ -62,7 +63,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]
         words = [] if self._above is None else [f"above {self._above:g}"]
         words += [] if self._least is None else [f"at least {self._least:g}"]
         words += [] if self._most is None else [f"at most {self._most:g}"]
-        return " and ".join(words) or "finite"
+        return " and ".join(words)
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]
@@ -114,4 +115,6 @@ def in_shape(mistake: click.ClickException) -> OptionError:
     if isinstance(mistake, click.MissingParameter) and mistake.param is not None:
         what = mistake.param.metavar or mistake.param.human_readable_name
         return OptionError(where, f"needs {what}", "none", remedy)
+    if message == "Missing command":
+        return OptionError(where, "needs a command", "none", remedy)
     return OptionError(where, message[:1].lower() + message[1:], None, remedy)

@@ -22,9 +22,10 @@ from tidegate.execute.executor import Executor
 from tidegate.memory import MEMORY
 from tidegate.operate.keeper import Horizon, Keeper
 from tidegate.state.compaction import choose, compact, replace, replace_any
+from tidegate.state.handle import StoreHandle
 from tidegate.state.name import owned
 from tidegate.state.segment import Segment, read_segment
-from tidegate.state.store import Store, StoreHandle
+from tidegate.state.store import Store
 
 TASK_ROWS = 262_144
 TASK_BYTES = 32 * 2**20

@@ -136,7 +136,8 @@ class Outcome:
                 f"{time_text(self.measured_s)} measured; median error by the second "
                 f"{latency:.0%}, of throughput {throughput:.1%}"
             )
-        several = self.newest is not None and len(self.newest.subqueries) > 1
+        expected = () if self.newest is None else self.newest.subqueries
+        several = len({*expected, *(self.saso or ())}) > 1
         for name, of in ({} if self.newest is None else self.newest.subqueries).items():
             lines.append(f"model{f' of {name}' if several else ''}: {constants_text(of)}")
         for name, saso in (self.saso or {}).items():

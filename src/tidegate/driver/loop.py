@@ -241,11 +241,19 @@ class Loop:
         It replaces what waits for these subqueries. What cannot be is an OptionError at once, and
         the query goes on as it would have. Gives by subquery what it would make now.
         """
+        self.refuse_ended(str(request.change).partition(" ")[0])
+        return self._subqueries.ask(request, self._clock.now())
+
+    def refuse_ended(self, where: str) -> None:
+        """What asks something of batches to come is an OptionError where there are none."""
         if self._manifest.finished or self._closed:
             ended = "finished" if self._manifest.finished else "ended"
-            where = str(request.change).partition(" ")[0]
-            raise OptionError(where, "needs a query that runs", f"one that has {ended}")
-        return self._subqueries.ask(request, self._clock.now())
+            raise OptionError(
+                where,
+                "needs a query that runs",
+                f"one that has {ended}",
+                "Say it when you start the query: .start(instances=4, policy=...).",
+            )
 
     def waiting(self) -> dict[str, Asked]:
         """By subquery what was asked for and waits for the next batch."""
@@ -259,7 +267,12 @@ class Loop:
         holds the frontier. Announcing what is there already changes nothing.
         """
         if self._manifest.finished:
-            raise OptionError("announce", "needs a query that runs", "one that has finished")
+            raise OptionError(
+                "announce",
+                "needs a query that runs",
+                "one that has finished",
+                "Start it on another checkpoint with all its sources.",
+            )
         self._inputs.join(connection, promised_us)
 
     def remove(self, source_id: str) -> None:

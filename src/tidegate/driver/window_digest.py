@@ -76,7 +76,8 @@ def figure_text(value: float, unit: str) -> str:
         return f"{value:,.{0 if value >= 9.95 else 1 if value >= 0.995 else 2}f} ms"
     if unit == "bytes":
         return size_text(round(value))
-    return f"{value:,.0f}" if value == int(value) or value >= 999.5 else f"{value:.2f}"
+    digits = 0 if value == int(value) or value >= 99.5 else 1 if value >= 9.95 else 2
+    return f"{value:,.{digits}f}"
 
 
 def _rounded(value: float) -> float:

@@ -116,7 +116,7 @@ def _stretch(part: str, given: str, where: str) -> Iterable[int]:
         raise OptionError(where, "buckets must look like 3,4,10-12", given or "nothing")
     begin, end = int(first), int(last if sign else first)
     if end < begin or end >= MOST:
-        requirement = f"buckets must be stretches such as 10-12, below {MOST:,}"
+        requirement = f"buckets must be ranges such as 10-12, below {MOST:,}"
         raise OptionError(where, requirement, part.strip())
     return range(begin, end + 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from inspect import isfunction
 from typing import Any
 
 from tidegate.elastic.by_model import ByModel
@@ -34,8 +35,9 @@ def of(asked: object, where: str = "policy") -> Policy:
     if isinstance(asked, str):
         return _named(asked, where)
     if isinstance(asked, type) or not callable(getattr(asked, "decide", None)):
-        got = f"the class {asked.__name__}" if isinstance(asked, type) else repr(asked)
-        remedy = f"Write {asked.__name__}(...)." if isinstance(asked, type) else _EXAMPLE
+        made = isfunction(asked) or isinstance(asked, type)  # it is what makes one, not called yet
+        got = f"the class {asked.__name__}" if made else repr(asked)
+        remedy = f"Write {asked.__name__}(...)." if made else _EXAMPLE
         raise OptionError(where, "must be a policy, or the name of one", got, remedy)
     name = getattr(asked, "name", None)
     if not isinstance(name, str) or not name:
@@ -57,7 +59,7 @@ def _named(text: str, where: str) -> Policy:
             "The others are not available yet.",
         )
     if name not in POLICIES:
-        raise OptionError(where, "must be a known word", name, near(name, [*POLICIES, *LATER]))
+        raise OptionError(where, "must be a known word", name, near(name, POLICIES))
     make = POLICIES[name]
     known = {field.name: str(field.type) for field in fields(make)}  # type: ignore[arg-type]
     found: dict[str, Any] = {}

@@ -24,9 +24,9 @@ from tidegate.sink.protocol import PartWriter
 from tidegate.sink.receipt import Receipt
 from tidegate.source.protocol import Reader
 from tidegate.spans import Spans
+from tidegate.state.handle import StoreHandle
 from tidegate.state.name import owned
 from tidegate.state.segment import Segment
-from tidegate.state.store import StoreHandle
 
 ROWS = 0
 """A parcel of what an operator dealt, for the instance that it names."""

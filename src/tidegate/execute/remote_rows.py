@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, from_bytes, to_bytes
-from tidegate.state.store import StoreHandle
+from tidegate.state.handle import StoreHandle
 
 CHUNK_ROWS = 131_072
 LEAST_BYTES = 4 * 2**20

@@ -60,7 +60,8 @@ class Run:
 
     The first starts at `start_s` and takes what arrived after `after_s` and until `until_s`. A next
     one may start after `busy_s`, and does after `cycle_s`; there are `count` of them, which have
-    `tuples` and `comparisons` together. `woken` are those that start when their only tuple comes.
+    `tuples` and `comparisons` together. `fixed_s` is the part of `moving_s` that a batch takes
+    however small it is. `woken` are those that start when their only tuple comes.
     """
 
     after_s: float
@@ -68,6 +69,7 @@ class Run:
     start_s: float
     tuples: float
     comparisons: float
+    fixed_s: float
     moving_s: float
     working_s: float
     busy_s: float
@@ -81,15 +83,17 @@ def batch_runs(
     per_comparison_s: Floats,
     costs: Costs,
     *,
+    slowdown: Floats,
     trigger_s: float,
     rows: int | None,
 ) -> list[Run]:
     """All batches that start before the trace ends, each from the one before.
 
-    `per_comparison_s` is what a comparison takes where all instances are at work, by interval.
+    `per_comparison_s` is what a comparison takes where all instances are at work, by interval, and
+    `slowdown` how many times as long as that, and as `costs` say, everything takes in it.
     """
     found: list[Run] = []
-    seconds_each = per_comparison_s.tolist()
+    seconds_each, slow = (per_comparison_s * slowdown).tolist(), slowdown.tolist()
     most = math.inf if rows is None else rows
     taken_s = taken = made = 0.0  # until when tuples were taken; how many, with what comparisons
     start_s, woken = course.when(1.0), True
@@ -99,7 +103,8 @@ def batch_runs(
         if tuples - taken > most:
             until_s = course.when(taken + most)
             tuples, comparisons = course.until(until_s)
-        moving_s = costs.batch_s + costs.tuple_s * (tuples - taken)
+        fixed_s = costs.batch_s * slow[place]
+        moving_s = fixed_s + costs.tuple_s * slow[place] * (tuples - taken)
         working_s = seconds_each[place] * (comparisons - made)
         busy_s = max(moving_s + working_s, trigger_s)
         idle_s = max(course.when(tuples + 1) - start_s - busy_s, 0.0)
@@ -120,6 +125,7 @@ def batch_runs(
                 start_s=start_s,
                 tuples=tuples - taken,
                 comparisons=comparisons - made,
+                fixed_s=fixed_s,
                 moving_s=moving_s,
                 working_s=working_s,
                 busy_s=busy_s,

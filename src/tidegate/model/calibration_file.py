@@ -83,7 +83,7 @@ def read_calibration(path: str, where: str = "--calibration") -> QueryCalibratio
         raise OptionError(where, "must be a calibration", got, _REMEDY) from None
     except ValueError:
         raise OptionError(
-            where, "must be a calibration", f"{path}, which is no JSON", _REMEDY
+            where, "must be a calibration", f"{path}, which is not JSON", _REMEDY
         ) from None
     written = recorded.get("calibration") if isinstance(recorded, dict) else None
     if written is None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tidegate.errors import OptionError
 from tidegate.model.costs import Costs
-from tidegate.model.trace import Trace
+from tidegate.model.trace import Floats, Trace
 
 Instances = int | npt.NDArray[np.int64]
 """How many there are: always, or in each interval."""
@@ -77,3 +77,18 @@ def instances_of(instances: Instances, intervals: int) -> npt.NDArray[np.int64]:
     if number.dtype.kind not in "iu" or (number < 1).any():
         raise OptionError("instances", "must be whole numbers from 1 on", f"{number.min():g}")
     return np.broadcast_to(number.astype(np.int64), (intervals,)).copy()
+
+
+def slowdown_of(slowdown: float | Floats, intervals: int) -> Floats:
+    """A slowdown for each interval."""
+    times: Floats = np.asarray(slowdown, np.float64)
+    if times.ndim and times.shape != (intervals,):
+        raise OptionError(
+            "slowdown",
+            f"must be one number, or one for each of {intervals:,} intervals",
+            f"{times.size:,} of them",
+        )
+    wrong = times[~((times > 0) & (times < np.inf))]
+    if wrong.size:
+        raise OptionError("slowdown", "must be above 0, and finite", f"{wrong.flat[0]:g}")
+    return np.broadcast_to(times, (intervals,))

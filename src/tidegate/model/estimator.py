@@ -29,9 +29,12 @@ KEPT = 24
 HALF_LIFE = 256
 """After so many batches, what one says of costs counts half."""
 
-DRIFT, DRIFTED = 4.0, 0.1
-"""Where the newest batches are off by so many standard errors, costs have changed: what was before
-them counts so much less."""
+DRIFT, OFF, DRIFTED = 4.0, 0.25, 0.1
+"""Where the newest batches are off by so many standard errors, and by such a part of themselves,
+costs have changed: what was before them counts so much less.
+
+Batches of one second are slow or fast together, so that a few dozen of them are often many standard
+errors off where nothing has changed but the machine's pace, which varies by a tenth or so."""
 
 RATIO_HALF_LIFE = 8
 """After so many batches, what one says of outputs for each comparison counts half."""
@@ -184,7 +187,8 @@ class Estimator:
             (_work_of(self.samples, self.everywhere), self.work, self.work_fit),
             (_rest_of(self.samples), self.rest, self.rest_fit),
         ):
-            kept = 0.5 ** (KEPT / HALF_LIFE) if fit.drift < DRIFT else DRIFTED
+            changed = fit.drift >= DRIFT and fit.off >= OFF
+            kept = DRIFTED if changed else 0.5 ** (KEPT / HALF_LIFE)
             count = float(fit.counted[old].sum())
             moments.append(past.fading(kept).with_more(x[old], y[old], fit.weights[old], count))
         return Estimator(

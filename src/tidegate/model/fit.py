@@ -80,8 +80,9 @@ class Fit:
     everything. `weights` are those of the batches, `counted` the part of each that is not far off,
     `freedom` the degrees of freedom of intervals, `scatter` the standard deviation of a batch as a
     part of what it takes.
-    `drift` says by how many standard errors these batches are off on the whole: where the past
-    says something else than they, it is large.
+    `off` is how far these batches are from the costs on the whole, as a part of what they take, and
+    `drift` how many standard errors that is: where the past says something else than they, both are
+    large.
     """
 
     costs: Floats
@@ -92,6 +93,7 @@ class Fit:
     counted: Floats
     freedom: float
     scatter: float
+    off: float
     drift: float
 
     def variance(self, of: Floats) -> float:
@@ -138,6 +140,7 @@ def fitted(x: Floats, y: Floats, past: Moments, likely: Floats | None = None) ->
         counted=robust,
         freedom=freedom,
         scatter=scatter,
+        off=abs(float(np.mean(near))) if len(near) else 0.0,
         drift=_drift(near),
     )
 

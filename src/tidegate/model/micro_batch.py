@@ -54,6 +54,7 @@ def batch_times(
     arriving: Floats,
     comparisons: Floats,
     instances: Floats,
+    slowdown: Floats,
     *,
     quota: float,
     costs: Costs,
@@ -62,13 +63,15 @@ def batch_times(
 ) -> BatchTimes:
     """Go through the batches of a trace.
 
-    `arriving` are the tuples of each interval and `comparisons` their work, both even over it.
+    `arriving` are the tuples of each interval and `comparisons` their work, both even over it;
+    `slowdown` is how many times as long as its costs say everything takes in it.
     """
     course = Course(arriving, comparisons, step_s)
     runs = batch_runs(
         course,
         costs.comparison_s / (instances * quota),
         costs,
+        slowdown=slowdown,
         trigger_s=batching.trigger_s,
         rows=batching.rows,
     )
@@ -115,7 +118,7 @@ def _scattered(runs: list[Run], costs: Costs) -> tuple[Floats, Floats]:
         if run.woken or run.busy_s > taken_s or run.until_s < run.start_s or came_s <= 0:
             carried = Carried()
             continue
-        load = (taken_s - costs.batch_s) / came_s
+        load = (taken_s - run.fixed_s) / came_s
         before, carried = carried.over((costs.scatter * taken_s) ** 2, load, run.count)
         longer[place] = before / (2 * came_s)
         larger[place] = 1 + load * before / came_s / taken_s

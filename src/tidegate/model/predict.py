@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.model.check import Instances, check_costs, check_quota, check_trace, instances_of
+from tidegate.model.check import (
+    Instances,
+    check_costs,
+    check_quota,
+    check_trace,
+    instances_of,
+    slowdown_of,
+)
 from tidegate.model.costs import Costs
 from tidegate.model.input_latency import input_latency
 from tidegate.model.join_latency import join_latency
@@ -25,6 +32,7 @@ def predict(
     quota: float = 1.0,
     deterministic: bool = True,
     batch: Batching | None = None,
+    slowdown: float | Floats = 1.0,
 ) -> Prediction:
     """Throughput and latency of a join in each interval of a trace.
 
@@ -35,12 +43,14 @@ def predict(
     `latency_batch` the wait for its batch and what the batch takes but for comparisons,
     `latency_join` what those of its batch take. A batch has its output at once, so `latency_out` is
     nothing. And tuples meet windows as they are in the middle of an interval; in the paper, as they
-    are at its end.
+    are at its end. `slowdown` is for batches only: how many times as long as their costs say they
+    take, always or in each interval.
     """
     number = instances_of(instances, len(trace))
     check_trace(trace)
     check_costs(costs)
     check_quota(quota)
+    slow = slowdown_of(slowdown, len(trace))
     held_r, held_s = window if isinstance(window, tuple) else (window, window)
     rate_r, rate_s = trace.r.sum(axis=1), trace.s.sum(axis=1)  # equation 19
     window_r = held_r.contents(rate_r, trace.step_s)
@@ -65,6 +75,7 @@ def predict(
             (rate_r + rate_s) * trace.step_s,
             arriving,
             many,
+            slow,
             quota=quota,
             costs=costs,
             batching=batch,

@@ -34,7 +34,8 @@ class Port:
     of an aggregate; ts, l*, r* of a join; ts and the output of a process. `outputs` are the columns
     after the implicit ones, with which `schema` begins. Rows of a time window that are equal in
     `order` are in the order of their group's key, NULL first. `time` and `offset_us` say when a row
-    is, for those that take it.
+    is, for those that take it. `unnests` is a column of lists of rows, which come in the place of
+    the row that has them: the others are then over their columns, o0, o1 and so on.
     """
 
     schema: pa.Schema
@@ -44,6 +45,7 @@ class Port:
     limit: int | None = None
     time: str = "ts"
     offset_us: int = 0
+    unnests: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -69,6 +71,7 @@ class Port:
             outputs=tuple((name, rebuilt(e, change)) for name, e in self.outputs),
             where=tuple(rebuilt(e, change) for e in self.where),
             order=tuple(replace(key, expr=rebuilt(key.expr, change)) for key in self.order),
+            unnests=None if self.unnests is None else names.get(self.unnests, self.unnests),
         )
 
     def filtered(self, rows: pa.Table) -> pa.Table:

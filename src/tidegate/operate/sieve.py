@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from tidegate.approx.array import Ints, Words
 from tidegate.approx.priority import priorities
-from tidegate.approx.sample import lowest
+from tidegate.approx.stratum import strata
 from tidegate.batch import SEQ, SRC, TS, ints
-from tidegate.operate.kernels.group import Rank, dense, pack, rank, rank_integers
+from tidegate.operate.kernels.group import Rank, dense, pack, rank
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.operator import OUT
 
@@ -77,36 +77,20 @@ class Sieve:
     def marked(self, tuples: pa.Table) -> tuple[pa.Table, Ints]:
         """By concept: the tuples that are kept, with PRIORITY and TUPLES, and where they were.
 
-        `tuples` has ts, src, seq and the keys. One pass over the keys to number the groups, and
-        compiled ones over these numbers.
+        `tuples` has ts, src, seq and the keys. One pass over the keys to number the groups, and a
+        compiled one over these numbers.
         """
         assert self.by is not None
-        if not tuples.num_rows:
-            rows = np.empty(0, np.int64)
-            words, counts = np.empty(0, np.uint64), rows
-        else:
-            rows, words, counts = self._chosen(tuples)
-        kept = tuples.take(pa.array(rows))
-        kept = kept.append_column(OUT + PRIORITY, pa.array(words))
-        return kept.append_column(OUT + TUPLES, pa.array(counts)), rows
-
-    def _chosen(self, tuples: pa.Table) -> tuple[Ints, Words, Ints]:
-        """Positions of the kept tuples, ascending, their priorities, and what each counts for."""
-        assert self.by is not None
-        words = self._priorities(tuples)
-        panes = rank_integers(ints(tuples, TS) // self.by.pane_us)
-        keys = [_numbered(flat(tuples.column(OUT + name))) for name in self.by.keys]
-        packed = pack([panes, *keys], tuples.num_rows)
-        if packed.size > tuples.num_rows + _FEW:
-            groups = dense(packed)
-            packed = Rank(groups.codes, groups.n)
-        rows = np.sort(lowest(packed.codes, packed.size, words, self.by.fewest, self.rate))
-        sizes = np.bincount(packed.codes, minlength=packed.size)
-        codes = packed.codes[rows]
-        carrier = np.empty(packed.size, np.int64)
-        carrier[codes] = np.arange(len(rows))
-        counts = np.where(carrier[codes] == np.arange(len(rows)), sizes[codes], 0)
-        return rows, words[rows], counts
+        groups = pack([_numbered(flat(tuples.column(OUT + k))) for k in self.by.keys], len(tuples))
+        if groups.size > tuples.num_rows + _FEW:
+            found = dense(groups)
+            groups = Rank(found.codes, found.n)
+        panes, words = (ints(tuples, TS), self.by.pane_us), self._priorities(tuples)
+        limit = limit_of(self.rate)
+        chosen = strata(groups.codes, groups.size, panes, words, self.by.fewest, limit)
+        kept = tuples.take(pa.array(chosen.rows))
+        kept = kept.append_column(OUT + PRIORITY, pa.array(chosen.priority))
+        return kept.append_column(OUT + TUPLES, pa.array(chosen.tuples)), chosen.rows
 
     def _priorities(self, tuples: pa.Table) -> Words:
         return priorities(self.seed, ints(tuples, SRC), ints(tuples, SEQ))

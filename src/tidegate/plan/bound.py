@@ -41,7 +41,7 @@ def bounded_of(
     states: list[Function] = []
     for function in functions:
         way, state = rules.way(function), None
-        if way != QUANTILES:
+        if way != QUANTILES and not (way == OWN and not function.parameters[0].exact_fallback):
             state = f"a{len(states)}"
             states.append(replace(_exact(function, way), name=state))
         answers.append(Answer(function, way, state, texts[function.name]))

@@ -186,8 +186,8 @@ def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
         lines.append(f"  where: {prefix.sql_where}")
     if prefix.sieve is not None:
         lines.append(f"  sheds: {prefix.sieve.text}")
-    for name, text in prefix.sql_outputs:
-        lines.append(f"  {name} = {text}")
+    computed = [(name, text) for name, text in prefix.sql_outputs if text != f"`{name}`"]
+    lines += [f"  {name} = {text}" for name, text in computed]
     steps = subquery.operator.map_steps
     if prefix.engine == SPARK:
         lines.append(f"  prefix: Spark SQL in the JVM ({prefix.reason})")

@@ -39,9 +39,11 @@ from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, Join, Node, Process
 from tidegate.query.output import Output
 from tidegate.query.window import TimeWindow
+from tidegate.query.window_process import WindowProcess
 
 _RULES: dict[type, Rule] = {
     Aggregate: lower_aggregate,
+    WindowProcess: lower_aggregate,
     Join: lower_join,
     Process: lower_process,
     Limit: lower_process,

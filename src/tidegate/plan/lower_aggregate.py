@@ -30,7 +30,7 @@ from tidegate.plan.pushdown import Leaf
 from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
 from tidegate.plan.shed import numbered, shed_columns, shedding_of, sieved
 from tidegate.plan.stored_name import stored_names
-from tidegate.plan.window_port import window_ports
+from tidegate.plan.window_port import process_ports, window_ports
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import key_type
 from tidegate.query.instant import event_offset
@@ -38,6 +38,7 @@ from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate
 from tidegate.query.option import KEPT
 from tidegate.query.window import TimeWindow, TupleWindow
+from tidegate.query.window_process import WindowProcess
 from tidegate.route.auto import Auto
 from tidegate.route.hash import BY_HASH, Hash
 from tidegate.route.partitioner import Partitioner
@@ -85,7 +86,10 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     columns = dict(keys) | {f.name: f.result for f in functions}
     columns |= bound_columns(base.bound, functions)
     shedding = None if base.shed is None else shedding_of(base, base.shed, functions)
-    if base.shed is None or shedding is None:
+    if isinstance(base, WindowProcess):
+        lines += [f"row {name} {type_}" for name, type_ in base.process.output]
+        ports, after, shown = process_ports(unit, base, dict(keys), functions[0].name, texts)
+    elif base.shed is None or shedding is None:
         known = texts | bound_texts(functions, texts)
         ports, after, shown = window_ports(unit, base, columns, known)
     else:
@@ -187,7 +191,7 @@ def _folds(functions: Sequence[Function], split: bool) -> str:
 
     So it is where a state keeps all values, and where the work is that of a user's own code.
     """
-    costly = any(f.definition.holistic or f.definition is USER for f in functions)
+    costly = any(f.definition.holistic or f.definition.by_user for f in functions)
     return INSTANCE if split and costly else MAP
 
 

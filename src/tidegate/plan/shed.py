@@ -74,7 +74,7 @@ def shedding_of(base: Aggregate, shed: Shed, functions: Sequence[Function]) -> S
     )
     kept_of = (*functions, *spreads)
     if by_concept:
-        kept_of = (_represented(shed, kept_of),)
+        kept_of = (_represented(shed, [f for f in kept_of if not _counts_tuples(f)]),)
         state = column(_STATE)
         tuples, kept = (_double(_field(state, name)) for name in (TUPLES, KEPT))
         factor: exp.Expression = exp.Div(this=tuples, expression=kept)
@@ -84,6 +84,9 @@ def shedding_of(base: Aggregate, shed: Shed, functions: Sequence[Function]) -> S
         factor, share = _number(1 / shed.rate), _number(shed.rate)
     places = {KEPT: share}
     for (name, _), function in zip(base.aggregates, functions, strict=True):
+        if by_concept and _counts_tuples(function):
+            places[name] = _field(column(_STATE), TUPLES)
+            continue
         value = _field(column(_STATE), function.name) if by_concept else column(function.name)
         places[name] = _scaled(function, value, factor) if function.definition.scales else value
     return Shedding(kept_of, places, told)
@@ -121,6 +124,11 @@ def sieved(prefixes: Sequence[Prefix], base: Aggregate, shed: Shed) -> tuple[Pre
 def numbered(prefixes: Sequence[Prefix]) -> tuple[Prefix, ...]:
     """The prefixes of an aggregate that chooses tuples by their priorities."""
     return tuple(replace(prefix, numbered=True) for prefix in prefixes)
+
+
+def _counts_tuples(function: Function) -> bool:
+    """Whether it is COUNT(*), which is counted by concept, and need not be estimated."""
+    return function.definition is COUNT and not function.arguments
 
 
 def _spreads(functions: Sequence[Function]) -> tuple[Function, ...]:

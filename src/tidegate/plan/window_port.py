@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,6 +22,7 @@ from tidegate.query.check import bind_after
 from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column, is_column
 from tidegate.query.node import Aggregate, Node
+from tidegate.query.window_process import WindowProcess
 from tidegate.schema import TIME
 
 
@@ -45,6 +47,25 @@ def window_ports(
         lines += _lines(suffix)
         shown.append(_shown(suffix, texts))
     return tuple(ports), lines, tuple(shown)
+
+
+def process_ports(
+    unit: Unit,
+    base: WindowProcess,
+    keys: Mapping[str, pa.DataType],
+    lists: str,
+    texts: Texts,
+) -> tuple[tuple[Port, ...], list[str], tuple[tuple[str, ...], ...]]:
+    """The same for a process, whose aggregate gives a list of rows for each group.
+
+    They come in its place, with the columns o* in that of `lists`.
+    """
+    named = [(f"o{i}", name, type_) for i, (name, type_) in enumerate(base.process.output)]
+    types = dict(keys) | {own: type_ for own, _, type_ in named}
+    known = dict(texts) | {own: name for own, name, _ in named}
+    places = {name: column(own) for own, name, _ in named}
+    ports, lines, shown = window_ports(unit, base, types, known, places)
+    return tuple(replace(port, unnests=lists) for port in ports), lines, shown
 
 
 def _suffix(base: Aggregate, top: Node, places: Mapping[str, exp.Expression]) -> Suffix:

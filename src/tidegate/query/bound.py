@@ -44,8 +44,8 @@ def check_bound(bound: ErrorBound, window: Window, calls: Sequence[AggregateCall
         if definition.estimate is None:
             raise QueryError(
                 where,
-                f"cannot bound {call}: {definition.unsampled}",
-                None,
+                f"each aggregate must be one that a sample can answer: {definition.unsampled}",
+                str(call),
                 "Ask for it in a query of its own, without the clause.",
             )
         if definition.estimate == OWN:

@@ -25,6 +25,11 @@ STREAM = _table(
         f"Write {_WINDOW}.agg(n=count()).",
     ),
     (
+        "partition",
+        "a partitioner is chosen before the aggregates",
+        f'Write {_WINDOW}.group_by("route").partition("cam").agg(n=count()).',
+    ),
+    (
         "rolling resample groupby_dynamic group_by_dynamic tumble hop window_all",
         "windows are made by window()",
         'Write .window("15 minutes", slide="5 minutes").',

@@ -259,6 +259,19 @@ def distinct_names(names: Iterable[str], where: str) -> None:
         seen[name.lower()] = name
 
 
+def refuse_taken(names: Iterable[str], added: Iterable[str], where: str) -> None:
+    """Refuse a column that has the name of one that the clause `where` adds."""
+    taken = {name.lower() for name in names}
+    for name in added:
+        if name.lower() in taken:
+            raise QueryError(
+                where,
+                f"adds a column {name}, so no other may have this name",
+                f"a column {name} in the query",
+                "Give that one another name with AS.",
+            )
+
+
 def spark_name(node: exp.Expression) -> str:
     """The name Spark gives a column that has none; the sides of a join are no part of it."""
     if isinstance(node, exp.Column):

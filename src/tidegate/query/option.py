@@ -37,11 +37,17 @@ class ErrorBound:
     metric: str = Metric.MAX.value
 
     def __post_init__(self) -> None:
-        _share("WITH ERROR", "the error", self.error)
-        _share("WITH ERROR", "the confidence", self.confidence)
+        _share("WITH ERROR", "the error", self.error, "ERROR 10 PERCENT, in Python error=0.1")
+        confidence = "CONFIDENCE 95 PERCENT, in Python confidence=0.95"
+        _share("WITH ERROR", "the confidence", self.confidence, confidence)
         rows = self.budget_rows
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int)):
-            raise QueryError("WITH ERROR", "the budget must be a whole number of rows", repr(rows))
+            raise QueryError(
+                "WITH ERROR",
+                "the budget must be a whole number of rows",
+                repr(rows),
+                "Write for example BUDGET 1000 ROWS, in Python budget=1000.",
+            )
         if rows is not None and rows < LEAST_ROWS:
             raise QueryError(
                 "WITH ERROR",
@@ -73,7 +79,7 @@ class Shed:
             "WITH SHED",
             "the share",
             self.share,
-            "Write for example WITH SHED 98 PERCENT, in Python .shed(0.98), or leave it out.",
+            "WITH SHED 98 PERCENT, in Python .shed(0.98), or leave it out",
         )
         if self.by not in (CONCEPT, UNIFORM):
             raise QueryError("WITH SHED", "BY must be CONCEPT or UNIFORM", str(self.by))
@@ -121,12 +127,12 @@ class PartitionedBy:
 Option = ErrorBound | Shed | Latency | PartitionedBy
 
 
-def _share(where: str, what: str, value: object, remedy: str | None = None) -> None:
+def _share(where: str, what: str, value: object, example: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise QueryError(where, f"{what} must be a number", repr(value), "0.1 is 10 percent.")
     if not 0 < value < 1:
         requirement = f"{what} must be between 0 and 100 percent"
-        raise QueryError(where, requirement, _percent(value), remedy)
+        raise QueryError(where, requirement, _percent(value), f"Write for example {example}.")
 
 
 def _percent(share: float) -> str:

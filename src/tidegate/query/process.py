@@ -104,10 +104,7 @@ class Process(Logical):
     @property
     def class_name(self) -> str:
         """The class by its name, for messages."""
-        made = self.factory
-        while isinstance(made, partial):
-            made = made.func
-        return getattr(made, "__name__", type(made).__name__)
+        return class_name(self.factory)
 
     @property
     def summary(self) -> str:
@@ -154,7 +151,15 @@ def process(
     child: Node, factory: Factory, keys: Keys = None, filter: FilterFunction | None = None
 ) -> Process:
     """The node of a class, or of anything that makes its objects; the class says its output."""
-    tried = _tried(factory)
+    tried = tried_of(factory)
+    if tried.mergeable:
+        raise QueryError(
+            f"process {_class(tried)}",
+            "what is mergeable gives its rows at the ends of windows",
+            "a stream without a window",
+            f'Write stream.window("1 minute").group_by("key").process({_class(tried)}), or leave '
+            "mergeable out of the class.",
+        )
     chosen = (keys,) if isinstance(keys, str) else keys
     if chosen is not None and not callable(chosen):
         chosen = tuple(chosen)
@@ -165,7 +170,7 @@ def process(
                 repr(keys),
                 "Leave keys out where every bucket is to see every tuple.",
             )
-    output = _read_output(tried)
+    output = output_of(tried)
     if hasattr(tried, "process") and ROW in dict(output):
         raise QueryError(
             f"process {_class(tried)}",
@@ -209,7 +214,15 @@ def _shown(value: Any) -> str:
     return text
 
 
-def _tried(factory: Any) -> UserProcess:
+def class_name(factory: Factory) -> str:
+    """The class of a factory by its name, for messages."""
+    made = factory
+    while isinstance(made, partial):
+        made = made.func
+    return getattr(made, "__name__", type(made).__name__)
+
+
+def tried_of(factory: Any) -> UserProcess:
     """An object of the class, made to see what it is."""
     if isinstance(factory, UserProcess) or not callable(factory):
         got = f"an object of {_class(factory)}" if not isinstance(factory, str) else repr(factory)
@@ -267,7 +280,7 @@ def _check_class(tried: UserProcess) -> None:
         )
 
 
-def _read_output(tried: UserProcess) -> Output:
+def output_of(tried: UserProcess) -> Output:
     where = f"process {_class(tried)}"
     output = getattr(tried, "output", None)
     if isinstance(output, pa.Schema):

@@ -29,7 +29,7 @@ from tidegate.operate.aggregate.functions.total import MEAN, SUM
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.bound import EXACT, interval_names
 from tidegate.query.join import DRAWN, SIGNS
-from tidegate.query.name import NamedExpr, column, conjuncts
+from tidegate.query.name import NamedExpr, column, conjuncts, refuse_taken
 from tidegate.query.node import Aggregate, Branch, Filter, Join, Node, Project
 from tidegate.query.option import CONCEPT, KEPT, ErrorBound, Shed
 from tidegate.query.typing import UnknownKernel
@@ -88,20 +88,9 @@ def thinned(node: Node, shed: Shed, bound: ErrorBound | None = None) -> Node:
     child = thinned(node.child, shed, bound)
     if not isinstance(node, Project):
         return replace(node, child=child)
-    if any(name.lower() == KEPT for name, _ in node.columns):
-        raise kept_is_taken(f"WITH {shed}")
+    refuse_taken((name for name, _ in node.columns), (KEPT,), f"WITH {shed}")
     drawn = DRAWN[:1] if bound is None else DRAWN
     return Project(child, (*node.columns, *((name, column(name)) for name in drawn)))
-
-
-def kept_is_taken(where: str) -> QueryError:
-    """What to say where a query has a column of that name itself."""
-    return QueryError(
-        where,
-        f"the name {KEPT} belongs to the column that says how much was kept",
-        "a column of that name",
-        "Give the column another name with AS.",
-    )
 
 
 def weighted(node: Aggregate, shed: Shed, bound: ErrorBound | None = None) -> Project:
@@ -161,6 +150,8 @@ def within_bound(pairs: Pairs, bound: ErrorBound) -> Project:
             metric if rows is None else f"BUDGET {rows} ROWS",
             "Write ERROR and CONFIDENCE alone.",
         )
+    ends = [end for name, _ in pairs.asked.aggregates for end in interval_names(name)]
+    refuse_taken(pairs.asked.names, (*ends, EXACT), where)
     return weighted(pairs.asked, pairs.shed, bound)
 
 

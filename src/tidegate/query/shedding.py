@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.name import column
+from tidegate.query.name import column, refuse_taken
 from tidegate.query.node import Aggregate, Join, Node, Project
 from tidegate.query.option import KEPT, Shed
 from tidegate.query.shed_join import join_below, refused, sheds_sides, thinned, weighted
@@ -19,7 +19,9 @@ def shedding(node: Node, shed: Shed) -> Node:
     where = f"WITH {shed}"
     if isinstance(node, Aggregate):
         if node.sheds is not None:
-            raise QueryError(where, "an aggregate sheds once", f"also {node.sheds}")
+            raise QueryError(
+                where, "an aggregate sheds once", f"also {node.sheds}", "Leave one of them out."
+            )
         if node.bound is not None:
             if sheds_sides(replace(node, bound=None)):
                 raise QueryError(
@@ -30,6 +32,7 @@ def shedding(node: Node, shed: Shed) -> Node:
                 )
             raise sheds_or_bounds(where, f"also {node.bound}")
         check_shed(where, node.window, [call for _, call in node.aggregates])
+        refuse_taken(node.names, (KEPT,), where)
         return weighted(node, shed) if sheds_sides(node) else replace(node, shed=shed)
     if not node.windowed and (join := join_below(node)) is not None:
         check_join(where, join)
@@ -43,6 +46,7 @@ def shedding(node: Node, shed: Shed) -> Node:
         )
     child = shedding(node.children[0], shed)
     if isinstance(node, Project):
+        refuse_taken(node.names, (KEPT,), where)
         return Project(child, (*node.columns, (KEPT, column(KEPT))))
     return replace(node, child=child)  # type: ignore[arg-type]
 
@@ -82,7 +86,7 @@ def check_shed(where: str, window: Window, calls: Sequence[AggregateCall]) -> No
         if call.definition.unscaled is not None:
             raise QueryError(
                 where,
-                f"cannot estimate {call}: {call.definition.unscaled}",
-                None,
+                f"must be able to estimate each aggregate: {call.definition.unscaled}",
+                str(call),
                 "Ask for it in a query of its own, without the clause.",
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -22,17 +22,27 @@ def called_as(example: str, name: str | None = None) -> Callable[[Callable[P, T]
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         signature = inspect.signature(function)
 
-        @wraps(function)
+        @wraps(function, updated=())  # of a class its name and docstring, not its members
         def checked(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as error:
-                raise _told(name or function.__name__, signature, str(error), example) from None
+                said = _unexpected(signature, kwargs) or str(error)
+                raise _told(name or function.__name__, signature, said, example) from None
             return function(*args, **kwargs)
 
         return checked
 
     return decorate
+
+
+def _unexpected(signature: inspect.Signature, named: Mapping[str, object]) -> str | None:
+    """A misspelt name comes before what is missing because of it."""
+    known = signature.parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
+        return None
+    strange = next((n for n in named if n not in signature.parameters), None)
+    return strange and f"got an unexpected keyword argument '{strange}'"
 
 
 def _told(name: str, signature: inspect.Signature, said: str, example: str) -> OptionError:

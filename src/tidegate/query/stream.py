@@ -54,6 +54,7 @@ from tidegate.query.window import (
     read_window,
     whole_rows,
 )
+from tidegate.query.window_process import window_process
 from tidegate.query.within import bounded
 from tidegate.remote.scheme import shown
 from tidegate.route.registry import partitioner_of
@@ -412,8 +413,20 @@ class Windowed:
         or auto, which chooses for each window.
         """
         if not isinstance(by, str):
-            raise QueryError("partition", "needs the name of a partitioner", repr(by))
+            raise QueryError(
+                "partition",
+                "needs the name of a partitioner",
+                repr(by),
+                'Write .partition("cam").',
+            )
         partitioner_of(by, "partition")
+        if self.partitioner not in (None, by):
+            raise QueryError(
+                "partition",
+                "an aggregate has one partitioner",
+                f"{by} after {self.partitioner}",
+                "Leave one of them out.",
+            )
         return replace(self, partitioner=by)
 
     @nested
@@ -437,6 +450,20 @@ class Windowed:
         node = Aggregate(stream.node, self.over, self.keys, calls, self.partitioner)
         return stream._with(node)
 
+    @nested
+    @called_as(".process(MyProcess), with a class derived from tg.Process that is mergeable")
+    def process(self, factory: Factory) -> Stream:
+        """The rows that a class of your own gives for every window and group.
+
+        The class is one derived from `tidegate.Process` with `mergeable = True`. An object of it is
+        made for each group and window, wherever tuples of these are, sees them, takes in the other
+        objects with `merge(other)`, and gives the rows in `finish()`. They come after the window
+        and the keys.
+        """
+        stream = self.stream
+        node = window_process(stream.node, self.over, self.keys, factory, self.partitioner)
+        return stream._with(node)
+
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -451,7 +478,7 @@ class Windowed:
     def __repr__(self) -> str:
         keys = ", ".join(named_text(name, expression) for name, expression in self.keys)
         by = f" by {keys}" if keys else ""
-        return f"Windowed([{self.over}]{by} of {self.stream!r}; waits for agg())"
+        return f"Windowed([{self.over}]{by} of {self.stream!r}; waits for agg() or process())"
 
 
 def _stream(value: object, where: str, example: str) -> Stream:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError
-from tidegate.query.name import EVENT_TIME, SideName, column
+from tidegate.query.name import EVENT_TIME, SideName, column, refuse_taken
 from tidegate.query.node import Branch, Filter, Join, Node, Project, data_names
 from tidegate.query.option import KEPT
-from tidegate.query.shed_join import kept_is_taken
 
 
 def unqualified(node: Node) -> Node:
@@ -39,7 +38,6 @@ def unqualified_columns(node: Node) -> list[tuple[str, str]]:
                 )
             found[name.lower()] = (name, SideName(label, own))
     if base.shed is not None:
-        if KEPT in found:
-            raise kept_is_taken(f"WITH {base.shed}")
+        refuse_taken(found, (KEPT,), f"WITH {base.shed}")
         found[KEPT] = (KEPT, KEPT)
     return list(found.values())

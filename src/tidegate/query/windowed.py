@@ -218,7 +218,12 @@ def partitioned(node: Node, partitioner: str, where: str) -> Node:
     """A query whose newest aggregate has this partitioner."""
     if isinstance(node, Aggregate):
         if node.partitioner not in (None, partitioner):
-            raise QueryError(where, "an aggregate has one partitioner", f"also {node.partitioner}")
+            raise QueryError(
+                where,
+                "an aggregate has one partitioner",
+                f"also {node.partitioner}",
+                "Leave one of them out.",
+            )
         return replace(node, partitioner=partitioner)
     if not node.windowed or len(node.children) != 1:
         raise QueryError(

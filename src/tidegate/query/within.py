@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.bound import EXACT, interval_names
-from tidegate.query.name import NamedExpr, column, expression_text, is_column
+from tidegate.query.name import NamedExpr, column, expression_text, is_column, refuse_taken
 from tidegate.query.node import Aggregate, Node, Project
 from tidegate.query.option import ErrorBound
 from tidegate.query.shed_join import within_bound
@@ -30,10 +30,18 @@ def _bounded(node: Node, bound: ErrorBound) -> tuple[Node, Collection[str]]:
     where = f"WITH {bound}"
     if isinstance(node, Aggregate):
         if node.bound is not None:
-            raise QueryError(where, "an aggregate has one error bound", f"also {node.bound}")
+            raise QueryError(
+                where,
+                "an aggregate has one error bound",
+                f"also {node.bound}",
+                "Leave one of them out.",
+            )
         if node.sheds is not None:
             raise sheds_or_bounds(where, f"also {node.sheds}")
-        return replace(node, bound=bound), frozenset(n for n, _ in node.aggregates)
+        own = frozenset(n for n, _ in node.aggregates)
+        added = [end for n, _ in node.aggregates for end in interval_names(n)]
+        refuse_taken(node.names, (*added, EXACT), where)
+        return replace(node, bound=bound), own
     if not node.windowed or len(node.children) != 1:
         raise QueryError(
             where,
@@ -56,8 +64,9 @@ def _bounded(node: Node, bound: ErrorBound) -> tuple[Node, Collection[str]]:
             columns += [(own, column(held)) for own, held in ends]
         else:
             _refuse_computed(expression, answers, where)
-    kept = frozenset(n for n, e in node.columns if is_column(e, answers))
-    return Project(child, (*columns, (EXACT, column(EXACT)))), kept
+    kept = [n for n, e in node.columns if is_column(e, answers)]
+    refuse_taken(node.names, (*(end for n in kept for end in interval_names(n)), EXACT), where)
+    return Project(child, (*columns, (EXACT, column(EXACT)))), frozenset(kept)
 
 
 def _refuse_computed(expression: exp.Expression, answers: Collection[str], where: str) -> None:

@@ -143,7 +143,12 @@ class Hybrid(ByKeys):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.p <= 1:
-            raise OptionError("p", "must be from 0 (only keys) to 1 (only tuples)", f"{self.p:g}")
+            raise OptionError(
+                "p",
+                "must be from 0 (only keys) to 1 (only tuples)",
+                f"{self.p:g}",
+                "Write for example lm?p=0.5.",
+            )
 
     def rule(self, instances: int) -> Rule:
         return Rule(self.number, min(self.d, instances), self.p)
@@ -151,7 +156,7 @@ class Hybrid(ByKeys):
 
 def _check_choices(d: int) -> None:
     if d < 1:
-        raise OptionError("d", "must be at least 1 candidate for a key", str(d))
+        raise OptionError("d", "must be at least 1 candidate for a key", str(d), "2 is usual.")
 
 
 def _words(units: Units) -> Words:

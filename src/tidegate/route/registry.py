@@ -38,7 +38,7 @@ def partitioner_of(text: str, where: str = "--partitioner") -> Partitioner:
 
     The text `lm?d=3&p=0.2` is `Hybrid(d=3, p=0.2)`.
     """
-    name = text.partition("?")[0]
+    name = text.partition("?")[0] if isinstance(text, str) else repr(text)
     if name not in PARTITIONERS:
         got = name or "no name"
         raise OptionError(where, "must be a known word", got, near(name, [*PARTITIONERS]))
@@ -47,8 +47,7 @@ def partitioner_of(text: str, where: str = "--partitioner") -> Partitioner:
     found: dict[str, Any] = {}
     for key, value in parameters_of(text, where):
         if key not in known:
-            has = f"has the parameters {', '.join(known)}" if known else "has no parameters"
-            raise OptionError(where, f"{name} {has}", key, near(key, known) if known else None)
+            raise OptionError(where, f"{name} has no parameter of this name", key, near(key, known))
         found[key] = _value(value, known[key], f"{where} {name}?{key}")
     try:
         return make(**found)

@@ -124,7 +124,9 @@ class RunningQuery:
 
     def use(self, policy: Policy | str) -> None:
         """Let another policy decide from the next batch on, an object or a name: "threshold"."""
-        self._loop.manager.use(policies.of(policy))
+        chosen = policies.of(policy)
+        self._loop.refuse_ended("use")
+        self._loop.manager.use(chosen)
 
     def _ask(self, change: Change, subquery: str | None, why: str) -> None:
         self._loop.ask(Request(change, subquery, by="user", why=why))

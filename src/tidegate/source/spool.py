@@ -15,8 +15,9 @@ from tidegate.schema import cast_table, event_times
 from tidegate.source.cache import PIECES
 from tidegate.source.protocol import Bools, Int64s, Reader, Rows, check_columns
 from tidegate.state.files import guard
+from tidegate.state.handle import StoreHandle
 from tidegate.state.seal import REMEDY
-from tidegate.state.store import Store, StoreHandle
+from tidegate.state.store import Store
 
 
 @dataclass(frozen=True)

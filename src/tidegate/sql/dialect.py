@@ -20,6 +20,7 @@ from tidegate.query.option import METRICS
 from tidegate.query.window import duration_us, unit_us
 from tidegate.sql.elsewhere import refuse_elsewhere
 from tidegate.sql.instead import LISTS
+from tidegate.sql.remedy import UNEXPECTED, remedy
 from tidegate.sql.slip import STATEMENTS, refuse_slips
 from tidegate.sql.syntax import (
     OF_SPARK,
@@ -35,9 +36,8 @@ from tidegate.sql.syntax import (
 )
 
 _UNEXPECTED = "invalid expression / Unexpected token"
-_MISSING = "Is a comma, an operator or a keyword missing before it?"
 _PLAIN = {
-    _UNEXPECTED: "expected another clause or the end of the statement",
+    _UNEXPECTED: UNEXPECTED,
     "expecting )": "expected )",
     "expecting (": "expected (",
     "expected table name": "expected the name of a stream",
@@ -509,13 +509,13 @@ def _parse_mistake(error: ParseError) -> QueryError:
     found = str(first.get("highlight") or "")
     message = re.sub(r"\x1b\[[0-9;]*m", "", str(first.get("description") or error))
     message = message[:1].lower() + message[1:]
-    requirement = next((p for key, p in _PLAIN.items() if message.startswith(key)), message)
+    plain = next((p for key, p in _PLAIN.items() if message.startswith(key)), message)
+    requirement = " ".join(plain.split())
     line, column = int(first.get("line") or 1), int(first.get("col") or 1)
     start = column - len(found) + 1 if found else column
     where = f"SQL line {line}, column {max(1, start)}"
     got = found or "the end of the statement"
-    remedy = _MISSING if found and requirement is _PLAIN[_UNEXPECTED] else None
-    return QueryError(where, " ".join(requirement.split()), got, remedy)
+    return QueryError(where, requirement, got, remedy(requirement, found))
 
 
 def _token_mistake(error: TokenError, text: str) -> QueryError:

@@ -17,7 +17,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
 from tidegate.microsecond import moment
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.epoch import epoch_text
+from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.epoch_log import logged
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment, verify_segment
@@ -221,17 +221,17 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
     ]
     for name, of in state["subqueries"].items():
         lines.append(
-            f"subquery {name}: epoch {of['epoch']}, {of['instances']} instances, "
-            f"{state['buckets']} buckets"
+            f"subquery {name}: epoch {of['epoch']}, {counted(of['instances'], 'instance')}, "
+            f"{counted(state['buckets'], 'bucket')}"
         )
-        lines += [f"  instance {i}: {n} buckets" for i, n in of["mapping"].items()]
+        lines += [f"  instance {i}: {counted(n, 'bucket')}" for i, n in of["mapping"].items()]
     lines.append(f"sources: {len(state['sources'])}")
     for source in state["sources"]:
         lines.append(_line(source, "id"))
     for name, of in state["operators"].items():
         lines.append(
-            f"state {name}: {of['segments']} segments, {of['rows']:,} rows, "
-            f"{size_text(of['bytes'])}, {of['buckets']} live buckets"
+            f"state {name}: {counted(of['segments'], 'segment')}, {counted(of['rows'], 'row')}, "
+            f"{size_text(of['bytes'])}, {counted(of['buckets'], 'live bucket')}"
         )
     for title in ("counters", "policy"):
         # What a policy remembers is for it alone, and long; --json has it.

@@ -4,47 +4,29 @@ Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | 
 epoch/NNNNNNNN.O.json``. Only a published manifest makes other files count, so a crash at any point
 leaves the state before it.
 
-Which run may publish is the business of `owner`.
+Which run may publish is the business of `owner`, how tasks find the location that of `handle`, and
+which files no state needs that of `leftover`.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from weakref import WeakValueDictionary
 
-import pyarrow as pa
 from pyarrow.fs import FileSystem
 
 from tidegate.durable import Due
 from tidegate.errors import CheckpointError, OptionError, StateError
-from tidegate.remote.disk import disk_of, remote_path
 from tidegate.remote.folder import Entry
-from tidegate.remote.object_uri import object_place, with_region
 from tidegate.remote.reason import remedy
-from tidegate.remote.scheme import (
-    is_object_uri,
-    is_remote_uri,
-    scheme_of,
-    shown,
-    unusable,
-    without_keys,
-)
-from tidegate.state.files import (
-    Files,
-    LocalFiles,
-    RemoteFiles,
-    files_at,
-    guard,
-    reason,
-)
+from tidegate.remote.scheme import scheme_of, without_keys
+from tidegate.state.files import Files, LocalFiles, files_at, guard, reason
+from tidegate.state.handle import StoreHandle, files_of, handle_of
+from tidegate.state.leftover import Cleaned, outdated, unreferenced
 from tidegate.state.manifest import VERSION, Manifest, check_version
-from tidegate.state.name import META, counts, is_own, manifest_name, manifest_number
+from tidegate.state.name import META, manifest_name, manifest_number
 from tidegate.state.owner import Found, Owner
 from tidegate.state.seal import REMEDY, seal, unseal
 from tidegate.whole_file import is_temporary
@@ -54,50 +36,6 @@ LAYOUT = VERSION
 _READABLE = "Give access to it, or see that its server answers, and restart."
 _LOOKS = 5
 """How often a checkpoint that another made meanwhile is looked for."""
-
-_in_process: WeakValueDictionary[int, FileSystem] = WeakValueDictionary()
-_tokens = itertools.count()
-
-
-@dataclass(frozen=True)
-class StoreHandle:
-    """What a task gets instead of a store: small and picklable; `open` costs no I/O.
-
-    A store on a file system that cannot be pickled (an in-memory one) has a handle that opens only
-    in the process that made it, and only while that file system is in use there; anywhere else
-    `open` is a CheckpointError.
-    """
-
-    location: str
-    place: tuple[FileSystem, str] | None = None
-    token: tuple[int, int, str] | None = None
-
-    def open(self) -> Store:
-        if self.token is not None:
-            process, number, path = self.token
-            fs = _in_process.get(number) if process == os.getpid() else None
-            if fs is None:
-                raise CheckpointError(
-                    self.location,
-                    "must be a checkpoint that every process can open",
-                    "a file system that lives in the memory of another process",
-                    "Use a folder or a URI, or run without Spark.",
-                )
-            return Store(files_at(fs, path), self)
-        return Store(files_at(*self.place), self) if self.place else Store.open(self.location)
-
-
-@dataclass(frozen=True)
-class Cleaned:
-    """What `Store.clean` removed: files by kind, and bytes in all."""
-
-    temporary: int = 0
-    segments: int = 0
-    gate: int = 0
-    staged: int = 0
-    manifests: int = 0
-    epochs: int = 0
-    bytes: int = 0
 
 
 class Store:
@@ -118,13 +56,13 @@ class Store:
         """A folder, a `file:///...` or other URI of `pyarrow.fs`, or a file system and a path."""
         if isinstance(location, tuple):
             files = files_at(*location)
-            return cls(files, _handle_of(location, files))
+            return cls(files, handle_of(location, files))
         location = os.fspath(location)
         if scheme_of(location) is None:
             local = LocalFiles(location)
             return cls(local, StoreHandle(local.root))
         try:
-            files, location = _files_of(location)
+            files, location = files_of(location)
         except OptionError as error:
             raise CheckpointError(
                 error.where, error.requirement, error.got, error.remedy
@@ -321,9 +259,7 @@ class Store:
         if previous is None:
             return 0
         if replaced is not None:
-            names = [manifest_name(replaced.number)]
-            names += sorted(replaced.names() - previous.names() - current.names())
-            return sum(self.delete(name) for name in names)
+            return sum(self.delete(name) for name in outdated(replaced, previous, current))
         if previous.batch < 0:
             return 0
         older = self._older
@@ -332,10 +268,7 @@ class Store:
         self._older = previous
         if older is None:
             return 0
-        # The manifest goes first: should the rest fail, no manifest misses a file it lists.
-        names = [manifest_name(older.number)]
-        names += sorted(older.names() - previous.names() - current.names())
-        return sum(self.delete(name) for name in names)
+        return sum(self.delete(name) for name in outdated(older, previous, current))
 
     def settle(self) -> None:
         """At a start, before anything is done that builds on this state: make it last.
@@ -366,17 +299,7 @@ class Store:
             self.delete(entry.name)
         self.files.prune("staged")
         self._older = kept[0] if len(kept) == 2 else None
-        lasting = [entry.name for entry in removed if not is_temporary(entry.name)]
-        count = {f: sum(name.startswith(f + "/") for name in lasting) for f in FOLDERS}
-        return Cleaned(
-            temporary=len(removed) - len(lasting),
-            segments=count["segment"],
-            gate=count["gate"],
-            staged=count["staged"],
-            manifests=count["manifest"],
-            epochs=count["epoch"],
-            bytes=sum(entry.bytes for entry in removed),
-        )
+        return Cleaned.of(removed)
 
     def kept(self) -> list[Manifest]:
         """The newest manifest and, before it, that of the batch before, as far as they are there.
@@ -406,16 +329,7 @@ class Store:
         self, kept: Sequence[Manifest], listed: Sequence[Entry] | None = None
     ) -> list[Entry]:
         """The files of the checkpoint that these manifests, newest last, do not need."""
-        needed = frozenset[str]().union(*(manifest.names() for manifest in kept))
-        needed |= {manifest_name(manifest.number) for manifest in kept}
-        newest = kept[-1] if kept else None
-        found = []
-        for entry in self.listed() if listed is None else listed:
-            lasts = newest is not None and counts(newest, entry.name)
-            spare = entry.name in needed or (lasts and not is_temporary(entry.name))
-            if is_own(entry.name) and not spare:
-                found.append(entry)
-        return found
+        return unreferenced(kept, self.listed() if listed is None else listed)
 
     def listed(self) -> list[Entry]:
         """All files of the checkpoint but those of sources."""
@@ -461,38 +375,6 @@ class Store:
                 raise StateError(where, requirement, got, REMEDY)
 
 
-def _files_of(uri: str) -> tuple[Files, str]:
-    """The folder that a URI names, and the URI by which tasks find it without asking again."""
-    if is_object_uri(uri):
-        from tidegate.state.object_files import ObjectFiles  # other stores need no client
-
-        uri = with_region(uri)
-        return ObjectFiles(object_place(uri)), uri
-    if is_remote_uri(uri):
-        path = remote_path(uri)
-        return files_at(disk_of(uri).fs, disk_of(uri).inner(path)), uri
-    if not uri.lower().startswith("file:/"):
-        raise unusable(uri, f"checkpoint {shown(uri)}", OptionError)
-    try:
-        return files_at(*FileSystem.from_uri(uri)), uri
-    except (pa.ArrowException, ValueError) as error:
-        must, remedy = "must be a folder of this machine", "Write it as file:///path."
-        raise OptionError(uri, must, str(error).splitlines()[0], remedy) from error
-
-
 def _unusable(error: StateError) -> CheckpointError:
     remedy = "Make room or give access, or choose another folder."
     return CheckpointError(error.where, error.requirement, error.got, remedy)
-
-
-def _handle_of(place: tuple[FileSystem, str], files: Files) -> StoreHandle:
-    if not isinstance(files, RemoteFiles):
-        return StoreHandle(files.root)
-    location = files.full("").rstrip("/")
-    try:
-        pickle.dumps(place)
-    except (TypeError, AttributeError, pickle.PicklingError):
-        number = next(_tokens)
-        _in_process[number] = files.fs
-        return StoreHandle(location, token=(os.getpid(), number, files.root))
-    return StoreHandle(location, place=place)

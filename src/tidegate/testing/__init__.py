@@ -1,10 +1,11 @@
 """Shipped test doubles: a manual clock, processes that die or fail on cue, a witness to calls.
 
-And checks of what is one's own: of aggregates (`check_aggregate`), of sinks, sources and process
-classes through simulated crashes (`simulate`), and of policies over a load (`drive`) or a join at
-given rates (`drive_join`).
+And checks of what is one's own: of aggregates (`check_aggregate`) and of processes that are
+mergeable (`check_process`), of sinks, sources and process classes through simulated crashes
+(`simulate`), and of policies over a load (`drive`) or a join at given rates (`drive_join`).
 """
 
+from tidegate.elastic.driven import Driven, drive, switches
 from tidegate.testing.aggregate import check_aggregate
 from tidegate.testing.clock import ManualClock
 from tidegate.testing.fault import (
@@ -19,10 +20,10 @@ from tidegate.testing.fault import (
     kill,
 )
 from tidegate.testing.join_trace import drive_join
+from tidegate.testing.mergeable import check_process
 from tidegate.testing.process import Visit, Watched, disorder, visits
 from tidegate.testing.simulation.simulate import SimulationError, simulate
 from tidegate.testing.tap import CHANGES, Change, TappedDisk
-from tidegate.testing.trace import Driven, drive, switches
 
 __all__ = [
     "CHANGES",
@@ -42,6 +43,7 @@ __all__ = [
     "Visit",
     "Watched",
     "check_aggregate",
+    "check_process",
     "disorder",
     "drive",
     "drive_join",

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.user import Aggregator, UserFamily
-from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import flat
 
@@ -46,7 +46,13 @@ def check_aggregate(
     rows = pa.table([_column(column) for column in columns], [str(i) for i in range(len(columns))])
     if rows.num_rows == 0:
         raise ValueError("check_aggregate: values for at least one row must be given; got none.")
-    check = _Check(UserFamily(aggregate), rows, in_order)
+    what = f"aggregate {type(aggregate).__qualname__}"
+    run_check(Check(UserFamily(aggregate), rows, in_order, what), tries, seed)
+
+
+def run_check(check: Check, tries: int, seed: int) -> None:
+    """Try so many ways; the first that goes wrong is told with the fewest rows."""
+    rows = check.rows
     chance = np.random.default_rng(seed)
     for number in range(tries):
         few = min(1 + number % _MOST_ROWS, rows.num_rows)
@@ -74,10 +80,17 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Check:
-    family: UserFamily
+class Check:
+    """Rows, and the kernels whose results may not depend on how these are divided."""
+
+    family: Family
     rows: pa.Table
     in_order: bool
+    what: str
+    """Who is told of in messages."""
+    shown: int | None = None
+    """How many of the columns messages have of a row; all, unless it is said."""
+    remedy: str = ""
 
     def wrong(self, chosen: Sequence[int], chance: np.random.Generator) -> _Part | None:
         """A way of merging these rows with another result than folding them at once, if tried."""
@@ -112,13 +125,12 @@ class _Check:
             got = " and ".join(f"{result} from {way.text(self._shown)}" for result, way in ways)
             remedy = (
                 "Keep what is the same in any order: integers, sets, extremes; no sums of floats."
+                f"{self.remedy}"
             )
-        return (
-            f"aggregate {type(self.family.user).__qualname__}: {requirement}; got {got}. {remedy}"
-        )
+        return f"{self.what}: {requirement}; got {got}. {remedy}"
 
     def _shown(self, row: int) -> str:
-        cells = [repr(column[row].as_py()) for column in self.rows.columns]
+        cells = [repr(column[row].as_py()) for column in self.rows.columns[: self.shown]]
         return cells[0] if len(cells) == 1 else f"({', '.join(cells)})"
 
     def _divided(self, rows: list[int], chance: np.random.Generator) -> _Part:

@@ -20,7 +20,8 @@ from tidegate.disk import Disk
 from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job, Outcome
 from tidegate.source.protocol import Reader, Rows
-from tidegate.state.store import Store, StoreHandle
+from tidegate.state.handle import StoreHandle
+from tidegate.state.store import Store
 from tidegate.testing.tap import Change, TappedDisk
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.elastic.driven import Driven
 from tidegate.elastic.observation import InputLoad, InstanceLoad, Observation
 from tidegate.elastic.policy import Policy
 from tidegate.model.costs import Costs
@@ -15,7 +16,6 @@ from tidegate.model.operation import Operation
 from tidegate.model.window import Window
 from tidegate.route.mapping import Mapping as Owners
 from tidegate.route.mapping import even
-from tidegate.testing.trace import Driven
 
 
 def drive_join(

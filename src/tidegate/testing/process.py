@@ -57,6 +57,11 @@ class Watched:
     def __call__(self) -> Process:
         made = self.factory()
         kind = type(made)
+        if made.mergeable:
+            raise ValueError(
+                f"Watched: is for objects that have a bucket; got {kind.__name__}, which is "
+                "mergeable. Use check_process."
+            )
         wrapped = {m: _recorded(m, self.folder) for m in _METHODS if hasattr(kind, m)}
         made.__class__ = type(kind.__name__, (kind,), wrapped)
         return made

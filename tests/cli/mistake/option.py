@@ -92,9 +92,7 @@ MISTAKES = {
         options=(*RIDES, "--policy", "model?calibration=c.json"),
     ),
     "--policy fast": Mistake(
-        message=(
-            "--policy: must be a known word; got fast. There are: fixed, threshold, model, auto."
-        ),
+        message=("--policy: must be a known word; got fast. There are: fixed, threshold, model."),
         options=(*RIDES, "--policy", "fast"),
     ),
     "--policy threshold?lower=0.95": Mistake(
@@ -113,11 +111,11 @@ MISTAKES = {
         options=(*RIDES, "--policy", "threshold?uper=1"),
     ),
     "--partitioner auto with no candidate": Mistake(
-        message="--partitioner auto?d: must be at least 1 candidate for a key; got 0.",
+        message="--partitioner auto?d: must be at least 1 candidate for a key; got 0. 2 is usual.",
         options=(*RIDES, "--partitioner", "auto?d=0"),
     ),
     "--partitioner auto with a parameter it has not": Mistake(
-        message="--partitioner: auto has the parameters d, keys; got p. There are: d, keys.",
+        message="--partitioner: auto has no parameter of this name; got p. There are: d, keys.",
         options=(*RIDES, "--partitioner", "auto?p=0.5"),
     ),
     "--partitioner auto for a join": Mistake(
@@ -132,7 +130,9 @@ MISTAKES = {
         ),
     ),
     "WITH PARTITIONER with no candidate": Mistake(
-        message="WITH PARTITIONER cam?d: must be at least 1 candidate for a key; got 0.",
+        message=(
+            "WITH PARTITIONER cam?d: must be at least 1 candidate for a key; got 0. 2 is usual."
+        ),
         options=RIDES,
         sql="SELECT COUNT(*) AS n FROM rides [RANGE 1 HOUR] WITH PARTITIONER 'cam?d=0'",
     ),
@@ -159,7 +159,7 @@ MISTAKES = {
         options=(*RIDES, "--partitioner", ""),
     ),
     "--partitioner with no candidate": Mistake(
-        message="--partitioner pk?d: must be at least 1 candidate for a key; got 0.",
+        message="--partitioner pk?d: must be at least 1 candidate for a key; got 0. 2 is usual.",
         options=(*RIDES, "--partitioner", "pk?d=0"),
     ),
     "--partitioner with half a candidate": Mistake(
@@ -167,11 +167,14 @@ MISTAKES = {
         options=(*RIDES, "--partitioner", "pk?d=2.5"),
     ),
     "--partitioner lm out of range": Mistake(
-        message="--partitioner lm?p: must be from 0 (only keys) to 1 (only tuples); got 1.5.",
+        message=(
+            "--partitioner lm?p: must be from 0 (only keys) to 1 (only tuples); got 1.5. Write "
+            "for example lm?p=0.5."
+        ),
         options=(*RIDES, "--partitioner", "lm?p=1.5"),
     ),
     "--partitioner with a parameter it has not": Mistake(
-        message="--partitioner: shuffle has no parameters; got d.",
+        message="--partitioner: shuffle has no parameter of this name; got d. There are none.",
         options=(*RIDES, "--partitioner", "shuffle?d=3"),
     ),
     "--partitioner with a sketch it does not know": Mistake(

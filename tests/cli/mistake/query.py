@@ -661,9 +661,9 @@ MISTAKES = {
     ),
     "WITH ERROR of an extreme": Mistake(
         message=(
-            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: cannot bound max(fare): the extreme of "
-            "a window is one tuple, which a sample need not hold. Ask for it in a query of its "
-            "own, without the clause."
+            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: each aggregate must be one that a sample "
+            "can answer: the extreme of a window is one tuple, which a sample need not hold; got "
+            "max(fare). Ask for it in a query of its own, without the clause."
         ),
         sql="SELECT MAX(fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT",
     ),
@@ -717,15 +717,15 @@ MISTAKES = {
     "WITH SHED twice": Mistake(
         message=(
             "WITH SHED 50 PERCENT BY UNIFORM: an aggregate sheds once; got also SHED 90 PERCENT "
-            "BY CONCEPT."
+            "BY CONCEPT. Leave one of them out."
         ),
         sql=COUNT + " WITH SHED 90 PERCENT WITH SHED 50 PERCENT BY UNIFORM",
     ),
     "WITH SHED of distinct values": Mistake(
         message=(
-            "WITH SHED 90 PERCENT BY CONCEPT: cannot estimate count(DISTINCT route): how many "
-            "values only shed tuples have cannot be told from the others. Ask for it in a query "
-            "of its own, without the clause."
+            "WITH SHED 90 PERCENT BY CONCEPT: must be able to estimate each aggregate: how "
+            "many values only shed tuples have cannot be told from the others; got count(DISTINCT "
+            "route). Ask for it in a query of its own, without the clause."
         ),
         sql="SELECT COUNT(DISTINCT route) AS n FROM rides [RANGE 1 HOUR] WITH SHED 90 PERCENT",
     ),
@@ -747,15 +747,82 @@ MISTAKES = {
     ),
     "WITH SHED and a column kept": Mistake(
         message=(
-            "SELECT: every column needs a name of its own; got kept twice. Give one of them "
-            "another name with AS."
+            "WITH SHED 90 PERCENT BY CONCEPT: adds a column kept, so no other may have this name; "
+            "got a column kept in the query. Give that one another name with AS."
         ),
         sql="SELECT COUNT(*) AS kept FROM rides [RANGE 1 HOUR] WITH SHED 90 PERCENT",
+    ),
+    "WITH ERROR and a name that is taken": Mistake(
+        message=(
+            "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: adds a column n_low, so no other may "
+            "have this name; got a column n_low in the query. Give that one another name with AS."
+        ),
+        sql=(
+            "SELECT AVG(fare) AS n, SUM(fare) AS n_low FROM rides [RANGE 1 HOUR] "
+            "WITH ERROR 10 PERCENT"
+        ),
+    ),
+    "WITH ERROR of no percent": Mistake(
+        message=(
+            "SQL line 1, column 65: expected PERCENT; got the end of the statement. Write for "
+            "example 10 PERCENT."
+        ),
+        sql=COUNT + " WITH ERROR 10",
+    ),
+    "WITH ERROR of nothing": Mistake(
+        message=(
+            "WITH ERROR: the error must be between 0 and 100 percent; got 0 PERCENT. Write for "
+            "example ERROR 10 PERCENT, in Python error=0.1."
+        ),
+        sql=COUNT + " WITH ERROR 0 PERCENT",
+    ),
+    "WITH ERROR and CONFIDENCE misspelt": Mistake(
+        message=(
+            "SQL line 1, column 74: expected another clause or the end of the statement; got "
+            "CONFIDANCE. Did you mean CONFIDENCE?"
+        ),
+        sql=COUNT + " WITH ERROR 10 PERCENT CONFIDANCE 95 PERCENT",
+    ),
+    "WITH ERROR and a budget of nothing": Mistake(
+        message=(
+            "SQL line 1, column 82: expected ROWS; got the end of the statement. Write for "
+            "example BUDGET 1000 ROWS."
+        ),
+        sql=COUNT + " WITH ERROR 10 PERCENT BUDGET 5",
+    ),
+    "ERROR without WITH": Mistake(
+        message=(
+            "SQL line 1, column 67: expected another clause or the end of the statement; got "
+            "ERROR. Write WITH before it: WITH ERROR ..."
+        ),
+        sql=COUNT + " GROUP BY route ERROR 10 PERCENT",
+    ),
+    "CONFIDENCE without ERROR": Mistake(
+        message=(
+            "SQL line 1, column 73: expected another clause or the end of the statement; got "
+            "CONFIDENCE. It belongs to WITH ERROR: ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET "
+            "1000 ROWS."
+        ),
+        sql=COUNT + " WITH SHED 98 PERCENT CONFIDENCE 95 PERCENT",
+    ),
+    "WITH SHED by what is not there": Mistake(
+        message=(
+            "SQL line 1, column 76: expected CONCEPT or UNIFORM after BY; got CONCEPTS. Did you "
+            "mean CONCEPT?"
+        ),
+        sql=COUNT + " WITH SHED 98 PERCENT BY CONCEPTS",
+    ),
+    "WITH PARTITIONER and parameters without quotes": Mistake(
+        message=(
+            "SQL line 1, column 71: expected another clause or the end of the statement; got ? "
+            "Write a name with parameters in quotes, for example WITH PARTITIONER 'pk?d=3'."
+        ),
+        sql=COUNT + " WITH PARTITIONER pk?d=3",
     ),
     "WITH unknown": Mistake(
         message=(
             "SQL line 1, column 57: expected PARTITIONER, ERROR, SHED or LATENCY after WITH; "
-            "got ERRORS."
+            "got ERRORS. Did you mean ERROR?"
         ),
         sql=COUNT + " WITH ERRORS 10 PERCENT",
     ),

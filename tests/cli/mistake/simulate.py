@@ -59,8 +59,8 @@ MISTAKES = {
     ),
     "negative alpha": _said("--alpha: must be at least 0; got -1e-8.", "--alpha", "-1e-8"),
     "alpha in words": _said("--alpha: must be a number; got fast.", "--alpha", "fast"),
-    "no alpha at all": _said("--alpha: must be at least 0; got nan.", "--alpha", "nan"),
-    "infinite beta": _said("--beta: must be at least 0; got inf.", "--beta", "inf"),
+    "no alpha at all": _said("--alpha: must be a finite number; got nan.", "--alpha", "nan"),
+    "infinite beta": _said("--beta: must be a finite number; got inf.", "--beta", "inf"),
     "sigma above one": _said(
         "--sigma: must be at least 0 and at most 1; got 1.5.", "--sigma", "1.5"
     ),
@@ -80,14 +80,31 @@ MISTAKES = {
         "15 ms",
     ),
     "unknown policy": _said(
-        "--policy: must be a known word; got modell. Did you mean model? There are: fixed, model.",
+        "--policy: must be a known word; got modell. Did you mean model? There are: fixed, model, "
+        "threshold.",
         "--policy",
         "modell",
     ),
     "maximum of nobody": _said(
-        "--maximum: is for a policy; got --policy fixed. Give --policy model as well.",
+        "--maximum: is for a policy; got --policy fixed. Give --policy model.",
         "--maximum",
         "8",
+    ),
+    "ahead by thresholds": _said(
+        "--ahead: is for --policy model; got --policy threshold. Write for example --policy "
+        "'threshold?upper=0.8&lower=0.4'.",
+        *("--policy", "threshold", "--ahead", "60 s"),
+    ),
+    "parameters of the model": _said(
+        "--policy: model has no parameters here; got model?upper=0.9. Use --upper-quota, "
+        "--lower-quota and --ahead.",
+        *("--policy", "model?upper=0.9"),
+    ),
+    "unknown parameter of thresholds": _said(
+        "--policy: threshold has no parameter of this name; got taget. Did you mean target? There "
+        "are: upper, target, lower, imbalance, improvement, cooldown, batches, seconds, minimum, "
+        "maximum, provisioning.",
+        *("--policy", "threshold?taget=0.5"),
     ),
     "maximum of none": _said(
         "--maximum: must be at least 1; got 0.", "--policy", "model", "--maximum", "0"
@@ -102,12 +119,14 @@ MISTAKES = {
         *("--policy", "model", "--lower-quota", "0.9"),
     ),
     "plot in an unknown format": _said(
-        "--plot: the ending must say how to draw it; got join.xlsx. There are: {words}.",
+        "--plot: the extension of the file must be that of an image format; got join.xlsx. There "
+        "are: {words}.",
         "--plot",
         "join.xlsx",
     ),
     "plot without an ending": _said(
-        "--plot: the ending must say how to draw it; got join. There are: {words}.",
+        "--plot: the extension of the file must be that of an image format; got join. There are: "
+        "{words}.",
         "--plot",
         "join",
     ),

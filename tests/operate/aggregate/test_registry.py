@@ -17,15 +17,17 @@ from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.spread import SPREAD
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
+from tidegate.operate.aggregate.process import PROCESS
 from tidegate.operate.aggregate.represented import REPRESENTED
 from tidegate.operate.aggregate.sampled import SAMPLED
 from tidegate.operate.aggregate.user import USER
 
 SOURCE = Path(tidegate.__file__).parent
 TYPES = (pa.int32(), pa.float64(), pa.string(), pa.bool_(), pa.decimal128(9, 2), pa.date32())
+INNER = (USER, PROCESS, SAMPLED, UNFOLDED, REPRESENTED, SPREAD)
 ROWS = pytest.mark.parametrize(
     "row",
-    [f for f in registry.TABLE if f not in (USER, SAMPLED, UNFOLDED, REPRESENTED, SPREAD)],
+    [f for f in registry.TABLE if f not in INNER],
     ids=lambda row: row.name,
 )
 

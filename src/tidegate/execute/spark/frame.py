@@ -33,8 +33,9 @@ from tidegate.execute.spark.failure import LOST, answering, first_line, without_
 from tidegate.execute.spark.thread import take_charge
 from tidegate.schema import cast_table, check_time, event_times, normal_schema
 from tidegate.source.spool import SpooledFile, SpoolSource
+from tidegate.state.handle import StoreHandle
 from tidegate.state.name import owned
-from tidegate.state.store import Store, StoreHandle
+from tidegate.state.store import Store
 
 SPOOL = "spool"
 

@@ -28,7 +28,7 @@ from tidegate.execute.spark.failure import first_line, without_stacks
 from tidegate.execute.spark.group import JobGroup
 from tidegate.execute.spark.loss import EXECUTORS, PAGE, of_environment
 from tidegate.execute.spark.probe import CHECKPOINT, CODE, OUTPUT, PYTHON, SOURCE, Question
-from tidegate.state.store import StoreHandle
+from tidegate.state.handle import StoreHandle
 from tidegate.version import __version__
 from tidegate.whole_file import whole_file
 

@@ -17,7 +17,6 @@ from tidegate.batch import ints
 from tidegate.microsecond import time_text
 from tidegate.operate.aggregate.ledger import LedgerHorizon, LedgerKeeper
 from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.user import USER
 from tidegate.operate.change import Change
 from tidegate.operate.operator import InstanceWork, MapWork
 from tidegate.route.ledger import Chosen, Ledger
@@ -88,7 +87,7 @@ def costs_of(spec: AggregateSpec) -> Costs:
     """What work is for the instances of an aggregate."""
     definitions = [part.definition for function in spec.functions for part in function.parts]
     holistic = any(definition.holistic for definition in definitions)
-    if any(definition is USER for definition in definitions):
+    if any(definition.by_user for definition in definitions):
         return replace(OF_USERS, value=KEEPING_VALUES.value) if holistic else OF_USERS
     return KEEPING_VALUES if holistic else CHEAP
 

@@ -120,6 +120,7 @@ class AggregateFunction:
     - `in_order`: its kernels also get the columns of the total order, after its own.
     - `edge`: its value is that of the first (0) or the last (-1) tuple, whatever the others are.
     - `holistic`: exact, but its state grows with the number of values.
+    - `by_user`: it is code of the user's, so that a tuple is much work.
     - `estimate` is how a sample of the tuples answers it WITH ERROR, one of `estimate.py`; None
       where no sample can, for the reason `unsampled`.
     - `scales`: its value grows with the number of tuples, so that what is computed of some of them
@@ -141,6 +142,7 @@ class AggregateFunction:
     in_order: bool = False
     edge: int | None = None
     holistic: bool = False
+    by_user: bool = False
     estimate: str | None = None
     unsampled: str = "no bound for the error of a sample is known"
     scales: bool = False

@@ -24,12 +24,12 @@ from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import (
     Groups,
-    Rank,
     dense,
     dense_with_numbers,
     pack,
     rank,
     rank_integers,
+    rank_quotients,
     stable_order,
 )
 from tidegate.operate.kernels.order import Ints, canonical, flat, integers, is_ordered
@@ -132,8 +132,8 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     if rows.num_rows == 0:
         return spec.partial_schema.empty_table()
     by_key, heads = _keys_of(spec, rows)
-    panes = rank_integers(integers(flat(rows.column("ts"))) // spec.pane_us)
-    packed = pack([panes, Rank(by_key.codes, by_key.n)], rows.num_rows)
+    panes = rank_quotients(integers(flat(rows.column("ts"))), spec.pane_us)
+    packed = pack([panes, by_key.ranked], rows.num_rows)
     groups, numbers = dense_with_numbers(packed)
     pane, key = np.divmod(numbers, by_key.n)
     if router.splits_keys:

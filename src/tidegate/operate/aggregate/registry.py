@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError, near
-from tidegate.operate.aggregate import represented, sampled, user
+from tidegate.operate.aggregate import process, represented, sampled, user
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.functions import (
     approximate,
@@ -42,6 +42,7 @@ TABLE = (
     count.COUNT_IF,
     approximate.APPROX_COUNT_DISTINCT,
     user.USER,
+    process.PROCESS,
     unfolded.UNFOLDED,
     sampled.SAMPLED,
     represented.REPRESENTED,

@@ -11,7 +11,7 @@ treat it as any function.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.approx.sample import lowest
+from tidegate.approx.stratum import lowest_lacking
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
 from tidegate.operate.kernels.family import States
@@ -101,32 +101,21 @@ class Represented:
         kept = groups.where(below)
         states: States = [pa.array(tuples), pa.array(kept.counts)]
         states += self._folded(kept, _those(arguments, below))
-        codes = groups.codes[~below]
         spare = [pa.array(words[~below]), *_those(arguments, ~below)]
-        return [*states, *self._spared(codes, kept.counts, spare)]
+        return [*states, *self._spared(groups.codes[~below], kept.counts, spare)]
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        """Most groups of a stream with many have one state, which stays as it is."""
-        several = groups.counts > 1
-        rows = several[groups.codes]
-        if rows.all():
-            return self._joined(groups, states)
-        last = groups.rows
-        if not rows.any():
-            return [state.take(pa.array(last)) for state in states]
-        numbers = np.cumsum(several) - 1
-        some = Groups(numbers[groups.codes[rows]], int(numbers[-1]) + 1)
-        merged = self._joined(some, [_filtered(state, rows) for state in states])
-        places = pa.array(np.where(several, len(rows) + numbers, last))
-        pairs = zip(states, merged, strict=True)
-        return [pa.concat_arrays([flat(a), flat(b)]).take(places) for a, b in pairs]
+        return _merged(groups, states, self._joined)
 
     def _joined(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         tuples, kept = (sum_integers(groups, state.to_numpy()) for state in states[:2])
-        has = states[1].to_numpy() > 0
-        inner = self._merged(
-            groups.where(has), [_filtered(s, has) for s in states[2 : self._spare]]
-        )
+        has: Mask = states[1].to_numpy() > 0
+        inner = states[2 : self._spare]
+        some = _Some.of(groups.where(has))
+        if len(some.present):
+            inner = some.spread(self._added(some.groups, _those(inner, has)))
+        else:
+            inner = [pa.nulls(groups.n, column.type) for column in inner]
         lists = states[self._spare :]
         codes = np.repeat(groups.codes, _sizes(lists[0]))
         spare = self._spared(codes, kept, [column.flatten() for column in lists])
@@ -140,19 +129,14 @@ class Represented:
         inner = states[2 : self._spare]
         if int(sizes.sum()):
             # What is left of the spare rows is needed: `_spared` keeps no others.
+            extra = _Some.of(Groups(np.repeat(np.arange(count), sizes), count))
+            folded = self._states_of(extra.groups, [column.flatten() for column in lists[1:]])
             has = np.flatnonzero(kept > 0)
-            codes = np.repeat(np.arange(count), sizes)
-            rows = [column.flatten() for column in lists[1:]]
-            represented, extra = _compact(codes, count)
-            folded = [
-                state
-                for f in self.rule.functions
-                for state in f.family.fold(extra, self._inputs(f, rows))
-            ]
-            both = Groups(np.concatenate([has, represented]), count)
-            parts = zip(inner, folded, strict=True)
-            taken = [flat(pa.chunked_array([a.take(pa.array(has)), b], a.type)) for a, b in parts]
-            inner = self._merged(both, taken)
+            both = Groups(np.concatenate([has, extra.present]), count)
+            taken = [column.take(pa.array(has)) for column in inner]
+            inner = _merged(
+                both, [_after(a, b) for a, b in zip(taken, folded, strict=True)], self._added
+            )
         results = [
             f.family.finish(inner[part.start - 2 : part.stop - 2])
             for f, part in zip(self.rule.functions, self._columns, strict=True)
@@ -161,26 +145,27 @@ class Represented:
         fields = [field.name for field in self.result]
         return pa.StructArray.from_arrays([states[0], looked_at, *map(flat, results)], fields)
 
-    def _inputs(self, function: Function, arguments: Sequence[pa.Array]) -> list[pa.Array]:
+    def _states_of(self, groups: Groups, arguments: Sequence[pa.Array]) -> States:
+        """The states of the functions, for groups that all have rows."""
         named = dict(zip(self.rule.inputs, arguments, strict=True))
-        return [named[name] for name in function.inputs]
+        states: States = []
+        for function in self.rule.functions:
+            states += function.family.fold(groups, [named[name] for name in function.inputs])
+        return states
 
     def _folded(self, groups: Groups, arguments: Sequence[pa.Array]) -> States:
         """The states of the functions; NULL for groups without a row, which no family is asked."""
-        present, some = _compact(groups.codes, groups.n)
-        states: States = []
-        for function in self.rule.functions:
-            made = function.family.fold(some, self._inputs(function, arguments))
-            states += [_spread(state, present, groups.n) for state in made]
-        return states
+        some = _Some.of(groups)
+        if not len(some.present):
+            types = (type_ for f in self.rule.functions for _, type_ in f.family.state)
+            return [pa.nulls(groups.n, type_) for type_ in types]
+        return some.spread(self._states_of(some.groups, arguments))
 
-    def _merged(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        """The same from other states."""
-        present, some = _compact(groups.codes, groups.n)
+    def _added(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        """The states of the functions from other states, for groups that all have some."""
         merged: States = []
         for function, part in zip(self.rule.functions, self._columns, strict=True):
-            made = function.family.merge(some, states[part.start - 2 : part.stop - 2])
-            merged += [_spread(state, present, groups.n) for state in made]
+            merged += function.family.merge(groups, states[part.start - 2 : part.stop - 2])
         return merged
 
     def _spared(self, codes: Ints, kept: Ints, columns: Sequence[pa.Array]) -> States:
@@ -190,51 +175,73 @@ class Represented:
         group can only make it lack fewer, so that what is left out here is never needed.
         """
         lacking = np.maximum(self.rule.fewest - kept, 0)
-        rows = np.flatnonzero(lacking[codes] > 0)
-        codes, words = codes[rows], columns[0].to_numpy()[rows]
-        order = lowest(codes, len(kept), words, self.rule.fewest)
-        codes = codes[order]
-        sizes = np.bincount(codes, minlength=len(kept))
-        ranks = np.arange(len(codes)) - (np.cumsum(sizes) - sizes)[codes]
-        picked = ranks < lacking[codes]
-        sizes = np.minimum(sizes, lacking)
+        rows, sizes = lowest_lacking(codes, columns[0].to_numpy(), lacking)
         offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
-        chosen = pa.array(rows[order[picked]])
+        chosen = pa.array(rows)
         return [pa.ListArray.from_arrays(offsets, column.take(chosen)) for column in columns]
 
 
+@dataclass(frozen=True)
+class _Some:
+    """The groups that have rows, ascending, of `count`; and the rows by the numbers of these."""
+
+    present: Ints
+    groups: Groups
+    count: int
+
+    @staticmethod
+    def of(groups: Groups) -> _Some:
+        has = np.zeros(groups.n, np.bool_)
+        has[groups.codes] = True
+        present = np.flatnonzero(has)
+        if len(present) == groups.n:
+            return _Some(present, groups, groups.n)
+        codes = (np.cumsum(has) - 1)[groups.codes]
+        return _Some(present, Groups(codes, len(present)), groups.n)
+
+    def spread(self, states: States) -> States:
+        """States of these groups as states of all; the others are NULL."""
+        if len(self.present) == self.count:
+            return states
+        places, missing = np.zeros(self.count, np.int64), np.ones(self.count, np.bool_)
+        places[self.present], missing[self.present] = np.arange(len(self.present)), False
+        picked = pa.array(places, mask=missing)
+        return [flat(state).take(picked) for state in states]
+
+
+def _merged(
+    groups: Groups, states: Sequence[pa.Array], join: Callable[[Groups, Sequence[pa.Array]], States]
+) -> States:
+    """States joined by group; one alone stays as it is, and where many are, none of them is joined.
+
+    To join it would make no difference: it is only that most groups of a stream with many have one.
+    """
+    several = groups.counts > 1
+    if 2 * several.sum() >= groups.n:
+        return join(groups, states)
+    last = groups.rows
+    rows = several[groups.codes]
+    if not rows.any():
+        return [flat(state).take(pa.array(last)) for state in states]
+    numbers = np.cumsum(several) - 1
+    some = Groups(numbers[groups.codes[rows]], int(numbers[-1]) + 1)
+    joined = join(some, _those(states, rows))
+    places = pa.array(np.where(several, len(rows) + numbers, last))
+    return [_after(a, b).take(places) for a, b in zip(states, joined, strict=True)]
+
+
+def _after(first: pa.Array, second: pa.Array) -> pa.Array:
+    return flat(pa.chunked_array([flat(first), flat(second)], first.type))
+
+
 def _those(columns: Sequence[pa.Array], mask: Mask) -> list[pa.Array]:
-    return [_filtered(column, mask) for column in columns]
-
-
-def _filtered(column: pa.Array, mask: Mask) -> pa.Array:
-    return column.filter(pa.array(mask))
+    chosen = pa.array(mask)
+    return [column.filter(chosen) for column in columns]
 
 
 def _sizes(lists: pa.Array) -> Ints:
     sizes: Ints = pc.list_value_length(lists).to_numpy().astype(np.int64)
     return sizes
-
-
-def _compact(codes: Ints, count: int) -> tuple[Ints, Groups]:
-    """The groups that have rows, ascending, and the rows by the numbers of these."""
-    has = np.zeros(count, np.bool_)
-    has[codes] = True
-    present = np.flatnonzero(has)
-    if len(present) == count:
-        return present, Groups(codes, count)
-    return present, Groups((np.cumsum(has) - 1)[codes], len(present))
-
-
-def _spread(states: pa.Array, present: Ints, count: int) -> pa.Array:
-    """States of some groups as states of all; the others are NULL."""
-    if len(present) == count:
-        return states
-    places = np.zeros(count, np.int64)
-    places[present] = np.arange(len(present))
-    missing = np.ones(count, np.bool_)
-    missing[present] = False
-    return flat(states).take(pa.array(places, mask=missing))
 
 
 class RepresentedFunction(AggregateFunction):

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import first_per_window, in_order, window_order
 from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.order import flat, integers
 from tidegate.operate.port import Port
 
 WINDOW = ("window_start", "window_end")
+
+PLACE = "place"
+"""The place of a row in the list that it was in."""
 
 
 def window_rows(port: Port, keys: Sequence[str], results: pa.Table) -> pa.Table:
     """HAVING, the select list, and as much of ORDER BY and LIMIT as one instance can do.
 
-    `keys` are the columns that tell rows of one window apart, in the order that counts.
+    `keys` are the columns that tell rows of one window apart, in the order that counts. Rows that
+    one group has several of stay in their order.
     """
+    if port.unnests is not None:
+        results, keys = unnested(results, port.unnests), [*keys, PLACE]
     results = port.filtered(results)
     named = {name: results.column(name) for name in WINDOW}
     named |= port.selected(results)
@@ -31,3 +40,17 @@ def window_rows(port: Port, keys: Sequence[str], results: pa.Table) -> pa.Table:
         ordered = in_order(rows, window_order(rows, port.directions))
         rows = first_per_window(ordered, port.limit)
     return rows
+
+
+def unnested(results: pa.Table, name: str) -> pa.Table:
+    """A row for each entry of the lists of structs in a column, its fields as o0, o1, ...
+
+    The other columns are repeated; `place` counts the rows of a list.
+    """
+    lists = flat(results.column(name))
+    parents = integers(pc.list_parent_indices(lists).cast(pa.int64()))
+    place = np.arange(len(parents)) - np.searchsorted(parents, parents)
+    rows = results.drop_columns([name]).take(pa.array(parents))
+    for number, column in enumerate(pc.list_flatten(lists).flatten()):
+        rows = rows.append_column(f"o{number}", column)
+    return rows.append_column(PLACE, pa.array(place))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
-from tidegate.approx.sample import lowest
+from tidegate.approx.sample import lowest, lowest_of_one
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
 from tidegate.operate.kernels.family import States
@@ -99,8 +99,12 @@ class Sampled:
 
     def _samples(self, groups: Groups, words: Words, arguments: Sequence[pa.Array]) -> States:
         rule = self.sampling
-        taken = lowest(groups.codes, groups.n, words, rule.k, rule.rate)
-        sizes = np.bincount(groups.codes[taken], minlength=groups.n)
+        if groups.n == 1 and not rule.rate:
+            taken = lowest_of_one(words, rule.k)
+            sizes = np.array([len(taken)])
+        else:
+            taken = lowest(groups.codes, groups.n, words, rule.k, rule.rate)
+            sizes = np.bincount(groups.codes[taken], minlength=groups.n)
         return _lists(sizes, [pa.array(words[taken]), *_take(arguments, taken)])
 
 

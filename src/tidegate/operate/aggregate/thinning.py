@@ -17,7 +17,7 @@ from tidegate.batch import ints
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.pane import AggregateSpec, merge
 from tidegate.operate.aggregate.sampled import SAMPLED, rows_of, trimmed
-from tidegate.operate.kernels.group import dense, pack, rank
+from tidegate.operate.kernels.group import Groups, dense, pack, rank
 from tidegate.operate.kernels.order import Ints, flat
 from tidegate.operate.operator import InstanceWork
 
@@ -54,7 +54,7 @@ class Thinning:
         brief = Function(function.name, function.kind, parameters=function.parameters)
         spec = AggregateSpec(self._spec.range_us, self._spec.slide_us, self._spec.keys, (brief,))
         mine = news.select(spec.partial_schema.names)
-        merged = mine if known is None else merge(spec, [known, mine])
+        merged, places = _joined(spec, known, mine)
         self._known = merged
         if known is None:
             return news
@@ -62,7 +62,7 @@ class Thinning:
         highest = _highest(flat(merged.column(f"{function.name}.priority")), rule.k)
         states = [flat(news.column(name)) for name, _ in function.state]
         rows = rows_of(states)
-        below = rows.priority <= highest[_places(merged, mine)][rows.groups.codes]
+        below = rows.priority <= highest[places][rows.groups.codes]
         sizes = np.bincount(rows.groups.codes[below], minlength=news.num_rows).astype(np.int64)
         for (name, _), column in zip(function.state, trimmed(states, sizes), strict=True):
             news = news.set_column(news.schema.get_field_index(name), name, column)
@@ -83,6 +83,26 @@ def _highest(lists: pa.Array, k: int) -> Words:
     full = (sizes >= k) & (sizes > 0)
     highest[full] = words[np.cumsum(sizes)[full] - 1]
     return highest
+
+
+def _joined(spec: AggregateSpec, known: pa.Table | None, mine: pa.Table) -> tuple[pa.Table, Ints]:
+    """Both tables merged, and where the rows of the second are then.
+
+    From batch to batch groups are mostly the same: then nobody has to look for them.
+    """
+    names = spec.partial_schema.names[:-2]
+    every = np.arange(mine.num_rows)
+    if known is None:
+        return mine, every
+    if not known.select(names).equals(mine.select(names)):
+        merged = merge(spec, [known, mine])
+        return merged, _places(merged, mine)
+    (function,) = spec.functions
+    both = pa.concat_tables([known, mine])
+    states = [flat(both.column(name)) for name, _ in function.state]
+    groups = Groups(np.concatenate([every, every]), len(every))
+    columns = [*mine.select(names).columns, *function.family.merge(groups, states)]
+    return pa.Table.from_arrays(columns, schema=spec.partial_schema), every
 
 
 def _places(merged: pa.Table, mine: pa.Table) -> Ints:

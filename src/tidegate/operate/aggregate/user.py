@@ -61,6 +61,10 @@ class Aggregator:
     mean_like: ClassVar[bool] = False
     """Whether a sample of a window gives nearly the same result as the window, as a mean does and
     a sum does not. Only then can WITH ERROR answer it from one; the result must be a number."""
+    exact_fallback: ClassVar[bool] = True
+    """Whether WITH ERROR keeps the arguments of all tuples, to compute windows exactly where the
+    sample will not do. Without, the sample is all that is kept and answers every window, and the
+    interval says how well, also where it is wider than was asked for."""
 
     @property
     def name(self) -> str:
@@ -233,6 +237,7 @@ USER = UserFunction(
     doc="An aggregate of the user's own.",
     arguments=(ANYTHING,) * _MOST_ARGUMENTS,
     least=0,
+    by_user=True,
     estimate=OWN,
     family=lambda *given: UserFamily(given[-1]),
 )

@@ -47,16 +47,23 @@ class Groups:
     @cached_property
     def codes(self) -> Ints:
         """The group of every row."""
+        if self.n == 1:
+            # What `one_number` made has no memory of its own, which compiled loops need.
+            return np.zeros(len(self._raw), np.int64)
         return self._raw if self._lookup is None else self._lookup[self._raw]
 
     @cached_property
     def counts(self) -> Ints:
         """How many rows each group has."""
+        if self.n == 1:
+            return np.array([len(self._raw)])
         return np.bincount(self.codes, minlength=self.n).astype(np.int64, copy=False)
 
     @cached_property
     def rows(self) -> Ints:
         """One row of each group (the last); only for groups that all have one."""
+        if self.n == 1:
+            return np.array([len(self._raw) - 1])
         result = np.empty(self.n, np.int64)
         result[self.codes] = np.arange(len(self.codes))
         return result
@@ -70,6 +77,11 @@ class Groups:
     def starts(self) -> Ints:
         """Where each group begins in `order`."""
         return np.cumsum(self.counts) - self.counts
+
+    @property
+    def ranked(self) -> Rank:
+        """The group of every row as a number among others, for `pack`."""
+        return one_number(len(self._raw)) if self.n == 1 else Rank(self.codes, self.n)
 
     def where(self, mask: Mask | None) -> Groups:
         """The same groups over the marked rows only; some may be left empty."""
@@ -114,10 +126,24 @@ def rank_integers(keys: Ints) -> Rank:
     return Rank(lookup[indices], len(distinct), full=True, distinct=distinct)
 
 
+def one_number(rows: int, low: int = 0) -> Rank:
+    """The same number for all rows, for nothing: windows and groups are often one at a time."""
+    return Rank(np.broadcast_to(np.int64(0), rows), 1, low=low)
+
+
+def rank_quotients(keys: Ints, divisor: int) -> Rank:
+    """Number integers by what they are divided by a positive one, rounded down."""
+    if len(keys):
+        low, high = int(keys.min()) // divisor, int(keys.max()) // divisor
+        if low == high:
+            return one_number(len(keys), low)
+    return rank_integers(keys // divisor)
+
+
 def pack(ranks: Sequence[Rank], rows: int) -> Rank:
     """One number per row for several columns, in the order of the columns from left to right."""
     if not ranks:
-        return Rank(np.zeros(rows, np.int64), 1)
+        return one_number(rows)
     packed = ranks[0]
     for column in ranks[1:]:
         if packed.size * column.size > _RADIX_LIMIT:
@@ -141,7 +167,7 @@ def dense_with_numbers(packed: Rank) -> tuple[Groups, Ints]:
     codes, size = packed.codes, packed.size
     if len(codes) == 0:
         return Groups(codes, 0), codes
-    if packed.full:
+    if packed.full or size == 1:
         return Groups(codes, size), np.arange(size)
     if size > 4 * len(codes) + 1024:
         indices, lookup, distinct = _dictionary(codes)

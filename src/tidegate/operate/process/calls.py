@@ -32,8 +32,8 @@ TIMER_SRC = MAX_US
 _MOST_IN_CHAIN = 100_000
 """How many timers in a row may ask for the next one when the input has ended."""
 
-_FIX = "Fix the class; the run continues from the last committed batch."
-_PLAIN = (
+FIX = "Fix the class; the run continues from the last committed batch."
+PLAIN = (
     "Keep numbers, texts, times, lists, dicts, sets, Arrow data or numpy arrays, each in one "
     "place; write snapshot() and restore(state); or set pickle = True in the class."
 )
@@ -70,10 +70,10 @@ class ObjectCalls:
             column = mask if isinstance(mask, pa.Array | pa.ChunkedArray) else pa.array(mask)
             booleans = flat(column, pa.bool_()).fill_null(False)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise self._failure("filter must return booleans", str(error), _FIX) from error
+            raise self._failure("filter must return booleans", str(error), FIX) from error
         if len(booleans) != rows.rows:
             got = f"{len(booleans)} for {rows.rows}"
-            raise self._failure("filter must return one boolean per row", got, _FIX)
+            raise self._failure("filter must return one boolean per row", got, FIX)
         kept = rows.where(booleans)
         return kept if kept.rows else None
 
@@ -98,7 +98,7 @@ class ObjectCalls:
         if mistake.made_by is not None:
             self.bucket, trigger = mistake.made_by
             self._at(trigger)
-        return self._failure(mistake.requirement, mistake.got, _FIX)
+        return self._failure(mistake.requirement, mistake.got, FIX)
 
     def changes(self) -> list[StateRow]:
         """What changed in the object's state and timers by its calls."""
@@ -112,10 +112,10 @@ class ObjectCalls:
         except NotPlain as error:
             requirement = f"the state of {self._spec.name} must be made of plain values"
             got = f"{error.path}, which {error.problem}"
-            raise self._failure(requirement, got, _PLAIN) from error
+            raise self._failure(requirement, got, PLAIN) from error
         except Exception as error:
             requirement = f"the state of {self._spec.name} must be one that can be written"
-            raise self._failure(requirement, _told(error), _PLAIN) from error
+            raise self._failure(requirement, _told(error), PLAIN) from error
 
     def wake(self, ts: datetime | int) -> None:
         """Called by the object."""
@@ -209,7 +209,7 @@ class ObjectCalls:
             raise self._raised(method, error) from error
 
     def _raised(self, method: str, error: BaseException) -> TaskError:
-        return self._failure(f"{self._spec.name}.{method} must not raise", _told(error), _FIX)
+        return self._failure(f"{self._spec.name}.{method} must not raise", _told(error), FIX)
 
     def _failure(self, requirement: str, got: str, remedy: str) -> TaskError:
         where = f"{self._where}, bucket {self.bucket}{self._when()}"

@@ -68,6 +68,13 @@ class Process:
     Between batches only the state exists: what `snapshot` returns, by default all attributes, if
     they are plain values, Arrow data or numpy arrays. Of attributes that are mappings a batch reads
     and writes the entries that it uses; everything else that is kept it reads and writes whole.
+
+    A class that says `mergeable = True` is for windows: `stream.window(...).group_by(...)
+    .process(Class)`. There is one object per key and window, which sees tuples with `on_tuple` or
+    `process` and gives no rows. `merge(other)` takes in what another object of the same key and
+    window has seen, and `finish()` gives the rows when the window has ended. Tuples of a key may
+    then be at several instances, as its partitioner likes. Rows must not depend on who saw which
+    tuples and on the order of merging; `tidegate.testing.check_process` looks for a counterexample.
     """
 
     output: ClassVar[Mapping[str, str | pa.DataType] | pa.Schema]
@@ -75,6 +82,8 @@ class Process:
     """An integer column of the output: rows that objects of several buckets make for one tuple come
     in its order, else in that of the buckets."""
     pickle: ClassVar[bool] = False
+    mergeable: ClassVar[bool] = False
+    """Whether it is for windows, of which several objects may each have seen a part."""
 
     @property
     def bucket(self) -> int:
@@ -101,6 +110,8 @@ class Process:
 
     def _at_work(self, asked: str) -> ObjectCalls:
         calls: ObjectCalls | None = vars(self).get(CALLS)
+        if calls is None and self.mergeable:
+            raise RuntimeError(f"{asked} is not for a process that is mergeable")
         if calls is None:
             raise RuntimeError(f"{asked} can be used when the object is at work, not in __init__")
         return calls

@@ -17,8 +17,8 @@ import pyarrow as pa
 from tidegate.approx.decision import Windows
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.cells import Cells, exactly
-from tidegate.operate.aggregate.bounded.moment import moment, moment_sizes
-from tidegate.operate.aggregate.bounded.own import own, own_sizes
+from tidegate.operate.aggregate.bounded.moment import moment
+from tidegate.operate.aggregate.bounded.own import own
 from tidegate.operate.aggregate.bounded.quantile import quantile
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
@@ -31,14 +31,17 @@ from tidegate.operate.kernels.order import Floats, Ints, Mask
 class AnswerFigures:
     """What answering took, one entry for each window in the order of their ends.
 
-    `error` is the largest that a value of the window may have, in relation to it or in ranks, and
-    `rows` how many sampled tuples were looked at.
+    `error` is the largest that a value of the window may have, in relation to it or in ranks.
+    `rows` is how many sampled tuples were looked at, `needed` how many the error takes as far as
+    they say, and `budget` how many there could have been.
     """
 
     ends: pa.Array
     approximate: Mask
     error: Floats
     rows: Ints
+    needed: Ints
+    budget: Ints
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,14 @@ def answer(rules: Answering, states: Mapping[str, States], ends: pa.Array) -> An
     exact: Mask = np.logical_and.reduce([c.exact for c in cells])
     error = np.zeros(window.n)
     np.maximum.at(error, window.codes, np.maximum.reduce([c.error for c in cells]))
-    rows = np.bincount(window.codes, _looked_at(found), window.n).astype(np.int64)
+    rows, needed = (
+        np.bincount(window.codes, np.maximum.reduce(of), window.n).astype(np.int64)
+        for of in ([c.rows for c in cells], [c.needed for c in cells])
+    )
     ends = ends.take(pa.array(window.rows))
-    figures = AnswerFigures(ends, found.windows.any(~exact), error, rows)
+    figures = AnswerFigures(
+        ends, found.windows.any(~exact), error, rows, needed, found.window_budgets
+    )
     return Answered([*columns, pa.array(exact)], figures)
 
 
@@ -77,14 +85,3 @@ _WAYS: dict[str, Callable[[SampledWindows, Answer], Cells]] = {
     QUANTILES: quantile,
     OWN: own,
 }
-
-
-def _looked_at(found: SampledWindows) -> Ints:
-    """How many sampled tuples of each row were looked at."""
-    ways = {answer.way for answer in found.rules.answers}
-    sizes = np.zeros(len(found.windows.of_group), np.int64)
-    if QUANTILES in ways:
-        sizes = np.maximum(sizes, found.sample.sizes)
-    if OWN in ways:
-        sizes = np.maximum(sizes, own_sizes(found))
-    return np.maximum(sizes, moment_sizes(found)) if ways & set(MOMENTS) else sizes

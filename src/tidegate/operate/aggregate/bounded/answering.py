@@ -32,8 +32,9 @@ GROUPS = 1_000
 class Answer:
     """How one aggregate is answered: its way, and the name of the state that has it exactly.
 
-    For a user's aggregate the state has the tuples to compute it from. Without a state the sample
-    answers alone. `text` is the aggregate as the query writes it.
+    For a user's aggregate the state has the tuples to compute it from. Without a state, as for
+    quantiles and for a user's aggregate that wants no fallback, the sample answers alone. `text`
+    is the aggregate as the query writes it.
     """
 
     function: Function
@@ -59,8 +60,11 @@ class Answering:
     arguments: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        of = f", {self.metric} of groups" if self.grouped else ""
-        return f"error {self.error:.4g} with confidence {self.confidence:.4g}{of}"
+        of = f", by the {self.metric} of its groups" if self.grouped else ""
+        return (
+            f"within {self.error * 100:.4g} percent in {self.confidence * 100:.4g} percent of "
+            f"windows{of}"
+        )
 
     @property
     def promise(self) -> Promise:
@@ -133,6 +137,8 @@ class Answering:
         rows = f"{self._rows(answer):,} rows"
         if answer.way == QUANTILES:
             return f"from {rows} of each group, by rank; no exact state is kept"
+        if answer.way == OWN and answer.state is None:
+            return f"from up to {rows} of each group, as good as they are; nothing else is kept"
         if answer.way == OWN:
             return (
                 f"from up to {rows} of each group; else its arguments, which are kept, are folded"

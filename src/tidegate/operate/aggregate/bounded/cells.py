@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.approx.bound import Interval
-from tidegate.operate.kernels.order import Floats, Mask
+from tidegate.operate.kernels.order import Floats, Ints, Mask
 
 NEAREST, DOWN, UP = "nearest", "down", "up"
 
@@ -23,7 +23,8 @@ class Cells:
     """An aggregate, a row for each window and group: its value, and between what the exact one is.
 
     `exact` says which values are exact themselves, and `error` how far off the others may be: in
-    relation to the value, or in ranks; 0 where they are exact.
+    relation to the value, or in ranks; 0 where they are exact. `rows` is how many sampled tuples
+    were looked at, and `needed` how many it would take, as far as they say.
     """
 
     value: pa.Array
@@ -31,14 +32,47 @@ class Cells:
     high: pa.Array
     exact: Mask
     error: Floats
+    rows: Ints
+    needed: Ints
 
 
 def exactly(value: pa.Array) -> Cells:
     """Values that are exact."""
-    return Cells(value, value, value, np.ones(len(value), np.bool_), np.zeros(len(value)))
+    none = np.zeros(len(value), np.int64)
+    every = np.ones(len(value), np.bool_)
+    return Cells(value, value, value, every, np.zeros(len(value)), none, none)
 
 
-def estimated(chosen: Mask, found: Interval, error: Floats, exact: pa.Array) -> Cells:
+def alone(
+    value: pa.Array, found: Interval, error: Floats, whole: Mask, *, rows: Ints, needed: Ints
+) -> Cells:
+    """What samples say where nothing else does: exact only where they are the whole.
+
+    Ends that are infinite, or no number of the type, are so in floats and NULL in integers. An
+    error of 1 is said for any that is larger.
+    """
+    there = value.is_valid().to_numpy(zero_copy_only=False) & ~whole
+    low, high = (_or_null(value, there, *end) for end in ((found.low, DOWN), (found.high, UP)))
+    return Cells(value, low, high, whole, np.minimum(error, 1.0), rows, needed)
+
+
+def _or_null(value: pa.Array, chosen: Mask, ends: Floats, way: str) -> pa.Array:
+    if pa.types.is_floating(value.type):
+        return _put(value, chosen, ends, way)
+    fits = _fits(ends, value.type)
+    blank = pc.if_else(pa.array(chosen & ~fits), pa.scalar(None, value.type), value)
+    return _put(blank, chosen & fits, ends, way)
+
+
+def estimated(
+    chosen: Mask,
+    found: Interval,
+    error: Floats,
+    exact: pa.Array,
+    *,
+    rows: Ints,
+    needed: Ints,
+) -> Cells:
     """Estimates where chosen, as numbers of the type that exact values have, and else these.
 
     Ends of intervals are rounded outwards. What a number of the type cannot be stays exact.
@@ -50,6 +84,8 @@ def estimated(chosen: Mask, found: Interval, error: Floats, exact: pa.Array) -> 
         _put(exact, chosen, found.high, UP),
         ~chosen,
         np.where(chosen, error, 0.0),
+        rows,
+        needed,
     )
 
 

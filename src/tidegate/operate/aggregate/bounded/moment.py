@@ -19,9 +19,10 @@ def moment(found: SampledWindows, answer: Answer) -> Cells:
     A group that the sample has as a whole is exact in any case.
     """
     kind, sizes = Kind(answer.way), moment_sizes(found)
+    pilot = _sample(found, answer, np.minimum(sizes, found.promise.pilot))
     failed = early_fail(
         kind,
-        _sample(found, answer, np.minimum(sizes, found.promise.pilot)),
+        pilot,
         sizes,
         found.promise,
         found.windows,
@@ -31,7 +32,8 @@ def moment(found: SampledWindows, answer: Answer) -> Cells:
     decision = decide(kind, sample, found.promise, found.windows, failed)
     exact = answer.function.family.finish(found.exact_states(answer))
     chosen = decision.by_sample & ~sample.whole
-    return estimated(chosen, decision.interval, decision.error, exact)
+    needed = sizes_for(kind, pilot, found.promise, found.windows)
+    return estimated(chosen, decision.interval, decision.error, exact, rows=sizes, needed=needed)
 
 
 def moment_sizes(found: SampledWindows) -> Ints:

@@ -78,15 +78,27 @@ class BoundedWindows(Operator):
         """What became of each window."""
         figures = answered.figures
         ends_us: list[int] = figures.ends.cast(pa.int64()).to_pylist()
-        columns = (figures.approximate, figures.error, figures.rows)
+        columns = (
+            figures.approximate,
+            figures.error,
+            figures.rows,
+            figures.needed,
+            figures.budget,
+        )
         rows = zip(ends_us, *(column.tolist() for column in columns), strict=True)
         return [
             WindowFigures(
                 end_us - self.spec.range_us,
                 end_us,
-                {"approximate": float(approximate), "error": error, "sample_rows": sampled},
+                {
+                    "approximate": float(approximate),
+                    "error": error,
+                    "sample_rows": sampled,
+                    "needed_rows": needed,
+                    "budget_rows": budget,
+                },
             )
-            for end_us, approximate, error, sampled in rows
+            for end_us, approximate, error, sampled, needed, budget in rows
         ]
 
     @property
@@ -111,4 +123,6 @@ _SHOWN = (
     Shown("approximate", "answered from samples", "share", brief=True),
     Shown("error", "widest error", "share", brief=True),
     Shown("sample_rows", "sampled tuples looked at"),
+    Shown("needed_rows", "needed"),
+    Shown("budget_rows", "budget"),
 )

@@ -1,18 +1,24 @@
-"""Users' own aggregates from samples, as good as parts of the sample agree with each other."""
+"""Users' own aggregates from samples, as good as parts of the sample agree with each other.
+
+A first look at some hundred tuples of each group says how many are needed: those are looked at, or
+none where the sample has not half as many, and the window is computed exactly at once.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.approx.decision import decided
-from tidegate.approx.replicate import PARTS, parts_of, replicated
+from tidegate.approx.bound import Interval
+from tidegate.approx.decision import Reason, decided, hopeless
+from tidegate.approx.replicate import PARTS, replicated, replicated_rows
 from tidegate.operate.aggregate.bounded.answering import Answer
-from tidegate.operate.aggregate.bounded.cells import Cells, estimated
+from tidegate.operate.aggregate.bounded.cells import Cells, alone, estimated
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
-from tidegate.operate.kernels.family import Family
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Floats, Ints, Mask
 
@@ -23,56 +29,99 @@ PART_ROWS = 2
 def own(found: SampledWindows, answer: Answer) -> Cells:
     """The aggregate of the sample in windows that it answers, else that of all tuples.
 
-    These were kept as they came, and are folded now: only of windows where it is needed.
+    These were kept as they came, and are folded now: only of windows where it is needed. Where they
+    were not kept, the sample answers all windows, with intervals as wide as they are.
     """
-    sizes = own_sizes(found)
-    taken = found.lowest(sizes)
-    codes, ranks = found.sample.groups.codes[taken], found.sample.ranks[taken]
-    columns = [column.filter(pa.array(taken)) for column in found.arguments(answer)]
-    family = answer.function.family
-    result = _results(family, codes, columns, sizes > 0)
-    whole = sizes >= found.tuples
-    alphas = found.promise.alphas(found.windows.groups(~whole))
+    most = _most(found, answer)
+    first = np.minimum(most, max(found.promise.pilot, PARTS * PART_ROWS))
+    look = _Look.at(found, answer, first)
+    needed = replicated_rows(
+        look.values,
+        look.of_parts,
+        rows=first,
+        tuples=found.tuples,
+        alpha=_alpha(found, first),
+        error=found.promise.error,
+    )
+    failed = np.zeros(found.windows.count, np.int64)
+    if answer.state is not None:
+        failed = hopeless(needed, most, first < found.tuples, found.windows)
+    learned = np.where(needed > 0, np.clip(needed, first, most), most)
+    sizes = most if found.shares is not None and answer.state is not None else learned
+    sizes = np.where((failed != Reason.NONE)[found.windows.of_group], first, sizes)
+    look = look if bool(np.all(sizes == first)) else _Look.at(found, answer, sizes)
     interval, relied_on = replicated(
-        _numbers(result),
-        _of_parts(family, codes, ranks, columns, sizes),
+        look.values,
+        look.of_parts,
         rows=sizes,
         tuples=found.tuples,
-        alpha=alphas[found.windows.of_group],
+        alpha=_alpha(found, sizes),
     )
+    whole = sizes >= found.tuples
     error = np.where(whole, 0.0, np.where(relied_on, interval.error, np.inf))
-    decision = decided(interval, error, found.promise, found.windows)
-    unanswered = ~decision.by_sample & ~whole
-    exact = _exactly(found, answer, result, unanswered)
-    return estimated(decision.by_sample & ~whole, interval, error, exact)
+    counted = {"rows": sizes, "needed": np.where(needed > 0, needed, most)}
+    if answer.state is None:
+        return alone(look.result, _open_ended(interval, relied_on), error, whole, **counted)
+    decision = decided(interval, error, found.promise, found.windows, failed)
+    exact = _exactly(found, answer, look.result, ~decision.by_sample & ~whole)
+    return estimated(decision.by_sample & ~whole, interval, error, exact, **counted)
 
 
-def own_sizes(found: SampledWindows) -> Ints:
-    """How much of the sample of each row is looked at: its share of the budget, or all of it."""
+def _most(found: SampledWindows, answer: Answer) -> Ints:
+    """How much of the sample of each row may be looked at: its share of the budget, or all of it.
+
+    Where nothing else answers, no group can do without: the budget is then one of a group.
+    """
     most = np.minimum(found.sample.sizes, found.rules.mean_rows)
-    return most if found.shares is None else np.minimum(found.shares, most)
+    if found.shares is None or answer.state is None:
+        return most
+    return np.minimum(found.shares, most)
 
 
-def _results(family: Family, codes: Ints, columns: list[pa.Array], there: Mask) -> pa.Array:
-    """The aggregate of tuples, row by row; NULL for rows without any, which it is not asked for."""
-    number = np.cumsum(there) - 1
-    results = family.finish(family.fold(Groups(number[codes], int(there.sum())), columns))
-    return pc.replace_with_mask(pa.nulls(len(there), results.type), pa.array(there), results)
+def _alpha(found: SampledWindows, sizes: Ints) -> Floats:
+    alphas = found.promise.alphas(found.windows.groups(sizes < found.tuples))
+    return alphas[found.windows.of_group]
 
 
-def _of_parts(
-    family: Family, codes: Ints, ranks: Ints, columns: list[pa.Array], sizes: Ints
-) -> Floats:
-    """The aggregate of each part of each row, in the order of `parts_of`; NaN of small parts."""
-    enough = sizes >= PARTS * PART_ROWS
-    found = np.full((len(sizes), PARTS), np.nan)
-    if enough.any():
-        taken = enough[codes]
-        parts = parts_of((np.cumsum(enough) - 1)[codes[taken]], ranks[taken])
-        given = [column.filter(pa.array(taken)) for column in columns]
-        states = family.fold(Groups(parts, int(enough.sum()) * PARTS), given)
-        found[enough] = _numbers(family.finish(states)).reshape(-1, PARTS)
-    return found.reshape(-1)
+@dataclass(frozen=True)
+class _Look:
+    """The aggregate of so many sampled tuples of each row, and of each part of these.
+
+    NULL for rows without any; parts are in the order of `parts_of`, NaN of small ones.
+    """
+
+    result: pa.Array
+    of_parts: Floats
+
+    @property
+    def values(self) -> Floats:
+        return _numbers(self.result)
+
+    @staticmethod
+    def at(found: SampledWindows, answer: Answer, sizes: Ints) -> _Look:
+        """Every tuple is folded once: into its part, and parts are merged into rows."""
+        family = answer.function.family
+        there, enough = sizes > 0, sizes >= PARTS * PART_ROWS
+        width = np.where(enough, PARTS, there)
+        taken = found.lowest(sizes)
+        row, ranks = found.sample.groups.codes[taken], found.sample.ranks[taken]
+        part = (np.cumsum(width) - width)[row] + ranks % width[row]
+        columns = [column.filter(pa.array(taken)) for column in found.arguments(answer)]
+        states = family.fold(Groups(part, int(width.sum())), columns)
+        row_of_part = np.repeat(np.arange(len(sizes)), width)
+        number = np.cumsum(there) - 1
+        merged = family.merge(Groups(number[row_of_part], int(there.sum())), states)
+        known = pa.nulls(len(sizes), answer.function.result)
+        result = pc.replace_with_mask(known, pa.array(there), family.finish(merged))
+        of_parts = np.full((len(sizes), PARTS), np.nan)
+        of_parts[enough] = _numbers(family.finish(states))[enough[row_of_part]].reshape(-1, PARTS)
+        return _Look(result, of_parts.reshape(-1))
+
+
+def _open_ended(found: Interval, relied_on: Mask) -> Interval:
+    """Intervals without ends where they cannot be relied on."""
+    low = np.where(relied_on, found.low, -np.inf)
+    return Interval(found.value, low, np.where(relied_on, found.high, np.inf))
 
 
 def _exactly(found: SampledWindows, answer: Answer, known: pa.Array, wanted: Mask) -> pa.Array:

@@ -37,7 +37,8 @@ def quantile(found: SampledWindows, answer: Answer) -> Cells:
     within = np.isposinf(high) & (fraction**sizes <= rare)
     high = np.where(within, _extreme(np.maximum, codes, values, len(value)), high)
     low, high = (_or_value(end, found.whole, value) for end in (low, high))
-    return Cells(value, low, high, found.whole, error)
+    needed = np.minimum(found.rules.quantile_rows(answer.function), found.tuples)
+    return Cells(value, low, high, found.whole, error, found.sample.sizes, needed)
 
 
 def _extreme(of: np.ufunc, codes: Ints, values: Floats, groups: int) -> Floats:

@@ -64,6 +64,16 @@ class SampledWindows:
         shares = [congress(counts, budget) for counts in np.split(self.tuples, first[1:])]
         return np.concatenate(shares)
 
+    @property
+    def window_budgets(self) -> Ints:
+        """How many sampled tuples each window may be answered from."""
+        if self.rules.budget_rows is not None:
+            return np.full(self.windows.count, self.rules.budget_rows)
+        if self.rules.sample is None:
+            return np.zeros(self.windows.count, np.int64)
+        kept = np.bincount(self.windows.of_group, self.sample.sizes, self.windows.count)
+        return kept.astype(np.int64)
+
     def lowest(self, sizes: Ints) -> Mask:
         """Of the sampled tuples, those that are among so many of lowest priority in their row."""
         return self.sample.ranks < sizes[self.sample.groups.codes]

@@ -1,0 +1,37 @@
+"""What to do next about a word that the parser did not expect, between its message and a user."""
+
+from __future__ import annotations
+
+import re
+
+from tidegate.errors import likely
+
+UNEXPECTED = "expected another clause or the end of the statement"
+
+_MISSING = "Is a comma, an operator or a keyword missing before it?"
+_AFTER_WITH = ("PARTITIONER", "ERROR", "SHED", "LATENCY", "BALANCE")
+_OF_ERROR = ("CONFIDENCE", "BUDGET")
+_EXAMPLES = {
+    "expected PERCENT": "Write for example 10 PERCENT.",
+    "expected a number and PERCENT": "Write for example 10 PERCENT.",
+    "expected ROWS": "Write for example BUDGET 1000 ROWS.",
+    "expected a number of ROWS": "Write for example BUDGET 1000 ROWS.",
+}
+_LISTED = re.compile(r"expected (?P<words>[A-Z, or]+) after [A-Z]+")
+
+
+def remedy(requirement: str, found: str) -> str | None:
+    """What to do about `found`, or about the end of the statement where nothing is found."""
+    if requirement in _EXAMPLES:
+        return _EXAMPLES[requirement]
+    if listed := _LISTED.fullmatch(requirement):
+        return likely(found, re.findall("[A-Z]+", listed["words"])) or None
+    if requirement != UNEXPECTED or not found:
+        return None
+    if found == "?":
+        return "Write a name with parameters in quotes, for example WITH PARTITIONER 'pk?d=3'."
+    if found.upper() in _AFTER_WITH:
+        return f"Write WITH before it: WITH {found.upper()} ..."
+    if found.upper() in _OF_ERROR:
+        return "It belongs to WITH ERROR: ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET 1000 ROWS."
+    return likely(found, _OF_ERROR, alike=0.8) or _MISSING

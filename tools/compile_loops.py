@@ -1,0 +1,47 @@
+"""Compiles the loops of the kernels once, before many processes want them; part of `make ready`.
+
+Processes that find no machine code on disk compile it, each for itself: the workers of the tests
+would compile the same loops at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The module of each loop, and what compiles it or finds it on disk."""
+    from tidegate.approx import priority_loop, sample_loop
+    from tidegate.operate.kernels import (
+        exact_moment_loop,
+        exact_round_loop,
+        exact_sum_loop,
+        pair_loop,
+        slide_loop,
+    )
+    from tidegate.operate.kernels.pair import LOOP_TESTS
+    from tidegate.route import choice_loop
+
+    of_choice = choice_loop.by_load, choice_loop.with_sets, choice_loop.with_sketches
+    to_choice = choice_loop.add_to_sets, choice_loop.grow, choice_loop.add_to_sketches
+    yield from ((choice_loop.__name__, make) for make in (*of_choice, *to_choice))
+    yield from ((slide_loop.__name__, make) for make in (slide_loop.select, slide_loop.distinct))
+    yield exact_round_loop.__name__, exact_round_loop.rounded
+    yield priority_loop.__name__, priority_loop.priorities_loop
+    yield sample_loop.__name__, sample_loop.lowest_loop
+    for module in (exact_moment_loop, exact_sum_loop):
+        for name in module._LOOPS:
+            yield module.__name__, lambda m=module, n=name: m.loop(n)
+    for tests in range(1, LOOP_TESTS + 1):
+        for word in ("uint32", "uint64"):
+            yield pair_loop.__name__, lambda t=tests, w=word: pair_loop.compiled(t, w)
+
+
+def main() -> None:
+    for _, make in loops():
+        make()
+
+
+if __name__ == "__main__":
+    main()
