@@ -39,7 +39,7 @@ def test_its_programs_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert eval(ONE, {"packets": packets, "tg": tg}).columns[-1] == "exact"
     both = packets.join(packets, within="1 second", on=tg.left.src == tg.right.src)
     pairs = both.select(size=tg.right.size)
-    assert eval(JOINED, {"pairs": pairs, "tg": tg}).columns[-2:] == ["kept", "exact"]
+    assert eval(JOINED, {"pairs": pairs, "tg": tg}).columns[-2:] == ("kept", "exact")
     exec(OWN, {})
     assert "size_low" in capsys.readouterr().out
 

@@ -93,7 +93,7 @@ def test_a_band_join_sheds_the_pairs_that_its_aggregate_reads() -> None:
         (PAIRS.replace("[RANGE 20 SECONDS]", "[ROWS 5]"), "sides with a window of time"),
         (PAIRS.replace("AS y", "AS kept"), "adds a column kept"),
         ("SELECT k FROM a", "aggregates over windows of time and for joins by equality"),
-        (OVER.replace("COUNT(*)", "COUNT(DISTINCT x)"), "cannot estimate"),
+        (OVER.replace("COUNT(*)", "COUNT(DISTINCT x)"), "able to estimate"),
         (OVER.replace("2 MINUTES]", "2 MINUTES]").replace("RANGE 2 MINUTES", "ROWS 5"), "windows"),
     ],
 )
@@ -180,3 +180,23 @@ def test_bounds_that_no_thinned_join_can_have_are_refused(clauses: str, message:
 def test_only_counts_sums_and_means_over_a_thinned_join_have_a_bound() -> None:
     with pytest.raises(QueryError, match="sheds or has an error bound"):
         SESSION.sql(f"{OVER.replace('AVG(x)', 'MEDIAN(x)')} {BOUND}", **streams())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        OVER.replace("SELECT k,", "SELECT x > 3 AS k,").replace("GROUP BY k", "GROUP BY x > 3"),
+        OVER.replace("ON a.k = b.k", "ON a.k = b.k AND a.x < b.x"),
+        OVER.replace("GROUP BY k", "WHERE x < y GROUP BY k"),
+    ],
+)
+def test_bounds_are_for_groups_that_are_keys(sql: str) -> None:
+    of = streams()
+    assert SESSION.sql(f"{sql} WITH SHED 60 PERCENT", **of).columns[-1] == "kept"
+    with pytest.raises(QueryError, match="groups by the values that the join compares"):
+        SESSION.sql(f"{sql} {BOUND}", **of)
+
+
+def test_bounds_allow_conditions_of_one_side() -> None:
+    sql = OVER.replace("GROUP BY k", "WHERE x > 3 GROUP BY k").replace("a.k, ", "b.k, ")
+    assert SESSION.sql(f"{sql} {BOUND}", **streams()).columns[-1] == "exact"

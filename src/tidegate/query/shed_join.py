@@ -23,19 +23,26 @@ from sqlglot import exp
 
 from tidegate.approx.student import deviate
 from tidegate.errors import QueryError
-from tidegate.operate.aggregate.functions.count import COUNT
-from tidegate.operate.aggregate.functions.extreme import MIN
-from tidegate.operate.aggregate.functions.total import MEAN, SUM
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.bound import EXACT, interval_names
 from tidegate.query.join import DRAWN, SIGNS
-from tidegate.query.name import NamedExpr, column, conjuncts, refuse_taken
+from tidegate.query.name import (
+    NamedExpr,
+    column,
+    conjuncts,
+    expression_text,
+    refuse_taken,
+    substitute,
+)
 from tidegate.query.node import Aggregate, Branch, Filter, Join, Node, Project
 from tidegate.query.option import CONCEPT, KEPT, ErrorBound, Shed
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.window import Distance, TimeWindow
 from tidegate.query.windowed import Pairs
 from tidegate.schema import type_name
+
+COUNT, SUM, MEAN, MIN = "count", "sum", "mean", "min"
+"""The kinds of aggregates that are asked for, or made of them."""
 
 _PAIRS, _LEAST = "~pairs", "~least"
 
@@ -54,7 +61,7 @@ def sheds_sides(node: Aggregate) -> bool:
         return False
     if not isinstance(node.window, TimeWindow):
         return False
-    if any(call.definition not in (COUNT, SUM, MEAN) for _, call in node.aggregates):
+    if any(call.kind not in (COUNT, SUM, MEAN) for _, call in node.aggregates):
         return False
     try:
         return bool(node.schema)
@@ -115,11 +122,11 @@ def weighted(node: Aggregate, shed: Shed, bound: ErrorBound | None = None) -> Pr
                 columns.append((own, _typed(told, types[name])))
     share = exp.Div(this=_double(column(_PAIRS)), expression=pairs)
     columns.append((KEPT, share))
-    calls = [(_PAIRS, AggregateCall(COUNT.name))]
-    calls += [(n, AggregateCall(SUM.name, (e,))) for e, n in sums.names.items()]
+    calls = [(_PAIRS, AggregateCall(COUNT))]
+    calls += [(n, AggregateCall(SUM, (e,))) for e, n in sums.names.items()]
     if bound is not None:
         columns.append((EXACT, exact))
-        calls.append((_LEAST, AggregateCall(MIN.name, (column(KEPT),))))
+        calls.append((_LEAST, AggregateCall(MIN, (column(KEPT),))))
     child = replace(
         node,
         child=thinned(node.child, shed, bound),
@@ -150,9 +157,49 @@ def within_bound(pairs: Pairs, bound: ErrorBound) -> Project:
             metric if rows is None else f"BUDGET {rows} ROWS",
             "Write ERROR and CONFIDENCE alone.",
         )
+    _check_by_key(pairs.asked, where)
     ends = [end for name, _ in pairs.asked.aggregates for end in interval_names(name)]
     refuse_taken(pairs.asked.names, (*ends, EXACT), where)
     return weighted(pairs.asked, pairs.shed, bound)
+
+
+def _check_by_key(node: Aggregate, where: str) -> None:
+    """Refuse groups and conditions for which the first tuples of a key do not stand.
+
+    Of a group that is no key all tuples may be among those that are dropped, unseen.
+    """
+    join, columns, conditions = _down(node.child)
+    sides = [set(join.side_names(0)), set(join.side_names(1))]
+    assert isinstance(join.predicate, exp.Expression)
+    conditions += conjuncts(join.predicate)
+    equal = [c for c in conditions if _equates(c, sides)]
+    beside = [c for c in conditions if c not in equal and not _of_one_side(c, sides)]
+    values = [part for c in equal for part in (c.this, c.expression)]
+    groups = [e for _, e in node.keys if substitute(e, columns) not in values]
+    if beside or groups:
+        raise QueryError(
+            where,
+            "over a join that sheds is for groups by the values that the join compares, or for "
+            "none, and conditions of one side",
+            expression_text((groups or beside)[0]),
+            "Leave it out, or leave out WITH SHED: pairs are sampled then.",
+        )
+
+
+def _down(node: Node) -> tuple[Join, dict[str, exp.Expression], list[exp.Expression]]:
+    """The join below a node, the columns of the node over those of the join, and conditions."""
+    if isinstance(node, Join):
+        return node, {}, []
+    assert isinstance(node, Filter | Branch | Project)
+    join, columns, conditions = _down(node.child)
+    if isinstance(node, Project):
+        return join, {n: substitute(e, columns) for n, e in node.columns}, conditions
+    return join, columns, [*conditions, *conjuncts(substitute(node.predicate, columns))]
+
+
+def _of_one_side(condition: exp.Expression, sides: Sequence[Collection[str]]) -> bool:
+    names = {c.name for c in condition.find_all(exp.Column)}
+    return any(names <= set(side) for side in sides)
 
 
 @dataclass(frozen=True)
@@ -197,8 +244,8 @@ def _estimate(call: AggregateCall, sums: _Sums) -> _Estimate:
     (argument,) = call.arguments
     there = exp.Not(this=exp.Is(this=argument.copy(), expression=exp.null()))
     counted = exp.If(this=there, true=_WEIGHT.copy())
-    number, none = sums.total(counted) if call.definition is not SUM else None, _number(0.0)
-    if call.definition is COUNT:
+    number, none = sums.total(counted) if call.kind != SUM else None, _number(0.0)
+    if call.kind == COUNT:
         assert number is not None
         value: exp.Expression = exp.Coalesce(this=number, expressions=[none])
         return _Estimate(value, lambda i: sums.signed(counted, i))
