@@ -61,7 +61,6 @@ def test_python_says_the_same_as_sql() -> None:
 
 
 def test_every_key_stays_and_estimates_are_near() -> None:
-    """Over 50 seeds or so estimates are off by 2 percent in the mean; here is one."""
     of = streams(6_000, "skewed")
     exact = {(r["window_end"], r["k"]): r for r in rows_of(OVER, of)}
     total = sum(r["n"] for r in exact.values())
@@ -120,7 +119,7 @@ BOUND = "WITH SHED 60 PERCENT WITH ERROR 30 PERCENT CONFIDENCE 90 PERCENT"
 
 def test_intervals_hold_what_is_exact() -> None:
     """Keys of 75 tuples in a pane, of which 30 are kept for certain; rare ones are exact."""
-    of = dense(1_500)
+    of = dense(900)
     for group in ("", "GROUP BY k"):
         key = "k, " if group else ""
         sql = f"SELECT {key}COUNT(*) AS n, SUM(y) AS s, AVG(x) AS m FROM ({DENSE}) "
@@ -131,7 +130,7 @@ def test_intervals_hold_what_is_exact() -> None:
         assert list(found[0])[-11:] == [*names, "kept", "exact"]
         assert len(found) == len(exact)
         estimated = [r for r in found if not r["exact"]]
-        assert len(estimated) >= 10
+        assert len(estimated) >= 5
         assert bool(group) == (len(estimated) < len(found))
         for row in found:
             true = exact[row["window_end"], row.get("k")]
