@@ -16,12 +16,11 @@ Results go to benchmarks/results/autoscale.json, plots to docs/autoscale-*.png.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from measure import HERE, write_report
 
 from tidegate.elastic.by_model import ByModel
@@ -112,6 +111,30 @@ def judged(experiment: Experiment, run: Prediction) -> dict[str, Any]:
     }
 
 
+def table(report: dict[str, Any]) -> Iterator[str]:
+    """All loads as the docs have them; each cell has the four in the order of the report."""
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "switches": lambda one: f"{one['switches']}",
+        "settling time, s": lambda one: whole(one["settling_s"]),
+        "overshoot once settled": lambda one: whole(one["overshoot"]),
+        "seconds with work left over, longest row": lambda one: (
+            f"{one['seconds_with_work_left']} ({one['longest_row_of_them']})"
+        ),
+        "mean latency, ms": lambda one: f"{one['latency_mean_s'] * 1e3:.1f}",
+        "seconds of instances": lambda one: f"{one['instance_seconds']:,}",
+    }
+    yield f"| load | {' | '.join(columns)} |"
+    yield "|---" * (len(columns) + 1) + "|"
+    for name in LOADS:
+        cells = (" / ".join(map(text, report[name].values())) for text in columns.values())
+        yield f"| `{name}` | {' | '.join(cells)} |"
+
+
+def whole(number: float | None) -> str:
+    """A dash where there was nothing to see."""
+    return "-" if number is None else f"{number:.0f}"
+
+
 def longest_row(late: npt.NDArray[np.bool_]) -> int:
     longest = row = 0
     for one in late:
@@ -122,6 +145,9 @@ def longest_row(late: npt.NDArray[np.bool_]) -> int:
 
 def draw(name: str, experiment: Experiment, runs: dict[str, Prediction]) -> None:
     """Rates, instances and latency of all but the policy, which hides one of them."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(11, 8.5), layout="constrained")
     FigureCanvasAgg(figure)
     rate, instances, latency = figure.subplots(3, 1, sharex=True, height_ratios=(2, 4, 4))

@@ -1,6 +1,6 @@
 """The performance model beside the engine: predicted and measured throughput and latency.
 
-    python benchmarks/model_accuracy.py                            all set-ups, a minute each
+    python benchmarks/model_accuracy.py                            all set-ups, two minutes each
     python benchmarks/model_accuracy.py --seconds 20 --setups one-source --master none --no-plot
     python benchmarks/model_accuracy.py --keep DIR                 and keep what every batch took
     python benchmarks/model_accuracy.py --from DIR                 compare anew what was kept

@@ -61,6 +61,12 @@ class Costs:
     partly: Line
     merge: Line
 
+    @staticmethod
+    def of(told: dict[str, Any]) -> Costs:
+        """As a report has them."""
+        lines = {name: Line(**told[name]) for name in ("whole", "partly", "merge")}
+        return Costs(map_tuple_s=told["map_tuple_s"], **lines)
+
 
 @dataclass(frozen=True)
 class Load:

@@ -56,6 +56,13 @@ NEAR = 21 / DOMAIN
 """The part of values that are within 10 of one."""
 Y_BAND = "r.y BETWEEN s.b - 10 AND s.b + 10"
 BAND = f"r.x BETWEEN s.a - 10 AND s.a + 10 AND {Y_BAND}"
+LOCAL = "local"
+DRIVERS = {
+    "the driver alone, by instances": LOCAL,
+    "on Spark, with tasks that stay": "resident",
+    "on Spark, with a job for each batch": "jobs",
+}
+"""Rows of a table, and the runs of `batch_cost.py` that say what Spark adds."""
 COLOURS = {"scan": "#d55e00", "band": "#0072b2", "equality": "#009e73", "aggregate": "#cc79a7"}
 
 
@@ -418,13 +425,9 @@ def _wall_table(costs: dict[str, Measured], exchange: Exchange) -> list[str]:
     lines = ["| who | " + " | ".join(costs) + " |", "|---|" + "---|" * len(costs)]
     gate = [_rate(1 / of.gate_tuple_s) if of.gate_tuple_s else "-" for of in costs.values()]
     lines.append("| the gate alone, by rate | " + " | ".join(gate) + " |")
-    driver = [
-        f"{(BATCH_S - of.driver_batch_s) / of.driver_instance_s:,.0f} instances"
-        if of.driver_instance_s
-        else "-"
-        for of in costs.values()
-    ]
-    lines.append("| the driver alone, by instances | " + " | ".join(driver) + " |")
+    for title, way in DRIVERS.items():
+        cells = [_driver_wall(kind, costs[kind.name], way) for kind in KINDS]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
     cells = []
     for kind in KINDS:
         hosts = math.ceil(COUNTS[-1] / HOST_INSTANCES)
@@ -433,6 +436,33 @@ def _wall_table(costs: dict[str, Measured], exchange: Exchange) -> list[str]:
         cells.append(_rate(LINK_BYTES / sent))
     lines.append(f"| the links of hosts, {COUNTS[-1]} instances | " + " | ".join(cells) + " |")
     return lines
+
+
+def _driver_wall(kind: Kind, of: Measured, way: str) -> str:
+    """So many instances that the driver has work for a whole batch of a second.
+
+    What Spark adds to a batch was measured with two instances, which does not tell what it adds for
+    a batch from what it adds for each: one end of the range has all of it for each of them.
+    """
+    if not of.driver_instance_s:
+        return "-"
+    added_s, instances = spark_adds(kind, way)
+    each = (BATCH_S - of.driver_batch_s) / (of.driver_instance_s + added_s / instances)
+    once = (BATCH_S - of.driver_batch_s - added_s) / of.driver_instance_s
+    return f"{each:,.0f} instances" if not added_s else f"{each:,.0f} to {once:,.0f}"
+
+
+def spark_adds(kind: Kind, way: str) -> tuple[float, int]:
+    """Seconds that a batch of 100 rows takes longer than in the local runner; by `batch_cost.py`.
+
+    And with how many instances that was.
+    """
+    if way == LOCAL:
+        return 0.0, 1
+    report = json.loads((RESULTS / "batch_cost.json").read_text())
+    took = report["cases"][f"{'aggregate' if kind.groups else 'join'}, 100 rows"]
+    longer_ms = took[way]["p50"]["median"] - took[LOCAL]["p50"]["median"]
+    return max(longer_ms, 0.0) / 1e3, int(report["instances"])
 
 
 def _time(seconds: float) -> str:

@@ -1,30 +1,42 @@
 """Windows answered within an error, beside our exact path, Spark's, and a scan of the window.
 
-    python benchmarks/spear.py                         every case at 50,000 to 1 million tuples
-    python benchmarks/spear.py --case median --window 200000 --rounds 1
+    python benchmarks/spear.py                         every case, about 8 minutes
+    python benchmarks/spear.py --case median --window 250000 --rounds 3
     python benchmarks/spear.py --case scan             the baseline of the dissertation (6.8)
 
-A case is a tumbling window of so many tuples, in five batches, and some such windows; each run is a
-process of its own on Spark. Of each: how long the batches that close a window take, how long all
-batches take for each window, the work of tasks in these, and the most bytes of state. `within` is
-WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT. Results go to benchmarks/results/spear-CASE.json.
+A case is an aggregate over tumbling windows of so many tuples, each in five batches; each run is a
+process of its own on Spark. What a window takes, without the first, in which everything starts:
+
+- `watermark_ms`: the work of tasks once a window is complete, until it has a row. It is what the
+  dissertation calls the processing time of a window.
+- `work_ms`: all work of tasks for a window, without reading its tuples, which is the same for all:
+  folding, sending, merging, writing state, and the above. `read_ms` is the reading.
+- `window_ms`: the time that its batches take, end to end.
+- `state_bytes`: the most state.
+
+Of Spark there are the last two, and as `work_ms` the time of its jobs, with reading in it. `within`
+is WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT; `alone` is the same for an aggregate of which only
+the sample is kept; `scan` keeps the window and looks at it tuple by tuple.
+Results go to benchmarks/results/spear.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from data import write_events
 from measure import (
+    HERE,
     MASTER,
     Batch,
     batches_of,
@@ -35,69 +47,108 @@ from measure import (
     spark_session,
     write_report,
 )
+from spear_aggregates import (
+    Calibrated,
+    CalibratedAlone,
+    ScannedMean,
+    ScannedMedian,
+    Trimmed,
+    TrimmedAlone,
+    calibrated,
+    scanned_mean,
+    scanned_median,
+    trimmed,
+)
 
 import tidegate as tg
 
 ERROR, CONFIDENCE = 0.10, 0.95
 PER_SECOND = 10_000
 BATCHES = 5
-WINDOWS = (50_000, 200_000, 1_000_000)
-ENGINES = ("within", "exact", "spark")
+SMALL, MIDDLE, LARGE = 50_000, 250_000, 1_000_000
 
+WITHIN, ALONE, EXACT, SCAN = "within", "alone", "exact", "scan"
+SPARK, SPARK_SKETCH = "spark", "spark sketch"
 
-class Calibrated(tg.Aggregator):
-    """The mean of readings whose calibration curve is inverted tuple by tuple, in Python.
-
-    An aggregate whose work is what costs, some microseconds for each tuple.
-    """
-
-    state: ClassVar = {"total": pa.int64(), "n": pa.int64()}
-    result = pa.float64()
-    mean_like = True
-
-    def init(self, n: int) -> dict[str, Any]:
-        return {"total": np.zeros(n, np.int64), "n": np.zeros(n, np.int64)}
-
-    def fold(self, state: dict[str, Any], groups: Any, x: pa.Array) -> dict[str, Any]:
-        total, counts = state["total"].tolist(), state["n"].tolist()
-        for group, reading in zip(groups.tolist(), x.to_pylist(), strict=True):
-            value = reading
-            for _ in range(12):
-                value -= (value + 1e-4 * value**3 - reading) / (1 + 3e-4 * value**2)
-            total[group] += round(value * 1_000_000)
-            counts[group] += 1
-        return {"total": np.array(total, np.int64), "n": np.array(counts, np.int64)}
-
-    def merge(self, state: dict[str, Any], groups: Any, other: dict[str, Any]) -> dict[str, Any]:
-        for name, column in state.items():
-            np.add.at(column, groups, other[name])
-        return state
-
-    def finish(self, state: dict[str, Any]) -> pa.Array:
-        return pa.array(state["total"] / np.maximum(state["n"], 1) / 1_000_000)
+TASKS = ("map ", "instance ")
+READING = ("map read",)
+AT_THE_WATERMARK = (
+    "instance read state",
+    "instance seal",
+    "instance close",
+    "instance finish",
+    "map take",
+    "instance answer",
+)
+"""Spans of tasks from the last tuple of a window to its row."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One aggregate; `spark` is the same in Spark's words, where it has one for streams."""
+    """An aggregate by the engines that compute it, in the words of each, and sizes of windows.
 
-    ours: Callable[[], Any]
-    spark: str | None = None
+    What Spark does in two steps has `after`: what becomes of the result.
+    """
+
+    sizes: tuple[int, ...]
+    ours: dict[str, Callable[[], Any]]
+    spark: dict[str, str] = field(default_factory=dict)
+    after: str | None = None
+
+    @property
+    def engines(self) -> list[str]:
+        return [*self.ours, *self.spark]
+
+
+def _both(call: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
+    return {WITHIN: call, EXACT: call}
 
 
 CASES = {
-    "median": Case(lambda: tg.median("value"), "percentile(value, 0.5)"),
-    "own": Case(lambda: tg.aggregate(Calibrated(), "value")),
-    "mean": Case(lambda: tg.mean("value"), "avg(value)"),
-    "sum": Case(lambda: tg.sum("value"), "sum(value)"),
+    "median": Case(
+        (SMALL, MIDDLE, LARGE),
+        _both(lambda: tg.median("value")) | {SCAN: lambda: tg.aggregate(ScannedMedian(), "value")},
+        {SPARK: "percentile(value, 0.5)", SPARK_SKETCH: "approx_percentile(value, 0.5, 10)"},
+    ),
+    "quantile 0.95": Case(
+        (MIDDLE,),
+        _both(lambda: tg.quantile("value", 0.95)),
+        {SPARK: "percentile(value, 0.95)", SPARK_SKETCH: "approx_percentile(value, 0.95, 10)"},
+    ),
+    "trimmed mean": Case(
+        (SMALL, MIDDLE),
+        {
+            WITHIN: lambda: tg.aggregate(Trimmed(), "value"),
+            ALONE: lambda: tg.aggregate(TrimmedAlone(), "value"),
+            EXACT: lambda: tg.aggregate(Trimmed(), "value"),
+        },
+        {SPARK: "collect_list(value)"},
+        after="trimmed",
+    ),
+    "costly": Case(
+        (SMALL, MIDDLE),
+        {
+            WITHIN: lambda: tg.aggregate(Calibrated(), "value"),
+            ALONE: lambda: tg.aggregate(CalibratedAlone(), "value"),
+            EXACT: lambda: tg.aggregate(Calibrated(), "value"),
+        },
+        {SPARK: "avg(calibrated(value))"},
+    ),
+    "mean": Case(
+        (MIDDLE,),
+        _both(lambda: tg.mean("value")) | {SCAN: lambda: tg.aggregate(ScannedMean(), "value")},
+        {SPARK: "avg(value)"},
+    ),
+    "sum": Case((MIDDLE,), _both(lambda: tg.sum("value")), {SPARK: "sum(value)"}),
 }
 
 
-def run_tidegate(case: Case, tuples: int, data: Path, work: Path, within: bool) -> list[Batch]:
+def run_tidegate(case: Case, engine: str, tuples: int, data: Path, work: Path) -> list[Batch]:
     session = tg.Session(master=MASTER)
     events = session.stream(str(data), time="ts")
-    asked = events.window(f"{tuples // PER_SECOND} seconds").agg(a=case.ours())
-    asked = asked.within(error=ERROR, confidence=CONFIDENCE) if within else asked
+    asked = events.window(f"{tuples // PER_SECOND} seconds").agg(a=case.ours[engine]())
+    if engine in (WITHIN, ALONE):
+        asked = asked.within(error=ERROR, confidence=CONFIDENCE)
 
     def run() -> None:
         asked.start(
@@ -110,7 +161,13 @@ def run_tidegate(case: Case, tuples: int, data: Path, work: Path, within: bool) 
     return [
         {
             "seconds": b["seconds"],
-            "task_ms": sum(b["tasks_ms"].values()),
+            "read_ms": sum(b["tasks_ms"].get(name, 0.0) for name in READING),
+            "work_ms": sum(
+                ms
+                for name, ms in b["tasks_ms"].items()
+                if name.startswith(TASKS) and name not in READING
+            ),
+            "watermark_ms": sum(b["tasks_ms"].get(name, 0.0) for name in AT_THE_WATERMARK),
             "state_bytes": b["state_bytes"],
             "closes": b["out"] > 0,
         }
@@ -118,18 +175,23 @@ def run_tidegate(case: Case, tuples: int, data: Path, work: Path, within: bool) 
     ]
 
 
-def run_spark(case: Case, tuples: int, data: Path, work: Path) -> list[Batch]:
+def run_spark(case: Case, engine: str, tuples: int, data: Path, work: Path) -> list[Batch]:
     """The same in Spark's own words; a batch closes a window where rows leave the state."""
     from pyspark.sql import functions as F
 
     spark = spark_session({})
+    spark.udf.register("calibrated", calibrated, "double")
+    spark.udf.register("trimmed", lambda values: trimmed(np.array(values)), "double")
     schema = spark.read.parquet(str(data / "part-00000.parquet")).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(data))
     window = F.window("ts", f"{tuples // PER_SECOND} seconds")
-    assert case.spark is not None
     result = (
-        stream.withWatermark("ts", "0 seconds").groupBy(window).agg(F.expr(case.spark).alias("a"))
+        stream.withWatermark("ts", "0 seconds")
+        .groupBy(window)
+        .agg(F.expr(case.spark[engine]).alias("a"))
     )
+    if case.after is not None:
+        result = result.select("window", F.expr(f"{case.after}(a)").alias("a"))
     query = (
         result.writeStream.format("parquet")
         .option("path", str(work / "out"))
@@ -141,7 +203,7 @@ def run_spark(case: Case, tuples: int, data: Path, work: Path) -> list[Batch]:
     return [
         {
             "seconds": p["durationMs"]["triggerExecution"] / 1e3,
-            "task_ms": None,
+            "work_ms": p["durationMs"]["addBatch"],
             "state_bytes": p["stateOperators"][0]["memoryUsedBytes"],
             "closes": p["stateOperators"][0]["numRowsRemoved"] > 0,
         }
@@ -151,31 +213,29 @@ def run_spark(case: Case, tuples: int, data: Path, work: Path) -> list[Batch]:
 
 
 def reduced(batches: Sequence[Batch]) -> dict[str, float]:
-    """What a run comes to, without its first window, in which everything starts."""
+    """What a window takes in a run, without its first window, in which everything starts."""
     closing = [i for i, b in enumerate(batches) if b["closes"]]
     if len(closing) < 3:
         raise SystemExit("at least three windows must close: more rows are needed.")
-    warm = batches[closing[0] + 1 : closing[-1] + 1]
-    closes = [b for b in warm if b["closes"]]
+    windows = [batches[first + 1 : last + 1] for first, last in pairwise(closing)]
     found = {
-        "closing_ms": statistics.median(b["seconds"] for b in closes) * 1e3,
-        "window_ms": sum(b["seconds"] for b in warm) / len(closes) * 1e3,
-        "state_bytes": max(b["state_bytes"] for b in warm),
+        "window_ms": statistics.median(sum(b["seconds"] for b in w) for w in windows) * 1e3,
+        "state_bytes": max(b["state_bytes"] for w in windows for b in w),
     }
-    if warm[0]["task_ms"] is not None:
-        found["closing_task_ms"] = statistics.median(b["task_ms"] for b in closes)
-        found["window_task_ms"] = sum(b["task_ms"] for b in warm) / len(closes)
+    for name in ("read_ms", "work_ms", "watermark_ms"):
+        if name in batches[0]:
+            found[name] = statistics.median(sum(b[name] for b in w) for w in windows)
     return found
 
 
 def compare(name: str, tuples: int, rounds: int, data: Path, windows: int) -> dict[str, Any]:
-    """One case at one size, engines interleaved; and how many times less `within` takes."""
+    """One case at one size, engines interleaved."""
     folder = data / f"spear-{tuples}-{windows}"
     write_events(folder, tuples * windows, tuples // BATCHES, 20, PER_SECOND)
-    engines = [e for e in ENGINES if e != "spark" or CASES[name].spark]
-    runs: dict[str, list[dict[str, float]]] = {e: [] for e in engines}
+    case = CASES[name]
+    runs: dict[str, list[dict[str, float]]] = {engine: [] for engine in case.engines}
     for number in range(rounds):
-        for engine in engines:
+        for engine in case.engines:
             batches = in_child(
                 __file__, "--child", engine, "--case", name, "--window", str(tuples),
                 "--data", str(folder),
@@ -186,57 +246,84 @@ def compare(name: str, tuples: int, rounds: int, data: Path, windows: int) -> di
         engine: {figure: middle([run[figure] for run in of]) for figure in of[0]}
         for engine, of in runs.items()
     }
-    less = {
-        engine: {
-            figure: round(of[figure]["median"] / found["within"][figure]["median"], 2)
-            for figure in of
-        }
-        for engine, of in found.items()
-        if engine != "within"
-    }
-    print(f"{name} {tuples:,}: times less than {less}", flush=True)
-    return {"case": name, "tuples": tuples, "engines": found, "times_less": less}
+    return {"case": name, "tuples": tuples, "engines": found}
 
 
-def scans(repeats: int = 200) -> list[dict[str, Any]]:
+def table(cases: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The table of docs/approximation.md, in Markdown."""
+    yield (
+        "| aggregate | tuples | engine | at the watermark | work | reading | end to end | state "
+        "| times the work | times the state |"
+    )
+    yield "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|"
+    for case in cases:
+        least = case["engines"].get(ALONE, case["engines"][WITHIN])
+        for engine, found in case["engines"].items():
+            yield f"| {case['case']} | {case['tuples']:,} | {engine} | {_cells(found, least)} |"
+
+
+def _cells(found: dict[str, Any], least: dict[str, Any]) -> str:
+    def ms(name: str) -> str:
+        return f"{found[name]['median']:,.1f} ms" if name in found else ""
+
+    def times(name: str) -> str:
+        return f"{found[name]['median'] / least[name]['median']:,.1f}"
+
+    state = f"{found['state_bytes']['median'] / 1e3:,.1f} kB"
+    taken = [ms(name) for name in ("watermark_ms", "work_ms", "read_ms", "window_ms")]
+    return " | ".join([*taken, state, times("work_ms"), times("state_bytes")])
+
+
+def scans(repeats: int = 100) -> list[dict[str, Any]]:
     """A window answered from its sample, against looking at each of its tuples (section 6.8).
 
-    The window is that of the DEC workload, 47,000 packets on average, and the samples are of the
-    sizes there: 1,000 tuples for the mean and 150 for the median. Once tuple by tuple, as an
-    engine does that calls a function with each, and once over an array at once, as ours would.
+    The samples are of the sizes there, 1,000 tuples for the mean and 150 for the median; the first
+    window is that of the DEC workload, 47,000 packets on average. Once tuple by tuple, as an engine
+    does that calls a function with each, and once over an array at once, as ours would.
     """
-    values = np.random.default_rng(6).gamma(2.0, 250.0, 47_000)
-    cases = {"mean": (1_000, _mean, np.mean), "median": (150, _median, np.median)}
     found = []
-    for name, (size, by_tuple, at_once) in cases.items():
-        window, sample = values.tolist(), values[:size]
-        times = {
-            "scan_us": _timed(partial(by_tuple, window), max(repeats // 20, 3)),
-            "scan_at_once_us": _timed(partial(at_once, values), repeats),
-            "sample_us": _timed(partial(at_once, sample), repeats),
-            "sample_by_tuple_us": _timed(partial(by_tuple, sample.tolist()), repeats),
-        }
-        by = times["scan_us"] / times["sample_by_tuple_us"]
-        once = times["scan_at_once_us"] / times["sample_us"]
-        print(f"scan, {name}: {by:.0f} times tuple by tuple, {once:.1f} times at once", flush=True)
-        found.append({"case": name, "sample": size, **times, "times": by, "times_at_once": once})
+    for tuples in (47_000, MIDDLE, LARGE):
+        values = np.random.default_rng(6).gamma(2.0, 250.0, tuples)
+        for name, (size, by_tuple, at_once) in _SCANNED.items():
+            window, sample = values.tolist(), values[:size]
+            times = {
+                "scan_us": _timed(partial(by_tuple, window), 5),
+                "scan_at_once_us": _timed(partial(at_once, values), 9),
+                "sample_us": _timed(partial(at_once, sample), repeats),
+                "sample_by_tuple_us": _timed(partial(by_tuple, sample.tolist()), repeats),
+            }
+            by = times["scan_us"] / times["sample_by_tuple_us"]
+            once = times["scan_at_once_us"] / times["sample_us"]
+            print(f"scan, {name}, {tuples:,}: {by:.0f} times, {once:.1f} at once", flush=True)
+            sizes = {"case": name, "tuples": tuples, "sample": size}
+            found.append({**sizes, **times, "times": by, "times_at_once": once})
     return found
 
 
-def _mean(window: list[float]) -> float:
-    total, n = 0.0, 0
-    for value in window:
-        total += value
-        n += 1
-    return total / n
+_SCANNED = {
+    "mean": (1_000, scanned_mean, np.mean),
+    "median": (150, scanned_median, np.median),
+}
 
 
-def _median(window: list[float]) -> float:
-    held: list[float] = []
-    for value in window:
-        held.append(value)
-    held.sort()
-    return held[len(held) // 2]
+def scan_table(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The scans of docs/approximation.md, in Markdown."""
+    yield (
+        "| aggregate | tuples | sample | scan, tuple by tuple | sample, tuple by tuple | times "
+        "| times, over an array at once |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for one in found:
+        cells = [
+            one["case"],
+            f"{one['tuples']:,}",
+            f"{one['sample']:,}",
+            f"{one['scan_us'] / 1e3:,.2f} ms",
+            f"{one['sample_by_tuple_us'] / 1e3:,.4f} ms",
+            f"{one['times']:,.0f}",
+            f"{one['times_at_once']:,.0f}",
+        ]
+        yield f"| {' | '.join(cells)} |"
 
 
 def _timed(call: Callable[[], object], repeats: int) -> float:
@@ -252,24 +339,30 @@ def _timed(call: Callable[[], object], repeats: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", default="all", choices=[*CASES, "scan", "all"])
-    parser.add_argument("--window", type=int, help="tuples of a window; several unless given")
-    parser.add_argument("--windows", type=int, default=6, help="how many windows a run has")
-    common_arguments(parser, rounds=3)
+    parser.add_argument(
+        "--window", type=int, help="tuples of a window; those of the case unless given"
+    )
+    parser.add_argument("--windows", type=int, default=4, help="how many windows a run has")
+    common_arguments(parser, rounds=1)
     arguments = parser.parse_args()
     if arguments.child:
-        case, data, work = CASES[arguments.case], Path(arguments.data), Path(arguments.work)
-        if arguments.child == "spark":
-            give(run_spark(case, arguments.window, data, work))
-        else:
-            within = arguments.child == "within"
-            give(run_tidegate(case, arguments.window, data, work, within))
+        # Tasks find the aggregates where this file is.
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+        case, engine = CASES[arguments.case], arguments.child
+        run = run_spark if engine in case.spark else run_tidegate
+        give(run(case, engine, arguments.window, Path(arguments.data), Path(arguments.work)))
         return
-    names = [n for n in CASES if arguments.case in (n, "all")]
-    sizes = [arguments.window] if arguments.window else WINDOWS
     data, rounds, windows = Path(arguments.data), arguments.rounds, arguments.windows
-    cases = [compare(n, size, rounds, data, windows) for n in names for size in sizes]
+    cases = [
+        compare(name, size, rounds, data, windows)
+        for name, case in CASES.items()
+        if arguments.case in (name, "all")
+        for size in ([arguments.window] if arguments.window else case.sizes)
+    ]
     scanned = scans() if arguments.case in ("scan", "all") else []
-    write_report(f"spear-{arguments.case}", {"cases": cases, "scans": scanned})
+    part = "" if arguments.case == "all" else f"-{arguments.case.replace(' ', '-')}"
+    write_report(f"spear{part}", {"cases": cases, "scans": scanned})
+    print("\n".join([*table(cases), "", *scan_table(scanned)]))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import autoscale
 import autoscale_engine
 import batch_cost
+import cod
 import execution
 import latency
 import model_accuracy
@@ -24,6 +26,7 @@ import partition_spark
 import partition_tables
 import promise
 import resident_memory
+import spear
 from measure import HERE, RESULTS
 
 DOCS = HERE.parent / "docs"
@@ -51,6 +54,12 @@ PAGES: dict[str, dict[str, Table]] = {
     },
     "approximation.md": {
         "promise": Table("promise", lambda report: promise.table(report["cells"])),
+        "spear": Table("spear", lambda report: spear.table(report["cases"])),
+        "scans": Table("spear", lambda report: spear.scan_table(report["scans"])),
+    },
+    "shedding.md": {
+        "cod_errors": Table("cod", lambda report: cod.errors_table(report["cases"])),
+        "cod_costs": Table("cod", lambda report: cod.costs_table(report["cases"])),
     },
     "model.md": {
         "model_accuracy": Table(
@@ -58,6 +67,7 @@ PAGES: dict[str, dict[str, Table]] = {
         ),
     },
     "autoscale.md": {
+        "autoscale": Table("autoscale", autoscale.table),
         "autoscale_engine": Table(
             "autoscale_engine", lambda report: autoscale_engine.table(report["experiments"])
         ),

@@ -70,6 +70,14 @@ def test_the_costly_aggregate_is_robust_and_the_same_in_parts() -> None:
     assert nothing is None
 
 
+def test_aggregates_within_an_error_are_the_same_in_parts() -> None:
+    own = _benchmark("spear_aggregates")
+    values = [19.0, 20.0, 21.5, 1e3, -3.0, 20.5, 20.0, 20.25, 20.75, 18.0, 22.0]
+    for made in (own.Calibrated(), own.Trimmed(), own.ScannedMedian()):
+        check_aggregate(made, values)
+    assert own.trimmed(np.array(values)) == pytest.approx(sum(sorted(values)[1:-1]) / 9)
+
+
 @pytest.mark.parametrize("name", ["one-source", "overload-rows"])
 def test_what_is_left_of_an_error_with_known_costs_is_the_machine(name: str) -> None:
     """A made-up engine that does what the model says, on a machine whose pace varies by second."""

@@ -53,12 +53,11 @@ def test_what_is_skewed_is_not_relied_on_too_often() -> None:
 def test_the_promise_is_kept_by_samples_of_the_size_that_a_first_look_asks_for() -> None:
     """Windows are off in at most the share that is allowed, and 1.5 percentage points."""
     chance, error, windows, size, most = np.random.default_rng(9), 0.1, 250, 2_000, 1_000
-    looked_at = {}
+    looked_at, tuples = {}, np.full(windows, size)
     for name in ("normal", "log-normal", "Zipf", "spiked", "bimodal", "drifting"):
         drawn = Drawn.of(list(DISTRIBUTIONS[name](chance, (windows, size))), seed=5)
-        tuples = np.full(windows, size)
 
-        def found(sizes: Ints, drawn: Drawn = drawn) -> dict[str, Any]:
+        def found(sizes: Ints, drawn: Drawn = drawn, tuples: Ints = tuples) -> dict[str, Any]:
             codes, ranks, values = drawn.rows(most)
             taken = ranks < sizes[codes]
             codes, ranks, values = codes[taken], ranks[taken], values[taken]

@@ -80,6 +80,11 @@ REFUSED = {
         SUMS.replace("AVG(v)", "MAX(v)"),
         "the state of aggregate does not have MAX(v) of bigint",
     ),
+    "another error": (
+        f"{SUMS} WITH ERROR 10 PERCENT BUDGET 30 ROWS",
+        f"{SUMS} WITH ERROR 5 PERCENT BUDGET 30 ROWS",
+        "- error 10 percent confidence 95 percent budget 30 rows\n    + error 5 percent",
+    ),
     "a function in HAVING": (SUMS, f"{SUMS} HAVING MIN(v) > 1", "does not have MIN(v) of bigint"),
     "a column of tuples": (
         TUPLES,

@@ -199,7 +199,7 @@ def test_into_its_limits_at_once_and_never_out_of_them() -> None:
     rates = [(100, 100)] * 12
     few = drive_join(ByModel(minimum=3), rates, window=WINDOW, costs=COSTS, slots=5)
     assert few[-1].instances == 3
-    assert whys(few) == ["fewer than the minimum: 1 -> 3 instances"]
+    assert whys(few) == ["fewer than the minimum of 3: 1 -> 3 instances"]
     many = drive_join(ByModel(maximum=2), rates, window=WINDOW, costs=COSTS, instances=4, slots=8)
     assert many[-1].instances == 1
     burst = drive_join(

@@ -90,6 +90,13 @@ SHEDDING = {
             ("s", "r"),
         ),
         ("keys alone", select(["k"], [], LONG), Windowed(spec_of(["k"], [], 3000, 1500)), 80, ()),
+        (
+            "tuples counted",
+            select(["g"], ["COUNT(*)"], LONG),
+            Windowed(spec_of(["g"], ["COUNT(*)"], 3000, 1500)),
+            80,
+            (),
+        ),
     ]
     if by == "CONCEPT" or name in ("every function", "no group", "a union")
 }

@@ -4,6 +4,7 @@ input change neither."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,20 +20,23 @@ from tidegate.route.auto import FIRST_LOOK, Auto
 from tidegate.route.bucket import hash_of
 from tidegate.route.hash import Hash
 from tidegate.route.ledger import Chosen, Ledger
-from tidegate.route.load_aware import AffinityByTuples, LoadAware, Shuffle
+from tidegate.route.load_aware import AffinityByTuples, LoadAware, PartialKey, Shuffle
 from tidegate.route.mapping import Mapping, even
 from tidegate.route.partitioner import Units
-from tidegate.route.selection import OF_USERS, Choice
+from tidegate.route.selection import CHEAP, OF_USERS, Choice
 from tidegate.route.survey import Survey
 
-HASH, CAM, SHUFFLE = Choice
+HASH, CAM, SHUFFLE, PK = Choice
 
 Rows = Sequence[tuple[int, int, int]]
 """Keys, periods and weights."""
 
 
 def begun(mapping: Mapping, slides: bool = False) -> Ledger:
-    return Ledger.begun(mapping, "exact", SOURCE, slides)
+    """Windows are small here, so that what merging costs by itself is left out."""
+    ledger = Ledger.begun(mapping, "exact", SOURCE, slides)
+    ledger.costs = replace(CHEAP, step=0)
+    return ledger
 
 
 def again(ledger: Ledger, news: Sequence[pa.Table], chosen: Sequence[Chosen]) -> Ledger:
@@ -56,7 +60,7 @@ def test_the_cut_changes_neither_choices_nor_places(
     """In one batch or in many, kept in memory or made again, in the order of time or not."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auto, "FIRST_LOOK", 3)
-        patch.setattr(auto, "selected", lambda told, costs, held: Choice(told.tuples % 3))
+        patch.setattr(auto, "selected", lambda told, costs, held: Choice(told.tuples % 4))
         # Where windows overlap cAM looks back, at all of a batch that is of an earlier period.
         rows = sorted(rows, key=lambda row: row[1]) if in_order or slides else rows
         mapping = even(BUCKETS, 5)
@@ -79,7 +83,8 @@ def test_the_cut_changes_neither_choices_nor_places(
 
 
 @pytest.mark.parametrize(
-    ("choice", "twin"), [(CAM, AffinityByTuples()), (SHUFFLE, Shuffle()), (HASH, Hash())]
+    ("choice", "twin"),
+    [(CAM, AffinityByTuples()), (SHUFFLE, Shuffle()), (HASH, Hash()), (PK, PartialKey())],
 )
 def test_each_choice_places_as_the_partitioner_of_its_name(
     choice: Choice, twin: Any, monkeypatch: pytest.MonkeyPatch
@@ -119,7 +124,7 @@ def test_choices_follow_the_stream() -> None:
     """A window late, and not back and forth where it stays as it is."""
     mapping = even(64, 8)
     ledger = begun(mapping)
-    ledger.costs = OF_USERS
+    ledger.costs = replace(OF_USERS, step=0)
     place(Auto(), mapping, ledger, windows([EVEN, FEW, FEW, FEW, EVEN, EVEN, UNEVEN, UNEVEN]))
     by_period = {c.period: c.choice for c in ledger.chosen}
     assert list(by_period.values()) == [HASH, HASH, SHUFFLE, SHUFFLE, SHUFFLE, HASH, HASH, CAM]
@@ -166,7 +171,7 @@ def test_units_of_one_key_may_be_given_by_its_number(rows: Rows, workers: int) -
     heads, codes = np.unique(key, return_inverse=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auto, "FIRST_LOOK", 3)
-        patch.setattr(auto, "selected", lambda told, costs, held: Choice(told.tuples % 3))
+        patch.setattr(auto, "selected", lambda told, costs, held: Choice(told.tuples % 4))
         for keys, by_number in ((key, None), (heads, codes.reshape(-1))):
             ledger = begun(mapping)
             given = Units([pa.array(keys)], len(rows), weight, codes=by_number, periods=period,

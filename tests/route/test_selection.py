@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,15 +19,21 @@ from tidegate.route.selection import (
     selected,
 )
 
-HASH, CAM, SHUFFLE = Choice
+HASH, CAM, SHUFFLE, PK = Choice
 
 
 def measured(
-    tuples: int, groups: int, workers: int, by_hash: float = 1.0, by_key: float = 1.0
+    tuples: int,
+    groups: int,
+    workers: int,
+    by_hash: float = 1.0,
+    by_key: float = 1.0,
+    by_tuple: float | None = None,
 ) -> Measured:
-    """The last two in shares of an even division."""
-    even = tuples / workers
-    return Measured(tuples, groups, workers, int(by_hash * even), int(by_key * even))
+    """The last three in shares of an even division; two candidates divide what one would have."""
+    by_tuple = max(1.0, by_key / 2) if by_tuple is None else by_tuple
+    shares = (int(share * tuples / workers) for share in (by_hash, by_key, by_tuple))
+    return Measured(tuples, groups, workers, *shares, min(2, workers))
 
 
 @pytest.mark.parametrize("workers", [8, 16, 32])
@@ -59,7 +67,7 @@ def test_even_groups_go_by_their_hash(costs: Costs, held: Choice) -> None:
 def test_few_tuples_of_few_groups_are_not_shuffled() -> None:
     """GCM Query 1: 42 tuples of 4 groups in a window, which 32 workers would make 29 parts of."""
     some = measured(42, 4, 32, 16.0, 15.0)
-    assert some.shuffled_parts > 28
+    assert some.parts(32) > 28
     assert selected(some, CHEAP) is not SHUFFLE
 
 
@@ -67,6 +75,20 @@ def test_one_heavy_key_among_many_is_shared() -> None:
     """Although all others are split too: where a tuple is the work, it is worth it."""
     assert selected(measured(100_000, 10_000, 2, 1.6, 1.2), Costs(0.1, 0.2)) is SHUFFLE
     assert selected(measured(100_000, 10_000, 2, 1.6, 1.2), Costs(4, 8)) is not SHUFFLE
+
+
+def test_a_key_above_the_share_of_an_instance_is_divided_between_its_candidates() -> None:
+    """Routes of taxis among 32: one has 2.7 times the tuples that an instance should have."""
+    some = measured(300_000, 39_000, 32, 3.9, 2.7)
+    assert selected(some, OF_USERS) is PK
+    assert selected(some, CHEAP) is CAM, "where groups are the work, splitting them costs more"
+
+
+def test_merging_must_be_worth_its_step() -> None:
+    """The zones of green taxis among 16: a window has few tuples, which are little work."""
+    some = measured(68_000, 218, 16, 6.0, 2.5)
+    assert selected(some, CHEAP) is CAM
+    assert selected(some, replace(CHEAP, step=0)) in (PK, SHUFFLE)
 
 
 def test_where_all_values_are_merged_again_splitting_must_gain_more() -> None:

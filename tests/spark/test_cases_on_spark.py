@@ -1,12 +1,14 @@
-"""Every case on Spark, at one, two and three instances and across a switch: the same golden."""
+"""Every case on Spark, at one, two or three instances and across a switch: the same golden."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.cases.case import CASES, Case
 from tests.cases.document import DOCUMENTS, Document, Way
@@ -32,11 +34,36 @@ WAYS = {
 }
 """How tasks exchange tuples, how small a batch must be for one job, how many instances."""
 
+HALVES = (
+    ("one instance", "three instances, one job", "switched, shuffled"),
+    ("two instances, shuffled", "three instances", "switched"),
+)
+"""In each all exchanges, batches of one job and of several, and a switch."""
+
 WITH_FLOATS = ("quantiles", "sliding_by_key")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-@pytest.mark.parametrize("way", WAYS)
+def turn(number: int, case: Case, way: str) -> ParameterSet:
+    """Half of the ways for each case; all where only Spark can run it, and in the long mode.
+
+    What a case gives with other instances and switches is tested without Spark as well.
+    """
+    taken = case.needs_spark or way in HALVES[number % 2]
+    marks = () if taken else (pytest.mark.long,)
+    return pytest.param(case, way, id=f"{way}-{case.name}", marks=marks)
+
+
+TURNS = [turn(number, case, way) for number, case in enumerate(CASES) for way in WAYS]
+
+
+def test_every_way_is_taken_by_half_of_the_cases() -> None:
+    assert sorted([*HALVES[0], *HALVES[1]]) == sorted(WAYS)
+    taken = Counter(values[1] for values, marks, _ in TURNS if not marks)
+    assert set(taken) == set(WAYS)
+    assert min(taken.values()) >= len(CASES) // 2 >= 12
+
+
+@pytest.mark.parametrize(("case", "way"), TURNS)
 def test_a_run_on_spark_gives_the_golden(
     case: Case, way: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

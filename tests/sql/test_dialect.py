@@ -133,7 +133,8 @@ MISTAKES = {
         "line 1, column 1: what a script makes is a stream; got CREATE TABLE. Write CREATE STREAM"
         " x FROM 'uri' TIME ts"
     ),
-    "CREATE STREM x": "line 1, column 8: expected STREAM after CREATE; got STREM.",
+    "CREATE STREM x": "line 1, column 8: expected STREAM after CREATE; got STREM. Did you mean "
+    "STREAM?",
     "CREATE STREAM": "line 1, column 14: expected the name of the stream; got the end of the "
     "statement.",
     "CREATE STREAM FROM 'x'": "line 1, column 15: expected the name of the stream; got FROM.",
@@ -200,7 +201,7 @@ MISTAKES = {
     "SELECT a FROM x WITH FOO": "line 1, column 22: expected PARTITIONER, ERROR, SHED or "
     "LATENCY after WITH; got FOO.",
     "SELECT a FROM x WITH ERROR 10": "line 1, column 30: expected PERCENT; got the end of the "
-    "statement.",
+    "statement. Write for example 10 PERCENT.",
     "SELECT a FROM x WITH ERROR 9 PERCENT BY SUM": "line 1, column 41: expected MAX, MEAN or RMS "
     "after BY; got SUM.",
     "SELECT a FROM x WITH SHED 9 PERCENT BY X": "line 1, column 40: expected CONCEPT or UNIFORM "

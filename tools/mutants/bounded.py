@@ -25,8 +25,15 @@ MUTANTS = (
     Mutant(
         "a user's aggregate has no exact result to fall back on",
         f"{_BOUNDED}/own.py",
-        "unanswered = ~decision.by_sample & ~whole",
-        "unanswered = ~decision.by_sample & whole",
+        "look.result, ~decision.by_sample & ~whole)",
+        "look.result, ~decision.by_sample & whole)",
+        _TESTS,
+    ),
+    Mutant(
+        "a user's aggregate takes its first look for enough",
+        f"{_BOUNDED}/own.py",
+        "learned = np.where(needed > 0, np.clip(needed, first, most), most)",
+        "learned = first",
         _TESTS,
     ),
     Mutant(

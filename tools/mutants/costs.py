@@ -31,8 +31,15 @@ MUTANTS = (
     Mutant(
         "what was before never fades",
         "model/estimator.py",
-        "kept = 0.5 ** (KEPT / HALF_LIFE) if fit.drift < DRIFT else DRIFTED",
+        "kept = DRIFTED if changed else 0.5 ** (KEPT / HALF_LIFE)",
         "kept = 1.0",
+        ESTIMATES,
+    ),
+    Mutant(
+        "a second in which the machine is slow is a change of costs",
+        "model/estimator.py",
+        "changed = fit.drift >= DRIFT and fit.off >= OFF",
+        "changed = fit.drift >= DRIFT",
         ESTIMATES,
     ),
     Mutant(

@@ -34,6 +34,21 @@ MUTANTS = (
         "return rows",
         "tests/operate/process/test_hot.py",
     ),
+    # Processes over windows.
+    Mutant(
+        "of the objects of a key and window one counts",
+        "operate/aggregate/process.py",
+        "parts[0] if count == 1 else self._merged(parts)",
+        "parts[0]",
+        "tests/operate/aggregate/test_process.py",
+    ),
+    Mutant(
+        "an object sees tuples in the order in which they arrived",
+        "operate/aggregate/process.py",
+        "order = np.lexsort([*(integers(place) for place in (seq, src, ts)), groups.codes])",
+        "order = np.argsort(groups.codes, kind='stable').astype(np.int64)",
+        "tests/operate/aggregate/test_process.py",
+    ),
     # Workers that stay.
     Mutant(
         "a worker goes on inside a task when the driver is gone",

@@ -112,6 +112,13 @@ MUTANTS = (
         "tests/route/test_selection.py",
     ),
     Mutant(
+        "auto takes merging for free where there is little to merge",
+        "route/selection.py",
+        "return tuples + values + parts + costs.step",
+        "return tuples + values + parts",
+        "tests/route/test_selection.py",
+    ),
+    Mutant(
         "windows are not merged although tasks have placed keys apart",
         "operate/aggregate/choice.py",
         """if others or row["choice"] != Choice.CAM or row["apart"]:""",

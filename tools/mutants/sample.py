@@ -8,8 +8,8 @@ MUTANTS = (
     Mutant(
         "sources share the priorities of a sample",
         "approx/priority_loop.py",
-        "            before = _mixed(_mixed(seed) ^ np.uint64(source))\n            between",
-        "            between",
+        "before = _mixed(_mixed(seed) ^ np.uint64(source))",
+        "before = _mixed(_mixed(seed))",
         "tests/approx/test_sample.py",
     ),
     Mutant(
@@ -24,6 +24,13 @@ MUTANTS = (
         "approx/sample_loop.py",
         "elif below[g] >= k:",
         "elif below[g] > 0:",
+        "tests/approx/test_sample.py",
+    ),
+    Mutant(
+        "the sample of one group keeps what it has noted and outgrown",
+        "approx/sample_loop.py",
+        "if priority[noted[j]] <= heap[0]:",
+        "if priority[noted[j]] <= heap[0] or j < k:",
         "tests/approx/test_sample.py",
     ),
     Mutant(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant
 
 _TESTS = "tests/property/test_shedding.py"
+_STRATA = "tests/approx/test_stratum.py"
 
 MUTANTS = (
     Mutant(
@@ -16,17 +17,24 @@ MUTANTS = (
     ),
     Mutant(
         "the spare tuples of a group are the first ones and not the lowest",
-        "operate/aggregate/represented.py",
-        "        order = lowest(codes, len(kept), words, self.rule.fewest)\n",
-        "        order = np.argsort(codes, kind='stable')\n",
-        _TESTS,
+        "approx/stratum_loop.py",
+        "        elif word < priority[lowest[at - 1]]:\n",
+        "        elif False:\n",
+        _STRATA,
     ),
     Mutant(
         "a split counts the tuples that it keeps in place of those of the group",
-        "operate/sieve.py",
-        "        sizes = np.bincount(packed.codes, minlength=packed.size)\n",
-        "        sizes = np.bincount(packed.codes[rows], minlength=packed.size)\n",
-        _TESTS,
+        "approx/stratum_loop.py",
+        "            known[at] += _ONE\n",
+        "            known[at] += _ONE if word <= known[at + 1] else _NONE\n",
+        _STRATA,
+    ),
+    Mutant(
+        "a group that has enough below the rate keeps spare tuples",
+        "approx/stratum_loop.py",
+        "known[at + 1 + k - below[g]] if below[g] < k else _NONE",
+        "known[at + k]",
+        _STRATA,
     ),
     Mutant(
         "rows of another subquery are numbered in their batch",

@@ -12,11 +12,11 @@ from tidegate.plan.explain import many
 
 _OUTPUT = {
     "aggregate": "to close a group of a window",
-    "join": "to put a matching pair out",
+    "join": "to output a matching pair",
 }
 
 
-_SCATTER = "how far batches are from what they take on average"
+_SCATTER = "how much batches vary, as a share of what they take"
 
 Row = tuple[str, Estimate | float, str]
 """A constant, its value, and what it is."""
@@ -43,7 +43,7 @@ def calibration_lines(found: QueryCalibration) -> list[str]:
     if several:
         rest = found.beside.rest_costs()
         beside: list[Row] = [
-            ("output", rest.output, "to put out a row of the query"),
+            ("output", rest.output, "to output a row of the query"),
             ("tuple", rest.tuple, "to read a tuple, or to hand it on"),
             ("batch", rest.batch, "for a batch, however small"),
             ("scatter", found.beside.rest_fit.scatter, _SCATTER),
@@ -55,7 +55,7 @@ def calibration_lines(found: QueryCalibration) -> list[str]:
 def _rows(known: Known, found: Calibration) -> list[Row]:
     """The constants of a query that is one subquery."""
     rows: list[Row] = [
-        ("beta", found.beta, _OUTPUT.get(known.kind, "to put a row out")),
+        ("beta", found.beta, _OUTPUT.get(known.kind, "to output a row")),
         ("tuple", found.tuple_s, "to take a tuple in"),
         ("batch", found.batch_s, "for a batch, however small"),
         ("scatter", found.scatter, _SCATTER),
@@ -66,7 +66,7 @@ def _rows(known: Known, found: Calibration) -> list[Row]:
     return [
         ("alpha", found.alpha, "to compare a pair"),
         rows[0],
-        ("sigma", found.sigma, "pairs that match, of each"),
+        ("sigma", found.sigma, "share of pairs that match"),
         ("alpha + sigma beta", found.comparison, together),
         *rows[1:],
     ]
@@ -76,16 +76,16 @@ def _instance_rows(known: Known) -> list[Row]:
     """What its instances take, where a batch has several subqueries."""
     parts = known.estimator.work_costs()
     rows: list[Row] = [
-        ("beta", parts.output, _OUTPUT.get(known.kind, "to put a row out")),
+        ("beta", parts.output, _OUTPUT.get(known.kind, "to output a row")),
         ("tuple", parts.tuple, "for an instance to take a tuple in"),
-        ("batch", parts.batch, "for an instance, for a batch"),
+        ("batch", parts.batch, "for each instance of a batch"),
     ]
     found = known.calibration()
     if known.kind != "join" or found is None:
         return rows
     pairs: list[Row] = [
         ("alpha", found.alpha, "to compare a pair"),
-        ("sigma", found.sigma, "pairs that match, of each"),
+        ("sigma", found.sigma, "share of pairs that match"),
     ]
     return [pairs[0], rows[0], pairs[1], *rows[1:]]
 

@@ -192,8 +192,9 @@ def _why(one: _Known, asked: float, table: Bounds, for_latency: int, behind: int
     work, instances = one.work, one.seen.mapping.instances
     most = table.limits.maximum
     if not table.limits.minimum <= instances <= most:
-        low = instances < table.limits.minimum
-        return f"{'fewer than the minimum' if low else 'more than the maximum'}"
+        if instances < table.limits.minimum:
+            return f"fewer than the minimum of {table.limits.minimum}"
+        return f"more than the maximum of {most}"
     late = f", {behind:,} too many wait" if behind else ""
     said = f"{_rates(one)}{late}: work for {asked:.2f} instances"
     if for_latency:

@@ -35,9 +35,10 @@ def of(asked: object, where: str = "policy") -> Policy:
     if isinstance(asked, str):
         return _named(asked, where)
     if isinstance(asked, type) or not callable(getattr(asked, "decide", None)):
-        made = isfunction(asked) or isinstance(asked, type)  # it is what makes one, not called yet
-        got = f"the class {asked.__name__}" if made else repr(asked)
-        remedy = f"Write {asked.__name__}(...)." if made else _EXAMPLE
+        # What makes a policy, and was not called.
+        maker = asked.__name__ if isfunction(asked) or isinstance(asked, type) else None
+        got = f"the class {maker}" if maker else repr(asked)
+        remedy = f"Write {maker}(...)." if maker else _EXAMPLE
         raise OptionError(where, "must be a policy, or the name of one", got, remedy)
     name = getattr(asked, "name", None)
     if not isinstance(name, str) or not name:

@@ -100,7 +100,7 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         computed = dict(keys) | shedding.types
         ports, after, _ = window_ports(unit, base, computed, texts, shedding.places)
     state = [line for leaf in leaves for line in input_lines(leaf)]
-    state += [] if base.shed is None else [str(base.shed).lower()]
+    state += [str(asked).lower() for asked in (base.shed, base.bound) if asked is not None]
     state += [f"group by {texts[name]} ({type_name(type_)})" for name, type_ in keys]
     partitioner = context.choices.partitioner
     if base.partitioner is not None:

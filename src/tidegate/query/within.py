@@ -38,10 +38,9 @@ def _bounded(node: Node, bound: ErrorBound) -> tuple[Node, Collection[str]]:
             )
         if node.sheds is not None:
             raise sheds_or_bounds(where, f"also {node.sheds}")
-        own = frozenset(n for n, _ in node.aggregates)
         added = [end for n, _ in node.aggregates for end in interval_names(n)]
         refuse_taken(node.names, (*added, EXACT), where)
-        return replace(node, bound=bound), own
+        return replace(node, bound=bound), frozenset(n for n, _ in node.aggregates)
     if not node.windowed or len(node.children) != 1:
         raise QueryError(
             where,

@@ -1,10 +1,10 @@
 """The partitioner that chooses among others, window by window, by what a source has measured.
 
-For each period a source chooses `hash`, `cam` or `shuffle` (`selection`), when its first tuple
-comes, from what it has counted in the period before. A period that has none before it, as at the
-start of a stream, begins with `hash`, and is looked at after 1,024 of its tuples, after 4,096, and
-so on. Units are looked at in the order of their source, one after the other, so that choices do not
-depend on how it is cut into batches.
+For each period a source chooses `hash`, `cam`, `pk` or `shuffle` (`selection`), when its first
+tuple comes, from what it has counted in the period before. A period that has none before it, as at
+the start of a stream, begins with `hash`, and is looked at after 1,024 of its tuples, after 4,096,
+and so on. Units are looked at in the order of their source, one after the other, so that choices do
+not depend on how it is cut into batches.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tidegate.route.bucket import hash_of
 from tidegate.route.key_memory import CAM, EXACT, Words
 from tidegate.route.ledger import Chosen, Ledger
-from tidegate.route.load_aware import AffinityByTuples, ByKeys, Shuffle, by_period
+from tidegate.route.load_aware import AffinityByTuples, ByKeys, PartialKey, Shuffle, by_period
 from tidegate.route.mapping import Mapping
 from tidegate.route.partitioner import Int32s, Int64s, Units
 from tidegate.route.selection import Choice, Measured, selected
@@ -34,7 +34,8 @@ there are at the next look."""
 
 @dataclass(frozen=True)
 class Auto(ByKeys):
-    """`hash`, `cam` or `shuffle`, whichever the window before says is best; d and keys are cAM's.
+    """`hash`, `cam`, `pk` or `shuffle`, whichever the window before says is best; d is that of the
+    two in the middle, keys are cAM's.
 
     What it chooses is part of the state: see `Ledger.chosen`.
     """
@@ -124,6 +125,8 @@ class Auto(ByKeys):
         if choice is Choice.CAM:
             by_affinity = AffinityByTuples(self.d, self.keys)
             return by_affinity.placed(ledger, period, part.words, part.weights)
+        if choice is Choice.PK:
+            return PartialKey(self.d).placed(ledger, period, part.words, part.weights)
         if choice is Choice.SHUFFLE:
             return Shuffle().placed(ledger, period, part.words, part.weights)
         # As `Hash` does; what instances have is counted for choices that follow.

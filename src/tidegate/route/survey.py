@@ -18,6 +18,9 @@ from tidegate.route.selection import Measured
 LEAST_BINS = 1_024
 """A key is seen beside the others of its bin where it has well above one in so many tuples."""
 
+_PIECES = 8
+"""In how many pieces a bin is placed to tell where its tuples would go one by one."""
+
 
 class Survey:
     """Of one period of one source; takes up 8 bytes for each bin and 4 kB for the keys."""
@@ -61,7 +64,7 @@ class Survey:
         """What choices would make of these tuples, with the owner of each bucket by its number.
 
         What keys would be that each go to one of `d` candidates is told by bins that do, those with
-        the most tuples first.
+        the most tuples first; and what tuples would be that do so, by pieces of bins.
         """
         from tidegate.route.choice_loop import by_load
 
@@ -69,11 +72,18 @@ class Survey:
         by_hash = np.bincount(owners, by_bucket, instances)
         bins = np.argsort(-self.bins, kind="stable")[: np.count_nonzero(self.bins)]
         by_key = np.zeros(instances, np.int64)
-        by_load()(bins.astype(np.uint64), self.bins[bins], min(d, instances), by_key)
+        d = min(d, instances)
+        by_load()(bins.astype(np.uint64), self.bins[bins], d, by_key)
+        by_tuple = np.zeros(instances, np.int64)
+        size, more = np.divmod(self.bins[bins, np.newaxis], _PIECES)
+        pieces = (size + (np.arange(_PIECES) < more)).ravel()
+        by_load()(np.repeat(bins, _PIECES).astype(np.uint64), pieces, d, by_tuple)
         return Measured(
             tuples=self.tuples,
             groups=max(round(float(self.keys.counts[0])), 1),
             instances=instances,
             by_hash=int(by_hash.max()),
             by_key=int(by_key.max()),
+            by_tuple=int(by_tuple.max()),
+            d=d,
         )

@@ -73,7 +73,7 @@ def _instead(nodes: Sequence[Node]) -> str:
     """What there is in place of a partitioner, where a query has no aggregate."""
     if any(map(has_process, nodes)):
         return (
-            "Leave it out: a process has all tuples of a key at one instance. An aggregate of your "
-            "own (tidegate.Aggregator) can be split."
+            "Leave it out: a process has all tuples of a key at one instance. A mergeable process "
+            "over windows can be split, and so can an aggregate of your own (tidegate.Aggregator)."
         )
     return "Leave it out; joins have --routing." if any(map(has_join, nodes)) else "Leave it out."

@@ -83,6 +83,16 @@ def _bind_query(catalog: Catalog, tree: exp.Expression) -> Node:
     return _Binder(catalog, {}).query(tree)
 
 
+def _after_union(option: Option) -> QueryError:
+    return QueryError(
+        f"WITH {option}",
+        "is for one SELECT",
+        "a UNION ALL",
+        "Write it where the SELECT is that it is for: SELECT * FROM (SELECT ... WITH ...) UNION "
+        "ALL ...",
+    )
+
+
 @dataclass(frozen=True)
 class _Binder:
     catalog: Catalog
@@ -93,6 +103,8 @@ class _Binder:
             return self._with(with_).query(_without_with(tree))
         if isinstance(tree, QueryWith):
             options = [read_option(o) for o in tree.expressions]
+            if isinstance(tree.this, exp.SetOperation):
+                raise _after_union(options[0])
             return self._asked(self.query(tree.this), options)
         if isinstance(tree, exp.Subquery):
             return self._ordered_stateless(self.query(tree.this), tree)

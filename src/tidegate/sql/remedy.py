@@ -11,6 +11,7 @@ UNEXPECTED = "expected another clause or the end of the statement"
 _MISSING = "Is a comma, an operator or a keyword missing before it?"
 _AFTER_WITH = ("PARTITIONER", "ERROR", "SHED", "LATENCY", "BALANCE")
 _OF_ERROR = ("CONFIDENCE", "BUDGET")
+_ORDER = ("WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT")
 _EXAMPLES = {
     "expected PERCENT": "Write for example 10 PERCENT.",
     "expected a number and PERCENT": "Write for example 10 PERCENT.",
@@ -28,10 +29,16 @@ def remedy(requirement: str, found: str) -> str | None:
         return likely(found, re.findall("[A-Z]+", listed["words"])) or None
     if requirement != UNEXPECTED or not found:
         return None
+    if found == ",":
+        return "Leave the comma out; each of several clauses after a query begins with WITH."
+    if found.upper() in _ORDER:
+        return f"Clauses come in this order: {', '.join(_ORDER)}, WITH."
     if found == "?":
         return "Write a name with parameters in quotes, for example WITH PARTITIONER 'pk?d=3'."
     if found.upper() in _AFTER_WITH:
         return f"Write WITH before it: WITH {found.upper()} ..."
     if found.upper() in _OF_ERROR:
-        return "It belongs to WITH ERROR: ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET 1000 ROWS."
+        return (
+            "It is a part of WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET 1000 ROWS BY MAX."
+        )
     return likely(found, _OF_ERROR, alike=0.8) or _MISSING

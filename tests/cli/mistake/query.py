@@ -800,10 +800,24 @@ MISTAKES = {
     "CONFIDENCE without ERROR": Mistake(
         message=(
             "SQL line 1, column 73: expected another clause or the end of the statement; got "
-            "CONFIDENCE. It belongs to WITH ERROR: ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET "
-            "1000 ROWS."
+            "CONFIDENCE. It is a part of WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET 1000 "
+            "ROWS BY MAX."
         ),
         sql=COUNT + " WITH SHED 98 PERCENT CONFIDENCE 95 PERCENT",
+    ),
+    "WITH ERROR before ORDER BY": Mistake(
+        message=(
+            "SQL line 1, column 89: expected another clause or the end of the statement; got "
+            "ORDER BY. Clauses come in this order: WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, WITH."
+        ),
+        sql=COUNT + " GROUP BY route WITH ERROR 10 PERCENT ORDER BY n",
+    ),
+    "WITH SHED after UNION ALL": Mistake(
+        message=(
+            "WITH SHED 50 PERCENT BY CONCEPT: is for one SELECT; got a UNION ALL. Write it where "
+            "the SELECT is that it is for: SELECT * FROM (SELECT ... WITH ...) UNION ALL ..."
+        ),
+        sql=f"{COUNT} UNION ALL {COUNT} WITH SHED 50 PERCENT",
     ),
     "WITH SHED by what is not there": Mistake(
         message=(

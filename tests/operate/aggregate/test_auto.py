@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.operate.aggregate.test_split_keys import node_of
 from tidegate.driver.loop import Loop
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalExecutor
+from tidegate.operate.aggregate import choice
 from tidegate.operate.aggregate.choice import (
     CHOICE_SCHEMA,
     CHOICES,
@@ -32,12 +34,19 @@ from tidegate.route.registry import partitioner_of
 from tidegate.route.selection import Choice
 from tidegate.sink.memory import MemorySink
 
-HASH, CAM, SHUFFLE = Choice
+HASH, CAM, SHUFFLE, PK = Choice
 
 MIDDLE = "SELECT k, MEDIAN(v) AS m, COUNT(*) AS n FROM s [RANGE 20 SECONDS] GROUP BY k"
 SLIDING = "SELECT k, MEDIAN(v) AS m FROM s [RANGE 20 SECONDS SLIDE 5 SECONDS] GROUP BY k"
 HEAVY: list[Row] = [(t / 100, "heavy" if t % 5 < 3 else f"k{t % 37}", t) for t in range(10_000)]
 """One key has three of five tuples; five windows of 2,000."""
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What merging costs by itself would be more than all that there is in windows as small."""
+    for name in ("CHEAP", "KEEPING_VALUES", "OF_USERS"):
+        monkeypatch.setattr(choice, name, replace(getattr(choice, name), step=0))
 
 
 class Ports(LocalExecutor):
@@ -101,12 +110,12 @@ def test_a_change_is_logged_and_in_summary_and_status(
     assert change == {
         "subquery": "aggregate", "batch": 1, "source": "m0", "start": "1970-01-01T00:00:20Z",
         "before": "cam", "after": "shuffle", "tuples": 2_000, "groups": 38, "instances": 2,
-        "by_hash": change["by_hash"], "by_key": 1_200,
+        "by_hash": change["by_hash"], "by_key": 1_200, "by_tuple": 1_000,
     }  # fmt: skip
     line = (
         "batch 1, aggregate: auto: shuffle in place of cam for m0 from 1970-01-01T00:00:20Z on, "
         "by 2,000 tuples of 38 groups for 2 instances: the fullest would have "
-        f"{change['by_hash']:,} with hash, 1,200 with cam, 1,000 with shuffle"
+        f"{change['by_hash']:,} with hash, 1,200 with cam, 1,000 with pk, 1,000 with shuffle"
     )
     assert line in summary.text()
     assert line in caplog.text
@@ -267,7 +276,7 @@ def test_explain_says_what_auto_has_to_choose(call: Any, options: Any, routed: s
     chooses = "a key may be" in routed
     assert ("merge: merge windows by k" in text) is chooses
     assert ("shuffle by auto" in text) is chooses
-    assert ("auto: each source chooses hash, cam or shuffle for each window" in text) is chooses
+    assert ("auto: each source chooses hash, cam, pk or shuffle for each window" in text) is chooses
 
 
 def test_windows_of_tuples_go_by_hash() -> None:

@@ -277,7 +277,7 @@ def test_an_aggregate_may_name_its_own() -> None:
         (
             lambda: plain_stream().process(Counting, keys="k").explain(partitioner="cam"),
             "--partitioner: is for aggregates; got cam for a query without one. Leave it out: a "
-            "process has all tuples of a key at one instance. An aggregate of your own",
+            "process has all tuples of a key at one instance. A mergeable process over",
         ),
         (lambda: stream_of("auto?d=0", tg.count()), r"partition auto\?d: must be at least 1 .*0"),
     ],

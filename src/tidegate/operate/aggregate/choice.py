@@ -42,12 +42,13 @@ CHOICE_SCHEMA = pa.schema(
         ("instances", pa.int64()),
         ("by_hash", pa.int64()),
         ("by_key", pa.int64()),
+        ("by_tuple", pa.int64()),
     ]
 )
 """A row for each choice, in the order in which they were made; `bucket` is 0. See `Chosen`."""
 
 _ORDER = "period"
-_FIGURES = ("tuples", "groups", "instances", "by_hash", "by_key")
+_FIGURES = ("tuples", "groups", "instances", "by_hash", "by_key", "by_tuple")
 
 Ends = tuple[int, int]
 """The windows whose ends are above the first time, and not above the second."""
@@ -209,7 +210,7 @@ def _change(spec: AggregateSpec, row: dict[str, Any]) -> Change:
         f"auto: {after} in place of {before} for {source} from {start} on, by "
         f"{row['tuples']:,} tuples of {counted(row['groups'], 'group')} for "
         f"{counted(row['instances'], 'instance')}: the fullest would have {row['by_hash']:,} with "
-        f"hash, {row['by_key']:,} with cam, {even:,} with shuffle"
+        f"hash, {row['by_key']:,} with cam, {row['by_tuple']:,} with pk, {even:,} with shuffle"
     )
     facts = {"source": source, "start": start, "before": before, "after": after}
     return Change(text, facts | {name: row[name] for name in _FIGURES})

@@ -373,7 +373,7 @@ class WindowAggregate(Operator):
         unit = "partials, weighted by their tuples" if self.folds == MAP else "tuples"
         lines = [f"routed: {unit}; a key may be at several instances, and is merged after them"]
         if self._auto:
-            lines.append("auto: each source chooses hash, cam or shuffle for each window")
+            lines.append("auto: each source chooses hash, cam, pk or shuffle for each window")
         return lines
 
 

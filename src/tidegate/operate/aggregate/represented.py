@@ -98,11 +98,12 @@ class Represented:
         tuples = sum_integers(groups, counts.to_numpy())
         words = priority.to_numpy()
         below: Mask = words < np.uint64(limit_of(self.rule.rate))
-        kept = groups.where(below)
+        kept = groups if below.all() else groups.where(below)
         states: States = [pa.array(tuples), pa.array(kept.counts)]
         states += self._folded(kept, _those(arguments, below))
-        spare = [pa.array(words[~below]), *_those(arguments, ~below)]
-        return [*states, *self._spared(groups.codes[~below], kept.counts, spare)]
+        above = ~below
+        spare = [pa.array(words[above]), *_those(arguments, above)]
+        return [*states, *self._spared(groups.codes[above], kept.counts, spare)]
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         return _merged(groups, states, self._joined)
@@ -111,7 +112,7 @@ class Represented:
         tuples, kept = (sum_integers(groups, state.to_numpy()) for state in states[:2])
         has: Mask = states[1].to_numpy() > 0
         inner = states[2 : self._spare]
-        some = _Some.of(groups.where(has))
+        some = _Some.of(groups if has.all() else groups.where(has))
         if len(some.present):
             inner = some.spread(self._added(some.groups, _those(inner, has)))
         else:
@@ -235,6 +236,11 @@ def _after(first: pa.Array, second: pa.Array) -> pa.Array:
 
 
 def _those(columns: Sequence[pa.Array], mask: Mask) -> list[pa.Array]:
+    """The marked rows; large groups have nothing to spare, so that all or none often are."""
+    if mask.all():
+        return list(columns)
+    if not mask.any():
+        return [column.slice(0, 0) for column in columns]
     chosen = pa.array(mask)
     return [column.filter(chosen) for column in columns]
 

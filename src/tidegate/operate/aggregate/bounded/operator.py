@@ -56,7 +56,6 @@ class BoundedWindows(Operator):
         if parts is None:
             return Result(self._rows(work, self.result_schema.empty_table()), 0)
         heads, states, _ = merged_parts(self.spec, parts)
-        work.spans.mark("instance merge")
         named = {f.name: held for f, held in zip(self.spec.functions, states, strict=True)}
         answered = answer(self.answering, named, heads[1])
         results = pa.Table.from_arrays([*heads, *answered.columns], schema=self.result_schema)
