@@ -19,18 +19,27 @@ from tidegate.query.option import METRICS
 PATH = "docs/approximation.md"
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")
 SQL = [query for block in blocks(PATH, "sql") for query in queries(block)]
-ONE, OWN = blocks(PATH, "python")
+ONE, JOINED, OWN = blocks(PATH, "python")
 TEXTS = blocks(PATH, "text")
 
 
 def test_its_queries_can_run() -> None:
-    operators = [lower(bound(query)).subqueries[-1].operator for query in SQL]
+    *others, joined = SQL
+    operators = [lower(bound(query)).subqueries[-1].operator for query in others]
     assert [isinstance(operator, BoundedWindows) for operator in operators] == [True] * 3
+    for share, rows in (("75", "675"), ("90", "2,023")):
+        assert rows in PAGE
+        outputs = bound(joined.replace("SHED 75", f"SHED {share}"))
+        first = f"keeping the first {rows.replace(',', '')} of each key in 2500 milliseconds"
+        assert first in explain(outputs, lower(outputs))
 
 
 def test_its_programs_run(capsys: pytest.CaptureFixture[str]) -> None:
     packets = tg.Session(master="none").stream("generator:packets", name="packets")
     assert eval(ONE, {"packets": packets, "tg": tg}).columns[-1] == "exact"
+    both = packets.join(packets, within="1 second", on=tg.left.src == tg.right.src)
+    pairs = both.select(size=tg.right.size)
+    assert eval(JOINED, {"pairs": pairs, "tg": tg}).columns[-2:] == ("kept", "exact")
     exec(OWN, {})
     assert "size_low" in capsys.readouterr().out
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 import tidegate as tg
 from tests.docs.block import ROOT, blocks
 from tests.docs.test_sql import bound, code, queries, rows
 from tidegate.operate.aggregate.registry import find_sql, sql_names
 from tidegate.operate.aggregate.shed_figures import SHED_SHOWN
+from tidegate.operate.join.operator import StreamJoin
 from tidegate.plan.lower import lower
+from tidegate.plan.shed_join import FEWEST, PANES
 
 PATH = "docs/shedding.md"
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")
-(SQL,), (PYTHON,) = blocks(PATH, "sql"), blocks(PATH, "python")
+(SQL, JOINED), (PYTHON,) = blocks(PATH, "sql"), blocks(PATH, "python")
 
 
 def test_its_queries_can_run() -> None:
@@ -20,6 +24,16 @@ def test_its_queries_can_run() -> None:
         (0.02, True),
         (0.01, False),
     ]
+
+
+def test_its_join_sheds_its_sides() -> None:
+    plan = lower(bound(JOINED))
+    join = plan.subqueries[0].operator
+    assert isinstance(join, StreamJoin)
+    assert join.sieve is not None
+    assert (join.sieve.rate, join.sieve.fewest) == (pytest.approx(0.1), FEWEST)
+    assert f"first {FEWEST} tuples in every quarter" in PAGE
+    assert PANES == 4
 
 
 def test_its_program_runs() -> None:

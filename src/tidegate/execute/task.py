@@ -182,7 +182,13 @@ def deal(
     shares = job.operator.deal(work, tuples)
     pack = _compact if stay else to_bytes
     told = [Parcel(0, split, FIGURES, one.packed()) for one in work.told]
+    told += shed_parcels(split, sum(work.shed))
     return [*(Parcel(share.instance, split, ROWS, pack(share.rows)) for share in shares), *told]
+
+
+def shed_parcels(split: int, tuples: int) -> list[Parcel]:
+    """How many tuples of a split were shed, where any were; for the first instance."""
+    return [Parcel(0, split, SHED, str(tuples).encode())] if tuples else []
 
 
 def _compact(rows: pa.Table) -> pa.Table | bytes:
@@ -213,7 +219,8 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         "map_cpu_us": sum(t["map_cpu_us"] for _, t in told),
         "taken": sum(t["taken"] for owner, t in told if owner == instance),
         "shed": sum(t["shed"] for owner, t in told if owner == instance)
-        + sum(int(bytes(p.data)) for p in ordered if p.kind == SHED),
+        + sum(int(bytes(p.data)) for p in ordered if p.kind == SHED)
+        + result.counts.get("shed", 0),
         "fetched_bytes": sum(fetched.values()),
     }
     return Outcome(

@@ -62,7 +62,8 @@ class MapWork:
     has a time before `previous_us`. `state` has the segments of the operator by what they hold, in
     the store that `opened` gives. `upstream` names what the tuples come from, the same in every
     batch, and `kept` is what its map task of the batch before has left in memory; None where it has
-    several splits. What is added to `told` comes to the driver.
+    several splits. What is added to `told` comes to the driver, and `shed` counts tuples that the
+    operator drops on purpose.
     """
 
     input: int
@@ -77,6 +78,7 @@ class MapWork:
     upstream: str
     kept: Kept | None = None
     told: list[PaneFigures] = field(default_factory=list)
+    shed: list[int] = field(default_factory=list)
 
     def router(self, partitioner: Partitioner) -> Router:
         return Router(partitioner, self.mapping, self.source, self.start, self.filtered)

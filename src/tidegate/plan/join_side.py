@@ -22,7 +22,7 @@ from tidegate.plan.recorded import (
     written,
 )
 from tidegate.plan.stored_name import stored_names
-from tidegate.query.join import Join
+from tidegate.query.join import DRAWN, Join
 from tidegate.query.name import EVENT_TIME, SideName, column, conjuncts, substitute
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import Distance, JoinWindow
@@ -161,8 +161,10 @@ class SideLowering:
         self.types = {flat: types[name].type for flat, name in self.physical.items()}
         return prefixes
 
-    def side(self, prefix: Prefix) -> Side:
-        return Side(tuple((n, e.type) for n, e in prefix.outputs), self.extent)
+    def side(self, prefix: Prefix, more: Mapping[str, pa.DataType]) -> Side:
+        """What the join has of this side: what its prefix puts out, and what the join adds."""
+        outputs = {n: e.type for n, e in prefix.outputs}
+        return Side(tuple((outputs | dict(more)).items()), self.extent)
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         """The types of some columns, before the prefixes are made."""
@@ -187,7 +189,8 @@ class BothSides:
         """An expression in which what has no kernel, but concerns one side, is a column of it."""
         require_deterministic(expression, where)
         names = list({c.name: None for c in expression.find_all(exp.Column)})
-        types = self.left.types_of(names) | self.right.types_of(names) | {EVENT_TIME: TIME}
+        types = self.left.types_of(names) | self.right.types_of(names)
+        types |= {EVENT_TIME: TIME, **dict.fromkeys(DRAWN, pa.float64())}
         if _has_kernels(expression, types, where):
             return expression
 

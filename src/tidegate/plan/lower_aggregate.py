@@ -31,7 +31,7 @@ from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
 from tidegate.plan.pushdown import Leaf
 from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
-from tidegate.plan.shed import numbered, shedding_of, sieved
+from tidegate.plan.shed import numbered, shed_columns, shedding_of, sieved
 from tidegate.plan.stored_name import stored_names
 from tidegate.plan.window_port import process_ports, window_ports
 from tidegate.query.aggregate import AggregateCall
@@ -154,7 +154,8 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     stored = stored_names(held, kept, "a", reuse=True)
     distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in states}
     spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(distinct.values()))
-    told = None if shedding is None else shedding.told.renamed(stored)
+    told = shed_columns(base, shedding)
+    told = None if told is None else told.renamed(stored)
     merging: Operator = MergeWindows(spec, names, told)
     if balancing is not None and balancing.holds:
         balancing = balancing.renamed(stored)

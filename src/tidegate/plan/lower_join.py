@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from tidegate.expression.tree import Literal
 from tidegate.operate.join.operator import StreamJoin, qualified_name
-from tidegate.operate.join.spec import SCAN, JoinSpec, PairFunction
+from tidegate.operate.join.spec import LEFT, RIGHT, SCAN, JoinSpec, PairFunction
 from tidegate.plan.branch import disjunctions_of
 from tidegate.plan.comparison import comparisons_of
 from tidegate.plan.conjunct import Conjunct, intervals_of
@@ -24,6 +24,7 @@ from tidegate.plan.method import choose
 from tidegate.plan.pair import PairColumns
 from tidegate.plan.recorded import Record
 from tidegate.plan.sample import sample_of
+from tidegate.plan.shed_join import JoinShedding
 from tidegate.plan.suffix import Suffix
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, column, conjuncts, substitute
@@ -37,6 +38,7 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     """
     join, front, choices = unit.base, context.front, context.choices
     assert isinstance(join, Join)
+    shedding = JoinShedding.of(join)
     suffixes = [_suffix(top, join) for top in unit.tops]
     later = [[("WHERE", c) for c in a.where] for a in suffixes]
     kept = context.kept(StreamJoin.kind)
@@ -44,22 +46,27 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     conditions = _predicate(join) + (later[0] if len(suffixes) == 1 else [])
     conditions = _pushed(conditions, left, right)
     both = BothSides(left, right, front)
-    conditions = [(where, both.lifted(e, where)) for where, e in conditions]
+
+    def lifted(expression: exp.Expression, where: str) -> exp.Expression:
+        return shedding.over(both.lifted(expression, where))
+
+    conditions = [(where, lifted(e, where)) for where, e in conditions]
     outputs = [
-        [(n, both.lifted(e, "SELECT")) for n, e in _outputs(a, top, join)]
+        [(n, lifted(e, "SELECT")) for n, e in _outputs(a, top, join)]
         for a, top in zip(suffixes, unit.tops, strict=True)
     ]
     apart = later if len(suffixes) > 1 else [[]]
-    wheres = [
-        [both.lifted(e, "WHERE") for _, e in _pushed(c, left, right, push=False)] for c in apart
-    ]
+    wheres = [[lifted(e, "WHERE") for _, e in _pushed(c, left, right, push=False)] for c in apart]
     function = join.predicate if callable(join.predicate) else None
     used = [e for _, e in conditions] + [e for named in outputs for _, e in named]
     used += [e for where in wheres for e in where]
     for side in (left, right):
         side.take(used, whole=function is not None)
     prefixes = left.prefixes() + right.prefixes()
-    pairs = PairColumns(left.physical | right.physical, left.types | right.types)
+    pairs = PairColumns(
+        left.physical | right.physical | shedding.names,
+        left.types | right.types | shedding.types,
+    )
     bound = [(pairs.bound(e, where, predicate=True), e, where) for where, e in conditions]
     asked = [b for b in bound if not (isinstance(b[0], Literal) and b[0].value is True)]
     texts = tuple(e.sql(dialect="spark", comments=False) for _, e, _ in asked)
@@ -71,10 +78,11 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     cut = len(left.leaves)
     rows = choices.rows if intervals or disjunctions else None
     sample = sample_of(prefixes[:cut], prefixes[cut:], context.streams, rows)
-    choice = choose(intervals, choices.join, sample, disjunctions)
+    shedding.check(intervals)
+    choice = choose(intervals, choices.join, sample, disjunctions, shedding.together)
     spec = JoinSpec(
-        left=left.side(prefixes[0]),
-        right=right.side(prefixes[cut]),
+        left=left.side(prefixes[0], shedding.columns(LEFT)),
+        right=right.side(prefixes[cut], shedding.columns(RIGHT)),
         predicate=tuple(b for b, _, _ in asked),
         function=None if function is None else PairFunction(function, left.given, right.given),
         intervals=intervals,
@@ -91,8 +99,11 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         conjuncts=texts,
         comparisons=None if load is None else load.text,
         warned=None if load is None or choices.join.method == SCAN else load.warning,
+        sieve=shedding.sieve(spec),
     )
+    prefixes = shedding.sieved(prefixes, sides)
     lines = [f"join {left.extent} {right.extent} {sides}"]
+    lines += shedding.lines
     lines += [f"on {pairs.meaning(e)}" for _, e, _ in asked]
     shown = left.shown | right.shown
     predicate = [f"{where.lower()} {pairs.written(e, shown)}" for _, e, where in asked]
@@ -111,7 +122,7 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         ports=tuple(ports),
         lines=tuple(lines),
         record=Record(
-            state=(*left.state_lines, *right.state_lines),
+            state=(*left.state_lines, *right.state_lines, *shedding.lines),
             columns=left.columns(prefixes[:cut]) | right.columns(prefixes[cut:]),
             after=tuple(after),
         ),

@@ -73,8 +73,12 @@ def choose(
     options: JoinOptions,
     sample: Sample | None,
     disjunctions: Sequence[Disjunction] = (),
+    together: str | None = None,
 ) -> Choice:
-    """The method, what is probed and the routing; pure."""
+    """The method, what is probed and the routing; pure.
+
+    `together` says why the tuples of a key must be in one place, where they must.
+    """
     branches: tuple[Probe, ...] = ()
     if options.method == SCAN:
         method, index, why = SCAN, None, "asked for with --method scan"
@@ -88,7 +92,7 @@ def choose(
             why = reason or why
     if branches:
         method, index = UNION, None
-    routing, where = _routing(intervals, options, sample)
+    routing, where = _routing(intervals, options, sample, together)
     reasons = (f"{method}: {why}", f"{routing}: {where}")
     return Choice(method, index, routing, reasons, branches)
 
@@ -171,9 +175,16 @@ def _best(
 
 
 def _routing(
-    intervals: Sequence[Interval], options: JoinOptions, sample: Sample | None
+    intervals: Sequence[Interval],
+    options: JoinOptions,
+    sample: Sample | None,
+    together: str | None,
 ) -> tuple[str, str]:
     equalities = [i for i in intervals if i.kind == EQUAL]
+    if together is not None:
+        if options.routing == ROUND_ROBIN:
+            raise OptionError("--routing", f"must be {BY_KEY}: {together}", ROUND_ROBIN)
+        return BY_KEY, together
     if options.routing == BY_KEY:
         if not equalities:
             raise OptionError(

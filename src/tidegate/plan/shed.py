@@ -92,6 +92,24 @@ def shedding_of(base: Aggregate, shed: Shed, functions: Sequence[Function]) -> S
     return Shedding(kept_of, places, told)
 
 
+def shed_columns(base: Aggregate, shedding: Shedding | None) -> ShedColumns | None:
+    """Where the windows of an aggregate have what is told of them, where something is shed."""
+    if shedding is not None or base.pairs is None:
+        return None if shedding is None else shedding.told
+    assert isinstance(base.window, TimeWindow)
+    places = {name: f"a{i}" for i, (name, _) in enumerate(base.aggregates)}
+    return ShedColumns(
+        rate=float(base.pairs.shed.rate) ** 2,
+        slide_us=base.window.slide_us,
+        keys=tuple(f"k{i}" for i in range(len(base.keys))),
+        state=None,
+        counts=places[base.pairs.counted],
+        spreads=(),
+        sums=False,
+        estimated=places[base.pairs.estimated],
+    )
+
+
 def sieved(prefixes: Sequence[Prefix], base: Aggregate, shed: Shed) -> tuple[Prefix, ...]:
     """The prefixes of an aggregate that sheds, with what they keep."""
     by = None

@@ -20,6 +20,7 @@ from tidegate.errors import QueryError
 from tidegate.query.check import AFTER_STATE, bind_after, types_of
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
+from tidegate.query.option import KEPT, ErrorBound, Shed
 from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.query.window import JoinWindow, TupleWindow
 from tidegate.schema import TIME
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
     from tidegate.query.node import Node
 
 SIDES = ("left", "right")
+
+SIGNS = 16
+"""How many random signs of each tuple are used: so many degrees of freedom an interval has."""
+
+DRAWN = (KEPT, *(f"~chance{sign}" for sign in range(SIGNS)))
+"""What a join that sheds says of a pair: with which probability it came through, and where its
+aggregate has an error bound, what its tuples have to do with chance: for each sign of theirs the
+sum of the roots of 1 - probability of both, each with that sign. All are doubles."""
 
 PredicateFunction = Callable[[pa.Table, pa.Table], Any]
 """A predicate in Python: the left rows and the right rows, pair by pair, to booleans."""
@@ -46,6 +55,10 @@ class Join(Logical):
     right_window: JoinWindow
     predicate: exp.Expression | PredicateFunction | None
     labels: tuple[str, str] = SIDES
+    shed: Shed | None = None
+    """Which tuples of its sides it drops; the last column then says how probable a pair was."""
+    bound: ErrorBound | None = None
+    """How far the aggregate over a join that sheds may be off: it drops so much, and not more."""
     windowed = False
     stateful = True
 
@@ -75,7 +88,9 @@ class Join(Logical):
     def summary(self) -> str:
         windows = zip(self.labels, (self.left_window, self.right_window), strict=True)
         sides = " and ".join(f"{label} [{window}]" for label, window in windows)
-        return f"join {sides} on {self._condition}"
+        way = f", {self.shed}" if self.shed else ""
+        way += f", {self.bound}" if self.bound else ""
+        return f"join {sides} on {self._condition}{way}"
 
     @property
     def _condition(self) -> str:
@@ -92,7 +107,12 @@ class Join(Logical):
 
     @cached_property
     def names(self) -> Names:
-        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1)))
+        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *self.drawn))
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The columns that say how pairs came through."""
+        return () if self.shed is None else (KEPT,) if self.bound is None else DRAWN
 
     def side_names(self, side: int) -> tuple[SideName, ...]:
         """The columns of one side, its event time among them."""
@@ -103,6 +123,7 @@ class Join(Logical):
         fields = [pa.field(EVENT_TIME, TIME)]
         for label, child in zip(self.labels, self.children, strict=True):
             fields += [pa.field(SideName(label, f.name), f.type) for f in child.schema]
+        fields += [pa.field(name, pa.float64()) for name in self.drawn]
         return pa.schema(fields)
 
     @property

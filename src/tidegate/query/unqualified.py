@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError
-from tidegate.query.name import EVENT_TIME, SideName, column
+from tidegate.query.name import EVENT_TIME, SideName, column, refuse_taken
 from tidegate.query.node import Branch, Filter, Join, Node, Project, data_names
+from tidegate.query.option import KEPT
 
 
 def unqualified(node: Node) -> Node:
@@ -36,4 +37,7 @@ def unqualified_columns(node: Node) -> list[tuple[str, str]]:
                     "Select the columns, and rename one of the two with alias().",
                 )
             found[name.lower()] = (name, SideName(label, own))
+    if base.shed is not None:
+        refuse_taken(found, (KEPT,), f"WITH {base.shed}")
+        found[KEPT] = (KEPT, KEPT)
     return list(found.values())

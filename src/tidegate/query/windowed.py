@@ -34,6 +34,21 @@ if TYPE_CHECKING:
     from tidegate.query.node import Node
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """What the join below an aggregate sheds, and which aggregates say how much that is.
+
+    `counted` has the pairs that are there, `estimated` how many there would be. `asked` is the
+    aggregate as it was before these took its place.
+    """
+
+    shed: Shed
+    counted: str
+    estimated: str
+    asked: Aggregate
+    bound: ErrorBound | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Aggregate(Logical):
     """One row per window and group that has tuples: window_start, window_end, keys, aggregates.
@@ -51,6 +66,8 @@ class Aggregate(Logical):
     """How far its results may be from the exact ones; with one it has columns that say so."""
     shed: Shed | None = None
     """Which tuples it drops; the last column then says how many of a group it has kept."""
+    pairs: Pairs | None = None
+    """Where it is over a join that sheds for it."""
     balance: Balance | None = None
     """How far off rows may be whose groups are trimmed; they have the columns of a bound."""
     windowed = True
@@ -94,6 +111,11 @@ class Aggregate(Logical):
     @cached_property
     def names(self) -> Names:
         return Names((*WINDOW, *(n for n, _ in self.keys), *self.result_names))
+
+    @property
+    def sheds(self) -> Shed | None:
+        """What is dropped for it, by itself or by the join below it."""
+        return self.shed if self.pairs is None else self.pairs.shed
 
     @property
     def has_ends(self) -> bool:

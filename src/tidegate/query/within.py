@@ -12,6 +12,7 @@ from tidegate.query.bound import EXACT, interval_names
 from tidegate.query.name import NamedExpr, column, expression_text, is_column, refuse_taken
 from tidegate.query.node import Aggregate, Node, Project
 from tidegate.query.option import Balance, ErrorBound
+from tidegate.query.shed_join import within_bound
 from tidegate.query.shedding import sheds_or_bounds
 
 
@@ -35,8 +36,8 @@ def _bounded(node: Node, bound: ErrorBound | Balance) -> tuple[Node, Collection[
                 f"also {node.bound or node.balance}",
                 "Leave one of them out.",
             )
-        if node.shed is not None:
-            raise sheds_or_bounds(where, f"also {node.shed}")
+        if node.sheds is not None:
+            raise sheds_or_bounds(where, f"also {node.sheds}")
         named = frozenset(n for n, _ in node.aggregates)
         added = [end for n, _ in node.aggregates for end in interval_names(n)]
         refuse_taken(node.names, (*added, EXACT), where)
@@ -50,7 +51,13 @@ def _bounded(node: Node, bound: ErrorBound | Balance) -> tuple[Node, Collection[
             "a query without one",
             "Write it after the SELECT that has the aggregate.",
         )
-    child, answers = _bounded(node.children[0], bound)
+    below = node.children[0]
+    if isinstance(below, Aggregate) and below.pairs is not None:
+        if isinstance(bound, Balance):
+            raise sheds_or_bounds(where, f"also {below.pairs.shed}")
+        asked = below.pairs.asked
+        return within_bound(below.pairs, bound), frozenset(n for n, _ in asked.aggregates)
+    child, answers = _bounded(below, bound)
     if not isinstance(node, Project):
         return replace(node, child=child), answers  # type: ignore[arg-type]
     columns: list[NamedExpr] = []

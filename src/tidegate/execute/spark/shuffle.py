@@ -44,6 +44,7 @@ from tidegate.execute.task import (
     map_split,
     read_split,
     run_instance,
+    shed_parcels,
     start_parcels,
 )
 from tidegate.execute.task_runner import is_large
@@ -209,7 +210,7 @@ def _read_task(job: Job, splits: Sequence[int], schema: pa.Schema) -> Callable[[
                 try:
                     read, side = read_split(job, split, schema.names[len(_ORDER) :])
                     tuples = at_reading(job.subquery.prefixes[split.input], read)
-                    side += _shed(split.index, read.num_rows - tuples.num_rows)
+                    side += shed_parcels(split.index, read.num_rows - tuples.num_rows)
                 except TidegateError as error:
                     tuples, side = None, [_failed(error)]
                 if side:
@@ -240,7 +241,7 @@ def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
                 if sieve is not None and sieve.by is not None:
                     tuples, _ = sieve.marked(tuples)
                 parcels = deal(job, split, tuples.combine_chunks())
-                parcels += _shed(split, shed_of(sieve, tuples))
+                parcels += shed_parcels(split, shed_of(sieve, tuples))
             except TidegateError as error:
                 parcels = [_failed(error)]
             yield _packed(_to_every(job, parcels))
@@ -302,11 +303,6 @@ def _opened(answers: Sequence[Row]) -> list[Outcome]:
 def _leaves_files(job: Job) -> bool:
     """Whether instances leave large outputs in files of the checkpoint, for other tasks."""
     return job.store.open().files.local
-
-
-def _shed(split: int, tuples: int) -> list[Parcel]:
-    """How many tuples of a split were shed, where any were; for the first instance."""
-    return [Parcel(0, split, SHED, str(tuples).encode())] if tuples else []
 
 
 def _failed(error: TidegateError) -> Parcel:

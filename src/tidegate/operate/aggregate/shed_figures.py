@@ -93,7 +93,7 @@ class ShedColumns:
     By concept `state` is the column of the represented functions, whose fields the others name;
     uniformly it is None and `counts` has how many tuples of a group were kept. `spreads` are those
     of the values of means and sums; where `sums`, some estimate also depends on how many tuples of
-    a group happened to be kept.
+    a group happened to be kept. Over a join that sheds, `estimated` has how many there would be.
     """
 
     rate: float
@@ -103,13 +103,15 @@ class ShedColumns:
     counts: str
     spreads: tuple[str, ...]
     sums: bool
+    estimated: str | None = None
 
     def renamed(self, names: Mapping[str, str]) -> ShedColumns:
         """The same where the columns have other names."""
         if self.state is not None:
             return replace(self, state=names[self.state])
         spreads = tuple(names[name] for name in self.spreads)
-        return replace(self, counts=names[self.counts], spreads=spreads)
+        estimated = None if self.estimated is None else names[self.estimated]
+        return replace(self, counts=names[self.counts], spreads=spreads, estimated=estimated)
 
     def column(self, rows: pa.Table, name: str) -> pa.Array:
         """A column of closed windows, or a field of what is represented."""
@@ -159,6 +161,8 @@ class ShedWindows:
         if columns.state is not None:
             tuples = columns.column(rows, TUPLES).to_numpy()
             rest = 1 - kept / np.maximum(tuples, 1)
+        elif columns.estimated is not None:
+            tuples = np.rint(columns.column(rows, columns.estimated).to_numpy()).astype(np.int64)
         spreads = [_spread(columns.column(rows, name)) for name in columns.spreads]
         keys = [flat(rows.column(name)) for name in columns.keys]
         return _Groups(
@@ -194,7 +198,7 @@ class ShedWindows:
 
     def _tell(self, end_us: int, groups: _Groups) -> None:
         told: dict[str, float] = {}
-        if self._columns.state is not None:
+        if self._columns.state is not None or self._columns.estimated is not None:
             told |= {_OF: int(groups.tuples.sum()), _KEPT: int(groups.kept.sum())}
         known = np.isfinite(groups.errors)
         told |= {_ERRORS: float(groups.errors[known].sum()), _ESTIMATED: int(known.sum())}

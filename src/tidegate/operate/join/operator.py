@@ -21,6 +21,7 @@ from tidegate.model.operation import Operation
 from tidegate.model.window import TimeWindow, TupleWindow, Window
 from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
+from tidegate.operate.join.concept import FIRST, ConceptSieve, FirstKeeper, FirstTuples
 from tidegate.operate.join.division import held_work, pair_work, stored_work
 from tidegate.operate.join.left import Found, find, leave
 from tidegate.operate.join.match import (
@@ -40,6 +41,7 @@ from tidegate.operate.join.spec import LEFT, RIGHT, Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, Sight, seen_by, sights
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
 from tidegate.operate.join.stored import StoredSegments, fewer
+from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
     Arrival,
@@ -87,6 +89,8 @@ class StreamJoin(Operator):
     side it feeds: 0 left, 1 right. `conjuncts` are the conditions of the predicate as the query
     writes them, `reasons` why this method and routing. `comparisons` and `warned` say how much is
     compared without an index. `before` is how many tuples of each side came in earlier batches.
+    `sieve` says which tuples are kept where others are shed by concept; tuples are then routed by
+    their keys.
     """
 
     kind: ClassVar[str] = "join"
@@ -103,6 +107,7 @@ class StreamJoin(Operator):
     warned: str | None = None
     before: tuple[int, int] = (0, 0)
     remote: bool = False
+    sieve: ConceptSieve | None = None
 
     order = PairOrder()
 
@@ -139,6 +144,9 @@ class StreamJoin(Operator):
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         """Give every tuple of a split its bucket, and send it to the instances that see it."""
         table, side = plain_names(tuples), self.sides[work.input]
+        if self.sieve is not None:
+            table = self.sieve.of_split(side, table)
+            work.shed.append(tuples.num_rows - table.num_rows)
         bucket = self._buckets(work.router(self.partitioner), side, table)
         table = table.add_column(3, BUCKET, pa.array(bucket))
         if self.spread == TO_ALL:
@@ -154,7 +162,9 @@ class StreamJoin(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Match new tuples with those held here and among themselves; keep the instance's own."""
         owners = work.mapping.owner_array
-        tables, orders = zip(*(self._in_order(side, arrived) for side in range(2)), strict=True)
+        first = None if self.sieve is None else FirstTuples(self.sieve, work)
+        ordered = (self._in_order(side, arrived, first) for side in range(2))
+        tables, orders = zip(*ordered, strict=True)
         at = places(orders[0], orders[1])
         news, own, dealt = [], [], []
         for side, table in enumerate(tables):
@@ -174,6 +184,8 @@ class StreamJoin(Operator):
         rows = tuple(output_rows(port, self.spec, found) for port in work.ports)
         work.spans.mark("instance output")
         segments = {SIDES[side]: self._kept(work, side, news[side], own[side]) for side in range(2)}
+        if first is not None:
+            segments[FIRST] = first.written()
         if sides:
             self._leave(work, sides, news)
         work.spans.mark("instance write")
@@ -183,6 +195,7 @@ class StreamJoin(Operator):
             SIDES[0]: int(own[0].sum()),
             SIDES[1]: int(own[1].sum()),
         }
+        counts |= {} if first is None else {"shed": first.shed}
         return Result(
             rows,
             counts[SIDES[0]] + counts[SIDES[1]],
@@ -250,7 +263,13 @@ class StreamJoin(Operator):
         return found, compared
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> Reach | str:
+        if self.sieve is not None:
+            return "which tuples of a key are kept depends on those before them"
+        return self._reach
+
+    @property
+    def _reach(self) -> Reach:
         extents = [self.spec.side(side).extent for side in (LEFT, RIGHT)]
         return Reach(max(e.range_us or 0 for e in extents), max(e.rows or 0 for e in extents))
 
@@ -268,15 +287,20 @@ class StreamJoin(Operator):
             rows, count = self.spec.side(side).extent.rows, counts.get(name, 0)
             if rows is not None:
                 positions.append(Position(name, count, count + rows))
-        return Migration(frontier_us, frontier_us + self.reach.us, tuple(positions))
+        return Migration(frontier_us, frontier_us + self._reach.us, tuple(positions))
 
     def reads(self, what: str, mapping: BucketMapping, instance: int) -> BucketSet:
+        if what == FIRST:
+            return super().reads(what, mapping, instance)
         spread = TO_OWNER if self.spread == TO_ALL else self.spread
         owners, side = mapping.owner_array, SIDES.index(what)
         return BucketSet.where(seen_by(instance, spread, side, owners, mapping.instances))
 
-    def keepers(self) -> Mapping[str, SideKeeper]:
-        return {name: self._keeper(i) for i, name in enumerate(SIDES)}
+    def keepers(self) -> Mapping[str, Keeper]:
+        kept: dict[str, Keeper] = {name: self._keeper(i) for i, name in enumerate(SIDES)}
+        if self.sieve is not None:
+            kept[FIRST] = FirstKeeper(self.sieve.pane_us)
+        return kept
 
     @property
     def expressions(self) -> tuple[Expr, ...]:
@@ -303,6 +327,8 @@ class StreamJoin(Operator):
         lines += [f"then: {text}" for text in self.conjuncts if not self._is_among(text, probed)]
         if spec.function is not None:
             lines.append(f"then: the function {qualified_name(spec.function.call)}")
+        if self.sieve is not None:
+            lines.append(f"sheds: {self.sieve.text}")
         return [*lines, f"routing: {self.reasons[1]}", "pairs: one task per instance"]
 
     def _is_among(self, text: str, probed: list[str]) -> bool:
@@ -327,8 +353,13 @@ class StreamJoin(Operator):
             keys = [evaluate(i.value(side), table) for i in self.spec.equalities]
         return router.buckets(keys, table.num_rows)
 
-    def _in_order(self, side: int, arrived: Sequence[Arrival]) -> tuple[pa.Table, list[Ints]]:
-        """The new tuples of a side in the total order, and the columns that place them in it."""
+    def _in_order(
+        self, side: int, arrived: Sequence[Arrival], first: FirstTuples | None
+    ) -> tuple[pa.Table, list[Ints]]:
+        """The new tuples of a side in the total order, and the columns that place them in it.
+
+        Where the join sheds, they are those that are kept.
+        """
         mine = [a.rows for a in arrived if self.sides[a.input] == side]
         if not mine:
             table = _schema(self.spec, side).empty_table()
@@ -338,6 +369,9 @@ class StreamJoin(Operator):
         order = np.lexsort(columns[::-1])
         if (order[1:] < order[:-1]).any():
             table, columns = table.take(pa.array(order)), [column[order] for column in columns]
+        if first is not None:
+            table, kept = first.sieved(side, table)
+            columns = [column[kept] for column in columns]
         return table, columns
 
     def _side(

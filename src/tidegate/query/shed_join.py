@@ -1,0 +1,296 @@
+"""A join by equality that sheds, and the aggregate over its pairs, between WITH SHED and plans.
+
+Both sides of such a join are thinned where they are read. Each pair has a column more, `kept`: the
+probability with which it has come through. So every pair that is there stands for 1 / kept of
+them, and counts, sums and means over pairs are made of sums of that.
+
+With an error bound it is also known how far such a sum may be off. Tuple i was kept with the
+probability p_i, tuple j of the other side with q_j, all independently. Let A_i be the estimate of
+what i brings, and B_j that of what j does. Then the sum of (1 - p_i) A_i^2 / p_i^2 and of the same
+of j is an estimate of the variance, and rather too large: by what both draw together. It need not
+be known which pairs are of one tuple. Every tuple has some random signs, and the sum over pairs of
+(s_i sqrt(1 - p_i) + s_j sqrt(1 - q_j)) value / kept has a square whose mean over the signs is that
+variance. So as many ordinary sums as there are signs tell it, as a chi-square of so many degrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.approx.student import deviate
+from tidegate.errors import QueryError
+from tidegate.query.aggregate import AggregateCall
+from tidegate.query.bound import EXACT, interval_names
+from tidegate.query.join import DRAWN, SIGNS
+from tidegate.query.name import (
+    NamedExpr,
+    column,
+    conjuncts,
+    expression_text,
+    refuse_taken,
+    substitute,
+)
+from tidegate.query.node import Aggregate, Branch, Filter, Join, Node, Project
+from tidegate.query.option import CONCEPT, KEPT, ErrorBound, Shed
+from tidegate.query.typing import UnknownKernel
+from tidegate.query.window import Distance, TimeWindow
+from tidegate.query.windowed import Pairs
+from tidegate.schema import type_name
+
+COUNT, SUM, MEAN, MIN = "count", "sum", "mean", "min"
+"""The kinds of aggregates that are asked for, or made of them."""
+
+_PAIRS, _LEAST = "~pairs", "~least"
+
+
+def join_below(node: Node) -> Join | None:
+    """The join whose pairs a node passes on, chosen and renamed at most."""
+    while isinstance(node, Filter | Branch | Project):
+        node = node.child
+    return node if isinstance(node, Join) else None
+
+
+def sheds_sides(node: Aggregate) -> bool:
+    """Whether an aggregate that is to shed can do so before a join: else it sheds its pairs."""
+    join = join_below(node.child)
+    if join is None or join.shed is not None or refused(join) is not None:
+        return False
+    if not isinstance(node.window, TimeWindow):
+        return False
+    if any(call.kind not in (COUNT, SUM, MEAN) for _, call in node.aggregates):
+        return False
+    try:
+        return bool(node.schema)
+    except UnknownKernel:
+        return False
+
+
+def refused(join: Join) -> tuple[str, str] | None:
+    """Why the sides of a join cannot be thinned, and what it is; None where they can."""
+    for window in (join.left_window, join.right_window):
+        if not isinstance(window, Distance):
+            return "sides with a window of time: others count the tuples that are shed", str(window)
+    if not isinstance(join.predicate, exp.Expression):
+        return _WANTED, "a function" if join.predicate is not None else "none"
+    sides = [set(join.side_names(0)), set(join.side_names(1))]
+    if any(_equates(c, sides) for c in conjuncts(join.predicate)):
+        return None
+    return _WANTED, join.summary.partition(" on ")[2]
+
+
+_WANTED = "an equality of both sides in the condition of a join, whose values are the keys"
+
+
+def thinned(node: Node, shed: Shed, bound: ErrorBound | None = None) -> Node:
+    """A node that passes on the pairs of a join with thinned sides; what says so comes last."""
+    if isinstance(node, Join):
+        if node.shed is not None:
+            raise QueryError(f"WITH {shed}", "a join sheds once", f"also {node.shed}")
+        return replace(node, shed=shed, bound=bound)
+    assert isinstance(node, Filter | Branch | Project)
+    child = thinned(node.child, shed, bound)
+    if not isinstance(node, Project):
+        return replace(node, child=child)
+    refuse_taken((name for name, _ in node.columns), (KEPT,), f"WITH {shed}")
+    drawn = DRAWN[:1] if bound is None else DRAWN
+    return Project(child, (*node.columns, *((name, column(name)) for name in drawn)))
+
+
+def weighted(node: Aggregate, shed: Shed, bound: ErrorBound | None = None) -> Project:
+    """An aggregate over the pairs of a join, estimated from those of thinned sides.
+
+    With a bound, intervals follow the estimates, and last comes whether a row is exact.
+    """
+    types = {field.name: field.type for field in node.schema}
+    sums = _Sums({})
+    pairs = sums.total(_WEIGHT)
+    columns: list[NamedExpr] = [(n, column(n)) for n, _ in node.keys]
+    exact = exp.EQ(this=column(_LEAST), expression=_double(exp.Literal.number(1)))
+    for name, call in node.aggregates:
+        estimate = _estimate(call, sums)
+        columns.append((name, _typed(estimate.value, types[name])))
+        if bound is not None:
+            half = estimate.half(bound)
+            named = zip(interval_names(name), (exp.Sub, exp.Add), strict=True)
+            for own, way in named:
+                end = way(this=estimate.value.copy(), expression=exp.Paren(this=half.copy()))
+                told = exp.If(this=exact.copy(), true=estimate.value.copy(), false=end)
+                columns.append((own, _typed(told, types[name])))
+    share = exp.Div(this=_double(column(_PAIRS)), expression=pairs)
+    columns.append((KEPT, share))
+    calls = [(_PAIRS, AggregateCall(COUNT))]
+    calls += [(n, AggregateCall(SUM, (e,))) for e, n in sums.names.items()]
+    if bound is not None:
+        columns.append((EXACT, exact))
+        calls.append((_LEAST, AggregateCall(MIN, (column(KEPT),))))
+    child = replace(
+        node,
+        child=thinned(node.child, shed, bound),
+        aggregates=tuple(calls),
+        pairs=Pairs(shed, _PAIRS, pairs.name, node, bound),
+    )
+    return Project(child, tuple(columns))
+
+
+def within_bound(pairs: Pairs, bound: ErrorBound) -> Project:
+    """An aggregate over the pairs of a join that sheds, now with an error bound."""
+    where = f"WITH {bound}"
+    if pairs.bound is not None:
+        raise QueryError(where, "an aggregate has one error bound", f"also {pairs.bound}")
+    if pairs.shed.by != CONCEPT:
+        raise QueryError(
+            where,
+            "over a join that sheds needs a number of tuples of each key that are kept",
+            str(pairs.shed),
+            "Write BY CONCEPT, or leave one of the clauses out.",
+        )
+    if bound.metric != ErrorBound.metric or bound.budget_rows is not None:
+        rows, metric = bound.budget_rows, f"BY {bound.metric.upper()}"
+        raise QueryError(
+            where,
+            "over a join that sheds, holds for each row, and how many tuples are kept follows "
+            "from it",
+            metric if rows is None else f"BUDGET {rows} ROWS",
+            "Write ERROR and CONFIDENCE alone.",
+        )
+    _check_by_key(pairs.asked, where)
+    ends = [end for name, _ in pairs.asked.aggregates for end in interval_names(name)]
+    refuse_taken(pairs.asked.names, (*ends, EXACT), where)
+    return weighted(pairs.asked, pairs.shed, bound)
+
+
+def _check_by_key(node: Aggregate, where: str) -> None:
+    """Refuse groups and conditions for which the first tuples of a key do not stand.
+
+    Of a group that is no key all tuples may be among those that are dropped, unseen.
+    """
+    join, columns, conditions = _down(node.child)
+    sides = [set(join.side_names(0)), set(join.side_names(1))]
+    assert isinstance(join.predicate, exp.Expression)
+    conditions += conjuncts(join.predicate)
+    equal = [c for c in conditions if _equates(c, sides)]
+    beside = [c for c in conditions if c not in equal and not _of_one_side(c, sides)]
+    values = [part for c in equal for part in (c.this, c.expression)]
+    groups = [e for _, e in node.keys if substitute(e, columns) not in values]
+    if beside or groups:
+        raise QueryError(
+            where,
+            "over a join that sheds is for groups by the values that the join compares, or for "
+            "none, and conditions of one side",
+            expression_text((groups or beside)[0]),
+            "Leave it out, or leave out WITH SHED: pairs are sampled then.",
+        )
+
+
+def _down(node: Node) -> tuple[Join, dict[str, exp.Expression], list[exp.Expression]]:
+    """The join below a node, the columns of the node over those of the join, and conditions."""
+    if isinstance(node, Join):
+        return node, {}, []
+    assert isinstance(node, Filter | Branch | Project)
+    join, columns, conditions = _down(node.child)
+    if isinstance(node, Project):
+        return join, {n: substitute(e, columns) for n, e in node.columns}, conditions
+    return join, columns, [*conditions, *conjuncts(substitute(node.predicate, columns))]
+
+
+def _of_one_side(condition: exp.Expression, sides: Sequence[Collection[str]]) -> bool:
+    names = {c.name for c in condition.find_all(exp.Column)}
+    return any(names <= set(side) for side in sides)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums over the pairs that are there, by what is summed up, and what they are called."""
+
+    names: dict[exp.Expression, str]
+
+    def total(self, of: exp.Expression) -> exp.Expression:
+        return column(self.names.setdefault(of, f"~{len(self.names)}"))
+
+    def signed(self, of: exp.Expression, sign: int) -> exp.Expression:
+        """The sum with random signs, whose square tells how far that without them is off."""
+        chance = column(DRAWN[1 + sign])
+        return self.total(exp.Mul(this=chance, expression=exp.Paren(this=of.copy())))
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """An aggregate of all pairs as a double, and what its errors are squares of, one per sign."""
+
+    value: exp.Expression
+    errors: Callable[[int], exp.Expression]
+
+    def half(self, bound: ErrorBound) -> exp.Expression:
+        """Half of the interval: as wide as the variance says, and at least as the error allows."""
+        total: exp.Expression = _number(0.0)
+        for sign in range(SIGNS):
+            square = exp.Pow(this=self.errors(sign), expression=_number(2.0))
+            total = exp.Add(this=total, expression=square)
+        root = exp.Sqrt(this=exp.Div(this=exp.Paren(this=total), expression=_number(SIGNS)))
+        width = float(deviate(1 - bound.confidence, SIGNS))
+        told = exp.Mul(this=root, expression=_number(width))
+        allowed = exp.Mul(this=exp.Abs(this=self.value.copy()), expression=_number(bound.error))
+        return exp.Greatest(this=told, expressions=[allowed])
+
+
+def _estimate(call: AggregateCall, sums: _Sums) -> _Estimate:
+    """An aggregate of all pairs, over sums of those that are there."""
+    if not call.arguments:
+        return _Estimate(sums.total(_WEIGHT), lambda i: sums.signed(_WEIGHT, i))
+    (argument,) = call.arguments
+    there = exp.Not(this=exp.Is(this=argument.copy(), expression=exp.null()))
+    counted = exp.If(this=there, true=_WEIGHT.copy())
+    number, none = sums.total(counted) if call.kind != SUM else None, _number(0.0)
+    if call.kind == COUNT:
+        assert number is not None
+        value: exp.Expression = exp.Coalesce(this=number, expressions=[none])
+        return _Estimate(value, lambda i: sums.signed(counted, i))
+    of = exp.Div(this=_double(argument.copy()), expression=column(KEPT))
+    total = sums.total(of)
+    if number is None:
+        return _Estimate(total, lambda i: sums.signed(of, i))
+    mean = exp.Div(this=total, expression=number)
+
+    def error(sign: int) -> exp.Expression:
+        """Of a ratio: that of the sum less what goes with the number, by the number."""
+        beside = exp.Mul(this=exp.Paren(this=mean.copy()), expression=sums.signed(counted, sign))
+        rest = exp.Sub(this=sums.signed(of, sign), expression=beside)
+        return exp.Paren(this=exp.Div(this=exp.Paren(this=rest), expression=number.copy()))
+
+    return _Estimate(exp.Paren(this=mean), error)
+
+
+def _typed(value: exp.Expression, type_: pa.DataType) -> exp.Expression:
+    """A double as the type of the aggregate: whole numbers are rounded."""
+    if pa.types.is_floating(type_):
+        return value
+    if pa.types.is_integer(type_):
+        value = exp.Round(this=value)
+    return exp.cast(value, type_name(type_), dialect="spark")
+
+
+def _number(value: float) -> exp.Expression:
+    return _double(exp.Literal.string(repr(float(value))))
+
+
+def _double(value: exp.Expression) -> exp.Expression:
+    return exp.cast(value, "DOUBLE", dialect="spark")
+
+
+_WEIGHT = exp.Div(this=_number(1.0), expression=column(KEPT))
+"""How many pairs one that is there stands for."""
+
+
+def _equates(condition: exp.Expression, sides: Sequence[Collection[str]]) -> bool:
+    """Whether a condition says that a value of one side is one of the other."""
+    if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
+        return False
+    of = [{c.name for c in e.find_all(exp.Column)} for e in (condition.this, condition.expression)]
+    if not all(of):
+        return False
+    here, there = ([set(names) <= set(side) for side in sides] for names in of)
+    return (here[0] and there[1]) or (here[1] and there[0])
