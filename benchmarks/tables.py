@@ -26,6 +26,7 @@ import partition_spark
 import partition_tables
 import promise
 import resident_memory
+import shedpart
 import spear
 from measure import HERE, RESULTS
 
@@ -60,6 +61,9 @@ PAGES: dict[str, dict[str, Table]] = {
     "shedding.md": {
         "cod_errors": Table("cod", lambda report: cod.errors_table(report["cases"])),
         "cod_costs": Table("cod", lambda report: cod.costs_table(report["cases"])),
+    },
+    "balance.md": {
+        "shedpart": Table("shedpart", lambda report: shedpart.table(report["cases"])),
     },
     "model.md": {
         "model_accuracy": Table(

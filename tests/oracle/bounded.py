@@ -58,12 +58,22 @@ def bounded(query: Bounded, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     for _, group in groupby(groups_of(query.spec, rows), key=lambda g: g[1]):
         groups = list(group)
         members = [m for *_, m in groups]
-        answers = [_WAYS[a.way](query, a, members) for a in query.rules.answers]
+        answers = [cells_of(query, a, members) for a in query.rules.answers]
         for place, (start, end, keys, _) in enumerate(groups):
             cells = [of[place] for of in answers]
             ends = [cell for c in cells for cell in c[:3]]
             output.append((start, end, *keys, *ends, all(c[3] for c in cells)))
     return output
+
+
+def cells_of(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
+    """One aggregate of the groups of a window."""
+    return _WAYS[answer.way](query, answer, groups)
+
+
+def exact_cells(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
+    """The same without samples."""
+    return _kept(query, answer, groups)
 
 
 def _kept(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:

@@ -80,6 +80,56 @@ def test_what_cannot_be_bounded_is_told(mistake: str) -> None:
     assert message in str(caught.value)
 
 
+GROUPS = HOUR.group_by("route")
+UNBALANCED: dict[str, tuple[Stream, str]] = {
+    "no groups": (HOUR.agg(m=tg.median("fare")), "is for groups, of which the largest are trimm"),
+    "max": (GROUPS.agg(high=tg.max("fare")), "the extreme of a window is one tuple, which a sam"),
+    "tuples": (
+        rides.window(rows=5).group_by("route").agg(n=tg.count()),
+        "is for windows of time; those of tuples",
+    ),
+    "no aggregate": (rides, "is for an aggregate; got a query without one"),
+    "a join": (
+        rides.join(rides, within="1 minute", on=tg.left.fare == tg.right.fare),
+        "is for an aggregate; got a query without one",
+    ),
+    "also within": (
+        GROUPS.agg(n=tg.count()).within(error=0.2),
+        "an aggregate has one error bound; got also ERROR 20 PERCENT",
+    ),
+    "twice": (
+        GROUPS.agg(n=tg.count()).balance(error=0.2),
+        "an aggregate has one error bound; got also BALANCE ERROR 20 PERCENT",
+    ),
+    "sheds": (
+        GROUPS.agg(n=tg.count()).shed(0.9),
+        "an aggregate sheds or has an error bound, because no bound holds for what is shed; got "
+        "also SHED 90 PERCENT BY CONCEPT. Leave one of them out.",
+    ),
+    "a sum of one's own": (GROUPS.agg(t=tg.aggregate(Total(), "fare")), "Write mean_like = True"),
+}
+
+
+@pytest.mark.parametrize("mistake", UNBALANCED)
+def test_what_cannot_be_balanced_is_told(mistake: str) -> None:
+    stream, message = UNBALANCED[mistake]
+    with pytest.raises(QueryError) as caught:
+        stream.balance(error=0.1)
+    assert message in str(caught.value)
+
+
+def test_what_is_balanced_does_not_shed() -> None:
+    with pytest.raises(QueryError, match="got also BALANCE ERROR 10 PERCENT CONFIDENCE 95"):
+        GROUPS.agg(n=tg.count()).balance(error=0.1).shed(0.9)
+
+
+def test_balanced_aggregates_are_followed_by_their_intervals() -> None:
+    fares = GROUPS.agg(fare=tg.median("fare"), n=tg.count()).where(tg.col("n") > 3)
+    assert fares.balance(error=0.1, confidence=0.9).columns[2:] == (
+        *("route", "fare", "fare_low", "fare_high", "n", "n_low", "n_high", "exact"),
+    )
+
+
 def test_arguments_are_told() -> None:
     counts = HOUR.agg(n=tg.count())
     with pytest.raises(QueryError, match=r"the budget must be at least 30 rows; got 29\. Write"):
@@ -92,5 +142,7 @@ def test_arguments_are_told() -> None:
         counts.within(error=0.1, confidence=1)
     with pytest.raises(QueryError, match="the error must be a number; got 'ten'"):
         counts.within(error="ten")  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="WITH BALANCE: the error must be between 0 and 100 perce"):
+        counts.balance(error=0)
     with pytest.raises(OptionError, match="within: needs error; got none"):
         counts.within()  # type: ignore[call-arg]

@@ -37,6 +37,8 @@ ROUND_TRIPS = [
     "SELECT a FROM x ORDER BY a WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET 1000 ROWS",
     "SELECT a FROM x WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT BUDGET 1000 ROWS BY RMS",
     "SELECT a FROM x WITH ERROR 10 PERCENT BY MAX WITH PARTITIONER 'pk'",
+    "SELECT a FROM x WITH BALANCE ERROR 10 PERCENT WITH PARTITIONER 'cam'",
+    "SELECT a FROM x GROUP BY a WITH BALANCE ERROR 10 PERCENT CONFIDENCE 99 PERCENT",
     "SELECT a FROM x ORDER BY a DESC LIMIT 3 WITH SHED 98 PERCENT BY CONCEPT",
     "SELECT a FROM x WITH SHED 9.5 PERCENT BY UNIFORM WITH LATENCY 2 SECONDS",
     "WITH t AS (SELECT a FROM x) SELECT a FROM t",
@@ -198,8 +200,10 @@ MISTAKES = {
     "SELECT a + FROM x": "line 1, column 12: expected another operand or argument; got FROM.",
     "SELECT a b c FROM x": "line 1, column 12: expected another clause or the end of the "
     "statement; got c. Is a comma, an operator or a keyword missing before it?",
-    "SELECT a FROM x WITH FOO": "line 1, column 22: expected PARTITIONER, ERROR, SHED or "
-    "LATENCY after WITH; got FOO.",
+    "SELECT a FROM x WITH FOO": "line 1, column 22: expected PARTITIONER, ERROR, BALANCE, SHED "
+    "or LATENCY after WITH; got FOO.",
+    "SELECT a FROM x WITH BALANCE 9 PERCENT": "line 1, column 30: expected ERROR after BALANCE; "
+    "got 9.",
     "SELECT a FROM x WITH ERROR 10": "line 1, column 30: expected PERCENT; got the end of the "
     "statement. Write for example 10 PERCENT.",
     "SELECT a FROM x WITH ERROR 9 PERCENT BY SUM": "line 1, column 41: expected MAX, MEAN or RMS "

@@ -232,6 +232,19 @@ MISTAKES = {
         "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: an aggregate has one error bound; got also "
         "ERROR 9 PERCENT CONFIDENCE 95 PERCENT. Leave one of them out."
     ),
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH BALANCE ERROR 0 PERCENT": (
+        "WITH BALANCE: the error must be between 0 and 100 percent; got 0 PERCENT. Write for "
+        "example BALANCE ERROR 10 PERCENT, in Python .balance(error=0.1)."
+    ),
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH BALANCE ERROR 9 PERCENT CONFIDENCE 100 PERCENT": (
+        "WITH BALANCE: the confidence must be between 0 and 100 percent; got 100 PERCENT. Write "
+        "for example CONFIDENCE 95 PERCENT, in Python confidence=0.95."
+    ),
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH BALANCE ERROR 9 PERCENT": (
+        "WITH BALANCE ERROR 9 PERCENT CONFIDENCE 95 PERCENT: is for groups, of which the largest "
+        "are trimmed; got an aggregate without GROUP BY. Add GROUP BY, or write WITH ERROR in "
+        "place of WITH BALANCE ERROR."
+    ),
     f"SELECT COUNT(*) FROM ridez {HOUR} WITH LATENCY 2 SECONDS": "FROM: no stream has this name; "
     "got ridez. Did you mean rides? There are: rides, calls, odd.",
 }

@@ -7,6 +7,7 @@ of which at least one must fail then. `tests/test_tools.py` checks that all stil
 from __future__ import annotations
 
 from mutants import (
+    balanced,
     bounded,
     controller,
     costs,
@@ -44,6 +45,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *course.MUTANTS,
     *sample.MUTANTS,
     *bounded.MUTANTS,
+    *balanced.MUTANTS,
     *shed.MUTANTS,
 )
 

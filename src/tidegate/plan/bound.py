@@ -17,7 +17,6 @@ from tidegate.operate.aggregate.sampled import SAMPLED, Sampling
 from tidegate.query.bound import EXACT, interval_names
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate
-from tidegate.query.option import ErrorBound
 
 
 def bounded_of(
@@ -64,7 +63,7 @@ def _exact(function: Function, way: str) -> Function:
 
 def bound_places(base: Aggregate) -> dict[str, exp.Expression]:
     """By name, where the columns are that a bound adds to an aggregate."""
-    if base.bound is None:
+    if not base.has_ends:
         return {}
     places: dict[str, exp.Expression] = {EXACT: column("e0")}
     for i, (name, _) in enumerate(base.aggregates):
@@ -73,11 +72,9 @@ def bound_places(base: Aggregate) -> dict[str, exp.Expression]:
     return places
 
 
-def bound_columns(
-    bound: ErrorBound | None, functions: Sequence[Function]
-) -> dict[str, pa.DataType]:
+def bound_columns(base: Aggregate, functions: Sequence[Function]) -> dict[str, pa.DataType]:
     """The types of these columns."""
-    if bound is None:
+    if not base.has_ends:
         return {}
     types: dict[str, pa.DataType] = {"e0": pa.bool_()}
     for i, function in enumerate(functions):

@@ -11,6 +11,8 @@ from sqlglot import exp
 from tidegate.duration import rows_text, window_text
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
+from tidegate.operate.aggregate.balanced.balancing import Balancing
+from tidegate.operate.aggregate.balanced.operator import MergeBalanced
 from tidegate.operate.aggregate.bounded.operator import BoundedWindows
 from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import INSTANCE, MAP, WindowAggregate
@@ -20,6 +22,7 @@ from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.window import TupleSpec
+from tidegate.plan.balance import balanced_of, exact_places
 from tidegate.plan.bound import bound_columns, bound_texts, bounded_of
 from tidegate.plan.cut import Unit
 from tidegate.plan.fingerprint import function_lines
@@ -84,14 +87,20 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     names = tuple(n for n, _ in base.keys)
     lines = [f"key {name} {type_}" for name, type_ in keys] + function_lines(functions)
     columns = dict(keys) | {f.name: f.result for f in functions}
-    columns |= bound_columns(base.bound, functions)
+    columns |= bound_columns(base, functions)
+    balancing: Balancing | None = None
+    balanced: tuple[Function, ...] = ()
+    if base.balance is not None:
+        balancing, balanced = balanced_of(base, functions, texts, context.choices.partial)
     shedding = None if base.shed is None else shedding_of(base, base.shed, functions)
     if isinstance(base, WindowProcess):
         lines += [f"row {name} {type_}" for name, type_ in base.process.output]
         ports, after, shown = process_ports(unit, base, dict(keys), functions[0].name, texts)
     elif base.shed is None or shedding is None:
         known = texts | bound_texts(functions, texts)
-        ports, after, shown = window_ports(unit, base, columns, known)
+        folded = balancing is not None and not balancing.holds
+        ends = exact_places(base) if folded else None
+        ports, after, shown = window_ports(unit, base, columns, known, ends)
     else:
         lines.append(f"shed {base.shed}")
         prefixes = sieved(prefixes, base, base.shed)
@@ -136,6 +145,11 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         prefixes = numbered(prefixes)
     if shedding is not None:
         states = shedding.functions
+    if balancing is not None:
+        states = balanced
+        prefixes = numbered(prefixes) if balancing.holds else prefixes
+        lines.append(f"balance {base.balance}")
+        state.append(str(base.balance).lower())
     held = {f.name: ", ".join(_held(part, texts) for part in f.parts) for f in states}
     stored = stored_names(held, kept, "a", reuse=True)
     distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in states}
@@ -143,7 +157,10 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     told = shed_columns(base, shedding)
     told = None if told is None else told.renamed(stored)
     merging: Operator = MergeWindows(spec, names, told)
-    if answering is None:
+    if balancing is not None and balancing.holds:
+        balancing = balancing.renamed(stored)
+        merging = MergeBalanced(spec, names, balancing)
+    elif answering is None:
         ports = tuple(port.renamed(stored) for port in ports)
     else:
         merging = BoundedWindows(spec, names, answering.renamed(stored))
@@ -156,7 +173,8 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     partitioner = _settled(partitioner, parts, folds)
     lines += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
     split = partitioner.splits_keys or answering is not None
-    finishes = isinstance(partitioner, Auto) and answering is None
+    holds = balancing is not None and balancing.holds
+    finishes = isinstance(partitioner, Auto) and answering is None and not holds
     state.append(f"window {window_text(window.range_us, window.slide_us)}")
     state += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
     handed = _part_ports(spec, event_offset(base), finishes)
@@ -172,6 +190,7 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
             by_auto=by_auto,
             finishes=finishes,
             told=None if split else told,
+            balancing=balancing,
         ),
         ports=handed if split else ports,
         lines=tuple(lines) if split else (*lines, *after),

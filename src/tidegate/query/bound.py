@@ -10,7 +10,7 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate.estimate import OWN
 from tidegate.operate.aggregate.user import Aggregator
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.option import ErrorBound
+from tidegate.query.option import Balance, ErrorBound
 from tidegate.query.window import TupleWindow, Window
 
 EXACT = "exact"
@@ -22,7 +22,23 @@ def interval_names(name: str) -> tuple[str, str]:
     return f"{name}_low", f"{name}_high"
 
 
-def check_bound(bound: ErrorBound, window: Window, calls: Sequence[AggregateCall]) -> None:
+def check_balance(
+    balance: Balance, window: Window, keys: Sequence[str], calls: Sequence[AggregateCall]
+) -> None:
+    """Refuse what has no groups to trim, and what no sample can answer."""
+    if not keys:
+        raise QueryError(
+            f"WITH {balance}",
+            "is for groups, of which the largest are trimmed",
+            "an aggregate without GROUP BY",
+            "Add GROUP BY, or write WITH ERROR in place of WITH BALANCE ERROR.",
+        )
+    check_bound(balance, window, calls)
+
+
+def check_bound(
+    bound: ErrorBound | Balance, window: Window, calls: Sequence[AggregateCall]
+) -> None:
     """Refuse what no sample can answer within a bound."""
     where = f"WITH {bound}"
     if isinstance(window, TupleWindow):

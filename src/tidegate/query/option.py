@@ -94,6 +94,23 @@ class Shed:
 
 
 @dataclass(frozen=True)
+class Balance:
+    """Trim groups of the fullest buckets, each row within `error` in this share of cases."""
+
+    error: float
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        example = "BALANCE ERROR 10 PERCENT, in Python .balance(error=0.1)"
+        _share("WITH BALANCE", "the error", self.error, example)
+        example = "CONFIDENCE 95 PERCENT, in Python confidence=0.95"
+        _share("WITH BALANCE", "the confidence", self.confidence, example)
+
+    def __str__(self) -> str:
+        return f"BALANCE ERROR {_percent(self.error)} CONFIDENCE {_percent(self.confidence)}"
+
+
+@dataclass(frozen=True)
 class Latency:
     """Results should follow their tuples within this time; remedies are taken to keep it."""
 
@@ -124,7 +141,7 @@ class PartitionedBy:
         return f"PARTITIONER {self.partitioner}"
 
 
-Option = ErrorBound | Shed | Latency | PartitionedBy
+Option = ErrorBound | Balance | Shed | Latency | PartitionedBy
 
 
 def _share(where: str, what: str, value: object, example: str) -> None:

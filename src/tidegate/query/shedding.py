@@ -22,15 +22,15 @@ def shedding(node: Node, shed: Shed) -> Node:
             raise QueryError(
                 where, "an aggregate sheds once", f"also {node.sheds}", "Leave one of them out."
             )
-        if node.bound is not None:
-            if sheds_sides(replace(node, bound=None)):
+        if node.has_ends:
+            if node.bound is not None and sheds_sides(replace(node, bound=None)):
                 raise QueryError(
                     where,
                     "comes before WITH ERROR, over the pairs of a join",
                     f"after {node.bound}",
                     "Write WITH SHED ... WITH ERROR ..., in Python .shed(...).within(...).",
                 )
-            raise sheds_or_bounds(where, f"also {node.bound}")
+            raise sheds_or_bounds(where, f"also {node.bound or node.balance}")
         check_shed(where, node.window, [call for _, call in node.aggregates])
         refuse_taken(node.names, (KEPT,), where)
         return weighted(node, shed) if sheds_sides(node) else replace(node, shed=shed)

@@ -38,7 +38,7 @@ from tidegate.query.node import (
     Union,
     project,
 )
-from tidegate.query.option import CONCEPT, ErrorBound, Shed
+from tidegate.query.option import CONCEPT, Balance, ErrorBound, Shed
 from tidegate.query.process import Factory, Keys, process
 from tidegate.query.shedding import shedding
 from tidegate.query.signature import called_as
@@ -266,6 +266,16 @@ class Stream:
         or "rms". After each aggregate come its low and its high end, last whether the row is exact.
         """
         return self._with(bounded(self.node, ErrorBound(error, confidence, budget, metric)))
+
+    @called_as(".balance(error=0.1, confidence=0.95)")
+    def balance(self, error: float, confidence: float = 0.95) -> Stream:
+        """Trim the largest groups of uneven windows, each row with this error in so many cases.
+
+        It is for costly aggregates of groups. Where the tuples of a window are uneven among the
+        buckets, groups of the fullest ones are answered from a sample; all others are exact. The
+        columns are those of `within`.
+        """
+        return self._with(bounded(self.node, Balance(error, confidence)))
 
     @called_as('.shed(0.98), or .shed(0.98, by="uniform")')
     def shed(self, share: float, by: str = CONCEPT) -> Stream:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.bound import EXACT, check_bound, interval_names
+from tidegate.query.bound import EXACT, check_balance, check_bound, interval_names
 from tidegate.query.check import check_type, key_type, set_fields, types_of
 from tidegate.query.logical import Logical
 from tidegate.query.name import (
@@ -24,7 +24,7 @@ from tidegate.query.name import (
     expression_text,
     named_text,
 )
-from tidegate.query.option import KEPT, ErrorBound, Shed
+from tidegate.query.option import KEPT, Balance, ErrorBound, Shed
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import TupleWindow, Window
@@ -68,6 +68,8 @@ class Aggregate(Logical):
     """Which tuples it drops; the last column then says how many of a group it has kept."""
     pairs: Pairs | None = None
     """Where it is over a join that sheds for it."""
+    balance: Balance | None = None
+    """How far off rows may be whose groups are trimmed; they have the columns of a bound."""
     windowed = True
     stateful = True
 
@@ -80,6 +82,9 @@ class Aggregate(Logical):
         )
         if self.bound is not None:
             check_bound(self.bound, self.window, [call for _, call in self.aggregates])
+        if self.balance is not None:
+            calls = [call for _, call in self.aggregates]
+            check_balance(self.balance, self.window, [n for n, _ in self.keys], calls)
         distinct_names(self.names, "SELECT")
         for _, expression in self.keys:
             check_type(self.child, expression, "GROUP BY")
@@ -96,6 +101,7 @@ class Aggregate(Logical):
         way = f", partitioner {self.partitioner}" if self.partitioner else ""
         way += f", {self.bound}" if self.bound else ""
         way += f", {self.shed}" if self.shed else ""
+        way += f", {self.balance}" if self.balance else ""
         return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}{way}"
 
     @property
@@ -112,10 +118,15 @@ class Aggregate(Logical):
         return self.shed if self.pairs is None else self.pairs.shed
 
     @property
+    def has_ends(self) -> bool:
+        """Whether its rows say between which ends the exact values are, and whether they are so."""
+        return self.bound is not None or self.balance is not None
+
+    @property
     def result_names(self) -> tuple[str, ...]:
         """The columns after the keys: aggregates, and what a bound or shedding says of them."""
         names = [name for name, _ in self.aggregates]
-        if self.bound is None:
+        if not self.has_ends:
             return (*names, KEPT) if self.shed else tuple(names)
         return (*(own for name in names for own in (name, *interval_names(name))), EXACT)
 
@@ -132,9 +143,9 @@ class Aggregate(Logical):
             columns = tuple(f"x{i}" for i in range(len(taken)))
             result = ready.function(name, columns, taken).result
             fields.append(pa.field(name, result))
-            if self.bound is not None:
+            if self.has_ends:
                 fields += [pa.field(end, result) for end in interval_names(name)]
-        fields += [] if self.bound is None else [pa.field(EXACT, pa.bool_())]
+        fields += [] if not self.has_ends else [pa.field(EXACT, pa.bool_())]
         fields += [] if self.shed is None else [pa.field(KEPT, pa.float64())]
         return pa.schema(fields)
 

@@ -1,4 +1,4 @@
-"""An error bound put on a query, between WITH ERROR or `within` and the aggregate it is for."""
+"""Bounds and balance put on a query, between WITH ERROR or BALANCE and the aggregate of it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tidegate.errors import QueryError
 from tidegate.query.bound import EXACT, interval_names
 from tidegate.query.name import NamedExpr, column, expression_text, is_column, refuse_taken
 from tidegate.query.node import Aggregate, Node, Project
-from tidegate.query.option import ErrorBound
+from tidegate.query.option import Balance, ErrorBound
 from tidegate.query.shed_join import within_bound
 from tidegate.query.shedding import sheds_or_bounds
 
 
-def bounded(node: Node, bound: ErrorBound) -> Node:
-    """A query whose newest aggregate has this bound, with the columns that say so.
+def bounded(node: Node, bound: ErrorBound | Balance) -> Node:
+    """A query whose newest aggregate is bound or balanced like this, with columns that say so.
 
     What follows the aggregate passes them on: after each aggregate of a select list come its low
     and its high end, and last whether a row is exact.
@@ -25,22 +25,25 @@ def bounded(node: Node, bound: ErrorBound) -> Node:
     return _bounded(node, bound)[0]
 
 
-def _bounded(node: Node, bound: ErrorBound) -> tuple[Node, Collection[str]]:
+def _bounded(node: Node, bound: ErrorBound | Balance) -> tuple[Node, Collection[str]]:
     """The same, and the names of the columns that are aggregates."""
     where = f"WITH {bound}"
     if isinstance(node, Aggregate):
-        if node.bound is not None:
+        if node.has_ends:
             raise QueryError(
                 where,
                 "an aggregate has one error bound",
-                f"also {node.bound}",
+                f"also {node.bound or node.balance}",
                 "Leave one of them out.",
             )
         if node.sheds is not None:
             raise sheds_or_bounds(where, f"also {node.sheds}")
+        named = frozenset(n for n, _ in node.aggregates)
         added = [end for n, _ in node.aggregates for end in interval_names(n)]
         refuse_taken(node.names, (*added, EXACT), where)
-        return replace(node, bound=bound), frozenset(n for n, _ in node.aggregates)
+        if isinstance(bound, Balance):
+            return replace(node, balance=bound), named
+        return replace(node, bound=bound), named
     if not node.windowed or len(node.children) != 1:
         raise QueryError(
             where,
@@ -50,6 +53,8 @@ def _bounded(node: Node, bound: ErrorBound) -> tuple[Node, Collection[str]]:
         )
     below = node.children[0]
     if isinstance(below, Aggregate) and below.pairs is not None:
+        if isinstance(bound, Balance):
+            raise sheds_or_bounds(where, f"also {below.pairs.shed}")
         asked = below.pairs.asked
         return within_bound(below.pairs, bound), frozenset(n for n, _ in asked.aggregates)
     child, answers = _bounded(below, bound)
@@ -77,5 +82,5 @@ def _refuse_computed(expression: exp.Expression, answers: Collection[str], where
             "from several is not known",
             expression_text(expression),
             "Select the aggregates, and compute with them in a query around this one: "
-            "SELECT a / b FROM (SELECT ... WITH ERROR ...).",
+            f"SELECT a / b FROM (SELECT ... {' '.join(where.split()[:2])} ...).",
         )

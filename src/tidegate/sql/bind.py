@@ -26,7 +26,7 @@ from tidegate.query.node import (
     data_names,
     project,
 )
-from tidegate.query.option import ErrorBound, Option, PartitionedBy, Shed
+from tidegate.query.option import Balance, ErrorBound, Option, PartitionedBy, Shed
 from tidegate.query.output import Output
 from tidegate.query.shedding import shedding
 from tidegate.query.windowed import partitioned
@@ -119,7 +119,7 @@ class _Binder:
         for option in options:
             if isinstance(option, PartitionedBy):
                 node = partitioned(node, option.partitioner, f"WITH {option}")
-            elif isinstance(option, ErrorBound):
+            elif isinstance(option, ErrorBound | Balance):
                 node = bounded(node, option)
             elif isinstance(option, Shed):
                 node = shedding(node, option)

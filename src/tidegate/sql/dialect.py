@@ -16,10 +16,9 @@ from sqlglot.parsers.spark import SparkParser
 from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.aggregate.registry import TABLE
-from tidegate.query.option import METRICS
-from tidegate.query.window import duration_us, unit_us
 from tidegate.sql.elsewhere import refuse_elsewhere
 from tidegate.sql.instead import LISTS
+from tidegate.sql.option import OPTIONS_SQL, OptionParser
 from tidegate.sql.remedy import UNEXPECTED, remedy
 from tidegate.sql.slip import STATEMENTS, refuse_slips
 from tidegate.sql.syntax import (
@@ -27,12 +26,7 @@ from tidegate.sql.syntax import (
     CreateStream,
     InsertInto,
     QueryWith,
-    StreamDuration,
     StreamWindow,
-    WithError,
-    WithLatency,
-    WithPartitioner,
-    WithShed,
 )
 
 _UNEXPECTED = "invalid expression / Unexpected token"
@@ -56,7 +50,7 @@ def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
 
 
-class TidegateParser(SparkParser):
+class TidegateParser(OptionParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
@@ -268,126 +262,11 @@ class TidegateParser(SparkParser):
             self.raise_error("expected ]" if slide else "expected SLIDE or ]")
         return self.expression(StreamWindow(this=this, kind=kind, size=size, slide=slide))
 
-    def _parse_duration(self) -> StreamDuration:
-        self._match(TokenType.INTERVAL)
-        token = self._curr
-        if text := self._parse_string():
-            if (own := self._parse_unit_of(text)) is not None:
-                return self.expression(StreamDuration(this=exp.Literal.number(text.name), unit=own))
-            self._checked(lambda: duration_us(text.name), "a duration such as '15 minutes'", token)
-            return self.expression(StreamDuration(this=text))
-        amount = self._parse_count("expected a duration such as 15 MINUTES")
-        unit = self._curr
-        if not unit or unit.token_type in (TokenType.R_BRACKET, TokenType.NUMBER):
-            self.raise_error("expected a unit of time such as MINUTES")
-        what = "a unit of time such as MINUTES"
-        self._checked(lambda: unit_us(unit.text, "duration"), what, unit)
-        self._advance()
-        return self.expression(StreamDuration(this=amount, unit=exp.var(unit.text.upper())))
-
-    def _parse_unit_of(self, amount: exp.Expr) -> exp.Expr | None:
-        """The unit after a number in quotes, as INTERVAL '5' MINUTES has it."""
-        unit: Any = self._curr
-        if unit is None or not amount.name.replace(".", "", 1).isdigit():
-            return None
-        try:
-            unit_us(unit.text, "duration")
-        except QueryError:
-            return None
-        self._advance()
-        return exp.var(unit.text.upper())
-
-    def _parse_count(self, expected: str = "expected a number") -> exp.Expr:
-        negative = self._match(TokenType.DASH)
-        number = self._parse_number()
-        if not number:
-            self.raise_error(expected)
-        return exp.Neg(this=number) if negative else number  # type: ignore[return-value]
-
-    def _parse_options(self, query: exp.Expr | None) -> exp.Expr | None:
-        options: list[exp.Expr] = []
-        while query is not None and self._match(TokenType.WITH):
-            if self._match_text_seq("ERROR"):
-                options.append(self._parse_error_option())
-            elif self._match_text_seq("SHED"):
-                share = self._parse_percent()
-                by = self._parse_shed_method() if self._match_text_seq("BY") else None
-                options.append(WithShed(this=share, by=by))
-            elif self._match_text_seq("LATENCY"):
-                options.append(WithLatency(this=self._parse_duration()))
-            elif self._match_text_seq("PARTITIONER"):
-                options.append(WithPartitioner(this=self._parse_partitioner()))
-            else:
-                self.raise_error("expected PARTITIONER, ERROR, SHED or LATENCY after WITH")
-        return QueryWith(this=query, expressions=options) if options else query
-
-    def _parse_error_option(self) -> exp.Expr:
-        option = WithError(this=self._parse_percent())
-        if self._match_text_seq("CONFIDENCE"):
-            option.set("confidence", self._parse_percent())
-        if self._match_text_seq("BUDGET"):
-            option.set("budget", self._parse_count("expected a number of ROWS"))
-            self._expect("ROWS", "expected ROWS")
-        if self._match_text_seq("BY"):
-            option.set("by", self._parse_metric())
-        return option
-
-    def _parse_metric(self) -> exp.Expr:
-        for metric in METRICS:
-            if self._match_text_seq(metric.upper()):
-                return exp.var(metric.upper())
-        self.raise_error("expected MAX, MEAN or RMS after BY")
-        return exp.var("MAX")
-
-    def _parse_percent(self) -> exp.Expr:
-        share = self._parse_count("expected a number and PERCENT")
-        self._expect("PERCENT", "expected PERCENT")
-        return share
-
-    def _parse_partitioner(self) -> exp.Expr:
-        name = self._parse_string() or self._parse_id_var()
-        if name is None:
-            self.raise_error("expected a partitioner, as WITH PARTITIONER cam or 'cam?d=3'")
-        return exp.Literal.string(name.name if name is not None else "")
-
-    def _parse_shed_method(self) -> exp.Expr:
-        for method in ("CONCEPT", "UNIFORM"):
-            if self._match_text_seq(method):
-                return exp.var(method)
-        self.raise_error("expected CONCEPT or UNIFORM after BY")
-        return exp.var("CONCEPT")
-
-    def raise_error(self, message: str, token: Any = None) -> None:
-        if token or self._curr:
-            super().raise_error(message, token or self._curr)
-        line, col = (self._prev.line, self._prev.col + 1) if self._prev else (1, 1)
-        raise ParseError.new(message, description=message, line=line, col=col, highlight="")
-
     def _parse_as_command(self, start: Any) -> Any:
         self.raise_error(STATEMENTS, start)
 
     def _parse_command(self) -> Any:
         self.raise_error(STATEMENTS, self._prev)
-
-    def _expect(self, word: str, message: str) -> None:
-        if not self._match_text_seq(word):
-            self.raise_error(message)
-
-    def _string(self, message: str) -> exp.Expr | None:
-        text = self._parse_string()
-        if not text:
-            self.raise_error(message)
-        return text
-
-    def _checked(self, check: Callable[[], int], expected: str, token: Any) -> None:
-        try:
-            check()
-        except QueryError:
-            self.raise_error(f"expected {expected}", token)
-
-
-def _duration_sql(to: Generator, node: exp.Expr) -> str:
-    return " ".join(filter(None, (to.sql(node, "this"), to.sql(node, "unit"))))
 
 
 def _window_sql(to: Generator, node: exp.Expr) -> str:
@@ -419,35 +298,15 @@ def _create_sql(to: Generator, node: exp.Expr) -> str:
     return text
 
 
-def _error_sql(to: Generator, node: exp.Expr) -> str:
-    text = f"WITH ERROR {to.sql(node, 'this')} PERCENT"
-    if confidence := to.sql(node, "confidence"):
-        text += f" CONFIDENCE {confidence} PERCENT"
-    if budget := to.sql(node, "budget"):
-        text += f" BUDGET {budget} ROWS"
-    if by := to.sql(node, "by"):
-        text += f" BY {by}"
-    return text
-
-
-def _shed_sql(to: Generator, node: exp.Expr) -> str:
-    by = to.sql(node, "by")
-    return f"WITH SHED {to.sql(node, 'this')} PERCENT{f' BY {by}' if by else ''}"
-
-
 class TidegateGenerator(SparkGenerator):
     """Prints the same syntax again."""
 
     TRANSFORMS = {
         **SparkGenerator.TRANSFORMS,
-        StreamDuration: _duration_sql,
         StreamWindow: _window_sql,
         CreateStream: _create_sql,
         InsertInto: lambda to, node: f"INSERT INTO {to.sql(node, 'this')} {to.sql(node, 'query')}",
-        WithError: _error_sql,
-        WithShed: _shed_sql,
-        WithLatency: lambda to, node: f"WITH LATENCY {to.sql(node, 'this')}",
-        WithPartitioner: lambda to, node: f"WITH PARTITIONER {to.sql(node, 'this')}",
+        **OPTIONS_SQL,
         QueryWith: lambda to, node: " ".join(
             [to.sql(node, "this"), *(to.sql(option) for option in node.expressions)]
         ),

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError
 from tidegate.query.join import slides
-from tidegate.query.option import ErrorBound, Latency, Option, PartitionedBy, Shed
+from tidegate.query.option import Balance, ErrorBound, Latency, Option, PartitionedBy, Shed
 from tidegate.query.output import check_names
 from tidegate.query.window import (
     Distance,
@@ -32,6 +32,7 @@ from tidegate.sql.syntax import (
     QueryWith,
     StreamDuration,
     StreamWindow,
+    WithBalance,
     WithError,
     WithLatency,
     WithPartitioner,
@@ -163,6 +164,10 @@ def read_option(node: exp.Expression) -> Option:
             None if budget is None else _whole(budget, "BUDGET"),
             ErrorBound.metric if by is None else by.name.lower(),
         )
+    if isinstance(node, WithBalance):
+        confidence = node.args.get("confidence")
+        least = Balance.confidence if confidence is None else _share(confidence)
+        return Balance(_share(node.this), least)
     if isinstance(node, WithShed):
         by = node.args.get("by")
         return Shed(_share(node.this), Shed.by if by is None else by.name.lower())

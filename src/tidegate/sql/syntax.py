@@ -50,6 +50,12 @@ class WithError(exp.Expression):
     arg_types = {"this": True, "confidence": False, "budget": False, "by": False}
 
 
+class WithBalance(exp.Expression):
+    """`WITH BALANCE ERROR this PERCENT CONFIDENCE confidence PERCENT`."""
+
+    arg_types = {"this": True, "confidence": False}
+
+
 class WithShed(exp.Expression):
     """`WITH SHED this PERCENT BY by`."""
 

@@ -52,7 +52,11 @@ class Panes:
 
     def states_of(self, number: int, rows: Ints | slice = slice(None)) -> States:
         """The states of one function, of some partials or of all."""
-        picked = pa.array(self.place[rows])
+        place = self.place[rows]
+        # Windows that do not overlap have all partials once: there is nothing to copy.
+        if len(place) == self.held and bool(np.all(place == np.arange(self.held))):
+            return list(self.states[number])
+        picked = pa.array(place)
         return [column.take(picked) for column in self.states[number]]
 
     def by_key_and_pane(self) -> tuple[Panes, list[States]]:

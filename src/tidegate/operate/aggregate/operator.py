@@ -13,6 +13,15 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.collect.window import WindowOrder
 from tidegate.duration import duration_text, window_text
 from tidegate.model.operation import Operation
+from tidegate.operate.aggregate.balanced.balancing import Balancing
+from tidegate.operate.aggregate.balanced.batch import BalancedBatch
+from tidegate.operate.aggregate.balanced.figures import BALANCED_SHOWN, balanced_window
+from tidegate.operate.aggregate.balanced.survey import (
+    SURVEY,
+    SurveyKeeper,
+    survey_partials,
+    survey_rows,
+)
 from tidegate.operate.aggregate.choice import (
     CHOICE_SCHEMA,
     CHOICES,
@@ -121,6 +130,8 @@ class WindowAggregate(Operator):
     """Whether it finishes windows itself of which no key can be at several instances."""
     told: ShedColumns | None = None
     """Where it has what is told of windows, where it sheds and finishes them itself."""
+    balancing: Balancing | None = None
+    """How it balances the tuples of windows by trimming groups, where it does."""
 
     order = WindowOrder()
 
@@ -147,11 +158,27 @@ class WindowAggregate(Operator):
             shares = shares_of(self.spec, work, dealt)
         else:
             shares = work.by_bucket(dealt)
+        shares += self._surveyed(work, dealt)
         if router.ledger is None:
             return shares
         chosen = chosen_by(work, router.ledger)
         told = [] if chosen is None else [Share.for_all(chosen)]
         return [*shares, *noted(work, router.ledger), *told]
+
+    def _surveyed(self, work: MapWork, dealt: pa.Table) -> list[Share]:
+        """What a split has counted for who balances windows, for all instances."""
+        if not self._balances or not dealt.num_rows:
+            return []
+        assert self.balancing is not None
+        survey = survey_partials if self.folds == MAP else survey_rows
+        found = survey(self.balancing, self.spec, dealt, work.mapping.buckets)
+        work.spans.mark("map survey")
+        return [Share.for_all(found)]
+
+    @property
+    def _balances(self) -> bool:
+        """Whether there are groups that may be trimmed."""
+        return self.balancing is not None and self.balancing.holds
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Fold the batch's partials into the state of this instance's buckets; close windows.
@@ -162,7 +189,10 @@ class WindowAggregate(Operator):
         """
         spec = self.spec
         sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
-        rows, notes, chosen = self._arrived(arrived)
+        rows, notes, chosen, surveyed = self._arrived(arrived)
+        balance = None
+        if self.balancing is not None and self._balances:
+            balance = BalancedBatch(self.balancing, spec, work, surveyed)
         thinning = Thinning(spec, work)
         news = thinning.thinned(self._partials(rows))
         work.spans.mark("instance merge")
@@ -190,10 +220,12 @@ class WindowAggregate(Operator):
             segments[LEDGER] = write_ledger(work, spec.range_us, notes)
         if chosen:
             segments[CHOICES] = write_choices(work, spec, chosen)
+        segments |= {} if balance is None else balance.written()
         work.spans.mark("instance write")
         counts = WindowCounts(spec)
         shed = None if self.told is None else ShedWindows(self.told, spec.range_us, work.kept)
-        closed, groups = self._closed(panes, work, self._split(work, chosen), counts, shed)
+        steps = self._steps(panes, work, self._split(work, chosen), balance)
+        closed, groups = self._closed(steps, work, counts, shed)
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
@@ -208,6 +240,7 @@ class WindowAggregate(Operator):
             windows=(
                 *(counts.figures() if self._tells else ()),
                 *(() if shed is None else shed.figures()),
+                *(() if balance is None else balance.figures()),
             ),
             changes=changes_of(work, spec, chosen),
         )
@@ -219,7 +252,7 @@ class WindowAggregate(Operator):
 
     def window_figures(self, told: ToldWindow) -> Values:
         p = self.partitioner.p if isinstance(self.partitioner, Hybrid) else _EVEN
-        found = sent_window(told, p) | shed_window(told.totals())
+        found = sent_window(told, p) | shed_window(told.totals()) | balanced_window(told)
         if self.partly:
             return found
         return found | {"groups": found["parts"], "groups_split": 0, "aggregation_cost": 1}
@@ -228,15 +261,19 @@ class WindowAggregate(Operator):
     def shown_figures(self) -> tuple[Shown, ...]:
         if self.told is not None:
             return SHED_SHOWN
+        if self._balances and not self.partly:
+            return BALANCED_SHOWN
         return SENT_SHOWN if self.partitioner.splits_keys else ()
 
     def _arrived(self, arrived: Sequence[Arrival]) -> tuple[list[pa.Table], ...]:
-        """What the map tasks have dealt, what they have noted in their ledgers, and chosen."""
-        kinds: tuple[list[pa.Table], ...] = [], [], []
+        """What map tasks have dealt, noted in their ledgers, chosen, and counted of bins."""
+        kinds: tuple[list[pa.Table], ...] = [], [], [], []
+        known = [LEDGER_SCHEMA, CHOICE_SCHEMA]
+        if self.balancing is not None and self._balances:
+            known.append(self.balancing.survey(self.spec).partial_schema)
         for arrival in arrived:
-            schema = arrival.rows.schema
-            is_note, is_choice = schema.equals(LEDGER_SCHEMA), schema.equals(CHOICE_SCHEMA)
-            kinds[1 if is_note else 2 if is_choice else 0].append(arrival.rows)
+            found = [i for i, schema in enumerate(known, 1) if arrival.rows.schema.equals(schema)]
+            kinds[found[0] if found else 0].append(arrival.rows)
         return kinds
 
     @property
@@ -288,21 +325,19 @@ class WindowAggregate(Operator):
 
     def _closed(
         self,
-        panes: pa.Table,
+        steps: Iterator[tuple[bool, pa.Table]],
         work: InstanceWork,
-        split: Sequence[Ends],
         counts: WindowCounts,
         shed: ShedWindows | None = None,
     ) -> tuple[tuple[pa.Table, ...], int]:
         """The rows of windows that end, by port, and how many groups these windows have.
 
         They are made step by step, for they may be very many; `counts` and `shed` are told of them.
-        Windows of `split` are closed in part.
         """
         spec, closed = self.spec, 0
         spills = [Spill(work.store, f"{work.name}-rows-{i}") for i in range(len(work.ports))]
         try:
-            for partly, results in chain(self._none(), self._steps(panes, work, split)):
+            for partly, results in chain(self._none(), steps):
                 closed += results.num_rows
                 counts.add(results)
                 if shed is not None:
@@ -323,15 +358,32 @@ class WindowAggregate(Operator):
         if self.partly:
             yield True, self.spec.window_schema.empty_table()
         if self.finishes or not self.partly:
-            yield False, self.spec.result_schema.empty_table()
+            yield False, self._result_schema.empty_table()
+
+    @property
+    def _result_schema(self) -> pa.Schema:
+        """The columns of windows that it finishes."""
+        if self.balancing is None or not self._balances:
+            return self.spec.result_schema
+        return self.balancing.result_schema(self.spec)
 
     def _steps(
-        self, panes: pa.Table, work: InstanceWork, split: Sequence[Ends]
+        self,
+        panes: pa.Table,
+        work: InstanceWork,
+        split: Sequence[Ends],
+        balance: BalancedBatch | None,
     ) -> Iterator[tuple[bool, pa.Table]]:
-        """The rows of windows that end, step by step, and whether they are closed in part."""
+        """The rows of windows that end, step by step, and whether they are closed in part.
+
+        Those of `split` are.
+        """
         for part, above_us, upto_us in closings(self.spec, work, panes):
             for above, upto, partly in divided(above_us, upto_us, split):
-                for results in close_steps(self.spec, part, above, upto, partly=partly):
+                held = partly or balance is not None
+                for results in close_steps(self.spec, part, above, upto, partly=held):
+                    if balance is not None:
+                        results = balance.closed(results, partly)
                     yield partly, results
 
     def keepers(self) -> Mapping[str, Keeper]:
@@ -340,6 +392,8 @@ class WindowAggregate(Operator):
             kept[LEDGER] = LedgerKeeper(self.spec.range_us)
         if self._auto:
             kept[CHOICES] = ChoiceKeeper(self.spec.range_us)
+        if self.balancing is not None and self._balances:
+            kept[SURVEY] = SurveyKeeper(self.balancing.survey(self.spec))
         return kept
 
     def title(self) -> str:
@@ -358,6 +412,7 @@ class WindowAggregate(Operator):
             lines.append(f"pre-aggregated per pane {side}: {', '.join(constant)}")
         if holistic:
             lines.append(f"exact holistic, values kept per pane: {', '.join(holistic)}")
+        lines += [] if self.balancing is None else self.balancing.details()
         lines += self._routing()
         way = "bucket" if not self.partitioner.splits_keys else text_of(self.partitioner)
         return [*lines, f"merge panes, close windows: one task per instance, shuffle by {way}"]

@@ -77,7 +77,7 @@ def estimated(
 
     Ends of intervals are rounded outwards. What a number of the type cannot be stays exact.
     """
-    chosen = chosen & _fits(found.low, exact.type) & _fits(found.high, exact.type)
+    chosen = chosen & representable(found, exact.type)
     return Cells(
         _put(exact, chosen, found.value, NEAREST),
         _put(exact, chosen, found.low, DOWN),
@@ -87,6 +87,11 @@ def estimated(
         rows,
         needed,
     )
+
+
+def representable(found: Interval, type_: pa.DataType) -> Mask:
+    """Which intervals are in the range of a type."""
+    return _fits(found.low, type_) & _fits(found.high, type_)
 
 
 def _fits(values: Floats, type_: pa.DataType) -> Mask:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import pyarrow as pa
 
 from tidegate.approx.bound import Kind, Sample
-from tidegate.approx.decision import decide, early_fail, sizes_for
+from tidegate.approx.decision import Decision, decide, early_fail, sizes_for
 from tidegate.operate.aggregate.bounded.answering import Answer
-from tidegate.operate.aggregate.bounded.cells import Cells, estimated
+from tidegate.operate.aggregate.bounded.cells import Cells, estimated, representable
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import MOMENTS
-from tidegate.operate.kernels.order import Ints, floats, valid
+from tidegate.operate.kernels.order import Ints, Mask, floats, valid
 
 
 def moment(found: SampledWindows, answer: Answer) -> Cells:
@@ -18,6 +21,27 @@ def moment(found: SampledWindows, answer: Answer) -> Cells:
 
     A group that the sample has as a whole is exact in any case.
     """
+    said = decided_moment(found, answer)
+    return said.cells(answer.function.family.finish(found.exact_states(answer)))
+
+
+@dataclass(frozen=True)
+class SaidMoment:
+    """What samples say of an aggregate, and of which rows that is the answer."""
+
+    chosen: Mask
+    decision: Decision
+    sizes: Ints
+    needed: Ints
+
+    def cells(self, exact: pa.Array) -> Cells:
+        """The answers, with exact ones for all rows that are not chosen."""
+        found, error = self.decision.interval, self.decision.error
+        return estimated(self.chosen, found, error, exact, rows=self.sizes, needed=self.needed)
+
+
+def decided_moment(found: SampledWindows, answer: Answer) -> SaidMoment:
+    """What is said before anything exact is computed."""
     kind, sizes = Kind(answer.way), moment_sizes(found)
     pilot = _sample(found, answer, np.minimum(sizes, found.promise.pilot))
     failed = early_fail(
@@ -30,10 +54,9 @@ def moment(found: SampledWindows, answer: Answer) -> Cells:
     )
     sample = _sample(found, answer, sizes)
     decision = decide(kind, sample, found.promise, found.windows, failed)
-    exact = answer.function.family.finish(found.exact_states(answer))
-    chosen = decision.by_sample & ~sample.whole
-    needed = sizes_for(kind, pilot, found.promise, found.windows)
-    return estimated(chosen, decision.interval, decision.error, exact, rows=sizes, needed=needed)
+    fits = representable(decision.interval, answer.function.result)
+    chosen = decision.by_sample & ~sample.whole & fits
+    return SaidMoment(chosen, decision, sizes, sizes_for(kind, pilot, found.promise, found.windows))
 
 
 def moment_sizes(found: SampledWindows) -> Ints:

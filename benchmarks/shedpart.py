@@ -1,0 +1,255 @@
+"""Balancing by trimming groups (ShedPart) beside the same query without it, on the same files.
+
+    python benchmarks/shedpart.py                           all cases, five rounds
+    python benchmarks/shedpart.py cluster --rounds 3
+    python benchmarks/shedpart.py --rows 200000 --rounds 1  a quick look
+
+Section 7.5.2 of the dissertation: an error of 10 percent at a confidence of 95, T_g = 3, T = 15
+percent, four workers, which are four instances of one bucket each. `cluster` has four groups whose
+values lie close together, `taxi` thousands of routes with a few rides each, where nothing can be
+trimmed and all that balancing does is a cost. The aggregate is one of a user's own (`huber.py`), or
+with `-median` the median. Each run is a query on Spark in a process of its own; in every round both
+ways take turns, and who is first changes. Of each window: imbalance (3.1) and the largest load, in
+tuples, before and after trimming. Of the cost: the time of batches after the first, and the CPU
+time of their tasks. Of the results: the share of rows that are off by more than the error.
+Results go to benchmarks/results/.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cod import Case, write_input
+from measure import MASTER, common_arguments, give, in_child, middle, write_report
+
+WAYS = ("exact", "balance")
+ERROR, CONFIDENCE = 0.1, 0.95
+WORKERS = 4
+WARM_BATCHES = 1
+FIGURES = (
+    "imbalance_before",
+    "imbalance_after",
+    "largest_before",
+    "largest_after",
+    "trimmed",
+    "groups_trimmed",
+    "skipped",
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A stream with its windows and groups, and the aggregate: the range of Huber's, or None."""
+
+    case: Case
+    huber: tuple[float, float, float] | None
+
+
+_CLUSTER = Case(
+    "tasks?rate=90&keys=5000",
+    "ts",
+    "60 minutes",
+    "60 minutes",
+    "scheduling_class",
+    "cpu",
+    rows=4_000_000,
+    batch_rows=400_000,
+)
+_TAXI = Case(
+    "taxi?rate=11",
+    "dropoff_time",
+    "15 minutes",
+    "15 minutes",
+    "route",
+    "fare",
+    rows=800_000,
+    batch_rows=80_000,
+)
+CASES = {
+    "cluster": Asked(_CLUSTER, (0.0, 1.0, 0.2)),
+    "cluster-median": Asked(_CLUSTER, None),
+    "taxi": Asked(_TAXI, (0.0, 100.0, 10.0)),
+    "taxi-median": Asked(_TAXI, None),
+}
+
+
+def run(asked: Asked, way: str, data: Path, work: Path, out: Path) -> dict[str, float]:
+    """One query to its end; what its batches took, and what was told of its windows."""
+    from huber import HuberLocation
+
+    import tidegate as tg
+
+    class Huber(HuberLocation):
+        """The same, of which a sample gives nearly the result."""
+
+        mean_like = True
+
+    case = asked.case
+    stream = tg.Session(master=MASTER).stream(str(data), time=case.time, name="s")
+    query: Any = stream.window(case.window, slide=case.slide).group_by(case.key)
+    if asked.huber is None:
+        query = query.agg(value=tg.median(case.value))
+    else:
+        query = query.agg(value=tg.aggregate(Huber(*asked.huber), case.value))
+    if way == "balance":
+        query = query.balance(error=ERROR, confidence=CONFIDENCE)
+    started = query.start(
+        sink=tg.sink.files(str(out)),
+        checkpoint=str(work / "checkpoint"),
+        batch_rows=case.batch_rows,
+        instances=WORKERS,
+        buckets=WORKERS,
+    )
+    summary = started.wait()
+    warm = list(summary.reports)[WARM_BATCHES:]
+    told = summary.as_dict()
+    counts = [c for r in warm for c in r.instance_counts]
+    figures = next(iter(told["windows"].values()), {}).get("figures", {})
+    return {
+        "seconds": sum(r.seconds for r in warm),
+        "task_cpu_s": sum(c["cpu_us"] + c["map_cpu_us"] for c in counts) / 1e6,
+        "rows": sum(r.rows_in for r in warm),
+        **{name: figures[name]["mean"] for name in FIGURES if name in figures},
+    }
+
+
+def accuracy(exact: Path, balanced: Path, asked: Asked) -> dict[str, float]:
+    """How many rows were estimated, and of all rows the share that is off by more than allowed.
+
+    For medians it is left out, whose error is one of ranks: `tests/operate/aggregate` has it.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from tidegate.approx.error import relative
+
+    def rows(folder: Path) -> pa.Table:
+        return ds.dataset([str(f) for f in sorted(folder.rglob("*.parquet"))]).to_table()
+
+    key = asked.case.key
+    found = rows(balanced).select(["window_end", key, "value", "exact"])
+    both = rows(exact).join(found, keys=["window_end", key], right_suffix="_estimated")
+    answers = {"rows": both.num_rows, "estimated": 1 - float(np.mean(both.column("exact")))}
+    if asked.huber is None:
+        return answers
+    errors = relative(both.column("value").to_numpy(), both.column("value_estimated").to_numpy())
+    return answers | {"off": float((errors > ERROR).mean()), "largest_error": float(errors.max())}
+
+
+def compare(name: str, asked: Asked, rounds: int, data: Path, results: Path) -> dict[str, Any]:
+    """Both ways in turns, what became of windows, and what it cost."""
+    case = asked.case
+    stem = case.stream.replace("?", "-").replace("&", "-").replace("=", "")
+    folder = data / f"shedpart-{stem}-{case.key}-{case.rows}"
+    write_input(case, folder)
+    runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    for number in range(rounds):
+        for way in WAYS if number % 2 == 0 else reversed(WAYS):
+            out = results / f"{name}-{way}-{number}"
+            told = in_child(
+                __file__, name, "--child", way, "--data", str(folder), "--out", str(out),
+                "--rows", str(case.rows),
+            )  # fmt: skip
+            runs[way].append(told)
+            said = f"{told['seconds']:.2f} s, {told['task_cpu_s']:.2f} s of CPU in tasks"
+            print(f"{name} round {number + 1} {way}: {said}", flush=True)
+    found: dict[str, Any] = {way: _middles(runs[way]) for way in WAYS}
+    found["windows"] = windows(runs["balance"][0])
+    exact, balanced = (results / f"{name}-{way}-0" for way in WAYS)
+    found["accuracy"] = accuracy(exact, balanced, asked)
+    for cost in ("seconds", "task_cpu_s"):
+        pairs = zip(runs["balance"], runs["exact"], strict=True)
+        found[f"{cost}_by_exact"] = middle([a[cost] / b[cost] for a, b in pairs])
+    return found
+
+
+def windows(told: dict[str, float]) -> dict[str, float]:
+    """What became of windows on average, and how many times less the fullest worker has then."""
+    found = {name: told[name] for name in FIGURES}
+    for what in ("imbalance", "largest"):
+        after = max(told[f"{what}_after"], 1.0)
+        found[f"{what}_reduced"] = max(told[f"{what}_before"], 1.0) / after
+    return found
+
+
+def _middles(runs: list[dict[str, float]]) -> dict[str, Any]:
+    costs = ("seconds", "task_cpu_s", "rows")
+    return {k: middle([told[k] for told in runs]) for k in costs}
+
+
+def lines(name: str, found: dict[str, Any]) -> Iterator[str]:
+    """What a case has shown, in words."""
+    told = found["windows"]
+    yield (
+        f"{name}: imbalance {told['imbalance_before']:,.0f} -> {told['imbalance_after']:,.0f} "
+        f"({told['imbalance_reduced']:.1f} times less), largest load "
+        f"{told['largest_before']:,.0f} -> {told['largest_after']:,.0f} "
+        f"({told['largest_reduced']:.1f} times less), {told['trimmed']:.1%} trimmed, "
+        f"skipped in {told['skipped']:.0%} of windows"
+    )
+    if "off" in found["accuracy"]:
+        of = found["accuracy"]
+        yield f"{name}: {of['estimated']:.1%} of rows estimated, {of['off']:.2%} off by too much"
+    for cost in ("seconds", "task_cpu_s"):
+        ratio = found[f"{cost}_by_exact"]
+        spread = f"{ratio['low']:.2f} to {ratio['high']:.2f}"
+        yield f"{name}: {cost} {ratio['median']:.2f} of those without balance ({spread})"
+
+
+def table(cases: dict[str, Any]) -> Iterator[str]:
+    """What became of windows, and what it cost, for the page of balance."""
+    yield (
+        "| stream | imbalance | largest load | trimmed | rows off | time, of that without | "
+        "CPU in tasks, of that without |"
+    )
+    yield "|---|---|---|---:|---:|---|---|"
+    for name, found in cases.items():
+        told, off = found["windows"], found["accuracy"].get("off")
+        cells = [
+            f"{told[f'{w}_before']:,.0f} to {told[f'{w}_after']:,.0f}, "
+            f"{told[f'{w}_reduced']:,.1f} times less"
+            for w in ("imbalance", "largest")
+        ]
+        costs = [
+            f"{r['median']:.2f} ({r['low']:.2f} to {r['high']:.2f})"
+            for r in (found["seconds_by_exact"], found["task_cpu_s_by_exact"])
+        ]
+        shares = [f"{told['trimmed']:.1%}", "-" if off is None else f"{off:.1%}"]
+        yield f"| {' | '.join([name, *cells, *shares, *costs])} |"
+
+
+def main() -> None:
+    import tempfile
+
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE")
+    parser.add_argument("--rows", type=int, help="rows of each stream, in place of the usual ones")
+    parser.add_argument("--out", help=argparse.SUPPRESS)
+    common_arguments(parser, rounds=5)
+    given = parser.parse_args()
+    cases = {name: CASES[name] for name in given.cases}
+    if given.rows is not None:
+        size = max(given.rows // 10, 1_000)
+        cases = {
+            n: replace(a, case=replace(a.case, rows=given.rows, batch_rows=size))
+            for n, a in cases.items()
+        }
+    if given.child:
+        (asked,) = cases.values()
+        give(run(asked, given.child, Path(given.data), Path(given.work), Path(given.out)))
+        return
+    report: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="tidegate-shedpart-") as results:
+        for name, asked in cases.items():
+            report[name] = compare(name, asked, given.rounds, Path(given.data), Path(results))
+            print(*lines(name, report[name]), sep="\n", flush=True)
+    write_report("shedpart", {"error": ERROR, "confidence": CONFIDENCE, "cases": report})
+
+
+if __name__ == "__main__":
+    main()

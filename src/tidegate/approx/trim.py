@@ -1,0 +1,72 @@
+"""Which buckets are trimmed: ShedPart, between the statistics of a window and who evaluates it.
+
+Algorithm 10 of the dissertation takes the fullest worker, trims all of its groups that a sample can
+stand for, and goes on with the fullest then, until that one has nothing left to trim. A worker goes
+from its load to its **floor**, what is left of its groups when all are trimmed; it stops at the
+highest floor. So a worker is trimmed where its load is above the floors of all, which is how it is
+said here; `tests/oracle/trim.py` has it as it is printed. Workers are buckets here, because what is
+trimmed must not depend on how many instances there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidegate.approx.array import Floats, Ints, Mask
+from tidegate.approx.bound import least
+from tidegate.approx.student import deviate
+
+LEAST_TUPLES = 3
+"""T_g: what has fewer tuples is cold, and is not looked at."""
+
+SAVING = 0.15
+"""T: where less than this share of a window's tuples can be trimmed, none is."""
+
+
+@dataclass(frozen=True)
+class Trim:
+    """What is trimmed of a window: by bucket whether it is, and what share could be saved at all.
+
+    `skipped` where that is so little that nothing was looked for.
+    """
+
+    buckets: Mask
+    saving: float
+    skipped: bool
+
+
+def sample_size(
+    tuples: Ints, rows: Ints, mean: Floats, variance: Floats, error: float, confidence: float
+) -> Ints:
+    """How many tuples stand for so many: equation 7.1 for a relative error, at most all of them.
+
+    `mean` and `variance` are those of `rows` of the tuples. With the correction for a finite
+    population, and never fewer than show what is rare (`bound.least`). All where nothing is known.
+    """
+    alpha = 1 - confidence
+    with np.errstate(all="ignore"):
+        allowed = (error * mean / deviate(alpha, rows - 1)) ** 2
+        size = variance / allowed * (1 + 2 / rows)
+        size = size / (1 + size / np.maximum(tuples, 1))
+        size = np.maximum(np.ceil(size), least(alpha))
+    size = np.where(np.isfinite(size), np.minimum(size, tuples), tuples)
+    sizes: Ints = size.astype(np.int64)
+    return sizes
+
+
+def trim(place: Ints, tuples: Ints, needed: Ints, buckets: int) -> Trim:
+    """Which buckets of a window are trimmed.
+
+    `place` is the bucket of each bin of groups, `tuples` how many it has, `needed` how many of
+    these a sample takes, at most all. Takes O(bins + buckets).
+    """
+    sizes = np.where(tuples >= LEAST_TUPLES, np.minimum(needed, tuples), tuples)
+    whole = int(tuples.sum())
+    saving = float(whole - int(sizes.sum())) / max(whole, 1)
+    if saving < SAVING:
+        return Trim(np.zeros(buckets, np.bool_), saving, True)
+    load = np.bincount(place, tuples, buckets)
+    floor = np.bincount(place, sizes, buckets)
+    return Trim(load > floor.max(), saving, False)

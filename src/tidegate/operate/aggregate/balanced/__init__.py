@@ -1,0 +1,1 @@
+"""Aggregates that trim groups to balance their buckets: what is counted, decided and answered."""

@@ -1,0 +1,165 @@
+"""Windows with held tuples, between merged states and the columns of their rows.
+
+Groups that are to be trimmed are answered from the tuples of lowest priority, as many as the error
+takes, each group for itself: where these cannot be relied on, or say too little, the group is
+exact, and so are all others. What a row holds depends on the tuples of its group, and on whether
+it is to be trimmed; on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.approx.decision import Windows
+from tidegate.operate.aggregate.balanced.balancing import Balancing
+from tidegate.operate.aggregate.bounded.answering import Answer
+from tidegate.operate.aggregate.bounded.cells import Cells, exactly
+from tidegate.operate.aggregate.bounded.moment import decided_moment
+from tidegate.operate.aggregate.bounded.own import own
+from tidegate.operate.aggregate.bounded.quantile import quantile
+from tidegate.operate.aggregate.bounded.windows import SampledWindows
+from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
+from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
+from tidegate.operate.aggregate.sampled import Sampled, Sampling
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Ints, Mask
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """The columns that `Answering.columns` names, a row for each window and group.
+
+    `tuples` is how many each group has, `looked_at` how many of them were evaluated.
+    """
+
+    columns: list[pa.Array]
+    tuples: Ints
+    looked_at: Ints
+
+
+def balanced(rules: Balancing, states: Mapping[str, States]) -> Balanced:
+    """Answer rows of merged states, by the names of the functions whose states they are."""
+    sample = rules.answering.sample
+    assert sample is not None
+    n, trim, *lists = states[sample]
+    tuples: Ints = n.to_numpy()
+    chosen: Mask = trim.to_numpy(zero_copy_only=False) & (tuples > rules.fewest)
+    held = _evaluated(rules, [n, *lists], chosen)
+    cells, looked_at = held.cells, np.where(chosen, 0, tuples)
+    looked_at[chosen] = held.looked_at
+    for answer in rules.answering.answers:
+        if answer.way == KEPT:
+            assert answer.state is not None
+            cells[answer.function.name] = exactly(
+                answer.function.family.finish(states[answer.state])
+            )
+    found = [cells[answer.function.name] for answer in rules.answering.answers]
+    columns = [column for c in found for column in (c.value, c.low, c.high)]
+    exact: Mask = np.logical_and.reduce([c.exact for c in found])
+    return Balanced([*columns, pa.array(exact)], tuples, looked_at)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The cells of held aggregates by name, and how many tuples of chosen rows were evaluated."""
+
+    cells: dict[str, Cells]
+    looked_at: Ints
+
+
+def _evaluated(rules: Balancing, states: States, chosen: Mask) -> _Held:
+    """Rows that are chosen from samples, where that will do, and the others from all tuples."""
+    if not chosen.any():
+        found = _exact(rules, rules.held, states)
+        return _Held({name: exactly(value) for name, value in found.items()}, np.empty(0, np.int64))
+    mine = _those(states, chosen)
+    cells = _sampled_cells(rules, mine)
+    tuples: Ints = mine[0].to_numpy()
+    looked_at = np.maximum.reduce([np.where(c.exact, tuples, c.rows) for c in cells.values()])
+    if not chosen.all():
+        others = _exact(rules, rules.held, _those(states, ~chosen))
+        cells = {name: _joined(chosen, c, exactly(others[name])) for name, c in cells.items()}
+    return _Held(cells, looked_at)
+
+
+def _sampled_cells(rules: Balancing, states: States) -> dict[str, Cells]:
+    """What samples say of rows, each a window of its own, and all tuples where that is too little.
+
+    A sample is as large as one can be that is worth it; who answers looks at as much as it takes.
+    """
+    answering, count = rules.answering, len(states[0])
+    family = Sampled(rules.types, Sampling(rules.seed, answering.size))
+    lowest = family.merge(Groups(np.arange(count), count), states)
+    held = {_all(a): [states[0], *_arguments(rules, a, states)] for a in rules.held}
+    known = held | {str(answering.sample): lowest}
+    found = SampledWindows(answering, known, Windows(np.arange(count), count))
+    cells: dict[str, Cells] = {}
+    for answer in rules.held:
+        name = answer.function.name
+        if answer.way == QUANTILES:
+            cells[name] = quantile(found, answer)
+        elif answer.way == OWN:
+            cells[name] = own(found, replace(answer, state=_all(answer)))
+        else:
+            cells[name] = _moment(rules, found, answer, states)
+    return cells
+
+
+def _all(answer: Answer) -> str:
+    """The name of all tuples of rows for an aggregate, which no state has."""
+    return f"all of {answer.function.name}"
+
+
+def _moment(rules: Balancing, found: SampledWindows, answer: Answer, states: States) -> Cells:
+    """A sum, mean or variance; what the sample does not give is computed for these rows alone."""
+    said = decided_moment(found, answer)
+    exact = pa.nulls(len(said.chosen), answer.function.result)
+    if not said.chosen.all():
+        name = answer.function.name
+        value = _exact(rules, [answer], _those(states, ~said.chosen))[name]
+        exact = pc.replace_with_mask(exact, pa.array(~said.chosen), value)
+    return said.cells(exact)
+
+
+def _exact(rules: Balancing, answers: Sequence[Answer], states: States) -> dict[str, pa.Array]:
+    """Aggregates of all tuples that states hold, by name."""
+    results = {}
+    for answer in answers:
+        groups, columns = unfolded_rows([states[0], *_arguments(rules, answer, states)])
+        family = answer.function.family
+        results[answer.function.name] = family.finish(family.fold(groups, columns))
+    return results
+
+
+def _arguments(rules: Balancing, answer: Answer, states: States) -> list[pa.Array]:
+    """The lists of the arguments of an aggregate, out of (n, priority, arguments...)."""
+    places = [rules.answering.arguments.index(name) for name in answer.function.arguments]
+    return [states[2 + place] for place in places]
+
+
+def _those(states: States, mask: Mask) -> States:
+    return [column.filter(pa.array(mask)) for column in states]
+
+
+def _joined(mask: Mask, there: Cells, elsewhere: Cells) -> Cells:
+    """Cells of the rows of a mask, and those of the other rows, in the order of all."""
+    place = np.where(mask, np.cumsum(mask) - 1, mask.sum() + np.cumsum(~mask) - 1)
+
+    def column(one: pa.Array, other: pa.Array) -> pa.Array:
+        return pa.concat_arrays([one, other]).take(pa.array(place))
+
+    return Cells(
+        column(there.value, elsewhere.value),
+        column(there.low, elsewhere.low),
+        column(there.high, elsewhere.high),
+        np.concatenate([there.exact, elsewhere.exact])[place],
+        np.concatenate([there.error, elsewhere.error])[place],
+        np.concatenate([there.rows, elsewhere.rows])[place],
+        np.concatenate([there.needed, elsewhere.needed])[place],
+    )

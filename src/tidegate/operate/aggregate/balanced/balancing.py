@@ -1,0 +1,94 @@
+"""How an aggregate WITH BALANCE is evaluated, between what was asked for and closing windows.
+
+Aggregates that keep all tuples until a window closes, or call a user's code for them, are **held**:
+the tuples are kept with their priorities, and evaluated when the window closes, all of them or a
+sample. The others are folded where they are and exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from tidegate.operate.aggregate.bounded.answering import Answer, Answering
+from tidegate.operate.aggregate.definition import NUMBER
+from tidegate.operate.aggregate.estimate import KEPT, QUANTILES
+from tidegate.operate.aggregate.pane import AggregateSpec, Function
+
+
+@dataclass(frozen=True, kw_only=True)
+class Balancing:
+    """What was asked for, and what it comes to for each aggregate of the query.
+
+    The answers are those of one group by itself: `answering` has neither groups nor a budget. Its
+    sample is the state that holds the tuples, whose arguments are of these `types`; `seed` is that
+    of their priorities.
+    """
+
+    answering: Answering
+    types: tuple[pa.DataType, ...] = ()
+    seed: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether there are groups to trim; else all aggregates are folded, and nothing is done."""
+        return self.answering.sample is not None
+
+    @property
+    def held(self) -> tuple[Answer, ...]:
+        """The aggregates that are evaluated from held tuples."""
+        return tuple(a for a in self.answering.answers if a.way != KEPT)
+
+    @cached_property
+    def fewest(self) -> int:
+        """The smallest sample: what has no more tuples than that cannot be trimmed."""
+        rules = self.answering
+        return max(
+            rules.quantile_rows(a.function) if a.way == QUANTILES else rules.promise.pilot
+            for a in self.held
+        )
+
+    @cached_property
+    def surveyed(self) -> tuple[tuple[str, pa.DataType], ...]:
+        """The arguments whose spread says how many tuples a sample takes; quantiles need none."""
+        known = dict(zip(self.answering.arguments, self.types, strict=True))
+        used = (n for a in self.held if a.way != QUANTILES for n in a.function.arguments)
+        return tuple((n, known[n]) for n in dict.fromkeys(used) if NUMBER.accepts(known[n]))
+
+    def survey(self, spec: AggregateSpec) -> AggregateSpec:
+        """What is counted of bins of groups: tuples, and of some of them the spread of values."""
+        spreads = (
+            Function(f"v{i}", "var", (name,), (type_,))
+            for i, (name, type_) in enumerate(self.surveyed)
+        )
+        bins = (("bin", pa.int64()),)
+        return AggregateSpec(spec.range_us, spec.slide_us, bins, (Function("n", "count"), *spreads))
+
+    def result_schema(self, spec: AggregateSpec) -> pa.Schema:
+        """The columns of closed windows: those of the groups, then as `Answering.columns` says."""
+        heads = list(spec.result_schema)[: 2 + len(spec.keys)]
+        return pa.schema([*heads, *self.answering.columns])
+
+    def renamed(self, names: Mapping[str, str]) -> Balancing:
+        """The same over states of other names."""
+        return replace(self, answering=self.answering.renamed(names))
+
+    def details(self) -> list[str]:
+        """What becomes of each aggregate, for people."""
+        rules = self.answering
+        asked = f"error {rules.error:.4g} with confidence {rules.confidence:.4g} of each row"
+        lines = [f"{a.text}: {self._said(a)}" for a in rules.answers]
+        if self.holds:
+            return [f"balance: groups of the fullest buckets are trimmed, {asked}", *lines]
+        return ["balance: nothing is trimmed, for folding tuples has balanced them", *lines]
+
+    def _said(self, answer: Answer) -> str:
+        if answer.way == KEPT:
+            return "exact, as tuples are folded where they come"
+        if answer.way == QUANTILES:
+            rows = self.answering.quantile_rows(answer.function)
+            return f"of all tuples, of a trimmed group from {rows:,} by rank"
+        return f"of all tuples, of a trimmed group from up to {self.answering.mean_rows:,}"

@@ -1,0 +1,98 @@
+"""Which buckets of closing windows are trimmed, between what was surveyed and who has the groups.
+
+It is decided by every instance from the same counts, so all of them decide the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.approx.bound import Kind
+from tidegate.approx.trim import SAVING, Trim, sample_size, trim
+from tidegate.batch import ints
+from tidegate.operate.aggregate.balanced.balancing import Balancing
+from tidegate.operate.aggregate.balanced.survey import bins_in
+from tidegate.operate.aggregate.estimate import QUANTILES
+from tidegate.operate.aggregate.pane import AggregateSpec, close_steps
+from tidegate.operate.kernels.exact_sum import covariances, round_sums
+from tidegate.operate.kernels.order import Floats, Ints, Mask, flat
+
+_SQUARES = 2.0
+"""The variance of squared deviations by the square of their mean, for a normal distribution: what
+variances and deviations are taken to need, for nothing else is known of bins."""
+
+
+class Surveyed:
+    """What is known of the panes of open windows, by pane; asked window by window.
+
+    `parts` may have several rows for a bin of a pane. Takes O(rows log rows) once, and O(rows of
+    the window + bins) for each window that is asked for.
+    """
+
+    def __init__(
+        self, rules: Balancing, survey: AggregateSpec, parts: Sequence[pa.Table], buckets: int
+    ) -> None:
+        self._rules, self._survey, self._buckets = rules, survey, buckets
+        self._rows = pa.concat_tables([survey.partial_schema.empty_table(), *parts])
+        pane = ints(self._rows, "pane")
+        self._order = np.argsort(pane, kind="stable")
+        self._pane = pane[self._order]
+        self._bin, self._tuples = (ints(self._rows, n)[self._order] for n in ("bin", "n.n"))
+
+    def trim(self, end_us: int) -> Trim:
+        """What is trimmed of the window that ends there."""
+        survey, buckets = self._survey, self._buckets
+        panes = (end_us - survey.range_us) // survey.pane_us, end_us // survey.pane_us
+        first, last = np.searchsorted(self._pane, panes)
+        of = slice(int(first), int(last))
+        bins = bins_in(buckets)
+        tuples = np.bincount(self._bin[of], self._tuples[of], bins).astype(np.int64)
+        # Most bins are smaller than any sample; often that settles it.
+        hot, sizes = tuples > self._rules.fewest, tuples.copy()
+        sizes[hot] = self._rules.fewest
+        if tuples.sum() - sizes.sum() >= SAVING * tuples.sum():
+            sizes[hot] = _needed(self._rules, self._spreads(of, hot, end_us), tuples[hot])
+        return trim(np.arange(bins) % buckets, tuples, sizes, buckets)
+
+    def _spreads(self, of: slice, hot: Mask, end_us: int) -> pa.Table | None:
+        """What is known of the values of some bins in a window, in the order of these."""
+        if not self._rules.surveyed:
+            return None
+        rows = self._rows.take(pa.array(self._order[of][hot[self._bin[of]]]))
+        steps = close_steps(self._survey, rows, end_us - 1, end_us, partly=True)
+        return pa.concat_tables([self._survey.window_schema.empty_table(), *steps])
+
+
+def _needed(rules: Balancing, bins: pa.Table | None, tuples: Ints) -> Ints:
+    """How many tuples of each bin stand for it in all aggregates; all where none would do."""
+    places = {name: i for i, (name, _) in enumerate(rules.surveyed)}
+    answering, needed = rules.answering, np.zeros(len(tuples), np.int64)
+    for answer in rules.held:
+        if answer.way == QUANTILES:
+            most = answering.quantile_rows(answer.function)
+            needed = np.maximum(needed, np.minimum(most, tuples))
+            continue
+        known = [places[n] for n in answer.function.arguments if n in places]
+        spreads = [] if bins is None else [_spread(bins, number) for number in known]
+        if answer.way in (Kind.VARIANCE.value, Kind.DEVIATION.value):
+            spreads = [(tuples, np.ones(len(tuples)), np.full(len(tuples), _SQUARES))]
+        for rows, mean, variance in spreads:
+            size = sample_size(tuples, rows, mean, variance, answering.error, answering.confidence)
+            needed = np.maximum(needed, size)
+        if not spreads:
+            needed = np.maximum(needed, np.minimum(answering.mean_rows, tuples))
+        needed = np.where(needed > answering.mean_rows, tuples, needed)
+    return needed
+
+
+def _spread(bins: pa.Table, number: int) -> tuple[Ints, Floats, Floats]:
+    """How many values of an argument were looked at, their mean and their variance."""
+    n = ints(bins, f"v{number}.n")
+    x, xx = (flat(bins.column(f"v{number}.{part}")) for part in ("x", "xx"))
+    with np.errstate(all="ignore"):
+        mean = round_sums(x) / n
+    variance = np.where(n > 1, covariances(n, 1, x, x, xx), np.nan)
+    return n, mean, variance

@@ -1,0 +1,90 @@
+"""Held: the tuples of a group with their priorities, for who trims groups when a window closes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.approx.priority import priorities
+from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction, Parameter
+from tidegate.operate.aggregate.functions.unfolded import Unfolded
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups
+
+_MOST_ARGUMENTS = 64
+
+
+@dataclass(frozen=True)
+class Held:
+    """All tuples of a group: how many, whether to trim them, their priorities and arguments.
+
+    Lists are in any order. Nothing is to be trimmed until somebody who knows all groups of a window
+    has said so, in the column `trim`; what is merged is trimmed where one part of it is.
+    """
+
+    types: tuple[pa.DataType, ...]
+    seed: int
+    result = pa.int64()
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        arguments = ((f"x{i}", pa.list_(type_)) for i, type_ in enumerate(self.types))
+        return (
+            ("n", pa.int64()),
+            ("trim", pa.bool_()),
+            ("priority", pa.list_(pa.uint64())),
+            *arguments,
+        )
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        *arguments, _, src, seq = columns
+        words = priorities(self.seed, src.to_numpy(), seq.to_numpy())
+        counts, *lists = self._lists.fold(groups, [pa.array(words), *arguments])
+        return [counts, pa.array(np.zeros(groups.n, np.bool_)), *lists]
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        counts, trim, *lists = states
+        counts, *lists = self._lists.merge(groups, [counts, *lists])
+        flags = trim.to_numpy(zero_copy_only=False)
+        trimmed = np.bincount(groups.codes[flags], minlength=groups.n) > 0
+        return [counts, pa.array(trimmed), *lists]
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        """How many tuples there are."""
+        return states[0]
+
+    @property
+    def _lists(self) -> Unfolded:
+        return Unfolded((pa.uint64(), *self.types))
+
+
+class HeldFunction(AggregateFunction):
+    """The row of held tuples: its only parameter is the seed of their priorities."""
+
+    @property
+    def star(self) -> bool:
+        return False
+
+    def completed(self, parameters: Sequence[int]) -> tuple[int, ...]:
+        (seed,) = parameters
+        return (seed,)
+
+    def shown(self, parameters: Sequence[int]) -> list[str]:
+        return []
+
+
+HELD = HeldFunction(
+    name="held",
+    python=None,
+    doc="The tuples of a group, kept until the window closes and large groups can be trimmed.",
+    arguments=(ANYTHING,) * _MOST_ARGUMENTS,
+    least=0,
+    parameters=(Parameter("seed", "seed", 0, 2**64),),
+    skips_null=False,
+    in_order=True,
+    holistic=True,
+    family=lambda *given: Held(given[:-1], given[-1]),
+)

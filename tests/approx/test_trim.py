@@ -1,0 +1,65 @@
+"""Which buckets are trimmed, beside the algorithm as it is printed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.oracle.trim import shed_part
+from tidegate.approx.bound import least
+from tidegate.approx.trim import LEAST_TUPLES, SAVING, sample_size, trim
+
+GROUPS = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(1, 400), st.integers(1, 400)), min_size=1, max_size=40
+)
+
+
+@given(GROUPS)
+def test_what_is_trimmed_is_what_the_printed_algorithm_trims(
+    groups: list[tuple[int, int, int]],
+) -> None:
+    place, tuples, needed = (np.array(column) for column in zip(*groups, strict=True))
+    found = trim(place, tuples, needed, 6)
+    load = np.bincount(place, tuples, 6).astype(int)
+    expected = shed_part(load.tolist(), dict(enumerate(groups)), LEAST_TUPLES)
+    if found.skipped:
+        assert found.saving < SAVING
+        assert not found.buckets.any()
+        return
+    trimmed = found.buckets[place] & (tuples >= LEAST_TUPLES) & (needed < tuples)
+    assert np.flatnonzero(trimmed).tolist() == sorted(expected)
+
+
+def test_where_little_can_be_saved_nothing_is_looked_for() -> None:
+    place, tuples = np.array([0, 1]), np.array([1000, 10])
+    assert trim(place, tuples, np.array([860, 10]), 2).skipped
+    assert not trim(place, tuples, np.array([100, 10]), 2).skipped
+
+
+def test_buckets_below_the_highest_floor_are_left_as_they_are() -> None:
+    found = trim(np.array([0, 1, 2]), np.array([900, 300, 200]), np.array([250, 100, 100]), 3)
+    assert found.buckets.tolist() == [True, True, False]
+    assert found.saving == pytest.approx(950 / 1400)
+
+
+def test_samples_are_as_large_as_the_equation_says() -> None:
+    tuples = np.array([10_000_000, 1000, 200])
+    sizes = sample_size(tuples, tuples, np.full(3, 10.0), np.full(3, 100.0), 0.05, 0.95)
+    plain = (1.96 * 10 / (0.05 * 10)) ** 2
+    assert sizes[0] == pytest.approx(plain, rel=0.001)
+    assert sizes[1] == pytest.approx(plain / (1 + plain / 1000), rel=0.01)
+    assert sizes[2] == 200
+
+
+def test_samples_show_what_is_rare_and_are_everything_where_nothing_is_known() -> None:
+    alike = sample_size(
+        np.array([5000] * 3),
+        np.array([5000, 5000, 1]),
+        np.array([7.0, 0.0, 7.0]),
+        np.array([0.01, 1.0, np.nan]),
+        0.1,
+        0.95,
+    )
+    assert alike.tolist() == [int(least(0.05)), 5000, 5000]

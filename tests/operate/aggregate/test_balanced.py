@@ -1,0 +1,146 @@
+"""WITH BALANCE: what is told of windows, what a plan says of it, and the promise of each row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tests.approx.simulation import DISTRIBUTIONS
+from tests.driver.scene import SCHEMA, loop_of, memory, plan_of
+from tidegate.driver.metrics import Summary
+from tidegate.operate.aggregate.balanced.answer import Balanced, balanced
+from tidegate.operate.aggregate.balanced.balancing import Balancing
+from tidegate.operate.aggregate.functions.held import Held
+from tidegate.operate.aggregate.operator import WindowAggregate
+from tidegate.operate.kernels.group import Groups
+from tidegate.plan.lower import lower
+from tidegate.plan.lowered import Choices
+from tidegate.query.definition import StreamDef
+from tidegate.query.output import single
+from tidegate.sql.bind import bind
+from tidegate.sql.script import read_script
+
+LENGTH = 3_000
+MEDIANS = (
+    "SELECT k, MEDIAN(v) AS m, COUNT(*) AS n FROM s [RANGE 10 SECONDS] GROUP BY k "
+    "WITH BALANCE ERROR 10 PERCENT CONFIDENCE 95 PERCENT"
+)
+
+
+def run(sql: str, folder: Path, small: bool = False) -> Summary:
+    """Two windows of ten seconds; half of the tuples are of one group, unless all are small."""
+    chance = np.random.default_rng(7)
+    keys = [f"k{i % 40}" if small or i % 2 else "large" for i in range(LENGTH)]
+    values = chance.integers(50, 151, LENGTH).tolist()
+    rows = [(20.0 * i / LENGTH, keys[i], values[i]) for i in range(LENGTH)]
+    options = {"batch_rows": 700, "instances": 4, "buckets": 4}
+    return loop_of(plan_of(sql), [memory(*rows, end=True)], folder, **options).run()
+
+
+def means(summary: Summary, subquery: str = "aggregate") -> dict[str, float]:
+    figures = summary.as_dict()["windows"][subquery]["figures"]
+    return {name: of["mean"] for name, of in figures.items()}
+
+
+def test_loads_are_told_before_and_after_trimming(tmp_path: Path) -> None:
+    summary = run(MEDIANS, tmp_path)
+    found = means(summary)
+    window = LENGTH / 2
+    assert found["groups_trimmed"] == 1
+    assert found["trimmed"] == pytest.approx((window / 2 - 195) / window)
+    assert found["largest_before"] - found["largest_after"] == window / 2 - 195
+    assert found["imbalance_before"] == found["largest_before"] - window / 4
+    assert found["imbalance_after"] == found["largest_after"] - window / 4 * (1 - found["trimmed"])
+    assert found["skipped"] == 0
+    assert "aggregate, 2 windows: trimmed 37%, groups trimmed 1, largest load" in summary.text()
+
+
+def test_nothing_is_looked_for_where_no_group_is_large(tmp_path: Path) -> None:
+    found = means(run(MEDIANS, tmp_path, small=True))
+    assert found["skipped"] == 1
+    assert found["trimmed"] == found["groups_trimmed"] == 0
+    assert found["largest_after"] == found["largest_before"]
+
+
+def test_where_keys_are_split_they_are_trimmed_when_they_are_merged(tmp_path: Path) -> None:
+    found = means(run(f"{MEDIANS} WITH PARTITIONER shuffle", tmp_path), "merge")
+    assert found["groups_trimmed"] == 1
+    assert found["largest_before"] - found["largest_after"] == LENGTH / 4 - 195
+    assert found["aggregation_cost"] > 1
+
+
+def test_a_plan_says_what_is_trimmed() -> None:
+    operator = plan_of(MEDIANS).subqueries[0].operator
+    assert isinstance(operator, WindowAggregate)
+    text = "\n".join(operator.details({}))
+    assert "groups of the fullest buckets are trimmed, error 0.1 with confidence 0.95" in text
+    assert "QUANTILE(`v`, 0.5): of all tuples, of a trimmed group from 195 by rank" in text
+    assert "COUNT(*): exact, as tuples are folded where they come" in text
+
+
+SUMS = (
+    "SELECT k, SUM(v) AS s, AVG(v) AS a FROM s [RANGE 10 SECONDS] GROUP BY k "
+    "WITH BALANCE ERROR 10 PERCENT"
+)
+
+
+def test_what_is_folded_where_it_is_read_is_exact(tmp_path: Path) -> None:
+    plan = plan_of(SUMS)
+    (subquery,) = plan.subqueries
+    assert "nothing is trimmed, for folding" in "\n".join(subquery.operator.details({}))
+    assert not {"trimmed", "largest_before"} & set(means(run(SUMS, tmp_path)))
+
+
+def rules_of(error: float, confidence: float) -> Balancing:
+    """Those of a mean that is trimmed."""
+    text = (
+        "SELECT k, AVG(CAST(v AS DOUBLE)) AS a FROM s [RANGE 10 SECONDS] GROUP BY k WITH BALANCE "
+        f"ERROR {100 * error:g} PERCENT CONFIDENCE {100 * confidence:g} PERCENT"
+    )
+    stream = StreamDef("s", (), "ts", 0, None, SCHEMA)
+    node = single(bind(read_script(text), {"s": stream}))
+    operator = lower(node, choices=Choices(partial="instance")).subqueries[0].operator
+    assert isinstance(operator, WindowAggregate)
+    assert operator.balancing is not None
+    return operator.balancing
+
+
+def answers(rules: Balancing, groups: list[np.ndarray]) -> Balanced:
+    """The rows of groups that are all to be trimmed."""
+    codes = np.repeat(np.arange(len(groups)), [len(g) for g in groups])
+    seq, values = np.arange(len(codes)), pa.array(np.concatenate(groups))
+    src = np.zeros(len(codes), np.int64)
+    family = Held((pa.float64(),), rules.seed)
+    n, trim, *lists = family.fold(
+        Groups(codes, len(groups)), [values, pa.array(seq), pa.array(src), pa.array(seq)]
+    )
+    marked = [n, pa.array(np.ones(len(trim), np.bool_)), *lists]
+    assert rules.answering.sample is not None
+    return balanced(rules, {rules.answering.sample: marked})
+
+
+ROWS, SIZE = 200, 2000
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_the_promise_of_each_row_is_kept(name: str) -> None:
+    """At most 1 - confidence and 1.5 points of the trimmed rows are off by more than the error."""
+    chance = np.random.default_rng(201)
+    groups = list(DISTRIBUTIONS[name](chance, (ROWS, SIZE)))
+    truth = np.array([g.mean() for g in groups])
+    for error, confidence in ((0.05, 0.9), (0.1, 0.95), (0.15, 0.99)):
+        found = answers(rules_of(error, confidence), groups)
+        value, low, high, exact = (c.to_numpy(zero_copy_only=False) for c in found.columns)
+        off = np.abs(value - truth) / np.maximum(np.abs(value), np.abs(truth)) > error
+        assert off.mean() <= 1 - confidence + 0.015
+        by_chance = 3 * np.sqrt(confidence * (1 - confidence) / ROWS)
+        missed = ~exact & ((truth < low) | (truth > high))
+        assert missed.mean() <= 1 - confidence + 0.015 + by_chance
+        assert (found.looked_at[exact] == SIZE).all()
+        assert (found.looked_at[~exact] < SIZE).all()
+    if name == "normal":
+        assert not exact.any()
+        assert found.looked_at.mean() < SIZE / 4

@@ -1,0 +1,168 @@
+"""WITH BALANCE: the same rows whatever happens to a run, and those of the plain twin."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.oracle.balanced import Balanced, balanced
+from tests.oracle.query import PlainStream
+from tests.property.course import AT_ONCE, BUCKETS, Course, run
+from tests.property.queries import SCHEMA, uris_of
+from tests.property.strategies import courses
+from tests.property.test_bounds import Average, average
+from tests.property.test_determinism import agree, bits, share
+from tidegate.elastic.handover import HANDOVERS
+from tidegate.operate.aggregate.operator import WindowAggregate
+from tidegate.plan.lower import lower
+from tidegate.plan.lowered import Choices
+from tidegate.plan.physical import Plan
+from tidegate.query.aggregate import (
+    AggregateCall,
+    aggregate,
+    count,
+    mean,
+    median,
+    quantile,
+    stddev,
+    sum_,
+)
+from tidegate.query.definition import StreamDef
+from tidegate.query.name import column
+from tidegate.query.node import Aggregate, Input
+from tidegate.query.option import Balance
+from tidegate.query.window import TimeWindow
+from tidegate.route.registry import partitioner_of
+
+SOURCES, SOURCE_ROWS = 3, 700
+RANGE_US, SLIDE_US, END_US = 1_000, 500, 2_000
+WIDE = Balance(0.3, 0.8)
+"""So wide that samples of some ten or hundred tuples will do."""
+
+ASKED: dict[str, dict[str, AggregateCall]] = {
+    "quantiles": {"m": median("x"), "low": quantile("i", 0.1), "n": count()},
+    "users": {"a": aggregate(Average(), "i")},
+    "both, and one that is folded": {
+        "m": median("i"),
+        "a": aggregate(Average(), "i"),
+        "s": sum_("x"),
+    },
+}
+FOLDED_LATE: dict[str, AggregateCall] = {"s": sum_("i"), "a": mean("d"), "d": stddev("x")}
+"""What is trimmed only where instances fold."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_splits() -> Iterator[None]:
+    """Several map tasks read one source, although the sources are small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 97)
+        yield
+
+
+def plan_of(calls: dict[str, AggregateCall], choices: Choices | None = None) -> Plan:
+    stream = StreamDef("s", uris_of("s", SOURCES), "ts", 0, None, SCHEMA)
+    node = Aggregate(
+        Input(stream),
+        TimeWindow(RANGE_US, SLIDE_US),
+        (("k", column("k")),),
+        tuple(calls.items()),
+        balance=WIDE,
+    )
+    return lower(node, choices=choices)
+
+
+@cache
+def stream() -> PlainStream:
+    """A few large groups and some small ones; at the end values that no sample does well with."""
+    chance = random.Random(23)
+    sources = []
+    for _ in range(SOURCES):
+        times = sorted(chance.randrange(END_US) for _ in range(SOURCE_ROWS))
+        sources.append([_row(chance, ts) for ts in times])
+    return PlainStream("s", sources)
+
+
+def _row(chance: random.Random, ts: int) -> dict[str, Any]:
+    wild = ts > END_US * 3 // 4 and chance.random() < 0.02
+    i = None if chance.random() < 0.05 else chance.randint(50, 150) * (10**6 if wild else 1)
+    k = chance.choice(["a"] * 8 + ["b"] * 4 + ["c", "d", "e", None])
+    row = dict.fromkeys(SCHEMA.names)
+    return row | {"ts": ts, "k": k, "i": i, "x": chance.uniform(5, 99), "d": i and i % 1000}
+
+
+@cache
+def reference(name: str) -> list[tuple[Any, ...]]:
+    return run(plan_of(ASKED[name]), [stream()], AT_ONCE).rows
+
+
+@cache
+def folded_late() -> list[tuple[Any, ...]]:
+    return run(plan_of(FOLDED_LATE, Choices(partial="instance")), [stream()], AT_ONCE).rows
+
+
+def twin(plan: Plan) -> list[tuple[Any, ...]]:
+    """What the query gives, plainly."""
+    (first,) = plan.subqueries
+    operator = first.operator
+    assert isinstance(operator, WindowAggregate)
+    rules = operator.balancing
+    assert rules is not None
+    names = {n: text.strip("`") for n, text in first.prefixes[0].sql_outputs}
+    rows = [
+        {**{n: row[of] for n, of in names.items()}, "ts": row["ts"], "src": src, "seq": seq}
+        for src, source in enumerate(stream().sources)
+        for seq, row in enumerate(source)
+    ]
+    users = {a.function.name: average for a in rules.answering.answers}
+    numbers = frozenset(name for name, _ in rules.surveyed)
+    asked = Balanced(operator.spec, rules.answering, rules.seed, users, BUCKETS, numbers)
+    return balanced(asked, rows)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_rows_are_those_of_the_twin(name: str) -> None:
+    agree(reference(name), twin(plan_of(ASKED[name])))
+
+
+def test_sums_that_instances_fold_are_those_of_the_twin() -> None:
+    agree(folded_late(), twin(plan_of(FOLDED_LATE, Choices(partial="instance"))))
+
+
+def test_large_groups_are_trimmed_and_small_ones_are_exact() -> None:
+    for rows in (*(reference(name) for name in ASKED), folded_late()):
+        assert {row[-1] for row in rows} == {True, False}
+    exact = {key: {r[-1] for r in reference("users") if r[2] == key} for key in "abcde"}
+    assert exact["a"] == {True, False}
+    assert exact["c"] == exact["d"] == exact["e"] == {True}
+
+
+@share(4, least=8)
+@given(
+    st.sampled_from(sorted(ASKED)),
+    courses(SOURCES * SOURCE_ROWS),
+    st.sampled_from(["hash", "hash", "shuffle", "pk", "cam", "auto"]),
+    st.sampled_from([None, "map"]),
+    st.sampled_from(HANDOVERS),
+)
+def test_rows_do_not_depend_on_the_run(
+    name: str, course: Course, partitioner: str, partial: str | None, handover: str
+) -> None:
+    choices = Choices(partitioner=partitioner_of(partitioner), partial=partial)
+    course = replace(course, handover=handover)
+    found = run(plan_of(ASKED[name], choices), [stream()], course)
+    assert bits(found.rows) == bits(reference(name))
+
+
+@pytest.mark.parametrize("partitioner", ["hash", "cam"])
+def test_sums_that_instances_fold_do_not_depend_on_the_run(partitioner: str) -> None:
+    choices = Choices(partitioner=partitioner_of(partitioner), partial="instance")
+    found = run(plan_of(FOLDED_LATE, choices), [stream()], Course(170, (), 3, ((2, 5), (5, 1))))
+    assert bits(found.rows) == bits(folded_late())
