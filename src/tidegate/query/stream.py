@@ -283,7 +283,8 @@ class Stream:
 
         By "concept" every group stays represented, by "uniform" all tuples have the same chance.
         Sums and counts are scaled; the last column, `kept`, is the share of a group's tuples that
-        were kept.
+        were kept. A join by equality, and counts, sums and means over one, drop tuples of both of
+        its sides; `kept` is then the probability of a pair, or the share of a group's pairs.
         """
         return self._with(shedding(self.node, Shed(share, by)))
 
