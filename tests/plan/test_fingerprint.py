@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tests.query.catalog import CALLS, RIDES, STREAMS, sql, stream
 from tidegate.plan.lower import lower
+from tidegate.plan.lowered import Choices
 from tidegate.query.aggregate import count, mean
 from tidegate.query.expression import col
 from tidegate.query.node import Input, StreamDef
@@ -49,6 +50,17 @@ def test_parentheses_that_change_nothing_do_not_count() -> None:
     assert mark(QUERY.replace("ORDER BY f", "ORDER BY f - 1 - n")) != mark(
         QUERY.replace("ORDER BY f", "ORDER BY f - (1 - n)")
     )
+
+
+def test_who_folds_counts_only_where_it_says_what_is_trimmed() -> None:
+    balanced = "SELECT route, MEDIAN(fare) AS q, AVG(fare) AS f FROM rides [RANGE 1 HOUR] GROUP BY "
+    balanced += "route WITH BALANCE ERROR 10 PERCENT"
+
+    def folded(text: str, partial: str | None) -> str:
+        return lower(sql(text), None, Choices(partial=partial)).fingerprint
+
+    assert folded(QUERY, None) == folded(QUERY, "instance")
+    assert folded(balanced, None) == folded(balanced, "map") != folded(balanced, "instance")
 
 
 def test_places_do_not_count() -> None:

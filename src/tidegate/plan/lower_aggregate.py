@@ -148,8 +148,10 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     if balancing is not None:
         states = balanced
         prefixes = numbered(prefixes) if balancing.holds else prefixes
-        lines.append(f"balance {base.balance}")
-        state.append(str(base.balance).lower())
+        # Sums and means are trimmed by --partial instance alone: that is part of the query then.
+        trimmed = ", ".join(answer.text for answer in balancing.held) or "nothing"
+        lines.append(f"balance {base.balance} of {trimmed}")
+        state.append(f"{str(base.balance).lower()} of {trimmed}")
     held = {f.name: ", ".join(_held(part, texts) for part in f.parts) for f in states}
     stored = stored_names(held, kept, "a", reuse=True)
     distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in states}

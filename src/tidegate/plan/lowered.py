@@ -40,6 +40,8 @@ class Lowered:
 class Choices:
     """What is asked of operators beyond what the query says; none of it changes the result.
 
+    But for one: with WITH BALANCE, `partial` says whether sums and means may be trimmed.
+
     `rows` gives the first rows of a stream, from which the best way is estimated. `partitioner` is
     for aggregates that name none themselves. `partial` says who folds tuples into partials, "map"
     or "instance"; None leaves it to the functions. A tuple may be in `max_windows` windows of time,

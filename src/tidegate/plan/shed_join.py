@@ -75,7 +75,9 @@ class JoinShedding:
     def together(self) -> str | None:
         """Why the tuples of a key must be in one place, where they must."""
         return (
-            "the first tuples of a key are found where all of it are" if self._by_concept else None
+            "which tuples of a key are kept is decided where all of them are"
+            if self._by_concept
+            else None
         )
 
     @property

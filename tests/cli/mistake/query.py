@@ -700,17 +700,19 @@ MISTAKES = {
         ),
         sql="SELECT COUNT(*) AS n FROM rides [ROWS 5] WITH SHED 90 PERCENT",
     ),
-    "WITH SHED of a join": Mistake(
+    "WITH SHED of a join without an equality": Mistake(
         message=(
-            "WITH SHED 90 PERCENT BY UNIFORM: is for aggregates over windows of time; got a query "
-            "without one. Write it after the SELECT that has the aggregate, or leave it out."
+            "WITH SHED 90 PERCENT BY UNIFORM: needs an equality of both sides in the condition of "
+            "a join, whose values are the keys; got l.fare < r.fare. Write it after an aggregate "
+            "over the pairs, which are shed then, or leave it out."
         ),
-        sql=JOINED + "l.route = r.route WITH SHED 90 PERCENT BY UNIFORM",
+        sql=JOINED + "l.fare < r.fare WITH SHED 90 PERCENT BY UNIFORM",
     ),
     "WITH SHED without a window": Mistake(
         message=(
-            "WITH SHED 90 PERCENT BY UNIFORM: is for aggregates over windows of time; got a query "
-            "without one. Write it after the SELECT that has the aggregate, or leave it out."
+            "WITH SHED 90 PERCENT BY UNIFORM: is for aggregates over windows of time and for joins "
+            "by equality; got a query without one. Write it after the SELECT that has the "
+            "aggregate or the join, or leave it out."
         ),
         sql="SELECT route FROM rides WITH SHED 90 PERCENT BY UNIFORM",
     ),
@@ -835,8 +837,8 @@ MISTAKES = {
     ),
     "WITH unknown": Mistake(
         message=(
-            "SQL line 1, column 57: expected PARTITIONER, ERROR, SHED or LATENCY after WITH; "
-            "got ERRORS. Did you mean ERROR?"
+            "SQL line 1, column 57: expected PARTITIONER, ERROR, BALANCE, SHED or LATENCY "
+            "after WITH; got ERRORS. Did you mean ERROR?"
         ),
         sql=COUNT + " WITH ERRORS 10 PERCENT",
     ),

@@ -21,7 +21,7 @@ BALANCED_SHOWN = (
     Shown("largest_after", "largest load after", brief=True),
     Shown("imbalance_before", "imbalance"),
     Shown("imbalance_after", "imbalance after"),
-    Shown("skipped", "not looked for", "share"),
+    Shown("skipped", "windows not trimmed", "share"),
 )
 
 
