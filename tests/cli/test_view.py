@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tests.cli.scene import console, lines, report, times, windows
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.cli.panel import bytes_text, clock_text, duration_text
+from tidegate.cli.panel import clock_text, duration_text
 from tidegate.cli.status import Status
 from tidegate.cli.view import LiveView
 from tidegate.driver.expected import Expected
@@ -74,7 +74,7 @@ def test_a_batch_without_a_window(run: Run) -> None:
         "rows in     1,000                      watermark (frontier)  none yet",
         "rows out    0                          event-time lag        not known yet",
         "batch time  50 ms  median 50 ms        instances             2 ■■  epoch 0",
-        "state       12,345 rows  679 kB",
+        "state       12,345 rows  663 KiB",
         "",
         "no window is complete yet",
     ]
@@ -91,7 +91,7 @@ def test_the_whole_picture(run: Run) -> None:
         "rows in     3,000                  watermark (frontier)  2024-01-01 00:00:27.500",
         "rows out    9                      event-time lag        2.5 s",
         "batch time  60 ms  median 60 ms    instances             2 ■■  epoch 0",
-        "state       12,345 rows  679 kB",
+        "state       12,345 rows  663 KiB",
         "",
         "newest window 2024-01-01 00:00:10 to 00:00:20",
         "route   fare",
@@ -134,8 +134,8 @@ def test_live_sources_have_a_latency_and_a_backlog(run: Run) -> None:
         "rows in     2,000                  watermark (frontier)  2024-01-01 00:00:17.500",
         "rows out    6                      event-time lag        2.5 s",
         "batch time  50 ms  median 50 ms    instances             2 ■■  epoch 0",
-        "backlog     3 files, 80.1 kB",
-        "state       12,345 rows  679 kB",
+        "backlog     3 files, 78.2 KiB",
+        "state       12,345 rows  663 KiB",
         "latency     p50 12 ms   p95 20 ms   p99 31 ms   max 44 ms   newest batch",
         "            p50 11 ms   p95 18 ms   p99 1.2 s   max 62 s    this run",
         "",
@@ -175,7 +175,7 @@ def test_a_narrow_terminal_has_one_column() -> None:
         "rows in               1,000",
         "rows out              3",
         "batch time            50 ms  median 50 ms",
-        "state                 12,345 rows  679 kB",
+        "state                 12,345 rows  663 KiB",
         "newest event          2024-01-01 00:00:10",
         "watermark (frontier)  2024-01-01 00:00:07.500",
         "event-time lag        2.5 s",
@@ -296,7 +296,7 @@ def test_starting_is_told_apart_from_the_rate(run: Run) -> None:
     ("extent", "text"),
     [
         (Extent(420, 1000, "rows"), "read        42% of 1,000 rows"),
-        (Extent(504e6, 1.2e9, "bytes"), "read        42% of 1.2 GB"),
+        (Extent(504e6, 1.2e9, "bytes"), "read        42% of 1.1 GiB"),
         (Extent(1.5, 4, "files"), "read        38% of 4 files"),
         (Extent(0.999, 1, ""), "read        99%"),
         (Extent(7, 7, "rows"), "read        100% of 7 rows"),
@@ -466,14 +466,5 @@ def test_lengths_of_time(time_us: int, text: str) -> None:
     assert duration_text(time_us) == text
 
 
-def test_sizes_and_stop_watch() -> None:
-    sizes = [0, 999, 1_000, 1_500_000, 123_456_789, 10**13]
-    assert [bytes_text(n) for n in sizes] == [
-        "0 B",
-        "999 B",
-        "1.0 kB",
-        "1.5 MB",
-        "123 MB",
-        "10,000 GB",
-    ]
+def test_stop_watch() -> None:
     assert [clock_text(s) for s in (0.9, 61, 3723)] == ["0:00", "1:01", "1:02:03"]

@@ -159,7 +159,8 @@ def test_a_frontier_as_time(frontier_us: int, text: str) -> None:
         (1023, "1023 B"),
         (1024, "1.0 KiB"),
         (5 * 2**20, "5.0 MiB"),
-        (2**50, "1024.0 TiB"),
+        (679_000, "663 KiB"),
+        (2**50, "1,024 TiB"),
     ],
 )
 def test_a_size_for_people(size: int, text: str) -> None:

@@ -18,6 +18,7 @@ from tidegate.execute.executor import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
+from tidegate.state.inspect import size_text
 
 _TWO_COLUMNS = 76
 """The narrowest terminal with two numbers beside each other."""
@@ -264,7 +265,7 @@ def _backlog(backlog: Backlog) -> Text:
     """What has arrived and was not taken when the newest batch ended."""
     rows, size, files = (backlog.total[unit] for unit in ("rows", "bytes", "files"))
     parts = [f"{files:,} file{'' if files == 1 else 's'}"] if files else []
-    parts += [bytes_text(size)] if size else []
+    parts += [size_text(size)] if size else []
     parts += [f"{rows:,} row{'' if rows == 1 else 's'}"] if rows else []
     return Text(", ".join(parts)) if parts else Text("none")
 
@@ -299,7 +300,7 @@ def _read(extent: Extent) -> Text:
     """How much of the input is read."""
     text = Text(f"{extent.share:.0%}" if extent.share < 0.995 or extent.share == 1 else "99%")
     if extent.unit == "bytes":
-        return text.append(f" of {bytes_text(int(extent.whole))}", style="dim")
+        return text.append(f" of {size_text(int(extent.whole))}", style="dim")
     return text.append(f" of {extent.whole:,.0f} {extent.unit}" * bool(extent.unit), style="dim")
 
 
@@ -345,7 +346,7 @@ def _state(newest: BatchReport) -> Text:
     if not newest.state_rows:
         return _dim("none")
     text = Text(f"{newest.state_rows:,} rows")
-    return text.append(f"  {bytes_text(newest.state_bytes)}", style="dim")
+    return text.append(f"  {size_text(newest.state_bytes)}", style="dim")
 
 
 def _lag(lag_us: int | None) -> Text:
@@ -390,12 +391,3 @@ def duration_text(time_us: int) -> str:
         if seconds >= size:
             return f"{seconds // size:,} {unit} {seconds % size // part} {small}"
     return f"{seconds // 60} min {seconds % 60} s"
-
-
-def bytes_text(count: int) -> str:
-    """A size in bytes with about three digits: 512 B, 1.2 MB."""
-    size, units = float(count), ["B", "kB", "MB", "GB"]
-    while size >= 999.5 and len(units) > 1:
-        size /= 1000
-        units.pop(0)
-    return f"{size:,.{1 if size < 99.95 and units[0] != 'B' else 0}f} {units[0]}"

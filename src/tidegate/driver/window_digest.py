@@ -69,7 +69,7 @@ def newest_figures(digests: Mapping[str, WindowDigest]) -> str:
 
 
 def figure_text(value: float, unit: str) -> str:
-    """A figure with about three digits: 12% for a share, 0.42 ms, 32.8 kB, else a number."""
+    """A figure with about three digits: 12% for a share, 0.42 ms, 32.8 KiB, else a number."""
     if unit == "share":
         return f"{value:.{1 if abs(value) < 0.0995 and value else 0}%}"
     if unit == "ms":

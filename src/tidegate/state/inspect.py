@@ -332,4 +332,5 @@ def size_text(size: int) -> str:
     if size < 1024:
         return f"{size} B"
     power = min((size.bit_length() - 1) // 10, 4)
-    return f"{size / 1024**power:.1f} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
+    found = size / 1024**power
+    return f"{found:,.{1 if found < 99.95 else 0}f} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"

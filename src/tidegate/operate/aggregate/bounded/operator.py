@@ -123,5 +123,5 @@ _SHOWN = (
     Shown("error", "widest error", "share", brief=True),
     Shown("sample_rows", "sampled tuples looked at"),
     Shown("needed_rows", "needed"),
-    Shown("budget_rows", "budget"),
+    Shown("budget_rows", "budget", brief=True),
 )
