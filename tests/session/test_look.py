@@ -176,7 +176,7 @@ ts                   route  fare
 2024-01-01 00:00:01  a       5.0
 first 1 row (2 rows of the input read)
 Windowed([RANGE 1 hour] by route of Stream(ts timestamp, route string, fare double; \
-stream rides from rides.csv); waits for agg())
+stream rides from rides.csv); waits for agg() or process())
 Stream(window_start timestamp, window_end timestamp, route string, n bigint, fare double; \
 aggregate [RANGE 1 hour] by route: n = count(*), fare = mean(fare))
 (mean(fare), Expression(fare > 5))

@@ -40,6 +40,10 @@ FIRST = "first"
 ALMOST = float(np.nextafter(1.0, 0.0))
 """A probability that is 1 for all that is computed with it, and yet not."""
 
+NO_KEY = -1.0
+"""The code of tuples whose key has a NULL. None is first of its key: they have no partners, and what
+else is in their keys would decide which instance counts them."""
+
 _PANE, _SIDE, _CODE, _TUPLES = "pane", "side", "code", "tuples"
 
 _SCHEMA = pa.schema(
@@ -132,9 +136,9 @@ class ConceptSieve:
         One sort by key and time; a key that is first in all splits of a batch is sent by all.
         """
         place = total_order(tuples)
-        rank = _ranks(self.codes(side, tuples)[place], self.panes(tuples)[place])
+        codes = self.codes(side, tuples)[place]
         kept = np.empty(len(place), np.bool_)
-        kept[place] = rank < self.fewest
+        kept[place] = (_ranks(codes, self.panes(tuples)[place]) < self.fewest) & (codes != NO_KEY)
         kept |= self.below(side, tuples)
         return tuples if kept.all() else tuples.filter(pa.array(kept))
 
@@ -144,8 +148,8 @@ class ConceptSieve:
         return np.asarray(words < np.uint64(limit_of(self.rate)))
 
     def codes(self, side: int, tuples: pa.Table) -> Codes:
-        """Keys as numbers; those with a NULL, which are equal to nothing, are like one key."""
-        return np.nan_to_num(codes_of(self.equalities, side, tuples), nan=-1.0)
+        """Keys as numbers, `NO_KEY` for those with a NULL, which are equal to nothing."""
+        return np.nan_to_num(codes_of(self.equalities, side, tuples), nan=NO_KEY)
 
     def panes(self, tuples: pa.Table) -> Ints:
         """The panes of tuples."""
@@ -172,7 +176,7 @@ class FirstTuples:
         codes, panes = sieve.codes(side, tuples), sieve.panes(tuples)
         before = self._before(side, codes, panes)
         rank = _ranks(codes, panes) + before
-        first = rank < sieve.fewest
+        first = (rank < sieve.fewest) & (codes != NO_KEY)
         kept = first | sieve.below(side, tuples)
         self._note(side, tuples, codes, panes, first)
         self.shed += int(len(kept) - kept.sum())
