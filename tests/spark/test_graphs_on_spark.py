@@ -39,6 +39,12 @@ INSERT INTO about SELECT MEDIAN(v) AS v, AVG(n) AS n, COUNT(*) AS m
 FROM near [RANGE 10 SECONDS SLIDE 1 SECOND] WITH ERROR 40 PERCENT CONFIDENCE 60 PERCENT;
 INSERT INTO represented SELECT k, SUM(v) AS v, LAST(n) AS n
 FROM near [RANGE 4 SECONDS SLIDE 2 SECONDS] GROUP BY k WITH SHED 60 PERCENT BY CONCEPT;
+INSERT INTO paired SELECT k, COUNT(*) AS m, AVG(v) AS v
+FROM (SELECT l.k, r.v FROM a AS l [RANGE 1 SECOND] JOIN a AS r [RANGE 2 SECONDS] ON l.k = r.k)
+[RANGE 4 SECONDS] GROUP BY k WITH SHED 60 PERCENT BY CONCEPT;
+INSERT INTO balanced SELECT IF(k < 4, 0, k) AS k, MEDIAN(v) AS v, COUNT(*) AS m
+FROM a [RANGE 5 SECONDS] GROUP BY IF(k < 4, 0, k)
+WITH BALANCE ERROR 15 PERCENT CONFIDENCE 60 PERCENT;
 INSERT INTO united SELECT k, COUNT(*) AS m, MIN(v) AS v FROM both [RANGE 4 SECONDS] GROUP BY k;
 """
 WAYS: dict[str, dict[str, Any]] = {
@@ -72,6 +78,25 @@ class Runs(tg.Process):
             self.length[key] = self.length.get(key, 0) + 1
 
 
+class Values(tg.Process):
+    """The values of a window, each once and in order; its state can be merged."""
+
+    output: Mapping[str, str] = {"v": "bigint"}
+    mergeable = True
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def on_tuple(self, tuple: Any, keys: list[int]) -> None:
+        self.seen.add(tuple.v)
+
+    def merge(self, other: Values) -> None:
+        self.seen |= other.seen
+
+    def finish(self) -> Any:
+        return [{"v": v} for v in sorted(self.seen)]
+
+
 class Broken(Runs):
     """Raises at one tuple."""
 
@@ -99,7 +124,8 @@ def stream(session: tg.Session) -> Stream:
 def outputs(session: tg.Session) -> dict[str, Stream]:
     a = stream(session)
     runs = a.process(Runs, keys="k").where(tg.col("length") > 1)
-    return {**session.queries(GRAPHS, a=a), "runs": runs}
+    values = a.window("2 seconds").group_by("k").partition("pk").process(Values)
+    return {**session.queries(GRAPHS, a=a), "runs": runs, "values": values}
 
 
 def run(session: tg.Session, **options: Any) -> dict[str, pa.Table]:
@@ -111,8 +137,9 @@ def run(session: tg.Session, **options: Any) -> dict[str, pa.Table]:
 
 @pytest.fixture(scope="module")
 def wanted() -> dict[str, pa.Table]:
-    found = run(tg.Session(master="none"), instances=1, batch_rows=10_000)
+    found = run(tg.Session(master="none"), instances=1, batch_rows=10_000, buckets=16)
     assert min(t.num_rows for t in found.values()) > 10
+    assert set(found["balanced"].column("exact").to_pylist()) == {True, False}
     return found
 
 
