@@ -33,7 +33,7 @@ SIDES = ("left", "right")
 SIGNS = 16
 """How many random signs of each tuple are used: so many degrees of freedom an interval has."""
 
-DRAWN = (KEPT, *(f"~chance{sign}" for sign in range(SIGNS)))
+DRAWN = (KEPT, *(f"#chance{sign}" for sign in range(SIGNS)))
 """What a join that sheds says of a pair: with which probability it came through, and where its
 aggregate has an error bound, what its tuples have to do with chance: for each sign of theirs the
 sum of the roots of 1 - probability of both, each with that sign. All are doubles."""

@@ -44,7 +44,9 @@ from tidegate.schema import type_name
 COUNT, SUM, MEAN, MIN = "count", "sum", "mean", "min"
 """The kinds of aggregates that are asked for, or made of them."""
 
-_PAIRS, _LEAST = "~pairs", "~least"
+_PAIRS, _LEAST = "#pairs", "#least"
+"""Columns between the aggregate and the estimates; they may go from one subquery to another, where
+names that begin with `~` would be taken for an order and dropped."""
 
 
 def join_below(node: Node) -> Join | None:
@@ -209,7 +211,7 @@ class _Sums:
     names: dict[exp.Expression, str]
 
     def total(self, of: exp.Expression) -> exp.Expression:
-        return column(self.names.setdefault(of, f"~{len(self.names)}"))
+        return column(self.names.setdefault(of, f"#{len(self.names)}"))
 
     def signed(self, of: exp.Expression, sign: int) -> exp.Expression:
         """The sum with random signs, whose square tells how far that without them is off."""

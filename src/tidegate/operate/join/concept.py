@@ -41,8 +41,8 @@ ALMOST = float(np.nextafter(1.0, 0.0))
 """A probability that is 1 for all that is computed with it, and yet not."""
 
 NO_KEY = -1.0
-"""The code of tuples whose key has a NULL. None is first of its key: they have no partners, and what
-else is in their keys would decide which instance counts them."""
+"""The code of tuples whose key has a NULL. None is first of its key: they have no partners, and
+what else is in their keys would decide which instance counts them."""
 
 _PANE, _SIDE, _CODE, _TUPLES = "pane", "side", "code", "tuples"
 
