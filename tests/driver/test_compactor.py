@@ -27,7 +27,7 @@ from tidegate.errors import StateError
 from tidegate.execute.local import LocalExecutor
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
-from tidegate.operate.join.state import SideHorizon
+from tidegate.operate.keeper import OrderHorizon
 from tidegate.sink.memory import MemorySink
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -315,8 +315,8 @@ class Apart:
 
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
-    ) -> SideHorizon:
-        return SideHorizon("ts", frontier_us, tag=0)
+    ) -> OrderHorizon:
+        return OrderHorizon("ts", frontier_us, tag=0)
 
     columns = None
 

@@ -11,8 +11,8 @@ MUTANTS = (
     Mutant(
         "groups of a window are answered apart",
         f"{_BOUNDED}/operator.py",
-        'ends = parts.column("window_end").combine_chunks()',
-        'ends = parts.column("part").combine_chunks()',
+        'plain_names(tuples), ["window_end"])',
+        'plain_names(tuples), ["part"])',
         _TESTS,
     ),
     Mutant(

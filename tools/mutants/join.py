@@ -77,10 +77,10 @@ MUTANTS = (
     ),
     Mutant(
         "the oldest tuple of a window of time is dropped",
-        "operate/join/state.py",
+        "operate/keeper.py",
         "ints(rows, self.column) >= self.needed",
         "ints(rows, self.column) > self.needed",
-        f"{JOIN_STATE} {JOINS}",
+        "tests/operate/test_keeper.py",
     ),
     Mutant(
         "a tuple at the edge of a window is not met",

@@ -7,12 +7,14 @@ at one moment.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.batch import ints
 from tidegate.state.segment import Segment
 
 CELLS = 8
@@ -35,6 +37,25 @@ class Horizon(Protocol):
 
     def whole(self, segment: Segment) -> bool:
         """Whether all rows of a segment are needed, where its bounds alone tell."""
+
+
+@dataclass(frozen=True)
+class OrderHorizon:
+    """What is needed of state that dies in its order: the rows from a time, or a number, on."""
+
+    column: str
+    needed: int
+    tag: int = 0
+
+    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+        live: npt.NDArray[np.bool_] = ints(rows, self.column) >= self.needed
+        return live
+
+    def passed(self, segment: Segment) -> bool:
+        return segment.high < self.needed
+
+    def whole(self, segment: Segment) -> bool:
+        return segment.low >= self.needed
 
 
 class Keeper(Protocol):

@@ -88,6 +88,14 @@ class MapWork:
         bucket: npt.NDArray[np.int32] = table.column("bucket").to_numpy()
         return self.by_owner(table, np.asarray(self.mapping.owners, np.int32)[bucket])
 
+    def by_hash(
+        self, partitioner: Partitioner, table: pa.Table, names: Sequence[str]
+    ) -> list[Share]:
+        """Rows divided by these columns, among the owners of the buckets that they are given."""
+        values = [table.column(name).combine_chunks() for name in names]
+        bucket = self.router(partitioner).buckets(values, table.num_rows)
+        return self.by_bucket(table.append_column("bucket", pa.array(bucket)))
+
     def by_owner(self, table: pa.Table, owners: npt.NDArray[np.signedinteger[Any]]) -> list[Share]:
         """Rows divided among the instances that these numbers name."""
         if self.mapping.running == 1:

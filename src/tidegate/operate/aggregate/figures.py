@@ -6,7 +6,7 @@ relative to the mean here: 0.5 says that the fullest instance has half as much a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,35 +53,23 @@ def sent_figures(spec: AggregateSpec, sent: Sent, ledger: Ledger | None) -> Pane
     return PaneFigures.of(counts.panes * spec.pane_us, counts.instances, values)
 
 
-class WindowCounts:
+class WindowTotals:
     """Adds up what an instance has of each window, in the order of their ends; keeps the newest."""
 
-    def __init__(self, spec: AggregateSpec) -> None:
-        self._range_us = spec.range_us
+    def __init__(self, range_us: int) -> None:
+        self._range_us = range_us
         self._held: dict[int, dict[str, float]] = {}
 
-    def add(self, rows: pa.Table, sizes: Numbers | None = None) -> None:
-        """Rows of windows, one for each group and sorted by `window_end`.
-
-        Rows are parts of a group, or, where `sizes` says how many parts each had, whole groups.
-        """
-        ends = integers(flat(rows.column("window_end")))
+    def add_rows(self, ends: Ints, columns: Mapping[str, Numbers]) -> None:
+        """Numbers of rows that are sorted by the ends of their windows, one array for each name."""
         if not len(ends):
             return
-        first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]]))[-MOST_WINDOWS:]
-        counts = np.diff(np.append(first, len(ends)))
-        columns = {"parts": counts}
-        if sizes is not None:
-            split = (sizes > 1).astype(np.int64)
-            columns = {
-                "groups": counts,
-                "parts": np.add.reduceat(sizes, first),
-                "groups_split": np.add.reduceat(split, first),
-            }
+        first = np.flatnonzero(np.append(True, ends[1:] != ends[:-1]))[-MOST_WINDOWS:]
+        sums = {name: np.add.reduceat(column, first) for name, column in columns.items()}
         for i, end_us in enumerate(ends[first].tolist()):
             held = self._held.setdefault(end_us, {})
-            for name, column in columns.items():
-                held[name] = held.get(name, 0) + int(column[i])
+            for name, of_windows in sums.items():
+                held[name] = held.get(name, 0) + int(of_windows[i])
         for end_us in sorted(self._held)[:-MOST_WINDOWS]:
             del self._held[end_us]
 
@@ -90,6 +78,22 @@ class WindowCounts:
             WindowFigures(end_us - self._range_us, end_us, values)
             for end_us, values in self._held.items()
         )
+
+
+class WindowCounts(WindowTotals):
+    """How many groups windows have, and in how many parts they came."""
+
+    def add(self, rows: pa.Table, sizes: Numbers | None = None) -> None:
+        """Rows of windows, one for each group and sorted by `window_end`.
+
+        Rows are parts of a group, or, where `sizes` says how many parts each had, whole groups.
+        """
+        each = np.ones(rows.num_rows, np.int64)
+        columns: dict[str, Numbers] = {"parts": each}
+        if sizes is not None:
+            split = (sizes > 1).astype(np.int64)
+            columns = {"groups": each, "parts": sizes, "groups_split": split}
+        self.add_rows(integers(flat(rows.column("window_end"))), columns)
 
 
 def sent_window(told: ToldWindow, p: float) -> dict[str, float]:

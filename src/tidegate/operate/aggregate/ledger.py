@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ints
 from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.keeper import OrderHorizon
 from tidegate.operate.operator import InstanceWork, MapWork, Share
 from tidegate.route.key_memory import load_loop
 from tidegate.route.ledger import LEDGER_SCHEMA, Ledger, source_number
@@ -28,28 +27,12 @@ LEDGER = "ledger"
 _ORDER = "period"
 
 
-@dataclass(frozen=True)
-class LedgerHorizon:
-    """The first period that decisions may still ask for."""
+def first_period(range_us: int, frontier_us: int) -> int:
+    """The first period that decisions may still ask for.
 
-    first: int
-    tag: int = 0
-
-    @staticmethod
-    def at(range_us: int, frontier_us: int) -> LedgerHorizon:
-        """What comes are of the frontier's period or later; who looks back asks for one more."""
-        if frontier_us in (MIN_US, MAX_US):
-            return LedgerHorizon(frontier_us)
-        return LedgerHorizon(frontier_us // range_us - 1)
-
-    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
-        return ints(rows, _ORDER) >= self.first
-
-    def passed(self, segment: Segment) -> bool:
-        return segment.high < self.first
-
-    def whole(self, segment: Segment) -> bool:
-        return segment.low >= self.first
+    What comes are of the frontier's period or later; who looks back asks for one more.
+    """
+    return frontier_us if frontier_us in (MIN_US, MAX_US) else frontier_us // range_us - 1
 
 
 @dataclass(frozen=True)
@@ -68,8 +51,8 @@ class LedgerKeeper:
 
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
-    ) -> LedgerHorizon:
-        return LedgerHorizon.at(self.range_us, frontier_us)
+    ) -> OrderHorizon:
+        return OrderHorizon(_ORDER, first_period(self.range_us, frontier_us))
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         """One row for the tuples of a bucket or bin, so that long periods do not have many."""
@@ -89,7 +72,7 @@ class LedgerKeeper:
 
 def opened(work: MapWork, partitioner: LoadAware, spec: AggregateSpec) -> Ledger:
     """The ledger of the source of a split, as the batch before has left it."""
-    first = LedgerHorizon.at(spec.range_us, work.previous_us).first
+    first = first_period(spec.range_us, work.previous_us)
     held: Ledger | None = None if work.kept is None else work.kept.take(LEDGER)
     if held is not None and held.mapping.epoch == work.mapping.epoch:
         held.forget(first)
@@ -122,7 +105,7 @@ def write_ledger(
     if not parts:
         return ()
     rows = pa.concat_tables(parts)
-    first = LedgerHorizon.at(range_us, work.frontier_us).first
+    first = first_period(range_us, work.frontier_us)
     rows = by_bucket(rows.filter(pa.array(ints(rows, _ORDER) >= first)), _ORDER)
     if not rows.num_rows:
         return ()

@@ -59,10 +59,8 @@ class MergeWindows(Operator):
     order = WindowOrder()
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        parts = plain_names(tuples)
-        keys = [parts.column(name).combine_chunks() for name, _ in self.spec.keys]
-        bucket = work.router(self.partitioner).buckets(keys, parts.num_rows)
-        return work.by_bucket(parts.append_column("bucket", pa.array(bucket)))
+        keys = [name for name, _ in self.spec.keys]
+        return work.by_hash(self.partitioner, plain_names(tuples), keys)
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         parts = together([a for a in arrived if a.input == PARTS])
@@ -79,7 +77,7 @@ class MergeWindows(Operator):
         work_of = rows_by_bucket([a.rows for a in arrived], work.mapping.buckets)
         counted = (results.num_rows, count, np.count_nonzero(sizes > 1))
         counts = dict(zip(self.totals, map(int, counted), strict=True))
-        windows = WindowCounts(self.spec)
+        windows = WindowCounts(self.spec.range_us)
         windows.add(results, sizes)
         figures = windows.figures()
         if self.told is not None:

@@ -222,7 +222,7 @@ class WindowAggregate(Operator):
             segments[CHOICES] = write_choices(work, spec, chosen)
         segments |= {} if balance is None else balance.written()
         work.spans.mark("instance write")
-        counts = WindowCounts(spec)
+        counts = WindowCounts(spec.range_us)
         shed = None if self.told is None else ShedWindows(self.told, spec.range_us, work.kept)
         steps = self._steps(panes, work, self._split(work, chosen), balance)
         closed, groups = self._closed(steps, work, counts, shed)

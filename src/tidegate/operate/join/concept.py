@@ -28,6 +28,7 @@ from tidegate.operate.join.bound import codes_of
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.match import total_order
 from tidegate.operate.join.spec import Interval
+from tidegate.operate.keeper import OrderHorizon
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.sieve import limit_of
 from tidegate.state.bucket_set import BucketSet
@@ -61,23 +62,6 @@ Codes = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class FirstHorizon:
-    """The first pane that tuples may still come to."""
-
-    pane: int
-    tag: int = 0
-
-    def live(self, rows: pa.Table, segment: Segment) -> Mask:
-        return ints(rows, _PANE) >= self.pane
-
-    def passed(self, segment: Segment) -> bool:
-        return segment.high < self.pane
-
-    def whole(self, segment: Segment) -> bool:
-        return segment.low >= self.pane
-
-
-@dataclass(frozen=True)
 class FirstKeeper:
     """What is known of a pane goes with it."""
 
@@ -93,8 +77,8 @@ class FirstKeeper:
 
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
-    ) -> FirstHorizon:
-        return FirstHorizon(_pane_of(frontier_us, self.pane_us))
+    ) -> OrderHorizon:
+        return OrderHorizon(_PANE, _pane_of(frontier_us, self.pane_us))
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         return by_bucket(rows.select(_SCHEMA.names), self.order)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
+from tidegate.batch import MAX_US, MIN_US, ORDER, TS
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.match import RANK, arranged, with_key
 from tidegate.operate.join.spec import JoinSpec
-from tidegate.operate.keeper import CELLS
+from tidegate.operate.keeper import CELLS, OrderHorizon
 from tidegate.state.segment import Segment
 
 BY_KEY, ROUND_ROBIN = "key", "round-robin"
@@ -23,25 +22,6 @@ BY_KEY, ROUND_ROBIN = "key", "round-robin"
 
 SIDES = ("left", "right")
 """What the segments hold: the tuples of one side."""
-
-
-@dataclass(frozen=True)
-class SideHorizon:
-    """The tuples of a side that new ones may still meet: those from a time, or a number, on."""
-
-    column: str
-    needed: int
-    tag: int
-
-    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
-        live: npt.NDArray[np.bool_] = ints(rows, self.column) >= self.needed
-        return live
-
-    def passed(self, segment: Segment) -> bool:
-        return segment.high < self.needed
-
-    def whole(self, segment: Segment) -> bool:
-        return segment.low >= self.needed
 
 
 @dataclass(frozen=True)
@@ -88,14 +68,14 @@ class SideKeeper:
 
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
-    ) -> SideHorizon:
+    ) -> OrderHorizon:
         range_us, rows = self._extent
         if rows is not None:
-            return SideHorizon(RANK, tuples - rows, self.way)
+            return OrderHorizon(RANK, tuples - rows, self.way)
         assert range_us is not None
         if frontier_us in (MIN_US, MAX_US):
-            return SideHorizon(TS, frontier_us, self.way)
-        return SideHorizon(TS, frontier_us - range_us, self.way)
+            return OrderHorizon(TS, frontier_us, self.way)
+        return OrderHorizon(TS, frontier_us - range_us, self.way)
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         # Segments of one instance follow each other in time, so equal keys stay in the total order.

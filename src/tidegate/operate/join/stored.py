@@ -29,7 +29,8 @@ from tidegate.operate.join.part import Part
 from tidegate.operate.join.run_index import Floats
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.spread import Sight
-from tidegate.operate.join.state import SIDES, SideHorizon, SideKeeper
+from tidegate.operate.join.state import SIDES, SideKeeper
+from tidegate.operate.keeper import OrderHorizon
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
@@ -50,7 +51,7 @@ class StoredSegments:
 
     work: InstanceWork
     keeper: SideKeeper
-    horizon: SideHorizon
+    horizon: OrderHorizon
     sights: Sequence[Sight]
     by_key: Callable[[pa.Table], npt.NDArray[np.int32]] | None
     _found: dict[tuple[BucketSet, tuple[int, ...]], tuple[BucketSet, bool]] = field(

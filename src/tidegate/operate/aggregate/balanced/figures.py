@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidegate.operate.aggregate.balanced.answer import Balanced
-from tidegate.operate.figures import MOST_WINDOWS, Shown, ToldWindow, WindowFigures
+from tidegate.operate.aggregate.figures import WindowTotals
+from tidegate.operate.figures import Shown, ToldWindow
 from tidegate.operate.kernels.order import Ints, Mask
 
 _HELD, _LEFT, _GROUPS, _SKIPPED = "held", "left", "trimmed_groups", "skipped_by"
@@ -25,37 +26,20 @@ BALANCED_SHOWN = (
 )
 
 
-class BalancedCounts:
-    """Adds up what an instance has of each window; keeps the newest."""
-
-    def __init__(self, range_us: int) -> None:
-        self._range_us = range_us
-        self._held: dict[int, dict[str, float]] = {}
+class BalancedCounts(WindowTotals):
+    """How many tuples windows have, and how many of them are evaluated."""
 
     def add(self, ends: Ints, found: Balanced, skipped: Mask) -> None:
         """Rows by the ends of their windows, and whether nothing was looked for in these."""
-        if not len(ends):
-            return
-        firsts = np.flatnonzero(np.append(True, ends[1:] != ends[:-1]))
-        for first, last in zip(firsts, np.append(firsts[1:], len(ends)), strict=True):
-            of = slice(first, last)
-            tuples, looked_at = found.tuples[of], found.looked_at[of]
-            values = self._held.setdefault(int(ends[first]), {})
-            told = {
-                _HELD: int(tuples.sum()),
-                _LEFT: int(looked_at.sum()),
-                _GROUPS: int(np.count_nonzero(looked_at < tuples)),
-            }
-            for name, value in told.items():
-                values[name] = values.get(name, 0) + value
-            values[_SKIPPED] = int(skipped[first])
-        for end_us in sorted(self._held)[:-MOST_WINDOWS]:
-            del self._held[end_us]
-
-    def figures(self) -> tuple[WindowFigures, ...]:
-        return tuple(
-            WindowFigures(end_us - self._range_us, end_us, values)
-            for end_us, values in self._held.items()
+        trimmed = found.looked_at < found.tuples
+        self.add_rows(
+            ends,
+            {
+                _HELD: found.tuples,
+                _LEFT: found.looked_at,
+                _GROUPS: trimmed.astype(np.int64),
+                _SKIPPED: skipped.astype(np.int64),
+            },
         )
 
 
@@ -72,5 +56,5 @@ def balanced_window(told: ToldWindow) -> dict[str, float]:
         "largest_after": max(after),
         "imbalance_before": max(before) - sum(before) / len(before),
         "imbalance_after": max(after) - sum(after) / len(after),
-        "skipped": told.largest(_SKIPPED),
+        "skipped": int(told.largest(_SKIPPED) > 0),
     }

@@ -54,10 +54,8 @@ class MergeBalanced(Operator):
     order = WindowOrder()
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        parts = plain_names(tuples)
-        keys = [parts.column(name).combine_chunks() for name, _ in self.spec.keys]
-        bucket = work.router(self.partitioner).buckets(keys, parts.num_rows)
-        return work.by_bucket(parts.append_column("bucket", pa.array(bucket)))
+        keys = [name for name, _ in self.spec.keys]
+        return work.by_hash(self.partitioner, plain_names(tuples), keys)
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         parts, schema = together(arrived), self.balancing.result_schema(self.spec)
@@ -69,7 +67,7 @@ class MergeBalanced(Operator):
         found = balanced(self.balancing, named)
         results = pa.Table.from_arrays([*heads, *found.columns], schema=schema)
         work.spans.mark("instance answer")
-        counts, merged = BalancedCounts(self.spec.range_us), WindowCounts(self.spec)
+        counts, merged = BalancedCounts(self.spec.range_us), WindowCounts(self.spec.range_us)
         counts.add(integers(heads[1]), found, np.zeros(len(sizes), np.bool_))
         merged.add(results, sizes)
         rows = self._rows(work, results)

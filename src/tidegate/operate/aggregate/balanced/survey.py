@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.approx.array import Words
@@ -21,7 +20,7 @@ from tidegate.approx.priority import priorities
 from tidegate.batch import ints
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.pane import AggregateSpec, merge, needed_from
-from tidegate.operate.keeper import CELLS
+from tidegate.operate.keeper import CELLS, OrderHorizon
 from tidegate.operate.kernels.group import Groups, dense, pack, rank_integers
 from tidegate.operate.kernels.order import Ints, canonical, flat
 from tidegate.operate.kernels.total import sum_integers
@@ -115,23 +114,6 @@ def _survey(
 
 
 @dataclass(frozen=True)
-class SurveyHorizon:
-    """The first pane that an open window covers."""
-
-    first: int
-    tag: int = 0
-
-    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
-        return ints(rows, _ORDER) >= self.first
-
-    def passed(self, segment: Segment) -> bool:
-        return segment.high < self.first
-
-    def whole(self, segment: Segment) -> bool:
-        return segment.low >= self.first
-
-
-@dataclass(frozen=True)
 class SurveyKeeper:
     """Surveys, which go with their panes."""
 
@@ -150,8 +132,8 @@ class SurveyKeeper:
 
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
-    ) -> SurveyHorizon:
-        return SurveyHorizon(needed_from(self.survey, frontier_us))
+    ) -> OrderHorizon:
+        return OrderHorizon(_ORDER, needed_from(self.survey, frontier_us))
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         """One row for a bin of a pane, so that long panes do not have many."""

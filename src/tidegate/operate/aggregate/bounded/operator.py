@@ -46,10 +46,7 @@ class BoundedWindows(Operator):
     order = WindowOrder()
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        parts = plain_names(tuples)
-        ends = parts.column("window_end").combine_chunks()
-        bucket = work.router(self.partitioner).buckets([ends], parts.num_rows)
-        return work.by_bucket(parts.append_column("bucket", pa.array(bucket)))
+        return work.by_hash(self.partitioner, plain_names(tuples), ["window_end"])
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         parts = together(arrived)
