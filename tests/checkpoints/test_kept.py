@@ -1,0 +1,43 @@
+"""A checkpoint of an earlier format goes on to the rows it went on to then, or is refused."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.checkpoints.keep import KEPT, ROWS_FILE
+from tests.checkpoints.query import QUERIES, run, write_half
+from tidegate.errors import CheckpointError
+
+REFUSED: dict[tuple[str, str], str] = {}
+"""By format and query: what the one sentence says where a checkpoint cannot be continued."""
+
+ARCHIVES = sorted(KEPT.glob("*/*.zip"))
+
+
+def test_each_kind_of_state_is_kept_in_each_format() -> None:
+    formats = {a.parent for a in ARCHIVES}
+    assert formats
+    assert {f: {a.stem for a in f.iterdir()} for f in formats} == {f: set(QUERIES) for f in formats}
+
+
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda a: f"{a.parent.name}-{a.stem}")
+def test_a_kept_checkpoint(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for stream in "lr":
+        write_half(tmp_path, stream, 0)
+        write_half(tmp_path, stream, 1)
+    with zipfile.ZipFile(archive) as kept:
+        kept.extractall(tmp_path)
+    refusal = REFUSED.get((archive.parent.name, archive.stem))
+    if refusal is not None:
+        with pytest.raises(CheckpointError, match=refusal):
+            run(archive.stem, tmp_path)
+        return
+    wanted = json.loads((tmp_path / ROWS_FILE).read_text(encoding="utf-8"))
+    assert wanted
+    rows = run(archive.stem, tmp_path, instances=2)
+    assert json.loads(json.dumps(rows, default=str)) == wanted
