@@ -1,1 +1,1 @@
-"""Checkpoints that earlier versions wrote: each is continued to the same rows, or refused clearly."""
+"""Checkpoints of earlier versions: each is continued to the same rows, or refused clearly."""
