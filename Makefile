@@ -73,7 +73,7 @@ rooms: setup ## draw who imports whom into docs/
 
 docs: setup ## build the documentation into site/, strictly
 	$(BIN)/python tools/import_graph.py --check
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 check: lint types layers docs test ## everything CI checks
 

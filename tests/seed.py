@@ -1,8 +1,8 @@
 """The seed of a run of the tests: always 0, unless `TIDEGATE_TEST_SEED` says another.
 
-`TIDEGATE_TEST_SEED=N` draws what the run with seed N drew, and `TIDEGATE_TEST_SEED=new` (`make fuzz`,
-`make test-long`) draws what no run has drawn. The tests of a run share the seed, in whichever process
-of xdist they are: the first process to import this sets the variable for them.
+`TIDEGATE_TEST_SEED=N` draws what the run with seed N drew. `TIDEGATE_TEST_SEED=new`, as in
+`make fuzz` and `make test-long`, draws a new seed. All processes of a run share it, those of xdist
+as well: the first one to import this sets the variable for the others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import secrets
 
 VARIABLE = "TIDEGATE_TEST_SEED"
 FIXED = VARIABLE not in os.environ
-"""Whether the examples are the same on every run and for everyone, so that red is red for a change."""
+"""Whether every run draws the same examples, so that a red run is red for its change."""
 
 if os.environ.get(VARIABLE) == "new":
     os.environ[VARIABLE] = f"{secrets.randbelow(10**6)}000"
