@@ -1,7 +1,7 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup s3-server demo cluster newcomer ready test test-inner test-fast test-long mutants lint types layers rooms docs check \
+.PHONY: help setup s3-server demo cluster newcomer ready test test-inner test-fast fuzz test-long mutants lint types layers rooms docs check \
         format bench cliffs lock \
         clean clean-venv
 
@@ -36,7 +36,7 @@ ready: setup ## what all workers of the tests would do at once, done once: compi
 	$(BIN)/python tools/compile_loops.py
 	$(BIN)/python -m pytest --collect-only --quiet --quiet >/dev/null
 
-test: setup s3-server ## all tests, with and without Spark (PYTEST_ARGS=...)
+test: setup s3-server ## all tests, with and without Spark, with the seeds of CI (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
 
 test-inner: setup ## the tests of single parts: under a minute, for every change
@@ -45,7 +45,13 @@ test-inner: setup ## the tests of single parts: under a minute, for every change
 test-fast: setup s3-server ## the tests that need no JVM
 	$(BIN)/python -m pytest -m "not spark" $(WORKERS) $(PYTEST_ARGS)
 
-test-long: setup s3-server ## all tests in long mode: more examples, more kills
+# `make fuzz TIDEGATE_TEST_SEED=N` draws again what a run with seed N drew.
+fuzz test-long: export TIDEGATE_TEST_SEED ?= new
+
+fuzz: setup s3-server ## all tests with new seeds; the first line says which
+	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
+
+test-long: setup s3-server ## all tests in long mode: new seeds, more examples, more kills
 	TIDEGATE_TEST_MODE=long $(BIN)/python -m pytest --timeout 3600 $(WORKERS) $(PYTEST_ARGS)
 
 mutants: setup ## make mistakes on purpose, one by one, and see that tests find them (WORDS=...)
@@ -67,7 +73,7 @@ rooms: setup ## draw who imports whom into docs/
 
 docs: setup ## build the documentation into site/, strictly
 	$(BIN)/python tools/import_graph.py --check
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 check: lint types layers docs test ## everything CI checks
 

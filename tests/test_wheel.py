@@ -1,15 +1,19 @@
-"""The wheel that pip installs: everything in it, nothing else, and what it says of itself."""
+"""The wheel and the source archive: all that belongs in them, and what they say of themselves."""
 
 from __future__ import annotations
 
+import os
 import re
+import tarfile
 import tomllib
 import zipfile
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
+from pathspec import GitIgnoreSpec
 
 import tidegate
 
@@ -31,6 +35,21 @@ def test_all_files_of_the_package_are_in_it(wheel: zipfile.ZipFile) -> None:
     inside = {n for n in wheel.namelist() if ".dist-info/" not in n}
     assert inside == expected
     assert "tidegate/py.typed" in inside
+
+
+def test_the_source_archive_has_all_files_of_the_project(tmp_path: Path) -> None:
+    """Its tests read tools, benchmarks and pages: whoever unpacks it can run them."""
+    (made,) = SdistBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with tarfile.open(made) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()} - {"PKG-INFO"}
+    ignored = GitIgnoreSpec.from_lines([".git/", *(ROOT / ".gitignore").read_text().splitlines()])
+    expected = set()
+    for folder, folders, names in os.walk(ROOT):
+        place = Path(folder).relative_to(ROOT)
+        folders[:] = [f for f in folders if not ignored.match_file(f"{place / f}/")]
+        expected |= {str(place / n) for n in names if not ignored.match_file(str(place / n))}
+    assert len(expected) > 1_000
+    assert inside == expected - {"PKG-INFO"}
 
 
 def test_it_says_what_it_is(wheel: zipfile.ZipFile) -> None:

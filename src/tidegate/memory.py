@@ -44,8 +44,9 @@ class Memory:
 
     @property
     def bytes(self) -> int:
-        """What all caches hold."""
-        return sum(cache.bytes for cache in self._caches)
+        """What all caches hold; never more than the limit, whatever other threads do."""
+        with self._lock:
+            return self._bytes()
 
     def resize(self, limit_bytes: int | None) -> None:
         """Have another budget from now on, None for `default_bytes`; called by every task."""
@@ -65,9 +66,13 @@ class Memory:
             raise ValueError("the shares of a memory are more than the whole")
         return made
 
+    def _bytes(self) -> int:
+        """What all caches hold, for who has the lock."""
+        return sum(cache.bytes for cache in self._caches)
+
     def _shrink(self, newest: Cache | None = None) -> None:
         """Give up values until the rest fits, but not the last one of `newest`: it is in use."""
-        while self.bytes > self._limit:
+        while self._bytes() > self._limit:
             spare = [c for c in self._caches if len(c) > (1 if c is newest else 0)]
             most = max(spare, key=lambda c: c.bytes - c.share * self._limit)
             most._give_up()

@@ -6,6 +6,7 @@ import pytest
 from sqlglot import exp
 
 from tidegate.errors import QueryError
+from tidegate.nesting import MOST_NESTED
 from tidegate.sql.dialect import Tidegate, parse
 from tidegate.sql.syntax import CreateStream, QueryWith, StreamWindow
 
@@ -226,7 +227,7 @@ def test_text_nested_too_deeply_is_a_mistake_too() -> None:
     for text in ("(" * 3000 + "a" + ")" * 3000, "NOT " * 3000 + "a", "CASE WHEN a THEN " * 3000):
         with pytest.raises(QueryError) as caught:
             parse(f"SELECT {text} FROM x")
-        assert "expressions and queries may be nested 500 levels deep; got" in str(caught.value)
+        assert "expressions and queries may be nested 200 levels deep; got" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_text_nested_too_deeply_is_a_mistake_too() -> None:
     [("(", ")"), ("abs(", ")"), ("CASE WHEN b THEN ", " END"), ("1 + (", ")"), ("NOT ", "")],
 )
 def test_text_nested_as_deeply_as_is_allowed_is_read(opening: str, closing: str) -> None:
-    (select,) = parse(f"SELECT {opening * 500}a{closing * 500} FROM x")
+    (select,) = parse(f"SELECT {opening * MOST_NESTED}a{closing * MOST_NESTED} FROM x")
     assert sum(1 for _ in select.find_all(exp.Column)) >= 1
 
 
