@@ -103,7 +103,7 @@ class BatchReport:
 
     @property
     def compared(self) -> tuple[int, ...]:
-        """Of a join, by instance: the pairs that were compared."""
+        """Of a join, by instance: how many of these were looked at, at most."""
         return tuple(c.get("compared", 0) for c in self.instance_counts)
 
 
