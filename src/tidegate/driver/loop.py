@@ -117,6 +117,7 @@ class Loop:
         self.summary.windows = self._subqueries.windows
         self.summary.changes = self._subqueries.changes
         self._latency = Latency(self._clock.now())
+        self.summary.latencies = self._latency.latencies
         slots = cache(lambda: options.slots or self.executor.slots())
         self.manager = Manager(
             options.policy,
@@ -352,7 +353,7 @@ class Loop:
             holder,
         )
         backlog = self._inputs.backlog()
-        measured = (latency, self._latency.over_run(), backlog)
+        measured = (latency, self._latency.recent(), backlog)
         ended = started + report.start_s + report.seconds
         busy = self._load.committed(work, report.seconds, started, ended, backlog)
         after_s = ended - committed_at

@@ -40,7 +40,6 @@ from tidegate.operate.change import MOST_CHANGES
 from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
-from tidegate.operate.sieve import shed_of
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.source.protocol import Rows
@@ -80,7 +79,6 @@ def map_split(job: Job, split: Split, reads: SharedReads | None = None) -> list[
     tuples = at_reading(prefix, tuples)
     shed = taken - tuples.num_rows
     tuples = apply_prefix(prefix, tuples)
-    shed += shed_of(prefix.sieve, tuples)
     spans.mark("map evaluate")
     parcels = deal(job, split.index, tuples, spans, stay=reads is not None)
     spans.mark("map route")

@@ -84,6 +84,7 @@ class MergeWindows(Operator):
             shed = ShedWindows(self.told, self.spec.range_us, work.kept)
             shed.add(results)
             figures += shed.figures()
+            counts["shed"] = shed.rows_shed
         return Result(
             rows,
             count,

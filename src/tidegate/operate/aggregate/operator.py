@@ -235,7 +235,7 @@ class WindowAggregate(Operator):
             closed,
             sum(part.num_rows for part in rows),
             segments,
-            {"closed": groups},
+            {"closed": groups} | ({} if shed is None else {"shed": shed.rows_shed}),
             bucket_work=self._touched([*touched, panes], work.mapping.buckets),
             windows=(
                 *(counts.figures() if self._tells else ()),

@@ -124,6 +124,12 @@ class ShedWindows:
     """Takes in closed windows, in the order of their ends; holds the newest, and one concept."""
 
     def __init__(self, columns: ShedColumns, range_us: int, kept: Kept) -> None:
+        self.rows_shed = 0
+        """By concept, tuples that results are not from, of windows that follow without overlap.
+
+        Where windows overlap these are every second, third and so on, so that no tuple counts
+        twice. What map tasks have dropped depends on how the input was cut; this does not.
+        """
         self._columns = columns
         self._range_us = range_us
         self._kept = kept
@@ -135,6 +141,7 @@ class ShedWindows:
         ends = integers(flat(rows.column("window_end")))
         if not len(ends):
             return
+        self.rows_shed += self._shed(rows, ends)
         first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]]))[-MOST_WINDOWS:]
         groups = self._groups(rows.slice(first[0]))
         bounds = [*(first - first[0]).tolist(), len(groups.kept)]
@@ -153,6 +160,16 @@ class ShedWindows:
             WindowFigures(end_us - self._range_us, end_us, values)
             for end_us, values in self._told.items()
         )
+
+    def _shed(self, rows: pa.Table, ends: Ints) -> int:
+        columns = self._columns
+        if columns.state is None:  # map tasks drop what is shed for good
+            return 0
+        apart_us = -(-self._range_us // columns.slide_us) * columns.slide_us
+        counts = (columns.column(rows, name).to_numpy() for name in (TUPLES, columns.counts))
+        tuples, kept = counts
+        shed: Ints = (tuples - kept)[(ends - self._range_us) % apart_us == 0]
+        return int(shed.sum())
 
     def _groups(self, rows: pa.Table) -> _Groups:
         columns = self._columns

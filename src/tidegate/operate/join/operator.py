@@ -191,7 +191,7 @@ class StreamJoin(Operator):
         work.spans.mark("instance write")
         counts = {
             "comparisons": compared.implied,
-            "compared": compared.made,
+            "compared": compared.candidates,
             SIDES[0]: int(own[0].sum()),
             SIDES[1]: int(own[1].sum()),
         }

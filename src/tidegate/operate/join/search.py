@@ -47,6 +47,15 @@ class Work:
     rows: tuple[Ints, Ints] | None = None
     side: int = 0
 
+    @property
+    def candidates(self) -> int:
+        """How many pairs of the windows were looked at, at most.
+
+        An index by a range looks at tuples outside the windows too, of which large batches have
+        more than the windows hold; several indexes of one join may look at the same pair.
+        """
+        return min(self.made, self.implied)
+
     def count(self, ask: Ask, compared: Ints) -> None:
         """Note with how many each probe was compared."""
         if self.rows is None:
