@@ -182,11 +182,9 @@ def member(value: Expr, members: list[Expr], where: str) -> Expr:
     members = [coerce(m, type_, where) for m in members]
     tests: list[Expr] = []
     for constant, run in groupby(members, lambda member: isinstance(member, Literal)):
-        tests += (
-            [make("in", (value, *run), BOOL)]
-            if constant
-            else [make("eq", (value, member), BOOL) for member in run]
-        )
+        sides = list(run)
+        looks = [("in", sides)] if constant else [("eq", [side]) for side in sides]
+        tests += [make(op, (value, *others), BOOL) for op, others in looks]
     result = tests[0]
     for test in tests[1:]:
         result = make("or", (result, test), BOOL)

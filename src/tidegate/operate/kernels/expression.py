@@ -142,7 +142,9 @@ class _Rows:
         try:
             for place in places_of(call.op, len(call.args)):
                 arg = call.args[place]
-                known[place] = (yield self.value(arg)) if isinstance(arg, Call) else self._plain(arg)
+                known[place] = (
+                    (yield self.value(arg)) if isinstance(arg, Call) else self._plain(arg)
+                )
         except TaskError as failure:
             return (yield in_turns(self, call, _computed, known, failure))
         return _computed(call, [known[place] for place in range(len(call.args))])
