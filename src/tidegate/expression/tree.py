@@ -98,6 +98,8 @@ SAFE = frozenset(
     " bit_xor bit_not second_fraction replace nanvl cbrt rint log1p expm1 hypot cot sinh cosh"
     " tanh shift_left shift_right date_diff".split()
 )
+CHOICES = frozenset("case coalesce nanvl".split())
+"""Operations that choose between their arguments: only the first is evaluated on every row."""
 SAFE_ON_FLOATS = frozenset("add subtract multiply negate abs round".split())
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.expression.tree import Column, Expr
+from tidegate.expression.tree import Column, Expr, is_total
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fold import fold
 from tidegate.plan.physical import ARROW, SPARK, Edge, Prefix
@@ -134,6 +134,13 @@ class Prefixing:
             if self.typer is None:
                 raise
             return self.typer([spark_sql(e) for e in expressions], origin.schema)
+
+    def can_fail(self, origin: Origin, expression: exp.Expression) -> bool:
+        """Whether a row can make an expression fail, as far as is known here."""
+        try:
+            return not is_total(bind(expression, _raw_types(origin), "SELECT"))
+        except UnknownKernel:
+            return True
 
 
 def _raw_types(origin: Origin) -> dict[str, pa.DataType]:

@@ -24,6 +24,7 @@ from tidegate.query.coercion import (
     literal_number,
     make,
     number,
+    require_readable,
 )
 from tidegate.query.form import ALIASES, call_of
 from tidegate.query.function import ANY_NUMBER, FUNCTIONS, is_null
@@ -68,7 +69,8 @@ def bind(node: exp.Expr, columns: Mapping[str, pa.DataType], where: str) -> Expr
     """Resolve the names of an expression and give it Spark's types.
 
     Raises QueryError for a mistake, UnknownKernel for what only Spark can evaluate. A bare NULL
-    becomes a string. A constant that cannot be read as what it stands beside is found now.
+    becomes a string. A constant that cannot be read as what it stands beside is found now, unless
+    it is in a branch that rows may not take.
     """
     return _Binder(columns, where).expression(node, NULL)
 
@@ -92,6 +94,7 @@ class _Binder:
     def expression(self, node: exp.Expr, null: pa.DataType) -> Expr:
         """The whole expression; a bare NULL takes the type `null`, or string."""
         bound = self.bind(node)
+        require_readable(bound, self.where)
         if bound.type == NULL:
             return Literal(None, STRING if null == NULL else null)
         return bound

@@ -9,7 +9,8 @@ from sqlglot import exp
 from tidegate.errors import QueryError, UnavailableError, near
 from tidegate.operate.aggregate.definition import AggregateFunction, Parameter
 from tidegate.operate.aggregate.registry import find_sql, sql_names
-from tidegate.query.aggregate import AggregateCall
+from tidegate.query.aggregate import AggregateCall, only_where
+from tidegate.query.name import conjuncts
 from tidegate.sql.instead import AGGREGATES
 
 _TITLES: dict[type[exp.Expr], str] = {}
@@ -150,8 +151,7 @@ def _filtered(
     if not function.skips_null:
         raise UnavailableError(name, "FILTER is not available yet")
     return tuple(
-        exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
-        for value in arguments or (exp.Literal.number(1),)
+        only_where(conjuncts(condition), value) for value in arguments or (exp.Literal.number(1),)
     )
 
 

@@ -117,6 +117,8 @@ class AggregateFunction:
       None where there is none.
     - `skips_null`: a tuple whose last argument is NULL does not count. FILTER (WHERE c) is then
       arguments that are NULL where c does not hold; else FILTER is not available.
+    - `decides` is the place of the argument that is looked at first: where it is NULL the tuple
+      does not count, and the others are not evaluated. None: all are.
     - `in_order`: its kernels also get the columns of the total order, after its own.
     - `edge`: its value is that of the first (0) or the last (-1) tuple, whatever the others are.
     - `holistic`: exact, but its state grows with the number of values.
@@ -139,6 +141,7 @@ class AggregateFunction:
     means: tuple[str, tuple[float, ...]] | None = None
     distinct: str | None = None
     skips_null: bool = True
+    decides: int | None = None
     in_order: bool = False
     edge: int | None = None
     holistic: bool = False
