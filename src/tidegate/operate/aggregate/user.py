@@ -65,6 +65,11 @@ class Aggregator:
     """Whether WITH ERROR keeps the arguments of all tuples, to compute windows exactly where the
     sample will not do. Without, the sample is all that is kept and answers every window, and the
     interval says how well, also where it is wider than was asked for."""
+    skips_null: ClassVar[bool] = True
+    """Whether a tuple whose arguments are all NULL changes nothing, as for the aggregates of SQL. Then
+    FILTER may be written, and WITH ERROR and WITH BALANCE sample the other tuples alone; `False` is
+    for a class that counts such tuples. `tidegate.testing.check_aggregate` looks for a
+    counterexample."""
 
     @property
     def name(self) -> str:
