@@ -1,8 +1,8 @@
 """Samples of groups by depth, between all tuples and those that are looked at.
 
 The **depth** of a tuple is the number of zeros that its priority begins with: one tuple in 2**d is
-at depth d or below. The **sample** of a set of tuples, for a size k >= 1, is those at depth d or below,
-for the greatest d that leaves at least k of them; it is the set itself where that has fewer.
+at depth d or below. The **sample** of a set of tuples, for a size k >= 1, is those at depth d or
+below, for the greatest d that leaves at least k of them; it is the set where that has fewer.
 
 - It is a uniform sample without replacement of the set, of a size that does not depend on values:
   at least k, seldom more than 2 k.

@@ -16,7 +16,7 @@ from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.held import HELD
 from tidegate.operate.aggregate.ranked import RANKED, Ranking
 from tidegate.operate.aggregate.sampled import SAMPLED, Sampling
-from tidegate.plan.bound import shares_work
+from tidegate.plan.bound import argument_means, shares_work
 from tidegate.query.bound import EXACT, interval_names
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate
@@ -33,7 +33,8 @@ def balanced_of(
     read, which makes a group one partial however many tuples it has.
     """
     balance, window = base.balance, base.window
-    assert balance is not None and isinstance(window, TimeWindow)
+    assert balance is not None
+    assert isinstance(window, TimeWindow)
     rules = Answering(
         error=balance.error,
         confidence=balance.confidence,
@@ -55,7 +56,8 @@ def balanced_of(
         if way == KEPT:
             answer = replace(answer, state=function.name)
         else:
-            answer = replace(answer, sampled=_sample(rules, function, seed))
+            means = argument_means(function) if way == OWN else ()
+            answer = replace(answer, sampled=_sample(rules, function, seed), means=means)
         answers.append(answer)
     rules = replace(rules, answers=tuple(answers))
     if not held:

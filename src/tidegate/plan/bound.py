@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,8 +19,10 @@ from sqlglot import exp
 from tidegate.approx.priority import seed_of
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.figures import RankedColumns
+from tidegate.operate.aggregate.definition import NUMBER
 from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.functions.total import MEAN
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
 from tidegate.operate.aggregate.overlap import overlaps
 from tidegate.operate.aggregate.ranked import RANKED, ROWS, TUPLES, Ranking
@@ -78,8 +81,8 @@ class Bounding:
                 ends = [field(state, f"{end}{number}") for end in ("value", "low", "high")]
                 exact.append(exp.GTE(this=field(state, ROWS), expression=field(state, TUPLES)))
             places |= dict(zip((name, *interval_names(name)), ends, strict=True))
-        places[EXACT] = exp.and_(*dict.fromkeys(exact)) if exact else exp.true()
-        return places
+        every = reduce(lambda a, b: exp.And(this=a, expression=b), exact or [exp.true()])
+        return places | {EXACT: every}
 
 
 def bounded_of(
@@ -91,7 +94,8 @@ def bounded_of(
     aggregates of the same arguments.
     """
     bound, window = base.bound, base.window
-    assert bound is not None and isinstance(window, TimeWindow)
+    assert bound is not None
+    assert isinstance(window, TimeWindow)
     rules = Answering(
         error=bound.error,
         confidence=bound.confidence,
@@ -107,13 +111,16 @@ def bounded_of(
             answer = replace(answer, state=f"{function.name}x")
         elif way not in (QUANTILES, OWN):
             answer = replace(answer, state=function.name)
+        if way == OWN:
+            answer = replace(answer, means=argument_means(function))
         answers.append(answer)
     samples = _samples(rules, answers, base, texts)
     answers = [replace(a, sampled=samples.get(_sample_key(a))) for a in answers]
     exact = [_exact(answer) for answer in answers if answer.state is not None]
+    means = [mean for answer in answers for mean in answer.means if mean is not None]
     return Bounding(
         replace(rules, answers=tuple(answers)),
-        (*exact, *samples.values()),
+        (*exact, *samples.values(), *dict.fromkeys(means)),
         together=any(a.way not in (KEPT, QUANTILES) for a in answers),
     )
 
@@ -136,7 +143,11 @@ def _sample_key(answer: Answer) -> _Key | None:
     if answer.way == KEPT:
         return None
     skips = answer.way != OWN or answer.function.parameters[0].skips_null
-    return RANKED.name if answer.way == QUANTILES else SAMPLED.name, answer.function.arguments, skips
+    return (
+        RANKED.name if answer.way == QUANTILES else SAMPLED.name,
+        answer.function.arguments,
+        skips,
+    )
 
 
 def _samples(
@@ -164,6 +175,15 @@ def _exact(answer: Answer) -> Function:
     if answer.way != OWN:
         return replace(answer.function, name=answer.state)
     return replace(answer.function, name=answer.state, kind=UNFOLDED.name, parameters=())
+
+
+def argument_means(function: Function) -> tuple[Function | None, ...]:
+    """What gives the exact mean of each argument of a user's aggregate, where that is a number."""
+    named = zip(function.arguments, function.types, strict=True)
+    return tuple(
+        Function(f"mean of {name}", MEAN.name, (name,), (type_,)) if NUMBER.accepts(type_) else None
+        for name, type_ in named
+    )
 
 
 def shares_work(function: Function, window: TimeWindow) -> bool:

@@ -17,5 +17,5 @@ OWN = "own"
 """A user's own aggregate: as it is, of the sample and of parts of the sample."""
 
 MOMENTS = (MEAN, SUM, VARIANCE, DEVIATION)
-"""Exactly too. From a sample only where `tidegate.testing.sampled_means` asks for it: by sums over the
-sample, with an interval that its own variance gives."""
+"""Exactly too. From a sample only where `tidegate.testing.sampled_means` asks for it: by sums over
+the sample, with an interval that its own variance gives."""

@@ -329,7 +329,7 @@ class WindowAggregate(Operator):
     ) -> tuple[tuple[pa.Table, ...], int]:
         """The rows of windows that end, by port, and how many groups these windows have.
 
-        They are made step by step, for they may be very many; `counts` and `watch` are told of them.
+        They are made step by step, for they may be very many; `counts` and `watch` see them.
         """
         spec, closed = self.spec, 0
         spills = [Spill(work.store, f"{work.name}-rows-{i}") for i in range(len(work.ports))]

@@ -127,9 +127,7 @@ class Ranked:
             if whole.all():
                 columns += [value, value]
                 continue
-            ends = rank_places(
-                rows, tuples, fraction=fraction, confidence=self.ranking.confidence
-            )
+            ends = rank_places(rows, tuples, fraction=fraction, confidence=self.ranking.confidence)
             for end, beyond in zip(ends, (-np.inf, np.inf), strict=True):
                 inside = (end >= 0) & (end < rows)
                 found, _ = places(np.where(inside, end, 0))
@@ -167,5 +165,5 @@ RANKED = RankedFunction(
     arguments=(NUMBER,),
     skips_null=False,
     in_order=True,
-    family=lambda *given: Ranked(*given),
+    family=Ranked,
 )

@@ -178,7 +178,10 @@ class SampledFunction(AggregateFunction):
 
     def shown(self, parameters: Sequence[Any]) -> list[str]:
         (rule,) = parameters
-        return [f"{rule.k:,} rows or more of each group", *(() if rule.skips_null else ("NULL too",))]
+        return [
+            f"{rule.k:,} rows or more of each group",
+            *(() if rule.skips_null else ("NULL too",)),
+        ]
 
 
 SAMPLED = SampledFunction(

@@ -98,7 +98,10 @@ def _joined(spec: AggregateSpec, known: pa.Table, mine: pa.Table) -> tuple[pa.Ta
         merged = merge(spec, [known, mine])
         return merged, _places(merged.select(names), mine.select(names))
     every = np.arange(mine.num_rows)
-    groups, both = Groups(np.concatenate([every, every]), len(every)), pa.concat_tables([known, mine])
+    groups, both = (
+        Groups(np.concatenate([every, every]), len(every)),
+        pa.concat_tables([known, mine]),
+    )
     columns = list(mine.select(names).columns)
     for function in spec.functions:
         states = [flat(both.column(name)) for name, _ in function.state]

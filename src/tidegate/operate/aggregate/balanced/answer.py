@@ -105,6 +105,9 @@ def _sampled_cells(rules: Balancing, states: States) -> dict[str, Cells]:
         family = Sampled(sampled.types, rule.sampling if answer.way == QUANTILES else rule)
         lowest = family.sample(groups, words.to_numpy(), [column.flatten() for column in lists])
         known = {sampled.name: lowest, _ALL: [states[0], *lists]}
+        for mean, column in zip(answer.means, lists, strict=False):
+            if mean is not None:
+                known[mean.name] = mean.family.fold(groups, [column.flatten()])
         whole = replace(answer, state=_ALL)
         found = SampledWindows(rules.answering, whole, known, Windows(np.arange(count), count))
         cells[answer.function.name] = (quantile if answer.way == QUANTILES else own)(found)

@@ -79,7 +79,8 @@ class Balancing:
 
     def renamed(self, names: Mapping[str, str]) -> Balancing:
         """The same over states of other names."""
-        own = {a.sampled.name: a.sampled.name for a in self.held if a.sampled is not None}
+        made = [f for answer in self.held for f in (answer.sampled, *answer.means) if f is not None]
+        own = {function.name: function.name for function in made}
         state = replace(self.state, name=names[self.state.name])
         return replace(self, answering=self.answering.renamed({**names, **own}), held_as=state)
 

@@ -19,6 +19,7 @@ from tidegate.operate.aggregate.pane import AggregateSpec, close_steps
 from tidegate.operate.kernels.exact_sum import covariances, round_sums
 from tidegate.operate.kernels.order import Floats, Ints, Mask, flat
 
+
 class Surveyed:
     """What is known of the panes of open windows, by pane; asked window by window.
 

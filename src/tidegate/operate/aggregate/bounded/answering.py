@@ -1,9 +1,9 @@
 """How aggregates within an error bound are answered, between a query's bound and finished windows.
 
-An aggregate is *kept* where panes have its exact value anyway, and answered from a sample where that
-costs: of every group and pane at least so many of the tuples that the aggregate sees. Beside the
-sample there is what gives a user's aggregate exactly, whose error the sample may turn out not to
-keep. Aggregates of the same arguments share a sample.
+An aggregate is *kept* where panes have its exact value anyway, and answered from a sample where
+that costs: of every group and pane at least so many of the tuples that it sees. Beside the sample
+there is what gives a user's aggregate exactly, whose error the sample may turn out not to keep.
+Aggregates of the same arguments share a sample.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Answer:
     `sampled` is the function that samples for it; without one it is exact. `state` is the name of
     the state that has it exactly, for a user's aggregate the tuples to compute it from. Without
     one, as for quantiles and for a user's aggregate that wants no fallback, the sample answers
-    alone. `text` is the aggregate as the query writes it.
+    alone. `means` give the exact means of its arguments, where these are numbers: a sample that
+    disagrees with them is not relied on. `text` is the aggregate as the query writes it.
     """
 
     function: Function
@@ -42,11 +43,16 @@ class Answer:
     text: str
     state: str | None = None
     sampled: Function | None = None
+    means: tuple[Function | None, ...] = ()
 
     def renamed(self, names: Mapping[str, str]) -> Answer:
         """The same over states of other names."""
-        sampled = self.sampled and replace(self.sampled, name=names[self.sampled.name])
-        return replace(self, state=self.state and names[self.state], sampled=sampled)
+        sampled, *means = (
+            function and replace(function, name=names[function.name])
+            for function in (self.sampled, *self.means)
+        )
+        state = self.state and names[self.state]
+        return replace(self, state=state, sampled=sampled, means=tuple(means))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +90,7 @@ class Answering:
         return rank_rows(self.error, self.rank_confidence, fraction)
 
     def samples_quantile(self, function: Function) -> bool:
-        """Whether the sample of a quantile, at most about twice what it must be, is in the budget."""
+        """Whether the sample of a quantile, at most about twice what it takes, is in the budget."""
         return self.budget_rows is None or 2 * self.quantile_rows(function) <= self.budget_rows
 
     @property

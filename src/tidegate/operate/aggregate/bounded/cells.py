@@ -37,8 +37,8 @@ class Cells:
     """An aggregate, a row for each window and group: its value, and between what the exact one is.
 
     `exact` says which values are exact themselves, and `error` how far off the others may be: in
-    relation to the value, or in ranks; 0 where they are exact. `looked` says what samples took; None
-    where there is none.
+    relation to the value, or in ranks; 0 where they are exact. `looked` says what samples took, of
+    aggregates that have some.
     """
 
     value: pa.Array
@@ -55,9 +55,7 @@ def exactly(value: pa.Array) -> Cells:
     return Cells(value, value, value, every, np.zeros(len(value)))
 
 
-def alone(
-    value: pa.Array, found: Interval, error: Floats, whole: Mask, looked: Looked
-) -> Cells:
+def alone(value: pa.Array, found: Interval, error: Floats, whole: Mask, looked: Looked) -> Cells:
     """What samples say where nothing else does: exact only where they are the whole.
 
     Ends that are infinite, or no number of the type, are so in floats and NULL in integers. An

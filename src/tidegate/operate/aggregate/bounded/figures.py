@@ -1,4 +1,4 @@
-"""What is told of windows within an error: how many rows are from samples, and of how many tuples."""
+"""What is told of windows within an error: which share of rows and tuples samples answered."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ class AnsweredWindows(WindowTotals):
             largest={_ERROR: error},
         )
 
-    def count_cells(self, rules: Answering, ends: Ints, exact: Mask, cells: Sequence[Cells]) -> None:
+    def count_cells(
+        self, rules: Answering, ends: Ints, exact: Mask, cells: Sequence[Cells]
+    ) -> None:
         """The same of aggregates that are answered one by one; a sample counts once."""
         by_sample: dict[str, Looked] = {}
         for answer, cell in zip(rules.answers, cells, strict=True):

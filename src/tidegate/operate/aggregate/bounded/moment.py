@@ -29,9 +29,7 @@ def moment(found: SampledWindows) -> Cells:
     needed = sizes_for(kind, pilot, found.promise, found.windows)
     exact = found.answer.function.family.finish(found.exact_states)
     chosen = decision.by_sample & ~sample.whole
-    return estimated(
-        chosen, decision.interval, decision.error, exact, found.looked(sizes, needed)
-    )
+    return estimated(chosen, decision.interval, decision.error, exact, found.looked(sizes, needed))
 
 
 def _sizes(found: SampledWindows) -> Ints:

@@ -97,4 +97,3 @@ class BoundedWindows(Operator):
     def details(self, texts: Mapping[str, str]) -> list[str]:
         lines = self.answering.details()
         return [*lines, "finish windows: one task per instance, shuffle by window"]
-

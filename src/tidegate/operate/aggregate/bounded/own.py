@@ -57,6 +57,7 @@ def own(found: SampledWindows) -> Cells:
         alpha=_alpha(found, sizes),
     )
     whole = sizes >= found.tuples
+    relied_on = relied_on & (found.agrees(sizes) | whole)
     error = np.where(whole, 0.0, np.where(relied_on, interval.error, np.inf))
     looked = found.looked(sizes, np.where(needed > 0, needed, most))
     if not falls_back:
@@ -86,7 +87,8 @@ def _alpha(found: SampledWindows, sizes: Ints) -> Floats:
 class _Look:
     """The aggregate of so many sampled tuples of each row, and of each part of these.
 
-    NULL for rows of which none was looked at; parts are in the order of `parts_of`, NaN of small ones.
+    NULL for rows of which none was looked at. Parts are in the order of `parts_of`, NaN of small
+    ones.
     """
 
     result: pa.Array

@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from tidegate.approx.allot import congress
 from tidegate.approx.decision import Promise
 from tidegate.approx.decision import Windows as OfGroups
+from tidegate.approx.moments import Moments
+from tidegate.approx.replicate import agrees
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.cells import Looked
 from tidegate.operate.aggregate.sampled import SampledRows, rows_of
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.order import Ints, Mask
+from tidegate.operate.kernels.order import Ints, Mask, floats, valid
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,24 @@ class SampledWindows:
     def lowest(self, sizes: Ints) -> Mask:
         """Of the sampled tuples, those that are among so many of lowest priority in their row."""
         return self.sample.ranks < sizes[self.sample.groups.codes]
+
+    def agrees(self, sizes: Ints) -> Mask:
+        """Rows in which so much of the sample has nearly the mean that each argument has.
+
+        What no sampled tuple shows, such as one huge value, a sum over all tuples does.
+        """
+        taken, agreed = self.lowest(sizes), np.ones(len(sizes), np.bool_)
+        codes = self.sample.groups.codes[taken]
+        for mean, column in zip(self.answer.means, self.sample.columns, strict=False):
+            if mean is None:
+                continue
+            there = column.filter(pa.array(taken))
+            inside = codes if there.null_count == 0 else codes[valid(there)]
+            found = Moments.of(inside, len(sizes), floats(there.drop_null()))
+            exact = mean.family.finish(self.states[mean.name]).cast(pa.float64(), safe=False)
+            known = exact.to_numpy(zero_copy_only=False)
+            agreed &= agrees(found, known, sizes, self.tuples, self.promise.error)
+        return agreed
 
     def looked(self, rows: Ints, needed: Ints) -> Looked:
         """What was looked at of the samples."""

@@ -64,9 +64,7 @@ class Quantile:
         values = floats(states[0].flatten())
         return self.of_places(last - first, Sliding(values, first, last).places)
 
-    def of_places(
-        self, sizes: Ints, places: Callable[[Ints], tuple[Floats, Floats]]
-    ) -> pa.Array:
+    def of_places(self, sizes: Ints, places: Callable[[Ints], tuple[Floats, Floats]]) -> pa.Array:
         """The quantiles of groups of these sizes, whose values in order `places` gives.
 
         It is asked for places and gives the values there and those after them.
