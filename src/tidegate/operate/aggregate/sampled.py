@@ -159,6 +159,14 @@ def chosen_rows(states: Sequence[pa.Array], chosen: Mask) -> States:
     return [count, *_as_lists(left, [c.flatten().filter(pa.array(chosen)) for c in lists])]
 
 
+def lowest_rows(states: Sequence[pa.Array], k: int) -> States:
+    """States of `Sampled` with at most k rows of each: those of lowest priority."""
+    rows = rows_of(states)
+    kept = np.flatnonzero(rows.ranks < k)
+    columns = [column.take(pa.array(kept)) for column in (pa.array(rows.priority), *rows.columns)]
+    return [states[0], *_as_lists(np.minimum(rows.sizes, k), columns)]
+
+
 def _as_lists(sizes: Ints, columns: Sequence[pa.Array]) -> States:
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
     return [pa.ListArray.from_arrays(offsets, column) for column in columns]

@@ -23,7 +23,7 @@ from tidegate.operate.aggregate.bounded.quantile import quantile
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import KEPT, QUANTILES
 from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
-from tidegate.operate.aggregate.sampled import Sampled
+from tidegate.operate.aggregate.sampled import Sampled, lowest_rows
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.order import Ints, Mask
 
@@ -103,7 +103,8 @@ def _sampled_cells(rules: Balancing, states: States) -> dict[str, Cells]:
         lists = _arguments(rules, answer, states)
         (rule,) = sampled.parameters
         family = Sampled(sampled.types, rule.sampling if answer.way == QUANTILES else rule)
-        lowest = family.sample(groups, words.to_numpy(), [column.flatten() for column in lists])
+        drawn = family.sample(groups, words.to_numpy(), [column.flatten() for column in lists])
+        lowest = lowest_rows(drawn, family.sampling.k)
         known = {sampled.name: lowest, _ALL: [states[0], *lists]}
         for mean, column in zip(answer.means, lists, strict=False):
             if mean is not None:
