@@ -226,6 +226,15 @@ def test_windows_within_an_error(name: str, grouped: bool, tmp_path: Path) -> No
     assert few or (estimated > WINDOWS / 2) == (name in SAMPLED)
 
 
+@pytest.mark.parametrize("name", ["half NULL", "95 percent NULL", "99.9 percent NULL"])
+def test_a_median_alone(name: str, tmp_path: Path) -> None:
+    """Its sample is no larger than the error takes, and all of it are values."""
+    calls = {"m": CALLS["m"]}
+    bound = ErrorBound(ERROR, CONFIDENCE)
+    rows = rows_of(drawn(name), tmp_path, calls, grouped=False, bound=bound)
+    assert (check(drawn(name), rows, calls) > WINDOWS / 2) == (name in SAMPLED)
+
+
 @pytest.mark.parametrize("name", DRAWS)
 def test_balanced_rows(name: str, tmp_path: Path) -> None:
     """Each row keeps the promise by itself; only the large group is trimmed."""

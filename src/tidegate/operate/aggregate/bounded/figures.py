@@ -23,7 +23,7 @@ _SAMPLE, _NEEDED, _ERROR = "sample_rows", "needed_rows", "error"
 
 ANSWERED_SHOWN = (
     Shown("windows_from_samples", "windows answered from samples", "share", brief=True),
-    Shown("rows_from_samples", "rows", "share", brief=True, weight=_ROWS),
+    Shown("rows_from_samples", "rows answered from samples", "share", brief=True, weight=_ROWS),
     Shown("tuples_looked_at", "tuples looked at", "share", weight=_TUPLES),
     Shown(_ERROR, "widest error", "share", brief=True),
     Shown(_SAMPLE, "sampled tuples looked at"),
