@@ -154,7 +154,6 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     if balancing is not None:
         states = balanced
         prefixes = numbered(prefixes) if balancing.holds else prefixes
-        # Sums and means are trimmed by --partial instance alone: that is part of the query then.
         trimmed = ", ".join(answer.text for answer in balancing.held) or "nothing"
         lines.append(f"balance {base.balance} of {trimmed}")
         state.append(f"{str(base.balance).lower()} of {trimmed}")
