@@ -208,10 +208,10 @@ MISTAKES = {
         "WITH ERROR: the budget must be at least 30 rows; got 29. Write a greater one, or leave "
         "BUDGET out: windows then take what they need."
     ),
-    f"SELECT MAX(fare) FROM rides {HOUR} WITH ERROR 10 PERCENT": (
+    f"SELECT COUNT(DISTINCT fare) FROM rides {HOUR} WITH ERROR 10 PERCENT": (
         "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: each aggregate must be one that a sample can "
-        "answer: the extreme of a window is one tuple, which a sample need not hold; got "
-        "max(fare). Ask for it in a query of its own, without the clause."
+        "answer: a sample does not hold the values that are rare; got count(DISTINCT fare). Ask "
+        "for it in a query of its own, without the clause."
     ),
     "SELECT COUNT(*) FROM rides [ROWS 5] WITH ERROR 10 PERCENT": (
         "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: is for windows of time; those of tuples "

@@ -14,6 +14,7 @@ from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.operator import MergeBalanced
 from tidegate.operate.aggregate.bounded.operator import BoundedWindows
+from tidegate.operate.aggregate.figures import ToldColumns
 from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import INSTANCE, MAP, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
@@ -91,7 +92,8 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     balancing: Balancing | None = None
     balanced: tuple[Function, ...] = ()
     if base.balance is not None:
-        balancing, balanced = balanced_of(base, functions, texts, context.choices.partial)
+        balancing, balanced = balanced_of(base, functions, texts)
+    bounding = None if base.bound is None else bounded_of(base, functions, texts)
     shedding = None if base.shed is None else shedding_of(base, base.shed, functions)
     if isinstance(base, WindowProcess):
         lines += [f"row {name} {type_}" for name, type_ in base.process.output]
@@ -101,6 +103,9 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         folded = balancing is not None and not balancing.holds
         ends = exact_places(base) if folded else None
         ports, after, shown = window_ports(unit, base, columns, known, ends)
+        if bounding is not None and not bounding.together:
+            computed = dict(keys) | bounding.types
+            ports, after, _ = window_ports(unit, base, computed, known, bounding.places(base))
     else:
         lines.append(f"shed {base.shed}")
         prefixes = sieved(prefixes, base, base.shed)
@@ -139,16 +144,16 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         )
         return
     _check_windows(window, context.choices.max_windows)
-    answering, states = None, tuple(functions)
-    if base.bound is not None:
-        answering, states = bounded_of(base, functions, texts)
-        prefixes = numbered(prefixes)
+    states = tuple(functions)
+    if bounding is not None:
+        states = bounding.functions
+        prefixes = numbered(prefixes) if bounding.answering.sampled else prefixes
+        lines += [f"bound {base.bound}", *function_lines(states)]
     if shedding is not None:
         states = shedding.functions
     if balancing is not None:
         states = balanced
         prefixes = numbered(prefixes) if balancing.holds else prefixes
-        # Sums and means are trimmed by --partial instance alone: that is part of the query then.
         trimmed = ", ".join(answer.text for answer in balancing.held) or "nothing"
         lines.append(f"balance {base.balance} of {trimmed}")
         state.append(f"{str(base.balance).lower()} of {trimmed}")
@@ -156,27 +161,28 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     stored = stored_names(held, kept, "a", reuse=True)
     distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in states}
     spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(distinct.values()))
-    told = shed_columns(base, shedding)
+    told: ToldColumns | None = shed_columns(base, shedding)
+    together = bounding is not None and bounding.together
+    told = bounding.told if bounding is not None and not together else told
     told = None if told is None else told.renamed(stored)
     merging: Operator = MergeWindows(spec, names, told)
     if balancing is not None and balancing.holds:
         balancing = balancing.renamed(stored)
         merging = MergeBalanced(spec, names, balancing)
-    elif answering is None:
-        ports = tuple(port.renamed(stored) for port in ports)
+    elif bounding is not None and together:
+        merging = BoundedWindows(spec, names, bounding.answering.renamed(stored))
     else:
-        merging = BoundedWindows(spec, names, answering.renamed(stored))
+        ports = tuple(port.renamed(stored) for port in ports)
     lines = [f"window {window.range_us} {window.slide_us}", *lines]
-    lines += [] if base.bound is None else [f"bound {base.bound}"]
     parts = [part for function in states for part in function.parts]
     _check_merges(partitioner, parts)
     folds = context.choices.partial or _folds(parts, partitioner.splits_keys)
     by_auto = isinstance(partitioner, Auto)
     partitioner = _settled(partitioner, parts, folds)
     lines += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
-    split = partitioner.splits_keys or answering is not None
+    split = partitioner.splits_keys or together
     holds = balancing is not None and balancing.holds
-    finishes = isinstance(partitioner, Auto) and answering is None and not holds
+    finishes = isinstance(partitioner, Auto) and not together and not holds
     state.append(f"window {window_text(window.range_us, window.slide_us)}")
     state += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
     handed = _part_ports(spec, event_offset(base), finishes)

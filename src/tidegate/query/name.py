@@ -70,6 +70,11 @@ def column(name: str) -> exp.Column:
     return exp.Column(this=exp.Identifier(this=name, quoted=False))
 
 
+def field(of: exp.Expression, name: str) -> exp.Expression:
+    """A reference to a field of a struct."""
+    return exp.Dot(this=of, expression=exp.to_identifier(name))
+
+
 def is_column(expression: exp.Expression, names: Collection[str]) -> bool:
     """Whether an expression is nothing but one of these columns."""
     return isinstance(expression, exp.Column) and expression.name in names

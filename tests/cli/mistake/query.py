@@ -659,13 +659,13 @@ MISTAKES = {
             "SECONDS] ON l.route = r.route"
         ),
     ),
-    "WITH ERROR of an extreme": Mistake(
+    "WITH ERROR of different values": Mistake(
         message=(
             "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: each aggregate must be one that a sample "
-            "can answer: the extreme of a window is one tuple, which a sample need not hold; got "
-            "max(fare). Ask for it in a query of its own, without the clause."
+            "can answer: a sample does not hold the values that are rare; got "
+            "count(DISTINCT fare). Ask for it in a query of its own, without the clause."
         ),
-        sql="SELECT MAX(fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT",
+        sql="SELECT COUNT(DISTINCT fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT",
     ),
     "WITH LATENCY": Mistake(
         message="WITH LATENCY 2 seconds: is not available yet. Leave the clause out.",

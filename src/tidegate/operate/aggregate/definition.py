@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import QueryError
+from tidegate.operate.aggregate.estimate import KEPT
 from tidegate.operate.kernels.family import Family
 from tidegate.operate.kernels.order import is_ordered
 from tidegate.schema import type_name
@@ -123,8 +124,9 @@ class AggregateFunction:
     - `edge`: its value is that of the first (0) or the last (-1) tuple, whatever the others are.
     - `holistic`: exact, but its state grows with the number of values.
     - `by_user`: it is code of the user's, so that a tuple is much work.
-    - `estimate` is how a sample of the tuples answers it WITH ERROR, one of `estimate.py`; None
-      where no sample can, for the reason `unsampled`.
+    - `estimate` is how it is answered WITH ERROR, one of `estimate.py`: exactly, unless it says
+      otherwise, because panes keep its state anyway. `unsampled` says why it is refused there,
+      where that is so.
     - `scales`: its value grows with the number of tuples, so that what is computed of some of them
       is scaled to all. `unscaled` says why it has no answer from some of them, where that is so.
     - `form` is how a call is written in messages, with `{inside}` for the arguments.
@@ -146,8 +148,8 @@ class AggregateFunction:
     edge: int | None = None
     holistic: bool = False
     by_user: bool = False
-    estimate: str | None = None
-    unsampled: str = "no bound for the error of a sample is known"
+    estimate: str = KEPT
+    unsampled: str | None = None
     scales: bool = False
     unscaled: str | None = None
     form: str | None = None

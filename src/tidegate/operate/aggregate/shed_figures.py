@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import pi, sqrt
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from tidegate.approx.concept import GroupConcept, ScalarConcept
 from tidegate.approx.drift import drift_of, drift_parts
 from tidegate.operate.aggregate.functions.spread import MEAN, VALUES, VARIANCE
 from tidegate.operate.aggregate.represented import TUPLES
-from tidegate.operate.figures import MOST_WINDOWS, Shown, Values, WindowFigures
+from tidegate.operate.figures import MOST_WINDOWS, Shown, ToldWindow, Values, WindowFigures
 from tidegate.operate.kept import Kept
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.route.bucket import hash_of
@@ -105,6 +106,17 @@ class ShedColumns:
     sums: bool
     estimated: str | None = None
 
+    shown: ClassVar = SHED_SHOWN
+
+    def watch(self, range_us: int, kept: Kept) -> ShedWindows:
+        return ShedWindows(self, range_us, kept)
+
+    def window(self, told: ToldWindow) -> dict[str, float]:
+        return shed_window(told.totals())
+
+    def details(self) -> list[str]:
+        return []
+
     def renamed(self, names: Mapping[str, str]) -> ShedColumns:
         """The same where the columns have other names."""
         if self.state is not None:
@@ -149,6 +161,9 @@ class ShedWindows:
             self._tell(int(ends[first[0] + start]), groups.part(start, stop))
         for end_us in sorted(self._told)[:-MOST_WINDOWS]:
             del self._told[end_us]
+
+    def counts(self) -> dict[str, int]:
+        return {"shed": self.rows_shed}
 
     def figures(self) -> tuple[WindowFigures, ...]:
         """What is told; the newest concept is left for the next batch."""

@@ -65,6 +65,10 @@ class Aggregator:
     """Whether WITH ERROR keeps the arguments of all tuples, to compute windows exactly where the
     sample will not do. Without, the sample is all that is kept and answers every window, and the
     interval says how well, also where it is wider than was asked for."""
+    skips_null: ClassVar[bool] = True
+    """Whether a tuple whose arguments are all NULL changes nothing, as for the aggregates of SQL.
+    WITH ERROR and WITH BALANCE then sample the other tuples alone. False is for a class that counts
+    such tuples. `tidegate.testing.check_aggregate` checks it of a class that is `mean_like`."""
 
     @property
     def name(self) -> str:

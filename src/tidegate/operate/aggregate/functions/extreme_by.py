@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import ANYTHING, ORDERED, AggregateFunction
-from tidegate.operate.aggregate.estimate import AT_THE_EDGE
 from tidegate.operate.aggregate.functions.edge import rows_in_order
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
@@ -74,7 +73,6 @@ MIN_BY = AggregateFunction(
     decides=1,
     distinct="min_by",
     in_order=True,
-    unsampled=AT_THE_EDGE,
     family=lambda type_, key: ExtremeBy(type_, key, largest=False),
 )
 MAX_BY = AggregateFunction(
@@ -86,6 +84,5 @@ MAX_BY = AggregateFunction(
     decides=1,
     distinct="max_by",
     in_order=True,
-    unsampled=AT_THE_EDGE,
     family=lambda type_, key: ExtremeBy(type_, key, largest=True),
 )
