@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
 from sqlglot import TokenType, exp
@@ -19,8 +19,9 @@ from tidegate.operate.aggregate.registry import TABLE
 from tidegate.sql.elsewhere import refuse_elsewhere
 from tidegate.sql.instead import LISTS
 from tidegate.sql.option import OPTIONS_SQL, OptionParser
-from tidegate.sql.remedy import UNEXPECTED, remedy
+from tidegate.sql.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
 from tidegate.sql.slip import STATEMENTS, refuse_slips
+from tidegate.sql.slot import refuse_leftovers
 from tidegate.sql.syntax import (
     OF_SPARK,
     CreateStream,
@@ -28,6 +29,9 @@ from tidegate.sql.syntax import (
     QueryWith,
     StreamWindow,
 )
+
+_LOST = "lost"
+"""A slot that no class has, so that a call with it is refused."""
 
 _UNEXPECTED = "invalid expression / Unexpected token"
 _PLAIN = {
@@ -50,11 +54,37 @@ def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
 
 
+def _whole(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
+    """A builder of calls that loses no argument: one is lost if another makes the same call."""
+
+    def built(arguments: list[exp.Expr], **given: Any) -> exp.Expr:
+        try:
+            call = build(arguments, **given)
+        except (ValueError, LookupError, AttributeError):  # too few for the builder
+            return exp.Anonymous(this=name, expressions=arguments)
+        kept = {id(node) for node in call.walk()}
+        for at, argument in enumerate(arguments):
+            if id(argument) in kept or not isinstance(argument, exp.Expr):
+                continue
+            others = [a.copy() for a in arguments]
+            flag = isinstance(argument, exp.Boolean)
+            others[at] = exp.Boolean(this=not argument.this) if flag else exp.column("another")
+            try:
+                lost = build(others, **given) == call
+            except Exception:  # noqa: BLE001 - the builder looks at the argument: it is not lost
+                lost = False
+            if lost:
+                call.set(_LOST, True)
+        return call
+
+    return built
+
+
 class TidegateParser(OptionParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
-        **SparkParser.FUNCTIONS,
+        **{name: _whole(name, build) for name, build in SparkParser.FUNCTIONS.items()},
         **{name: _call(name) for name in (*_OF_SEVERAL, *LISTS)},
         "MEAN": exp.Avg.from_arg_list,
         "VAR": exp.Variance.from_arg_list,
@@ -219,6 +249,21 @@ class TidegateParser(OptionParser):
             self.raise_error("expected the name of the time column")
         return column
 
+    def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+        self._refuse_word_of_clause(self.TABLE_ALIAS_TOKENS)
+        return super()._parse_table_alias(*args, **kwargs)
+
+    def _parse_alias(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        self._refuse_word_of_clause(self.ALIAS_TOKENS)
+        return super()._parse_alias(*args, **kwargs)
+
+    def _refuse_word_of_clause(self, names: Collection[TokenType]) -> None:
+        """Refuse a word that begins a clause, here or elsewhere, as a name without AS before it."""
+        token = self._curr
+        quoted = token and token.token_type is TokenType.IDENTIFIER
+        if token and not quoted and token.token_type in names and token.text.upper() in WORDS:
+            self.raise_error(NEEDS_AS)
+
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if isinstance(this, exp.Table):
             return this
@@ -332,12 +377,15 @@ def parse(text: str) -> list[exp.Expression]:
         tokens = Tidegate().tokenize(text)
         refuse_slips(tokens)
         refuse_elsewhere(tokens)
-        statements = Tidegate().parser().parse(tokens, text)
-        return [
+        parser = Tidegate().parser()
+        statements = [
             s
-            for s in statements
+            for s in parser.parse(tokens, text)
             if isinstance(s, exp.Expression) and not isinstance(s, exp.Semicolon)
         ]
+        for statement in statements:
+            refuse_leftovers(statement, text, parser.places)
+        return statements
     except ParseError as error:
         raise _parse_mistake(error) from None
     except TokenError as error:

@@ -13,12 +13,7 @@ from sqlglot import Token, TokenType
 
 from tidegate.errors import QueryError
 from tidegate.microsecond import UNITS_US
-
-PROCESS = "In Python, a tg.Process keeps what it needs: see docs/process.md."
-SESSIONS = (
-    "Windows are [RANGE 5 MINUTES SLIDE 1 MINUTE] and [ROWS 100 SLIDE 10]; sessions can be made "
-    f"by hand. {PROCESS}"
-)
+from tidegate.sql.refusal import NO_WAY, PROCESS
 
 _SIZE_FIRST = ("WINDOW",)
 _SLIDE_FIRST = ("HOP", "CUMULATE")
@@ -139,7 +134,7 @@ def _session(place: _Place) -> QueryError | None:
     if not bracketed and not place.opens:
         return None
     got = f"{word}(...)" if place.opens else f"[{word} ...]"
-    return place.told("session windows are not available yet", got, SESSIONS)
+    return place.told("session windows are not available yet", got, PROCESS)
 
 
 def _bound(place: _Place) -> QueryError | None:
@@ -172,7 +167,7 @@ def _tumbling(place: _Place) -> QueryError | None:
         return None
     after = _Place(place.tokens, place.at + 1)
     if place.word(1) == "SESSION":
-        return place.told("session windows are not available yet", "WINDOW SESSION (...)", SESSIONS)
+        return place.told("session windows are not available yet", "WINDOW SESSION (...)", PROCESS)
     lengths = after.durations() or ["5 MINUTES"]
     slide = f" SLIDE {lengths[1]}" if len(lengths) > 1 else ""
     return place.told(
@@ -322,43 +317,13 @@ def _statement(place: _Place) -> QueryError | None:
 def _asof(place: _Place) -> QueryError | None:
     if not place.opens:
         return None
-    return place.told(
-        "ASOF JOIN is not available yet", "MATCH_CONDITION", asof(Read("l"), Read("r"), "k")
-    )
+    return place.told("ASOF JOIN is not available yet", "MATCH_CONDITION", NO_WAY)
 
 
-@dataclass(frozen=True)
-class Read:
-    """A stream in a line to copy: the name its columns have, and how FROM has it.
-
-    `column` is one that is asked of it, of the type `type`.
-    """
-
-    name: str
-    written: str | None = None
-    column: str = "x"
-    type: str = "DOUBLE"
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def text(self) -> str:
-        return self.written or self.name
-
-
-def asof(left: Read, right: Read, key: str) -> str:
-    """The newest partner before a row, as an aggregate over its pairs; they have the row's time."""
-    x = right.column
-    pairs = (
-        f"SELECT {left}.{key}, {left}.ts AS at, {right}.{x}, {right}.ts AS seen FROM {left.text} "
-        f"[RANGE 0 SECONDS] JOIN {right.text} [RANGE 10 MINUTES] ON {left}.{key} = {right}.{key}"
-    )
-    return (
-        "With the newest partner of the 10 minutes before a row, write: "
-        f"SELECT {key}, at, MAX_BY({x}, seen) AS {x} FROM ({pairs}) [RANGE 1 SECOND] "
-        f"GROUP BY {key}, at"
-    )
+def _outer_mark(place: _Place) -> QueryError | None:
+    if place.word(-1) != "(" or place.word(1) != ")":
+        return None
+    return place.told("only inner joins are available yet", "(+)", NO_WAY)
 
 
 _Rule = Callable[[_Place], QueryError | None]
@@ -378,5 +343,6 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
     "MATCH_RECOGNIZE": (_pattern,),
     "MATCH_CONDITION": (_asof,),
     "[": (_bracket,),
+    "+": (_outer_mark,),
 }
 """By the word they begin with; most words begin none."""

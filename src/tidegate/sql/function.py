@@ -58,13 +58,6 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
         node, condition = node.this, node.expression.this
     if isinstance(node, exp.RespectNulls):
         node = node.this
-    if isinstance(node, exp.IgnoreNulls):
-        raise UnavailableError(
-            name,
-            "IGNORE NULLS is not available yet",
-            None,
-            "Leave NULLs out before: WHERE x IS NOT NULL.",
-        )
     function = _definition(node)
     if function is None:
         raise unknown_aggregate(name, "SELECT")

@@ -179,15 +179,7 @@ def read_option(node: exp.Expression) -> Option:
 
 
 def _insert(node: InsertInto) -> NamedQuery:
-    name = node.this.name
-    if node.args.get("with_"):
-        raise QueryError(
-            f"INSERT INTO {name}",
-            "WITH must stand after the name of the output",
-            "WITH before INSERT INTO",
-            f"Write INSERT INTO {name} WITH ... SELECT ...",
-        )
-    return NamedQuery(name, node.args["query"])
+    return NamedQuery(node.this.name, node.args["query"])
 
 
 def _create(node: CreateStream) -> Create | View:
