@@ -21,7 +21,7 @@ from tidegate.sql.instead import LISTS
 from tidegate.sql.option import OPTIONS_SQL, OptionParser
 from tidegate.sql.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
 from tidegate.sql.slip import STATEMENTS, refuse_slips
-from tidegate.sql.slot import refuse_leftovers
+from tidegate.sql.slot import refuse_leftovers, unread
 from tidegate.sql.syntax import (
     OF_SPARK,
     CreateStream,
@@ -29,9 +29,6 @@ from tidegate.sql.syntax import (
     QueryWith,
     StreamWindow,
 )
-
-_LOST = "lost"
-"""A slot that no class has, so that a call with it is refused."""
 
 _UNEXPECTED = "invalid expression / Unexpected token"
 _PLAIN = {
@@ -55,7 +52,10 @@ def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
 
 
 def _whole(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
-    """A builder of calls that loses no argument: one is lost if another makes the same call."""
+    """A builder of calls that loses no argument: where sqlglot's does, the call stays as written.
+
+    An argument is lost if another one makes the same call, or if Spark gets the same text.
+    """
 
     def built(arguments: list[exp.Expr], **given: Any) -> exp.Expr:
         try:
@@ -63,21 +63,28 @@ def _whole(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]
         except (ValueError, LookupError, AttributeError):  # too few for the builder
             return exp.Anonymous(this=name, expressions=arguments)
         kept = {id(node) for node in call.walk()}
-        for at, argument in enumerate(arguments):
-            if id(argument) in kept or not isinstance(argument, exp.Expr):
-                continue
-            others = [a.copy() for a in arguments]
-            flag = isinstance(argument, exp.Boolean)
-            others[at] = exp.Boolean(this=not argument.this) if flag else exp.column("another")
-            try:
-                lost = build(others, **given) == call
-            except Exception:  # noqa: BLE001 - the builder looks at the argument: it is not lost
-                lost = False
-            if lost:
-                call.set(_LOST, True)
+        changed = [at for at, argument in enumerate(arguments) if id(argument) not in kept]
+        if any(_lost(build, call, arguments, at, given) for at in changed) or unread(call):
+            return exp.Anonymous(this=name, expressions=arguments)
         return call
 
     return built
+
+
+def _lost(
+    build: Callable[..., exp.Expr],
+    call: exp.Expr,
+    arguments: list[exp.Expr],
+    at: int,
+    given: dict[str, Any],
+) -> bool:
+    others = [a.copy() for a in arguments]
+    flag = isinstance(others[at], exp.Boolean)
+    others[at] = exp.Boolean(this=not others[at].this) if flag else exp.column("another")
+    try:
+        return build(others, **given) == call
+    except Exception:  # noqa: BLE001 - the builder looks at the argument, so it is not lost
+        return False
 
 
 class TidegateParser(OptionParser):
@@ -85,7 +92,7 @@ class TidegateParser(OptionParser):
 
     FUNCTIONS = {
         **{name: _whole(name, build) for name, build in SparkParser.FUNCTIONS.items()},
-        **{name: _call(name) for name in (*_OF_SEVERAL, *LISTS)},
+        **{name: _call(name) for name in (*_OF_SEVERAL, *LISTS, "PERCENTILE")},
         "MEAN": exp.Avg.from_arg_list,
         "VAR": exp.Variance.from_arg_list,
         "STD": exp.Stddev.from_arg_list,
@@ -95,7 +102,7 @@ class TidegateParser(OptionParser):
     FUNCTION_PARSERS = {
         name: parser
         for name, parser in SparkParser.FUNCTION_PARSERS.items()
-        if name not in (*_OF_SEVERAL, *LISTS)
+        if name not in (*_OF_SEVERAL, *LISTS, "CEIL", "FLOOR", "PERCENTILE")
     }
 
     NO_PAREN_FUNCTION_PARSERS = {  # ANY(p) is an aggregate in Spark
@@ -283,6 +290,13 @@ class TidegateParser(OptionParser):
         if self._match(TokenType.L_BRACKET, advance=False):
             self.raise_error("expected only one window after a stream")
         return window
+
+    def _parse_limit(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """LIMIT, or FETCH, whose words FIRST and NEXT mean the same."""
+        limit = super()._parse_limit(*args, **kwargs)
+        if isinstance(limit, exp.Fetch) and limit.text("direction").upper() == "NEXT":
+            limit.set("direction", "FIRST")
+        return limit
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
         """A join as written: sqlglot adds ON TRUE where there is no condition."""

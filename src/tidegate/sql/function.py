@@ -10,10 +10,8 @@ from tidegate.errors import QueryError, UnavailableError, near
 from tidegate.operate.aggregate.definition import AggregateFunction, Parameter
 from tidegate.operate.aggregate.registry import find_sql, sql_names
 from tidegate.query.aggregate import AggregateCall
+from tidegate.query.spelling import spelling
 from tidegate.sql.instead import AGGREGATES
-
-_TITLES: dict[type[exp.Expr], str] = {}
-"""What Spark calls the functions that sqlglot has classes for."""
 
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
@@ -44,10 +42,8 @@ def aggregate_name(node: exp.Expr) -> str:
         node = node.this
     if isinstance(node, exp.Anonymous):
         return node.name.upper()
-    if type(node) not in _TITLES:  # the generator knows, and takes its time for each call
-        text = node.sql(dialect="spark", comments=False)
-        _TITLES[type(node)] = text.partition("(")[0].upper()
-    return _TITLES[type(node)]
+    names = node.sql_names() if isinstance(node, exp.Func) else ()
+    return next((name for name in names if find_sql(name)), None) or spelling(node)
 
 
 def read_aggregate(node: exp.Expression) -> AggregateCall:

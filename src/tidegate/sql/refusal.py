@@ -49,6 +49,10 @@ def _percentile(node: exp.Expr) -> str:
     return f"Write QUANTILE({expression_text(order.this)}, {expression_text(node.this.this)})."
 
 
+def _unpivots(node: exp.Expr) -> bool:
+    return any(pivot.args.get("unpivot") for pivot in node.find_all(exp.Pivot))
+
+
 _ORDERED = "rows are in the order of event time"
 _ONE_ROW = "a tuple gives one row"
 _ONE_GROUPING = "a query has one grouping"
@@ -79,11 +83,11 @@ _CLAUSES = {
         "List the columns of both sides in one order, and leave BY NAME out.",
     ),
     "pivots": Refusal(
-        lambda node: "UNPIVOT" if node.args["pivots"][0].args.get("unpivot") else "PIVOT",
+        lambda node: "UNPIVOT" if _unpivots(node) else "PIVOT",
         "columns are made by hand",
         lambda node: (
             "Write UNION ALL of a SELECT for each column."
-            if node.args["pivots"][0].args.get("unpivot")
+            if _unpivots(node)
             else "Write an aggregate for each: SUM(fare) FILTER (WHERE route = 'a') AS a."
         ),
     ),
@@ -120,7 +124,7 @@ _SLOTS: dict[tuple[type[exp.Expr], str], Refusal] = {
     (exp.In, "field"): Refusal(
         "IN",
         "the list of IN must stand in parentheses",
-        lambda node: f"Write {_text(node.this)} IN ({_text(node.args['field'])}).",
+        lambda node: f"Write {_text(node.this)} IN (...).",
     ),
     **{
         (kind, slot): Refusal("DEFAULT", "CAST has no other value for what it cannot read")

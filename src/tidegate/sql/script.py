@@ -82,9 +82,14 @@ def read_script(text: str) -> Script:
 
     The queries are one SELECT, or any number of INSERT INTO.
     """
+    return script_of(parse(text))
+
+
+def script_of(statements: Sequence[exp.Expression]) -> Script:
+    """The script that parsed statements make."""
     streams: dict[str, Create | View] = {}
     outputs: list[NamedQuery] = []
-    for statement in parse(text):
+    for statement in statements:
         if isinstance(statement, CreateStream):
             create = _create(statement)
             if create.name.lower() in streams:

@@ -8,13 +8,12 @@ text that Spark gets is another one without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlglot import Token, exp
 
 from tidegate.errors import QueryError, UnavailableError, UserError
-from tidegate.operate.aggregate.registry import find_sql
 from tidegate.query.form import FORMS
 from tidegate.query.spelling import sql_text
 from tidegate.sql import refusal
@@ -27,17 +26,6 @@ Places = Mapping[int, tuple[exp.Expr, tuple[Sequence[Token], int]]]
 _NONE = object()
 
 _ONE, _TWO = ("this",), ("this", "expression")
-_QUERY = ("this", "with_", "order", "limit")
-
-
-def _aggregates() -> Iterator[type[exp.Expr]]:
-    """The classes of the aggregate functions that there are."""
-    kinds: list[type[exp.Expr]] = [exp.AggFunc]
-    while kinds:
-        kind = kinds.pop()
-        kinds += kind.__subclasses__()
-        if issubclass(kind, exp.Func) and any(map(find_sql, kind.sql_names())):
-            yield kind
 
 
 ACTS: dict[type[exp.Expr], tuple[str, ...]] = {
@@ -47,8 +35,8 @@ ACTS: dict[type[exp.Expr], tuple[str, ...]] = {
         *("expressions", "from_", "where", "group", "having", "order", "limit", "joins", "with_"),
         "distinct",
     ),
-    exp.Subquery: (*_QUERY, "alias"),
-    exp.Union: (*_QUERY, "expression"),
+    exp.Subquery: ("this", "alias", "order", "limit"),
+    exp.Union: ("this", "expression", "with_", "order", "limit"),
     exp.From: _ONE,
     exp.Where: _ONE,
     exp.Having: _ONE,
@@ -57,8 +45,8 @@ ACTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Order: ("expressions",),
     exp.Ordered: ("this", "desc", "nulls_first"),
     exp.Limit: ("expression", "limit_options"),
-    exp.Fetch: ("direction", "count", "limit_options"),
-    exp.LimitOptions: ("rows",),
+    exp.Fetch: ("count", "limit_options"),
+    exp.LimitOptions: (),
     exp.With: ("expressions",),
     exp.CTE: ("this", "alias"),
     exp.TableAlias: ("this", "columns"),
@@ -67,7 +55,7 @@ ACTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Star: ("except_", "replace", "rename"),
     exp.Schema: ("expressions",),
     exp.ColumnDef: ("this", "kind"),
-    exp.DataType: ("this", "expressions", "nested"),
+    exp.DataType: ("this", "expressions"),
     exp.DataTypeParam: _ONE,
     exp.Tuple: ("expressions",),
     exp.Identifier: ("this", "quoted"),
@@ -88,7 +76,7 @@ ACTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Trim: ("this", "expression", "position"),
     exp.TsOrDsAdd: ("this", "expression", "unit"),
     exp.TsOrDsToDate: ("this", "format"),
-    exp.Interval: ("this", "unit", "fraction_in_string"),
+    exp.Interval: ("this", "unit"),
     exp.IntervalSpan: _TWO,
     exp.Cast: ("this", "to"),
     exp.TryCast: ("this", "to", "safe"),
@@ -104,10 +92,11 @@ ACTS: dict[type[exp.Expr], tuple[str, ...]] = {
     **dict.fromkeys((exp.And, exp.Or, exp.Add, exp.Sub, exp.Mul, exp.Div), _TWO),
     **dict.fromkeys((exp.Mod, exp.IntDiv, exp.DPipe), _TWO),
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _TWO),
-    **{
-        kind: tuple(s for s in kind.arg_types if s in ("this", "expression", "expressions"))
-        for kind in _aggregates()
-    },
+    **dict.fromkeys((exp.Avg, exp.Sum, exp.Median, exp.Stddev, exp.Variance, exp.CountIf), _ONE),
+    **dict.fromkeys((exp.First, exp.Last, exp.FirstValue, exp.LastValue), _ONE),
+    **dict.fromkeys((exp.LogicalAnd, exp.LogicalOr), _ONE),
+    **dict.fromkeys((exp.Count, exp.Max, exp.Min), ("this", "expressions")),
+    **dict.fromkeys((exp.ArgMax, exp.ArgMin), _TWO),
     exp.ApproxDistinct: ("this", "accuracy"),
     exp.Quantile: ("this", "quantile"),
     exp.Filter: _TWO,
@@ -116,6 +105,10 @@ ACTS: dict[type[exp.Expr], tuple[str, ...]] = {
 """By class, the slots that are read."""
 
 MARKS: dict[tuple[type[exp.Expr], str], object] = {
+    (exp.DataType, "nested"): True,
+    (exp.Interval, "fraction_in_string"): True,
+    (exp.LimitOptions, "rows"): True,
+    (exp.Fetch, "direction"): "FIRST",
     (exp.Div, "safe"): True,
     (exp.Concat, "safe"): True,
     (exp.ConcatWs, "safe"): True,
@@ -131,7 +124,7 @@ MARKS: dict[tuple[type[exp.Expr], str], object] = {
     (exp.ArraySlice, "is_length"): True,
     (exp.RegexpExtract, "null_if_pos_overflow"): True,
 }
-"""What the parser itself sets, whatever is written: the meaning that a function has in Spark."""
+"""What changes nothing: set by the parser as what Spark means, or written and of no meaning."""
 
 _TIME_FORMAT = "%Y-%mstrict-%dstrict %Hstrict:%Mstrict:%Sstrict"
 
@@ -171,9 +164,7 @@ def unread(node: exp.Expr) -> str | None:
 
 
 def _reaches_spark(node: exp.Expr, slot: str) -> bool:
-    """Whether Spark gets another text without a slot; aggregates and queries are never its."""
-    if isinstance(node, exp.AggFunc | exp.Query):
-        return True
+    """Whether Spark gets another text without a slot."""
     if DEFAULTS.get((type(node), slot)) == node.args[slot]:
         return True
     without = node.copy()
