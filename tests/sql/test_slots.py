@@ -78,10 +78,39 @@ SAMPLES = (
     "SELECT (fare, tip) AS a, f(fare) AS b, 'x' AS c, TRUE AS e FROM rides",
 )
 SCALARS = (
-    *("x + y", "x - y", "x * y", "x / y", "x % y", "i DIV j", "i & j", "i | j", "i ^ j", "~i", "-x"),
+    *(
+        "x + y",
+        "x - y",
+        "x * y",
+        "x / y",
+        "x % y",
+        "i DIV j",
+        "i & j",
+        "i | j",
+        "i ^ j",
+        "~i",
+        "-x",
+    ),
     *("x = y", "x <> y", "x < y", "x <= y", "x > y", "x >= y", "x <=> y", "EQUAL_NULL(x, y)"),
-    *("x IS DISTINCT FROM y", "x IS NULL", "p IS TRUE", "(st).c", "INT(x)", "p AND q", "p OR q", "NOT p", "(x)", "s || t"),
-    *("x BETWEEN y AND 3", "x BETWEEN SYMMETRIC 3 AND y", "x IN (1, y)", "s LIKE 'a%'", "s ILIKE t"),
+    *(
+        "x IS DISTINCT FROM y",
+        "x IS NULL",
+        "p IS TRUE",
+        "(st).c",
+        "INT(x)",
+        "p AND q",
+        "p OR q",
+        "NOT p",
+        "(x)",
+        "s || t",
+    ),
+    *(
+        "x BETWEEN y AND 3",
+        "x BETWEEN SYMMETRIC 3 AND y",
+        "x IN (1, y)",
+        "s LIKE 'a%'",
+        "s ILIKE t",
+    ),
     *("s NOT LIKE 'a%'", "s NOT ILIKE 'a%'", "s LIKE 'a!%' ESCAPE '!'", "EXTRACT(DAY FROM at)"),
     *("CASE x WHEN y THEN 1 ELSE 2 END", "IF(p, x, y)", "CAST(x AS INT)", "TRY_CAST(s AS INT)"),
     *("DATE_TRUNC('day', at)", "TRUNC(d, 'month')", "TRIM(LEADING 'x' FROM s)", "DATE_ADD(d, i)"),
@@ -221,7 +250,9 @@ def test_a_slot_that_is_read_acts(kind: type[exp.Expr], slot: str) -> None:
 
 @pytest.mark.parametrize(("kind", "slot"), UNREAD, ids=str)
 def test_a_slot_that_is_not_read_is_refused(kind: type[exp.Expr], slot: str) -> None:
-    node = next(_nodes(trees)[at] for k, s in WRITTEN if k is kind for trees, at, _ in WRITTEN[k, s])
+    node = next(
+        _nodes(trees)[at] for k, s in WRITTEN if k is kind for trees, at, _ in WRITTEN[k, s]
+    )
     for value in (exp.column("x"), [exp.column("x")], True):
         copy = node.copy()
         copy.set(slot, value)

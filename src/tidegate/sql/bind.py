@@ -9,7 +9,7 @@ from itertools import islice
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.errors import NO_WAY, QueryError, UnavailableError, near
 from tidegate.nesting import nested
 from tidegate.query.having import having_over
 from tidegate.query.limit import ordered
@@ -55,7 +55,6 @@ from tidegate.sql.join import (
     refuse_more,
     star_items,
 )
-from tidegate.sql.refusal import NO_WAY
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import (
     Create,

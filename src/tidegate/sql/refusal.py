@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tidegate.errors import NO_WAY
 from tidegate.query.name import expression_text
 from tidegate.query.spelling import spelling, sql_text
 from tidegate.sql.function import is_aggregate
 from tidegate.sql.syntax import InsertInto
 
-NO_WAY = "There is no way yet."
 PROCESS = "There is no way yet in SQL; in Python there is tg.Process: see docs/process.md."
 LEAVE_OUT = "Leave it out."
 
@@ -157,11 +157,12 @@ _NODES: dict[type[exp.Expr], Refusal] = {
         "Write CREATE STREAM name FROM 'rides.csv' TIME ts; and FROM name.",
         "FROM",
     ),
+    exp.Unnest: Refusal("UNNEST", _ONE_ROW, PROCESS),
+    exp.Lateral: Refusal("LATERAL", _ONE_ROW, PROCESS),
     **dict.fromkeys(
-        (exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.PosexplodeOuter, exp.Unnest),
+        (exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.PosexplodeOuter, exp.Inline),
         Refusal(spelling, _ONE_ROW, PROCESS),
     ),
-    **dict.fromkeys((exp.Inline, exp.Lateral), Refusal(spelling, _ONE_ROW, PROCESS)),
 }
 """Classes that are refused wherever they stand."""
 

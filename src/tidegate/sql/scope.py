@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError, near
+from tidegate.errors import NO_WAY, QueryError, near
 from tidegate.query.name import EVENT_TIME, SideName, ambiguous, column, find_name, resolve
-from tidegate.sql.refusal import NO_WAY
 
 _OWNER = "owner"
 

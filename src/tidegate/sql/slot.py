@@ -13,11 +13,11 @@ from typing import Any
 
 from sqlglot import Token, exp
 
-from tidegate.errors import QueryError, UnavailableError, UserError
+from tidegate.errors import NO_WAY, QueryError, UnavailableError, UserError
 from tidegate.query.form import FORMS
 from tidegate.query.spelling import sql_text
 from tidegate.sql import refusal
-from tidegate.sql.refusal import NO_WAY, PROCESS, Refusal
+from tidegate.sql.refusal import PROCESS, Refusal
 from tidegate.sql.syntax import CLASSES, InsertInto
 
 Places = Mapping[int, tuple[exp.Expr, tuple[Sequence[Token], int]]]
