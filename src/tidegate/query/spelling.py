@@ -41,5 +41,5 @@ def sql_text(node: exp.Expr, dialect: str = "") -> str:
     """A node as text; empty where sqlglot cannot write what its parser has made."""
     try:
         return node.sql(dialect=dialect, comments=False)
-    except Exception:  # noqa: BLE001 - whatever is raised, there is no text
+    except Exception:
         return ""

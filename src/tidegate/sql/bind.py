@@ -130,9 +130,7 @@ class _Binder:
             elif isinstance(option, Shed):
                 node = shedding(node, option)
             else:
-                raise UnavailableError(
-                    f"WITH {option}", "is not available yet", None, "Leave the clause out."
-                )
+                raise UnavailableError(f"WITH {option}", "is not available yet", None, NO_WAY)
         return node
 
     def _with(self, with_: exp.With) -> _Binder:

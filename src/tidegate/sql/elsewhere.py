@@ -247,7 +247,7 @@ def _insert(place: _Place) -> QueryError | None:
         return place.told(
             "an output has the columns of its query",
             f"a list of columns after {name}",
-            f"Write INSERT INTO {name} SELECT x AS name, ...",
+            f"Write INSERT INTO {name} SELECT ... AS name",
         )
     return None
 

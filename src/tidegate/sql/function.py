@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.errors import NO_WAY, QueryError, UnavailableError, near
 from tidegate.operate.aggregate.definition import AggregateFunction, Parameter
 from tidegate.operate.aggregate.registry import find_sql, sql_names
 from tidegate.query.aggregate import AggregateCall
@@ -72,7 +72,7 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
         raise QueryError(name, function.arity, str(len(given)))
     if distinct and function.distinct is None:
         raise UnavailableError(
-            f"{name}(DISTINCT)", "is not available yet", None, "Only COUNT can be DISTINCT."
+            f"{name}(DISTINCT)", "is not available yet: only COUNT can be", None, NO_WAY
         )
     if function.star and not distinct and all(map(_never_null, arguments)):
         arguments = ()

@@ -19,7 +19,7 @@ _OVER = ("LAG", "LEAD", "ROW_NUMBER", "RANK", "DENSE_RANK")
 
 AGGREGATES = {
     **dict.fromkeys((*LISTS, *_OVER), NO_WAY),
-    **dict.fromkeys(QUANTILES, "Write QUANTILE(x, 0.5), which is exact and interpolates."),
+    **dict.fromkeys(QUANTILES, "Use QUANTILE, which is exact and interpolates."),
     **dict.fromkeys(
         _OWN, "There is no way yet in SQL; in Python there is tg.aggregate: see docs/python.md."
     ),

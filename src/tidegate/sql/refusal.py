@@ -24,7 +24,7 @@ _Text = str | Callable[[exp.Expr], str]
 
 @dataclass(frozen=True)
 class Refusal:
-    """`written` begins with the word that the message points to; `where` stands in for its place."""
+    """`written` begins with the word that the message points to; `where` is for no place."""
 
     written: _Text
     why: str

@@ -154,7 +154,7 @@ def unread(node: exp.Expr) -> str | None:
     """The first slot of a node that is written and that nothing reads."""
     acts = ACTS.get(type(node))
     for slot, value in node.args.items():
-        if value is None or value is False or value == [] or value == "":
+        if value is None or value is False or value in ([], ""):
             continue
         if MARKS.get((type(node), slot), _NONE) == value:
             continue

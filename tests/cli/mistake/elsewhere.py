@@ -111,8 +111,8 @@ MISTAKES = {
             "BY route"
         ),
         (
-            "SELECT: no aggregate has this name; got APPROX_PERCENTILE. Write QUANTILE(x, "
-            "0.5), which is exact and interpolates."
+            "SELECT: no aggregate has this name; got APPROX_PERCENTILE. Use QUANTILE, "
+            "which is exact and interpolates."
         ),
     ),
     "percentile_approx": told(
@@ -121,8 +121,8 @@ MISTAKES = {
             "BY route"
         ),
         (
-            "SELECT: no aggregate has this name; got PERCENTILE_APPROX. Write QUANTILE(x, "
-            "0.5), which is exact and interpolates."
+            "SELECT: no aggregate has this name; got PERCENTILE_APPROX. Use QUANTILE, "
+            "which is exact and interpolates."
         ),
     ),
     "mode": told(
@@ -157,7 +157,7 @@ MISTAKES = {
     ),
     "sum distinct": told(
         "SELECT route, SUM(DISTINCT fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
-        "SUM(DISTINCT): is not available yet. Only COUNT can be DISTINCT.",
+        "SUM(DISTINCT): is not available yet: only COUNT can be. There is no way yet.",
     ),
     "first ignore": told(
         (
@@ -656,8 +656,8 @@ MISTAKES = {
     "insert cols": told(
         "INSERT INTO x (route) SELECT route FROM rides",
         (
-            "SQL line 1, column 1: an output has the columns of its query; got a list of columns "
-            "after x. Write INSERT INTO x SELECT x AS name, ..."
+            "SQL line 1, column 1: an output has the columns of its query; got a list of "
+            "columns after x. Write INSERT INTO x SELECT ... AS name"
         ),
     ),
     "no from": told(

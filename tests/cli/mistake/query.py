@@ -661,7 +661,7 @@ MISTAKES = {
         sql="SELECT MAX(fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT",
     ),
     "WITH LATENCY": Mistake(
-        message="WITH LATENCY 2 seconds: is not available yet. Leave the clause out.",
+        message="WITH LATENCY 2 seconds: is not available yet. There is no way yet.",
         sql=COUNT + " WITH LATENCY 2 SECONDS",
     ),
     "WITH SHED nothing": Mistake(
