@@ -21,10 +21,19 @@ from tidegate.sql.script import script_of
 from tidegate.sql.slot import ACTS, MARKS, refuse_leftovers
 
 COLUMNS = {
-    "x": pa.float64(), "y": pa.float64(), "i": pa.int32(), "j": pa.int32(),
-    "s": pa.string(), "t": pa.string(), "p": pa.bool_(), "q": pa.bool_(),
+    "x": pa.float64(),
+    "y": pa.float64(),
+    "i": pa.int32(),
+    "j": pa.int32(),
+    "s": pa.string(),
+    "t": pa.string(),
+    "p": pa.bool_(),
+    "q": pa.bool_(),
     "st": pa.struct([("c", pa.int32()), ("tip", pa.int64())]),
-    "at": TIME, "to": TIME, "d": pa.date32(), "e": pa.date32(),
+    "at": TIME,
+    "to": TIME,
+    "d": pa.date32(),
+    "e": pa.date32(),
 }
 LIKE = {"x": "y", "i": "j", "s": "t", "p": "q", "at": "to", "d": "e"}
 """Another column of the same type, for each that an argument is tried with."""

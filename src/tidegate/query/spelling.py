@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 _HOLE = "hole_in_text"
 _LETTERS = re.compile(r"(?<![A-Z0-9])([A-Z])_(?=[A-Z](?:_|\d|$))")
@@ -40,6 +40,6 @@ def _hole(value: Any) -> Any:
 def sql_text(node: exp.Expr, dialect: str = "") -> str:
     """A node as text; empty where sqlglot cannot write what its parser has made."""
     try:
-        return node.sql(dialect=dialect, comments=False)
+        return node.sql(dialect=dialect, comments=False, unsupported_level=ErrorLevel.IGNORE)
     except Exception:
         return ""

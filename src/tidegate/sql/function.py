@@ -137,7 +137,7 @@ def _filtered(
 ) -> tuple[exp.Expression, ...]:
     """FILTER (WHERE c) as arguments that are NULL where c is not true."""
     if not function.skips_null:
-        raise UnavailableError(name, "FILTER is not available yet")
+        raise UnavailableError(name, "FILTER is not available yet", None, NO_WAY)
     return tuple(
         exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
         for value in arguments or (exp.Literal.number(1),)

@@ -131,6 +131,10 @@ _SLOTS: dict[tuple[type[exp.Expr], str], Refusal] = {
         for kind in (exp.Cast, exp.TryCast)
         for slot in ("default", "action")
     },
+    **dict.fromkeys(
+        ((exp.Cast, "format"), (exp.TryCast, "format")),
+        Refusal("FORMAT", "CAST reads and writes text in one way only"),
+    ),
     (InsertInto, "with_"): Refusal(
         "WITH before INSERT INTO",
         "WITH must stand after the name of the output",
