@@ -28,6 +28,9 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+NO_WAY = "There is no way yet."
+"""The remedy where nothing that can be written gives what was asked for."""
+
 LONGEST = 500
 """Characters of what a message says it got."""
 

@@ -31,6 +31,7 @@ from tidegate.query.function import ANY_NUMBER, FUNCTIONS, is_null
 from tidegate.query.interval import CalendarInterval, read_interval
 from tidegate.query.name import flattened
 from tidegate.query.numeric import bits
+from tidegate.query.spelling import spelling
 from tidegate.query.sqltype import sql_type
 from tidegate.query.textual import ilike, like
 from tidegate.query.unstable import is_unstable, unstable
@@ -133,7 +134,7 @@ class _Binder:
         call = call_of(node)
         if call is not None:
             return self._function(node, *call)
-        raise self._unknown(node, node.sql_name() if isinstance(node, exp.Func) else node.key)
+        raise self._unknown(node, spelling(node))
 
     def _sum(
         self, node: exp.Binary, left: Expr | CalendarInterval, right: Expr | CalendarInterval
@@ -357,8 +358,6 @@ class _Binder:
             name = "rlike"
         elif isinstance(node, exp.SimilarTo):
             return QueryError(self.where, "SIMILAR TO is not there", written, "Use RLIKE or LIKE.")
-        elif isinstance(node, exp.Func) and "(" in written:  # sqlglot has names of its own
-            name = written.partition("(")[0]
         question = likely(name, sorted({*FUNCTIONS, *ALIASES, *all_registered()}), alike=0.75)
         return UnknownKernel(
             self.where,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
 from sqlglot import TokenType, exp
@@ -19,8 +19,9 @@ from tidegate.operate.aggregate.registry import TABLE
 from tidegate.sql.elsewhere import refuse_elsewhere
 from tidegate.sql.instead import LISTS
 from tidegate.sql.option import OPTIONS_SQL, OptionParser
-from tidegate.sql.remedy import UNEXPECTED, remedy
+from tidegate.sql.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
 from tidegate.sql.slip import STATEMENTS, refuse_slips
+from tidegate.sql.slot import refuse_leftovers, unread
 from tidegate.sql.syntax import (
     OF_SPARK,
     CreateStream,
@@ -50,12 +51,48 @@ def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
 
 
+def _whole(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
+    """A builder of calls that loses no argument: where sqlglot's does, the call stays as written.
+
+    An argument is lost if another one makes the same call, or if Spark gets the same text.
+    """
+
+    def built(arguments: list[exp.Expr], **given: Any) -> exp.Expr:
+        try:
+            call = build(arguments, **given)
+        except (ValueError, LookupError, AttributeError):  # too few for the builder
+            return exp.Anonymous(this=name, expressions=arguments)
+        kept = {id(node) for node in call.walk()}
+        changed = [at for at, argument in enumerate(arguments) if id(argument) not in kept]
+        if any(_lost(build, call, arguments, at, given) for at in changed) or unread(call):
+            return exp.Anonymous(this=name, expressions=arguments)
+        return call
+
+    return built
+
+
+def _lost(
+    build: Callable[..., exp.Expr],
+    call: exp.Expr,
+    arguments: list[exp.Expr],
+    at: int,
+    given: dict[str, Any],
+) -> bool:
+    others = [a.copy() for a in arguments]
+    flag = isinstance(others[at], exp.Boolean)
+    others[at] = exp.Boolean(this=not others[at].this) if flag else exp.column("another")
+    try:
+        return build(others, **given) == call
+    except Exception:
+        return False
+
+
 class TidegateParser(OptionParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
-        **SparkParser.FUNCTIONS,
-        **{name: _call(name) for name in (*_OF_SEVERAL, *LISTS)},
+        **{name: _whole(name, build) for name, build in SparkParser.FUNCTIONS.items()},
+        **{name: _call(name) for name in (*_OF_SEVERAL, *LISTS, "PERCENTILE")},
         "MEAN": exp.Avg.from_arg_list,
         "VAR": exp.Variance.from_arg_list,
         "STD": exp.Stddev.from_arg_list,
@@ -65,7 +102,7 @@ class TidegateParser(OptionParser):
     FUNCTION_PARSERS = {
         name: parser
         for name, parser in SparkParser.FUNCTION_PARSERS.items()
-        if name not in (*_OF_SEVERAL, *LISTS)
+        if name not in (*_OF_SEVERAL, *LISTS, "CEIL", "FLOOR", "PERCENTILE")
     }
 
     NO_PAREN_FUNCTION_PARSERS = {  # ANY(p) is an aggregate in Spark
@@ -219,6 +256,21 @@ class TidegateParser(OptionParser):
             self.raise_error("expected the name of the time column")
         return column
 
+    def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+        self._refuse_word_of_clause(self.TABLE_ALIAS_TOKENS)
+        return super()._parse_table_alias(*args, **kwargs)
+
+    def _parse_alias(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        self._refuse_word_of_clause(self.ALIAS_TOKENS)
+        return super()._parse_alias(*args, **kwargs)
+
+    def _refuse_word_of_clause(self, names: Collection[TokenType]) -> None:
+        """Refuse a word that begins a clause, here or elsewhere, as a name without AS before it."""
+        token = self._curr
+        quoted = token and token.token_type is TokenType.IDENTIFIER
+        if token and not quoted and token.token_type in names and token.text.upper() in WORDS:
+            self.raise_error(NEEDS_AS)
+
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if isinstance(this, exp.Table):
             return this
@@ -238,6 +290,13 @@ class TidegateParser(OptionParser):
         if self._match(TokenType.L_BRACKET, advance=False):
             self.raise_error("expected only one window after a stream")
         return window
+
+    def _parse_limit(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """LIMIT, or FETCH, whose words FIRST and NEXT mean the same."""
+        limit = super()._parse_limit(*args, **kwargs)
+        if isinstance(limit, exp.Fetch) and limit.text("direction").upper() == "NEXT":
+            limit.set("direction", "FIRST")
+        return limit
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
         """A join as written: sqlglot adds ON TRUE where there is no condition."""
@@ -332,12 +391,15 @@ def parse(text: str) -> list[exp.Expression]:
         tokens = Tidegate().tokenize(text)
         refuse_slips(tokens)
         refuse_elsewhere(tokens)
-        statements = Tidegate().parser().parse(tokens, text)
-        return [
+        parser = Tidegate().parser()
+        statements = [
             s
-            for s in statements
+            for s in parser.parse(tokens, text)
             if isinstance(s, exp.Expression) and not isinstance(s, exp.Semicolon)
         ]
+        for statement in statements:
+            refuse_leftovers(statement, text, parser.places)
+        return statements
     except ParseError as error:
         raise _parse_mistake(error) from None
     except TokenError as error:

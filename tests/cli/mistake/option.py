@@ -422,9 +422,9 @@ MISTAKES = {
     ),
     "--out in Kafka": Mistake(
         message=(
-            "--out: sinks of kafka: are not available yet; got kafka://host/topic. In a "
-            "program, tg.sink.call(function) hands over every committed batch. There are: file, "
-            "console, s3, gs, abfs, hdfs."
+            "--out: sinks of kafka: are not available yet; got kafka://host/topic. There "
+            "is no way yet. In a program, tg.sink.call(function) hands over every "
+            "committed batch."
         ),
         options=(*RIDES, "--out", "kafka://host/topic"),
     ),

@@ -63,7 +63,7 @@ class WindowWatch(Protocol):
     def figures(self) -> tuple[WindowFigures, ...]:
         """What is told of the newest windows; called once, at the end of the batch."""
 
-    def counts(self) -> Mapping[str, int]:
+    def counts(self) -> dict[str, int]:
         """What is added to the counts of the batch."""
 
 
