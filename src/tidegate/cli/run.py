@@ -26,6 +26,7 @@ from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.elastic import registry as policies
 from tidegate.errors import OptionError, UnavailableError
+from tidegate.memory import Allowance
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.remote.scheme import is_remote_uri
@@ -128,11 +129,11 @@ from tidegate.sink.terminal import drawable
     help="What is logged to standard error.",
 )
 @click.option(
-    "--memory",
+    "--memory-limit",
     type=Size(),
     metavar="SIZE",
-    help="What the caches of a worker may hold, for example 512MB (default: all workers of a "
-    "machine a quarter of it, each at most 1GB).",
+    help="What each Python process of the run may hold, for example 2GB; caches take a third of "
+    "it (default: all together three quarters of the machine or container).",
 )
 def run(
     query: str,
@@ -163,7 +164,7 @@ def run(
     summary: str | None,
     dashboard: int | None,
     log: str,
-    memory: int | None,
+    memory_limit: int | None,
 ) -> None:
     """Run the query in QUERY.sql over its streams.
 
@@ -197,7 +198,7 @@ def run(
         switches=asked.switches,
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
-        memory_bytes=memory,
+        memory=Allowance.of(memory_limit),
         handover=handover,
         policy=policies.of(policy, "--policy"),
     )

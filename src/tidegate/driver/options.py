@@ -10,6 +10,7 @@ from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.handover import AUTO
 from tidegate.elastic.policy import Policy
 from tidegate.errors import OptionError, near
+from tidegate.memory import ANY, Allowance
 
 T = TypeVar("T")
 
@@ -25,8 +26,8 @@ class RunOptions:
     `instances` is what the user asked for, None to go on with what the checkpoint has, or with
     `default_instances` at the start. `switches` maps a batch to the number of instances asked for
     from that batch on. Both are for every subquery; `subquery_instances` and `subquery_switches`
-    are for one, by its name, and go before them. `memory_bytes` is what the caches of each process
-    that runs tasks may hold together; None leaves it to the process (`tidegate.memory`).
+    are for one, by its name, and go before them. `memory` is what each process that runs tasks
+    may hold.
     `trigger_s` is the least time between the starts of two batches; without it a batch starts when
     there is input and the one before it is done. Where there is none, `poll_s` is how long a run
     waits at most until it looks again; sources that tell, or know when more is due, cut it short.
@@ -48,7 +49,7 @@ class RunOptions:
     trigger_s: float | None = None
     subquery_instances: Mapping[str, int] = field(default_factory=dict)
     subquery_switches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    memory_bytes: int | None = None
+    memory: Allowance = ANY
     handover: str = AUTO
     one_host: bool = True
     policy: Policy = field(default_factory=Fixed)

@@ -34,7 +34,6 @@ from tidegate.execute.shared_read import SharedReads
 from tidegate.execute.side_output import side_parcels
 from tidegate.execute.within_memory import within_memory
 from tidegate.expression.tree import Expr
-from tidegate.memory import MEMORY
 from tidegate.operate.bucket_work import packed
 from tidegate.operate.change import MOST_CHANGES
 from tidegate.operate.figures import newest_windows
@@ -98,7 +97,7 @@ def read_split(
 
     The late and the unreadable ones come back as parcels for the side outputs, in full.
     """
-    MEMORY.resize(job.memory_bytes)
+    job.memory.take()
     prefix = job.subquery.prefixes[split.input]
     asked = list(columns) + [prefix.time] * (prefix.time not in columns)
     rows = split.reader.read(asked) if reads is None else reads.rows(split, asked)
@@ -200,7 +199,7 @@ def _compact(rows: pa.Table) -> pa.Table | bytes:
 @within_memory("a task")
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     """Merge what the map tasks sent, close what the frontier passed, write the state."""
-    MEMORY.resize(job.memory_bytes)
+    job.memory.take()
     clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
