@@ -87,8 +87,8 @@ _LOST = (
         "its tasks must not crash",
         "a Python worker that ended without a word",
         "It was killed, often for want of memory (lower --batch-rows or --memory-limit), or native "
-        "code crashed: --conf spark.python.worker.faulthandler.enabled=true shows where. Nothing of the "
-        "batch was committed; run again to continue.",
+        "code crashed: --conf spark.python.worker.faulthandler.enabled=true shows where. Nothing "
+        "of the batch was committed; run again to continue.",
     ),
     Known(
         re.compile(
