@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from tidegate.errors import BrokenOffError
 from tidegate.memory_limit import LIMIT
 
+LOOK_ROWS = 262_144
+"""Memory is looked at once for so many rows: a look takes as long as some thousand."""
+
 _work = threading.local()
 
 
@@ -23,10 +26,11 @@ def breakable(aborted: threading.Event) -> Iterator[None]:
         _work.aborted = before
 
 
-def between_pieces() -> None:
+def between_pieces(rows: int = LOOK_ROWS) -> None:
     """Go on, or raise BrokenOffError where the run was aborted, MemoryError at the limit.
 
-    To be called where nothing is lost by it: what a batch has not committed does not count.
+    `rows` is how many a piece has. To be called where nothing is lost by it: what a batch has not
+    committed does not count.
     """
     aborted: threading.Event | None = getattr(_work, "aborted", None)
     if aborted is not None and aborted.is_set():
@@ -36,4 +40,8 @@ def between_pieces() -> None:
             "an abort",
             "Nothing of it was committed; run again to continue.",
         )
-    LIMIT.check()
+    unseen: int = getattr(_work, "unseen_rows", 0) + rows
+    if unseen >= LOOK_ROWS:
+        unseen = 0
+        LIMIT.check()
+    _work.unseen_rows = unseen

@@ -72,10 +72,9 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--batch-rows",
     type=Whole(),
-    default=DEFAULT_BATCH_ROWS,
-    show_default=True,
     metavar="N",
-    help="Rows per batch, of all streams together, in time order.",
+    help="Rows per batch, of all streams together, in time order (default: "
+    f"{DEFAULT_BATCH_ROWS:,}, and fewer where each gives many rows).",
 )
 @click.option(
     "--switch",
@@ -154,7 +153,7 @@ def run(
     format_: str | None,
     checkpoint: str | None,
     buckets: int,
-    batch_rows: int,
+    batch_rows: int | None,
     switch: tuple[str, ...],
     policy: str,
     execution: str,

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from tidegate import schedule
 from tidegate.approx.instant import numbers_in_instants
 from tidegate.batch import SEQ, SRC, TS, to_bytes
+from tidegate.cancellation import between_pieces
 from tidegate.execute.job import (
     FIGURES,
     LATE,
@@ -64,12 +65,17 @@ def map_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Parcel]:
     return parcels
 
 
-@within_memory("a task")
 def map_split(job: Job, split: Split, reads: SharedReads | None = None) -> list[Parcel]:
     """Read a split, evaluate the prefix, and make the parcels for the instances.
 
     With `reads` they stay in this process, and several splits may be of the same rows.
     """
+    with within_memory(f"{job.subquery.name}, reading {split.source}"):
+        between_pieces(split.stop - split.start)
+        return _mapped(job, split, reads)
+
+
+def _mapped(job: Job, split: Split, reads: SharedReads | None) -> list[Parcel]:
     clock = schedule.current().clock
     used, spans = clock.cpu(), Spans(clock)
     prefix = job.subquery.prefixes[split.input]
@@ -196,10 +202,15 @@ def _compact(rows: pa.Table) -> pa.Table | bytes:
     return rows if whole <= max(2 * rows.nbytes, _COMPACT_BYTES) else to_bytes(rows)
 
 
-@within_memory("a task")
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     """Merge what the map tasks sent, close what the frontier passed, write the state."""
     job.memory.take()
+    with within_memory(f"{job.subquery.name} ({job.operator.title()})"):
+        between_pieces(job.rows)
+        return _operated(job, instance, parcels)
+
+
+def _operated(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))

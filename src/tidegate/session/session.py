@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tidegate.driver.loop import Observer
-from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS
+from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError
 from tidegate.plan.explain import explain
 from tidegate.plan.options import (
@@ -245,7 +245,7 @@ class Session:
         checkpoint: Location | None = None,
         instances: int | Mapping[str, int] | None = None,
         buckets: int = DEFAULT_BUCKETS,
-        batch_rows: int = DEFAULT_BATCH_ROWS,
+        batch_rows: int | None = None,
         follow: bool = False,
         available_now: bool = False,
         trigger: str | timedelta | float | None = None,

@@ -89,13 +89,14 @@ class StreamJoin(Operator):
 
     It works on what the prefixes put out: l0, l1, ... and r0, r1, ... `sides` says by input which
     side it feeds: 0 left, 1 right. `conjuncts` are the conditions of the predicate as the query
-    writes them, `reasons` why this method and routing. `comparisons` and `warned` say how much is
-    compared without an index. `before` is how many tuples of each side came in earlier batches.
-    `sieve` says which tuples are kept where others are shed by concept; tuples are then routed by
-    their keys.
+    writes them, `reasons` why this method and routing. `expected` and `warned` say how much is
+    compared without an index, and put out. `before` is how many tuples of each side came in earlier
+    batches. `sieve` says which tuples are kept where others are shed by concept; tuples are then
+    routed by their keys.
     """
 
     kind: ClassVar[str] = "join"
+    multiplies: ClassVar[bool] = True
     counted: ClassVar[tuple[str, ...]] = SIDES
     totals: ClassVar[tuple[str, ...]] = ("comparisons", "compared")
     map_steps = ("project", "sort")
@@ -105,8 +106,8 @@ class StreamJoin(Operator):
     routing: str
     reasons: tuple[str, ...]
     conjuncts: tuple[str, ...] = ()
-    comparisons: str | None = None
-    warned: str | None = None
+    expected: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     before: tuple[int, int] = (0, 0)
     remote: bool = False
     sieve: ConceptSieve | None = None
@@ -318,7 +319,7 @@ class StreamJoin(Operator):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return () if self.warned is None else (self.warned,)
+        return self.warned
 
     def title(self) -> str:
         left, right = (_extent(s.extent) for s in (self.spec.left, self.spec.right))
@@ -326,9 +327,7 @@ class StreamJoin(Operator):
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
         spec = self.spec
-        lines = [f"method: {self.reasons[0]}"]
-        if self.comparisons is not None:
-            lines.append(f"comparisons: {self.comparisons}")
+        lines = [f"method: {self.reasons[0]}", *self.expected]
         probed = [i.text for i in spec.probe.indexed]
         lines += [f"index: {text}" for text in probed]
         for number, branch in enumerate(spec.branches):
