@@ -201,6 +201,7 @@ def run(
         handover=handover,
         policy=policies.of(policy, "--policy"),
     )
+    options.memory.take()  # streams are looked at before there is a loop
     place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))
     place = place.titled(Path(query).name)
     address = address_of(out, format_)
