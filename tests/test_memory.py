@@ -222,11 +222,13 @@ def test_without_a_budget_a_process_has_its_part_of_the_machine() -> None:
     ],
 )
 def test_sizes(text: str | int, size: int) -> None:
-    assert bytes_of(text, "--memory") == size
+    assert bytes_of(text, "--memory-limit") == size
 
 
 @pytest.mark.parametrize("text", ["", "much", "-1", -5, "5 XB", "1e9", "MB", True])
 def test_other_words_are_no_sizes(text: str | int) -> None:
     with pytest.raises(OptionError) as caught:
-        bytes_of(text, "--memory")
-    assert str(caught.value).startswith("--memory: must be a size, for example 512MB or 2GB; got")
+        bytes_of(text, "--memory-limit")
+    assert str(caught.value).startswith(
+        "--memory-limit: must be a size, for example 512MB or 2GB; got"
+    )

@@ -14,6 +14,7 @@
         ├── StateError       a segment or a manifest is damaged or missing
         ├── FencedError      another run has taken the checkpoint over
         ├── MemoryExceededError  a batch needs more memory than there is, however small it is cut
+        ├── BrokenOffError   the run was aborted in the middle of a batch
         ├── SinkError        the output could not be written
         │   └── LostOutputError  a part of a committed batch is gone or damaged before it was seen
         ├── TaskError        user code or an expression failed on a tuple
@@ -125,6 +126,10 @@ class FencedError(RunError):
 
 class MemoryExceededError(RunError):
     """Work on a batch needs more memory than there is."""
+
+
+class BrokenOffError(RunError):
+    """The run was aborted in the middle of a batch; nothing of the batch counts."""
 
 
 class SinkError(RunError):

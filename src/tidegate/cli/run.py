@@ -26,6 +26,7 @@ from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.elastic import registry as policies
 from tidegate.errors import OptionError, UnavailableError
+from tidegate.memory import Allowance
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.remote.scheme import is_remote_uri
@@ -71,10 +72,9 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--batch-rows",
     type=Whole(),
-    default=DEFAULT_BATCH_ROWS,
-    show_default=True,
     metavar="N",
-    help="Rows per batch, of all streams together, in time order.",
+    help="Rows per batch, of all streams together, in time order (default: "
+    f"{DEFAULT_BATCH_ROWS:,}, and fewer where each gives many rows).",
 )
 @click.option(
     "--switch",
@@ -128,11 +128,11 @@ from tidegate.sink.terminal import drawable
     help="What is logged to standard error.",
 )
 @click.option(
-    "--memory",
+    "--memory-limit",
     type=Size(),
     metavar="SIZE",
-    help="What the caches of a worker may hold, for example 512MB (default: all workers of a "
-    "machine a quarter of it, each at most 1GB).",
+    help="What each Python process of the run may hold, for example 2GB; caches take a third of "
+    "it (default: all together three quarters of the machine or container).",
 )
 def run(
     query: str,
@@ -153,7 +153,7 @@ def run(
     format_: str | None,
     checkpoint: str | None,
     buckets: int,
-    batch_rows: int,
+    batch_rows: int | None,
     switch: tuple[str, ...],
     policy: str,
     execution: str,
@@ -163,7 +163,7 @@ def run(
     summary: str | None,
     dashboard: int | None,
     log: str,
-    memory: int | None,
+    memory_limit: int | None,
 ) -> None:
     """Run the query in QUERY.sql over its streams.
 
@@ -197,10 +197,11 @@ def run(
         switches=asked.switches,
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
-        memory_bytes=memory,
+        memory=Allowance.of(memory_limit),
         handover=handover,
         policy=policies.of(policy, "--policy"),
     )
+    options.memory.take()  # streams are looked at before there is a loop
     place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))
     place = place.titled(Path(query).name)
     address = address_of(out, format_)

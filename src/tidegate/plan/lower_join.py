@@ -14,7 +14,7 @@ from tidegate.expression.tree import Literal
 from tidegate.operate.join.operator import StreamJoin, qualified_name
 from tidegate.operate.join.spec import LEFT, RIGHT, SCAN, JoinSpec, PairFunction
 from tidegate.plan.branch import disjunctions_of
-from tidegate.plan.comparison import comparisons_of
+from tidegate.plan.comparison import expected_of
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.plan.cut import Consumed, Unit
 from tidegate.plan.determinism import require_deterministic
@@ -90,15 +90,16 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         index=choice.index,
         branches=choice.branches,
     )
-    load = comparisons_of(spec, (prefixes[:cut], prefixes[cut:]), context.streams, choices.rows)
+    both_sides = prefixes[:cut], prefixes[cut:]
+    expected = expected_of(spec, both_sides, context.streams, choices.rows, sample)
     operator = StreamJoin(
         spec=spec,
         sides=sides,
         routing=choice.routing,
         reasons=choice.reasons,
         conjuncts=texts,
-        comparisons=None if load is None else load.text,
-        warned=None if load is None or choices.join.method == SCAN else load.warning,
+        expected=expected.lines,
+        warned=() if choices.join.method == SCAN else expected.warnings,
         sieve=shedding.sieve(spec),
     )
     prefixes = shedding.sieved(prefixes, sides)

@@ -43,9 +43,9 @@ MISTAKES = {
         ),
         options=(*RIDES, "--trigger", "1 second", "--available-now"),
     ),
-    "--memory lots": Mistake(
-        message="--memory: must be a size, for example 512MB or 2GB; got lots.",
-        options=(*RIDES, "--memory", "lots"),
+    "--memory-limit lots": Mistake(
+        message="--memory-limit: must be a size, for example 512MB or 2GB; got lots.",
+        options=(*RIDES, "--memory-limit", "lots"),
     ),
     "--switch without =": Mistake(
         message="--switch: must look like BATCH=N, for example 3=4; got 3.",

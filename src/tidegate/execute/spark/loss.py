@@ -86,9 +86,9 @@ _LOST = (
         re.compile(r"Python worker exited unexpectedly|Python worker failed to connect back"),
         "its tasks must not crash",
         "a Python worker that ended without a word",
-        "It was killed, often for want of memory (lower --batch-rows or --memory), or native code "
-        "crashed: --conf spark.python.worker.faulthandler.enabled=true shows where. Nothing of the "
-        "batch was committed; run again to continue.",
+        "It was killed, often for want of memory (lower --batch-rows or --memory-limit), or native "
+        "code crashed: --conf spark.python.worker.faulthandler.enabled=true shows where. Nothing "
+        "of the batch was committed; run again to continue.",
     ),
     Known(
         re.compile(

@@ -332,7 +332,7 @@ class WindowAggregate(Operator):
         They are made step by step, for they may be very many; `counts` and `watch` see them.
         """
         spec, closed = self.spec, 0
-        spills = [Spill(work.store, f"{work.name}-rows-{i}") for i in range(len(work.ports))]
+        spills = [Spill.of(work, i) for i in range(len(work.ports))]
         try:
             for partly, results in chain(self._none(), steps):
                 closed += results.num_rows
