@@ -137,6 +137,10 @@ class Process(Logical):
         _check_keys(spec, f"{self._where} keys")
         return spec
 
+    def typed(self, types: Mapping[str, pa.DataType]) -> Process:
+        """The node when the types of the child's columns are known, whoever told them."""
+        return self
+
     @cached_property
     def _whole(self) -> frozenset[str] | None:
         """The attributes of the objects whose mappings are read as a whole; None for all."""
