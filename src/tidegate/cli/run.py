@@ -229,7 +229,7 @@ def run(
     )
     if checkpoint is not None:
         reachable(loop)
-    loop.summary.places = side_places(address, sys.stderr.isatty())
+    loop.summary.places = side_places(address)
     if loop.manifest.finished:
         click.echo(
             f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True

@@ -304,6 +304,10 @@ class Loop:
         """One batch; None when there is nothing to do now, or ever again."""
         if self._manifest.finished:
             return None
+        with self._checkpoint.in_use():
+            return self._step()
+
+    def _step(self) -> BatchReport | None:
         self._checkpoint.check()
         batch = self._manifest.batch + 1
         started = self._clock.now()

@@ -13,7 +13,7 @@ from tidegate.operate.join.spec import Extent, Side
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
-from tidegate.plan.pushdown import Leaf
+from tidegate.plan.pushdown import Leaf, event_time
 from tidegate.plan.recorded import (
     RecordedSubquery,
     input_lines,
@@ -30,6 +30,7 @@ from tidegate.schema import TIME
 
 _LETTERS = ("l", "r")
 _WORDS = ("left", "right")
+_TIME = "~ts"
 
 
 @dataclass
@@ -127,6 +128,17 @@ class SideLowering:
         self.extra[name] = expression
         return column(name)
 
+    def event(self) -> exp.Expression:
+        """Its event time, as pairs see it; a column that is called so may be something else."""
+        times = [event_time(leaf.origin) for leaf in self.leaves]
+        if None in times or times == [leaf.columns.get(EVENT_TIME) for leaf in self.leaves]:
+            return column(self.flat(EVENT_TIME))
+        self.leaves = tuple(
+            replace(leaf, columns={**leaf.columns, _TIME: time})
+            for leaf, time in zip(self.leaves, times, strict=True)
+        )
+        return self.lift(column(_TIME))
+
     def take(self, used: Sequence[exp.Expression], whole: bool) -> None:
         """Decide which columns the prefixes put out, and what they are called there."""
         wanted = {c.name for e in used for c in e.find_all(exp.Column)}
@@ -170,8 +182,10 @@ class SideLowering:
         """The types of some columns, before the prefixes are made."""
         leaf = self.leaves[0]
         own = [n for n in self.own if self.flat(n) in names]
-        types = self.front.types(leaf.origin, [leaf.columns[n] for n in own])
-        return {self.flat(n): t for n, t in zip(own, types, strict=True)}
+        asked = {self.flat(n): column(n) for n in own}
+        asked |= {n: self._unqualified(e) for n, e in self.extra.items() if n in names}
+        types = self.front.types(leaf.origin, [leaf.over(e) for e in asked.values()])
+        return dict(zip(asked, types, strict=True))
 
     def _unqualified(self, expression: exp.Expression) -> exp.Expression:
         return substitute(expression, {self.flat(n): column(n) for n in self.own})

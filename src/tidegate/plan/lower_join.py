@@ -143,13 +143,13 @@ def _pushed(
     push: bool = True,
 ) -> list[tuple[str, exp.Expression]]:
     """The conditions on pairs; those of one side alone are given to it, if `push`."""
-    event = exp.Greatest(
-        this=column(left.flat(EVENT_TIME)), expressions=[column(right.flat(EVENT_TIME))]
-    )
     kept = []
     for where, written in conditions:
         require_deterministic(written, where)
-        condition = substitute(written, {EVENT_TIME: event})
+        condition = written
+        if any(c.name == EVENT_TIME for c in written.find_all(exp.Column)):
+            event = exp.Greatest(this=left.event(), expressions=[right.event()])
+            condition = substitute(written, {EVENT_TIME: event})
         names = {c.name for c in condition.find_all(exp.Column)}
         owner = next((s for s in (left, right) if names and names <= s.names), None)
         if push and owner is not None and owner.takes(condition):

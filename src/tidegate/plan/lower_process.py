@@ -39,12 +39,14 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
     named = [[(c, leaf.columns[name]) for c, name in seen] for leaf in leaves]
     prefixes = front.prefixes(leaves, named)
     found = dict(prefixes[0].outputs)
-    spec = base.spec({name: found[c].type for c, name in seen})
-    types = {f.name: f.type for f in base.schema}
+    seen_types = {name: found[c].type for c, name in seen}
+    base = base.typed(seen_types)
+    spec = base.spec(seen_types)
+    types = {EVENT_TIME: TIME, **dict(base.output)}
     ports, lines, shown = [], [base.identity], []
     for top in unit.tops:
         above = Suffix({n: column(n) for n in base.names}, (EVENT_TIME,))
-        above.extend(top.node, base)
+        above.extend(top.node, unit.base)
         columns = {n: e for n, e in above.columns.items() if n != EVENT_TIME}
         for part in (*above.where, *columns.values()):
             require_deterministic(part, "SELECT")

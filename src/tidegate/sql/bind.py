@@ -14,12 +14,14 @@ from tidegate.nesting import nested
 from tidegate.query.having import having_over
 from tidegate.query.limit import ordered
 from tidegate.query.name import (
+    EVENT_TIME,
     NamedExpr,
     canonical,
     column,
     conjuncts,
     expression_text,
     find_name,
+    is_column,
     spark_name,
 )
 from tidegate.query.node import (
@@ -33,6 +35,7 @@ from tidegate.query.node import (
     check_type,
     data_names,
     project,
+    result_columns,
 )
 from tidegate.query.option import Balance, ErrorBound, Option, PartitionedBy, Shed
 from tidegate.query.output import Output
@@ -412,7 +415,8 @@ def _star(
     if isinstance(scope, PairScope):
         items = star_items(written, scope, left_out)
     else:
-        items = [(n, column(n)) for n in data_names(child) if n.lower() not in left_out]
+        columns = result_columns(child)
+        items = [(n, column(own)) for n, own in columns if own.lower() not in left_out]
     return _changed(items, star, scope)
 
 
@@ -420,7 +424,10 @@ def _changed(
     items: list[NamedExpr], star: exp.Expression, scope: Scope | PairScope
 ) -> list[NamedExpr]:
     """The columns of * with REPLACE (expression AS name) and RENAME (name AS other)."""
-    found = {name.lower(): i for i, (name, _) in enumerate(items)}
+    found = {
+        EVENT_TIME if is_column(e, (EVENT_TIME,)) else name.lower(): i
+        for i, (name, e) in enumerate(items)
+    }
     for clause in ("replace", "rename"):
         for change in star.args.get(clause) or ():
             old = change.alias if clause == "replace" else change.this.name

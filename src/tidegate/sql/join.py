@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError, near
 from tidegate.query.join import SIDES
-from tidegate.query.name import EVENT_TIME, WINDOW, NamedExpr, find_name
-from tidegate.query.node import Join, Node
+from tidegate.query.name import NamedExpr, find_name, result_name
+from tidegate.query.node import Join, Node, data_names
 from tidegate.query.window import JoinWindow, Window
 from tidegate.sql.function import aggregate_name, is_aggregate
 from tidegate.sql.nest import aggregate_of_pairs, join_of_pairs
@@ -39,7 +39,9 @@ class Relation:
 
     @property
     def single(self) -> Scope:
-        return Scope(self.alias, self.node.names, WINDOW if self.node.windowed else (EVENT_TIME,))
+        kept = set(data_names(self.node))
+        implicit = tuple(n for n in self.node.names if n not in kept)
+        return Scope(self.alias, self.node.names, implicit)
 
 
 def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
@@ -117,7 +119,7 @@ def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) ->
                     f"{name} in {scope.left.alias} and in {scope.right.alias}",
                     "List the columns, and rename one of the two with AS.",
                 )
-            items[key] = (name, side.column(name))
+            items[key] = (result_name(name, side.names), side.column(name))
     return list(items.values())
 
 

@@ -15,6 +15,7 @@ from tidegate.operate.aggregate.estimate import OWN
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, flat
+from tidegate.schema import own_type
 
 State = dict[str, Any]
 """State columns by name: numpy arrays for numbers and booleans, Arrow arrays for other types."""
@@ -126,6 +127,7 @@ class UserFamily:
                     "nothing",
                     f"Add a class attribute {attribute} ({what}).",
                 )
+        own_type(self.user.result, f"{self._where} result")
 
     @property
     def _where(self) -> str:
@@ -137,7 +139,7 @@ class UserFamily:
 
     @property
     def result(self) -> pa.DataType:
-        return self.user.result
+        return own_type(self.user.result, f"{self._where} result")
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         returned = self._call("fold", self.user.fold, self._init(groups.n), groups.codes, *columns)
