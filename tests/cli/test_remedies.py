@@ -132,7 +132,7 @@ def test_every_refusal_of_the_sql_is_in_the_catalogue(
 def test_every_refusal_of_a_slot_has_no_way_or_is_in_the_catalogue() -> None:
     tables = (refusal._CLAUSES, refusal._SLOTS, refusal._NODES, refusal._INSIDE, vars(refusal))
     made = [r for table in tables for r in table.values() if isinstance(r, refusal.Refusal)]
-    assert len(made) > 70
+    assert len(made) > 60
     ways = [r for r in made if r.remedy not in (NO_WAY_YET, refusal.PROCESS)]
     assert len(ways) > 20
     told = [mistake.message for mistake in CATALOGUE.values()]

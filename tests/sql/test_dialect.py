@@ -133,8 +133,7 @@ def test_names_of_aggregates_that_spark_lacks() -> None:
 
 MISTAKES = {
     "CREATE TABLE x (a INT)": (
-        "line 1, column 1: what a script makes is a stream; got CREATE TABLE. Write CREATE STREAM"
-        " x FROM 'uri' TIME ts"
+        "line 1, column 1: tables are not available yet; got CREATE TABLE. There is no way yet."
     ),
     "CREATE STREM x": "line 1, column 8: expected STREAM after CREATE; got STREM. Did you mean "
     "STREAM?",
@@ -170,7 +169,7 @@ MISTAKES = {
     ),
     "INSERT INTO x (a, b) SELECT a, b FROM y": (
         "line 1, column 1: an output has the columns of its query; got a list of columns after x."
-        " Write INSERT INTO x SELECT x AS name, ..."
+        " Write INSERT INTO x SELECT ... AS name"
     ),
     "INSERT INTO x SELECT a FROM y RANGE 5 MINUTES": "line 1, column 31: a window must stand in "
     "square brackets; got RANGE. Write [RANGE 5 ...].",
@@ -185,8 +184,8 @@ MISTAKES = {
     "SELECT a FROM x [RANGE '5 foo']": "line 1, column 24: expected a duration such as "
     "'15 minutes'; got '5 foo'.",
     "SELECT a FROM x [NOW]": (
-        "line 1, column 17: a tuple by itself needs no window; got [NOW]. Leave the window out, "
-        "or write [ROWS 1]."
+        "line 1, column 17: windows of one instant are not available yet; got [NOW]. There is no "
+        "way yet."
     ),
     "SELECT a FROM x [ROWS]": "line 1, column 22: expected a number; got ].",
     "SELECT a,\n  b FROM x [RANGE 5 MINUTES": "line 2, column 28: expected SLIDE or ]; got the end "
