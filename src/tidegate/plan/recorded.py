@@ -59,7 +59,8 @@ class RecordedSubquery:
     @property
     def lines(self) -> list[str]:
         """All that can be shown of it."""
-        return [*self.record.state, *(line for port in self.record.after for line in port)]
+        kept = sorted(f"keeps {text}" for text in self.record.columns.values())
+        return [*self.record.state, *kept, *(ln for port in self.record.after for ln in port)]
 
     def to_dict(self) -> dict[str, Any]:
         record = self.record
