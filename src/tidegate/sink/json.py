@@ -89,6 +89,8 @@ def _has_nonfinite(column: pa.ChunkedArray | pa.Array) -> bool:
         return any(map(_has_nonfinite, column.flatten()))
     if not pa.types.is_nested(type_):
         return False
+    if pa.types.is_map(type_):
+        column = column.cast(pa.list_(pa.struct([type_.key_field, type_.item_field])))
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     return any(_has_nonfinite(chunk.flatten()) for chunk in chunks)
 
