@@ -166,7 +166,7 @@ NESTED = pa.table(
 )
 TEXTS = [
     {
-        "list": [1.5, None, None],
+        "list": [1.5, "NaN", None],
         "struct": {"at": "2024-01-01T01:02:03.000004Z", "price": 1.5, "b": "/w=="},
         "map": {"x": 1},
         "days": ["2024-01-02"],
@@ -186,7 +186,7 @@ TEXTS = [
 
 
 def test_nested_values_in_json(out: Path, store: Store) -> None:
-    sink = FileSink(out, "json")
+    sink = FileSink(out, "json", nonfinite="text")
     opened(sink, store, NESTED.schema)
     commit(sink, store, 0, NESTED)
     lines = (out / "batch=00000000/part-00000.json").read_text().splitlines()

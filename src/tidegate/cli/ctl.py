@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from tidegate.control.command import POLICY, STATUS
 from tidegate.driver.metrics import backlog_text, ms_text
 from tidegate.elastic.owners import buckets_of
 from tidegate.errors import OptionError
+from tidegate.json_text import json_text
 from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.inspect import frontier_text, size_text
 
@@ -139,7 +139,7 @@ def policy(checkpoint: str, policy: str) -> None:
 def status(checkpoint: str, as_json: bool) -> None:
     """Show what the query does: batch, watermark, rate, latency, backlog, instances, switches."""
     found = ask(checkpoint, {"command": STATUS})
-    click.echo(json.dumps(found, indent=2) if as_json else status_text(found))
+    click.echo(json_text(found, indent=2) if as_json else status_text(found))
 
 
 def _ask(

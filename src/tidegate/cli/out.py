@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tidegate.errors import OptionError
 from tidegate.remote.scheme import REMOTE, without_keys
 from tidegate.sink.address import FILE, Address
-from tidegate.sink.files import check_format
+from tidegate.sink.form import check_format
 from tidegate.sink.nothing import NothingSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import IN_PROGRAM, SINKS, at

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import sys
 from pathlib import Path
@@ -26,6 +25,7 @@ from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.elastic import registry as policies
 from tidegate.errors import OptionError, UnavailableError
+from tidegate.json_text import json_text
 from tidegate.memory import Allowance
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
@@ -53,7 +53,9 @@ from tidegate.sink.terminal import drawable
     "--format",
     "format_",
     metavar="parquet|csv|json",
-    help="Format of results in files; --out 'DIR?format=csv' says the same.  [default: parquet]",
+    help="Format of results in files; --out 'DIR?format=csv' says the same. JSON has no NaN and no "
+    "infinities: they end the run, or are texts with --out 'DIR?format=json&nonfinite=text'.  "
+    "[default: parquet]",
 )
 @click.option(
     "--checkpoint",
@@ -289,4 +291,4 @@ def report(summary: Summary, path: str | None) -> None:
     """Say what was done, on standard error and as JSON."""
     click.echo(summary.text(), err=True)
     if path is not None:
-        Path(path).write_text(json.dumps(summary.as_dict(), indent=2) + "\n", encoding="utf-8")
+        Path(path).write_text(json_text(summary.as_dict(), indent=2) + "\n", encoding="utf-8")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
+from tidegate.json_text import json_text
 from tidegate.sink.verify import found
 from tidegate.state.inspect import describe, inspect
 from tidegate.state.store import Store
@@ -23,6 +22,6 @@ def state(directory: str, verify: bool, as_json: bool) -> None:
     """Look inside the checkpoint in DIR; changes nothing."""
     store = Store.open(directory)
     if as_json:
-        click.echo(json.dumps(inspect(store, verify, found), indent=2, default=str))
+        click.echo(json_text(inspect(store, verify, found), indent=2))
     else:
         click.echo(describe(store, verify, found))

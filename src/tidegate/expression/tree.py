@@ -6,7 +6,7 @@ told of a tree is told in `postorder`, which gives the arguments of a call befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -144,6 +144,17 @@ def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
                 new = Call(part.op, args, part.type)
         made[id(part)] = change(new)
     return made[id(expr)]
+
+
+def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """An expression over columns of other names; those that `names` does not have stay."""
+
+    def change(part: Expr) -> Expr:
+        if not isinstance(part, Column):
+            return part
+        return Column(names.get(part.name, part.name), part.type)
+
+    return rebuilt(expr, change)
 
 
 def columns_of(expr: Expr) -> tuple[str, ...]:

@@ -93,8 +93,15 @@ def _reasons(old: RecordedQuery, new: RecordedQuery) -> Iterator[str]:
         yield "its streams have changed, and the checkpoint has what was read of them"
     if old.outputs != new.outputs:
         yield "it has other outputs"
+    if new.stateful and _reads(old, new) != _reads(new, old):
+        yield "state was made of columns that have other types now"
     for subquery in new.stateful:
         yield from _state_reasons(subquery, old, new)
+
+
+def _reads(query: RecordedQuery, other: RecordedQuery) -> list[str]:
+    """The columns that both queries read, with their types in the first."""
+    return [f"column {n} {type_}" for n, type_ in sorted(query.reads.items()) if n in other.reads]
 
 
 def _state_reasons(
@@ -143,6 +150,7 @@ def _parts(old: RecordedQuery, new: RecordedQuery) -> Iterator[tuple[str, tuple[
     names = dict.fromkeys(s.name for q in (old, new) for s in q.subqueries)
     pairs: list[tuple[str, Sequence[str], Sequence[str]]] = [
         ("streams", old.streams, new.streams),
+        ("columns", _reads(old, new), _reads(new, old)),
         *((_title(n, new, old), _lines(old.find(n)), _lines(new.find(n))) for n in names),
         ("outputs", old.outputs, new.outputs),
     ]

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.duration import rows_text, window_text
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.balanced.balancing import Balancing
@@ -26,6 +25,7 @@ from tidegate.operate.tuple_window.window import TupleSpec
 from tidegate.plan.balance import balanced_of, exact_places
 from tidegate.plan.bound import bound_columns, bound_texts, bounded_of
 from tidegate.plan.cut import Unit
+from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.fingerprint import function_lines
 from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.physical import Prefix
@@ -113,9 +113,9 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         _, _, shown = window_ports(unit, base, columns | {KEPT: pa.float64()}, texts, kept_as)
         computed = dict(keys) | shedding.types
         ports, after, _ = window_ports(unit, base, computed, texts, shedding.places)
-    state = [line for leaf in leaves for line in input_lines(leaf)]
-    state += [str(asked).lower() for asked in (base.shed, base.bound) if asked is not None]
-    state += [f"group by {texts[name]} ({type_name(type_)})" for name, type_ in keys]
+    inputs = [line for leaf in leaves for line in input_lines(leaf)]
+    clauses = [str(asked).lower() for asked in (base.shed, base.bound) if asked is not None]
+    origin = Origin(inputs, clauses, texts)
     partitioner = context.choices.partitioner
     if base.partitioner is not None:
         partitioner = partitioner_of(base.partitioner, "partitioner")
@@ -130,14 +130,15 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
             functions=tuple(functions),
         )
         lines = [f"rows {window.rows} {window.slide}", *lines, *after]
+        counting = TupleAggregate(tuples, names)
         yield Lowered(
             leaves=leaves,
             prefixes=prefixes,
-            operator=TupleAggregate(tuples, names),
+            operator=counting,
             ports=ports,
             lines=tuple(lines),
             record=Record(
-                state=(*state, f"window {rows_text(window.rows, window.slide)}"),
+                state=state_lines(counting, origin),
                 columns={n: stored[n] for n in arguments.values()},
                 after=shown,
             ),
@@ -156,8 +157,8 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         prefixes = numbered(prefixes) if balancing.holds else prefixes
         trimmed = ", ".join(answer.text for answer in balancing.held) or "nothing"
         lines.append(f"balance {base.balance} of {trimmed}")
-        state.append(f"{str(base.balance).lower()} of {trimmed}")
-    held = {f.name: ", ".join(_held(part, texts) for part in f.parts) for f in states}
+        clauses.append(f"{str(base.balance).lower()} of {trimmed}")
+    held = {f.name: _held(f, texts) for f in states}
     stored = stored_names(held, kept, "a", reuse=True)
     distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in states}
     spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(distinct.values()))
@@ -183,27 +184,26 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     split = partitioner.splits_keys or together
     holds = balancing is not None and balancing.holds
     finishes = isinstance(partitioner, Auto) and not together and not holds
-    state.append(f"window {window_text(window.range_us, window.slide_us)}")
-    state += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
+    operator = WindowAggregate(
+        spec,
+        names,
+        partitioner,
+        partly=split,
+        folds=folds,
+        by_auto=by_auto,
+        finishes=finishes,
+        told=None if split else told,
+        balancing=balancing,
+    )
     handed = _part_ports(spec, event_offset(base), finishes)
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
-        operator=WindowAggregate(
-            spec,
-            names,
-            partitioner,
-            partly=split,
-            folds=folds,
-            by_auto=by_auto,
-            finishes=finishes,
-            told=None if split else told,
-            balancing=balancing,
-        ),
+        operator=operator,
         ports=handed if split else ports,
         lines=tuple(lines) if split else (*lines, *after),
         record=Record(
-            state=tuple(state),
+            state=state_lines(operator, origin),
             columns={stored[name]: text for name, text in held.items()},
             after=((),) * len(handed) if split else shown,
         ),
@@ -322,8 +322,15 @@ def _call(function: Function, texts: Mapping[str, str]) -> str:
 
 
 def _held(function: Function, texts: Mapping[str, str]) -> str:
-    """The state of a function as a record has it."""
-    return f"{_call(function, texts)}{_types(function)}"
+    """The state of a function as a record has it; of a user's own also how it is stored."""
+    inside = function.definition.inside(function.parameters)
+    if inside is not None:
+        parts = ", ".join(_held(part, texts) for part in inside) or "COUNT(*)"
+        return f"what represents groups for {parts}"
+    stored = ""
+    if function.definition.by_user:
+        stored = "".join(f", {part} {type_name(type_)}" for part, type_ in function.family.state)
+    return f"{_call(function, texts)}{_types(function)}{stored}"
 
 
 def _types(function: Function) -> str:

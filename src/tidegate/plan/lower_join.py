@@ -17,6 +17,7 @@ from tidegate.plan.branch import disjunctions_of
 from tidegate.plan.comparison import expected_of
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.plan.cut import Consumed, Unit
+from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.join_side import BothSides, SideLowering
 from tidegate.plan.lowered import Context, Lowered
@@ -42,7 +43,7 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     suffixes = [_suffix(top, join) for top in unit.tops]
     later = [[("WHERE", c) for c in a.where] for a in suffixes]
     kept = context.kept(StreamJoin.kind)
-    left, right = (SideLowering.of(join, side, front, kept) for side in (0, 1))
+    left, right = (SideLowering.of(join, side, front, kept, shedding.refilters) for side in (0, 1))
     conditions = _predicate(join) + (later[0] if len(suffixes) == 1 else [])
     conditions = _pushed(conditions, left, right)
     both = BothSides(left, right, front)
@@ -123,7 +124,14 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         ports=tuple(ports),
         lines=tuple(lines),
         record=Record(
-            state=(*left.state_lines, *right.state_lines, *shedding.lines),
+            state=state_lines(
+                operator,
+                Origin(
+                    inputs=(*left.input_lines, *right.input_lines),
+                    clauses=shedding.lines,
+                    texts=left.texts | right.texts,
+                ),
+            ),
             columns=left.columns(prefixes[:cut]) | right.columns(prefixes[cut:]),
             after=tuple(after),
         ),

@@ -9,6 +9,7 @@ import pyarrow as pa
 from tidegate.operate.port import Port
 from tidegate.operate.process.operator import UserProcess
 from tidegate.plan.cut import Unit
+from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
@@ -58,15 +59,21 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
         lines += output_lines(columns.items())
         conditions = [f"where {written(e)}" for e in above.where]
         shown.append((*conditions, *select_lines(columns.items())))
-    state = [line for leaf in leaves for line in input_lines(leaf)]
-    state += [base.summary if isinstance(base, Limit) else base.identity]
     texts = typed_texts(prefixes, prefix_texts(prefixes))
-    state += [f"column {name} {texts[c]}" for c, name in seen]
+    operator = UserProcess(spec)
+    origin = Origin(
+        inputs=[line for leaf in leaves for line in input_lines(leaf)],
+        clauses=[
+            base.summary if isinstance(base, Limit) else base.identity,
+            *(f"column {name} {texts[c]}" for c, name in seen),
+        ],
+        texts=texts,
+    )
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
-        operator=UserProcess(spec),
+        operator=operator,
         ports=tuple(ports),
         lines=tuple(lines),
-        record=Record(state=tuple(state), after=tuple(shown)),
+        record=Record(state=state_lines(operator, origin), after=tuple(shown)),
     )

@@ -74,7 +74,10 @@ def shedding_of(base: Aggregate, shed: Shed, functions: Sequence[Function]) -> S
     )
     kept_of = (*functions, *spreads)
     if by_concept:
-        kept_of = (_represented(shed, [f for f in kept_of if not _counts_tuples(f)]),)
+        inside = [f for f in kept_of if not _counts_tuples(f)]
+        fields = {f.name: f"r{i}" for i, f in enumerate(inside)}
+        told = replace(told, spreads=tuple(fields[f.name] for f in spreads))
+        kept_of = (_represented(shed, [replace(f, name=fields[f.name]) for f in inside]),)
         state = column(_STATE)
         tuples, kept = (_double(field(state, name)) for name in (TUPLES, KEPT))
         factor: exp.Expression = exp.Div(this=tuples, expression=kept)
@@ -87,7 +90,8 @@ def shedding_of(base: Aggregate, shed: Shed, functions: Sequence[Function]) -> S
         if by_concept and _counts_tuples(function):
             places[name] = field(column(_STATE), TUPLES)
             continue
-        value = field(column(_STATE), function.name) if by_concept else column(function.name)
+        own = function.name
+        value = field(column(_STATE), fields[own]) if by_concept else column(own)
         places[name] = _scaled(function, value, factor) if function.definition.scales else value
     return Shedding(kept_of, places, told)
 
@@ -141,6 +145,7 @@ def _spreads(functions: Sequence[Function]) -> tuple[Function, ...]:
 
 
 def _represented(shed: Shed, functions: Sequence[Function]) -> Function:
+    """One function for several, whose names are their places: its state knows no others."""
     given = {n: t for f in functions for n, t in zip(f.arguments, f.types, strict=True)}
     if any(f.definition.in_order for f in functions):
         given |= dict.fromkeys(ORDER, pa.int64())

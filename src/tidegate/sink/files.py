@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 from tidegate import disk
 from tidegate.batch import BatchId
-from tidegate.errors import LostOutputError, OptionError, SinkError, near
+from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.sink.address import Address
-from tidegate.sink.part import SIDES, WRITERS, FilePartWriter, unwritten
+from tidegate.sink.form import PARAMETERS, REFUSE, Form
+from tidegate.sink.part import SIDES, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 from tidegate.sink.registry import folder_of
@@ -37,8 +38,9 @@ class FileSink:
         path: str | os.PathLike[str],
         format: str = "parquet",
         sides: str | os.PathLike[str] | None = None,
+        nonfinite: str = REFUSE,
     ) -> None:
-        check_format(format)
+        self.form = Form(format, nonfinite)
         self.path = Path(folder_of(os.fspath(path), "sink"))
         self.format = format
         self.sides = self.path if sides is None else Path(sides)
@@ -57,12 +59,14 @@ class FileSink:
     @staticmethod
     def at(address: Address, output: str | None) -> FileSink:
         """The sink of a folder; an output with a name has a folder of its name in it."""
-        address.check_parameters("format")
-        format = address.parameters.get("format", "parquet")
-        check_format(format, address.where, f"format={format}")
-        if output is None:
-            return FileSink(address.place, format)
-        return FileSink(Path(address.place) / output, format, sides=address.place)
+        address.check_parameters(*PARAMETERS)
+        form = Form.at(address)
+        place, sides = (
+            (address.place, None)
+            if output is None
+            else (Path(address.place) / output, address.place)
+        )
+        return FileSink(place, form.format, sides, form.nonfinite)
 
     @property
     def uri(self) -> str:
@@ -112,7 +116,7 @@ class FileSink:
             raise unwritten(str(place), error) from error
         self._begun = batch
         folder, name = os.path.abspath(self._staging.tasks), f"{_folder(batch)}.{self._attempt}"
-        return FilePartWriter(folder, name, self.format, str(place))
+        return FilePartWriter(folder, name, self.form, str(place))
 
     def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[Receipt]:
         try:
@@ -288,13 +292,6 @@ class FileSink:
         disk.current().sync_folder(target.parent)
         if is_there(old):
             disk.remove_tree(old)
-
-
-def check_format(format: str, where: str = "--format", said: str | None = None) -> None:
-    """Refuse a format that results cannot be written in; `said` is how the user asked for it."""
-    if format not in WRITERS:
-        got = said or format
-        raise OptionError(where, "must be a known format", got, near(format, WRITERS))
 
 
 def _found(folder: Path, prefix: str) -> list[Path]:

@@ -33,8 +33,8 @@ from tidegate.remote.object_uri import with_region
 from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import is_object_uri, shown, unusable, without_keys
 from tidegate.sink.address import Address
-from tidegate.sink.files import check_format
-from tidegate.sink.part import SIDES, WRITERS, part_name
+from tidegate.sink.form import PARAMETERS, REFUSE, Form
+from tidegate.sink.part import SIDES, part_name
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.staging import FILE, STAGING
@@ -56,16 +56,18 @@ class RemotePartWriter:
 
     uri: str
     folder: str
-    format: str
+    form: Form
 
     def write(self, part: Part, rows: pa.Table) -> Receipt:
-        name = part_name(part, self.format)
+        name = part_name(part, self.form.format)
         staged = f"{self.folder}/{schedule.current().token()}-{os.path.basename(name)}"
         memory = io.BytesIO()
         out = FileWriter(memory)
         place = folder_of(self.uri)
+        if not part.side:
+            self.form.check(rows, place.full(staged))
         try:
-            WRITERS[self.format](rows, out)
+            self.form.write(rows, out)
             place.put(staged, memory.getbuffer())
         except (OSError, pa.ArrowException) as error:
             raise _unwritten(place.full(staged), error) from error
@@ -82,8 +84,14 @@ class RemoteSink:
     parallel = True
     side_outputs = True
 
-    def __init__(self, uri: str, format: str = "parquet", output: str | None = None) -> None:
-        check_format(format)
+    def __init__(
+        self,
+        uri: str,
+        format: str = "parquet",
+        output: str | None = None,
+        nonfinite: str = REFUSE,
+    ) -> None:
+        self.form = Form(format, nonfinite)
         self.format = format
         self._given = uri
         self._output = output
@@ -104,14 +112,14 @@ class RemoteSink:
 
     @staticmethod
     def at(address: Address, output: str | None) -> RemoteSink:
-        """The sink of a folder elsewhere; `format` is the one parameter that is not the store's."""
+        """The sink of a folder elsewhere; parameters that are not of files are the store's."""
         if not address.place.startswith("//"):
             raise unusable(address.text, address.where, OptionError)
-        format = address.parameters.get("format", "parquet")
-        check_format(format, address.where, f"format={format}")
-        others = {name: value for name, value in address.parameters.items() if name != "format"}
+        form = Form.at(address)
+        others = {n: value for n, value in address.parameters.items() if n not in PARAMETERS}
         query = f"?{urlencode(others)}" if others else ""
-        sink = RemoteSink(f"{address.scheme}:{address.place}{query}", format, output)
+        uri = f"{address.scheme}:{address.place}{query}"
+        sink = RemoteSink(uri, form.format, output, form.nonfinite)
         try:
             sink.connect()
         except OptionError as error:
@@ -182,7 +190,7 @@ class RemoteSink:
         self._tries += 1
         name = f"{_folder(batch)}.{self._owner:08d}-{self._tries}"
         folder = f"{self._within}{STAGING}/{name}"
-        return RemotePartWriter(self._connected[0], folder, self.format)
+        return RemotePartWriter(self._connected[0], folder, self.form)
 
     def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> Sequence[Receipt]:
         """Nothing to make durable: what was put is. From here on it may be committed."""

@@ -474,7 +474,7 @@ MISTAKES = {
     "--out with an unknown parameter": Mistake(
         message=(
             "--out: parameters must be those of file:; got fromat=csv. Did you mean format? "
-            "There are: format."
+            "There are: format, nonfinite."
         ),
         options=(*RIDES, "--out", "o?fromat=csv"),
     ),
