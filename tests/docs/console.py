@@ -27,6 +27,7 @@ _VOLATILE = (
     (re.compile(r"\bafter [\d.]+ s;"), "after # s;"),
     (re.compile(r"[\d.,]+ s, [\d,]+ rows/s"), "# s, # rows/s"),
     (re.compile(r"\bp(\d\d) [\d,]+ ms"), r"p\1 # ms"),
+    (re.compile(r"; the first [\d.,]+ m?s"), "; the first # ms"),
     (re.compile(r"switched in [\d.]+ ms"), "switched in # ms"),
     (re.compile(r"switch_ms [\d.]+"), "switch_ms #"),
     (re.compile(r"imbalance [\d.]+"), "imbalance #"),
