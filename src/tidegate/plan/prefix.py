@@ -138,17 +138,17 @@ class Prefixing:
                 raise
             return self.typer([spark_sql(e) for e in expressions], _own(origin.schema))
 
-
-def _own(schema: pa.Schema) -> pa.Schema:
-    """The columns of a schema that the engine can compute with; Spark knows no others either."""
-    return pa.schema([field for field in schema if foreign_part(field.type) is None])
-
     def can_fail(self, origin: Origin, expression: exp.Expression) -> bool:
         """Whether a row can make an expression fail, as far as is known here."""
         try:
             return not is_total(bind(expression, _raw_types(origin), "SELECT"))
         except UnknownKernel:
             return True
+
+
+def _own(schema: pa.Schema) -> pa.Schema:
+    """The columns of a schema that the engine can compute with; Spark knows no others either."""
+    return pa.schema([field for field in schema if foreign_part(field.type) is None])
 
 
 def _raw_types(origin: Origin) -> dict[str, pa.DataType]:
