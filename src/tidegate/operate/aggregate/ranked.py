@@ -147,15 +147,18 @@ def _values(lists: pa.Array) -> Floats:
 class RankedFunction(AggregateFunction):
     """The row of quantiles from samples: its only parameter is the Ranking."""
 
+    def title(self, parameters: Sequence[Any]) -> str:
+        return "sample"
+
     def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
         if [isinstance(value, Ranking) for value in parameters] != [True]:
             raise QueryError("aggregate", "quantiles from a sample need their Ranking", self.name)
         return tuple(parameters)
 
     def shown(self, parameters: Sequence[Any]) -> list[str]:
+        """The state is the same for all quantiles that take as large a sample."""
         (rule,) = parameters
-        fractions = ", ".join(map(repr, rule.fractions))
-        return [fractions, f"{rule.sampling.k:,} values or more of each group"]
+        return [f"{rule.sampling.k:,} values or more of each group"]
 
 
 RANKED = RankedFunction(

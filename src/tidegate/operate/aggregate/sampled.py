@@ -179,6 +179,9 @@ class SampledFunction(AggregateFunction):
     def star(self) -> bool:
         return False
 
+    def title(self, parameters: Sequence[Any]) -> str:
+        return "sample"
+
     def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
         if [isinstance(value, Sampling) for value in parameters] != [True]:
             raise QueryError("aggregate", "a sample needs its Sampling", self.name)
