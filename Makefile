@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup s3-server demo cluster newcomer ready test test-inner test-fast fuzz test-long mutants lint types layers rooms docs check \
         format bench cliffs lock \
-        clean clean-venv
+        clean clean-venv FORCE
 
 BIN := .venv/bin
 STAMP := .venv/.setup-done
@@ -19,6 +19,12 @@ setup: $(STAMP) ## make .venv with the locked versions, find or install Java (PY
 
 $(STAMP): requirements.lock pyproject.toml tools/setup.sh
 	@PYTHON="$(PYTHON)" LOCKED="$(LOCKED)" tools/setup.sh
+
+# With either of them tools/setup.sh sees to it that .venv is what was asked for.
+ifneq ($(PYTHON)$(LOCKED),)
+$(STAMP): FORCE
+endif
+FORCE:
 
 s3-server: setup ## build the S3 server that tests/s3 runs against, once, into the user's cache
 	@tools/s3_server.sh >/dev/null

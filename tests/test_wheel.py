@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 import tarfile
 import tomllib
 import zipfile
@@ -59,7 +61,7 @@ def test_it_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     assert said["Name"] == "tidegate"
     assert said["Version"] == tidegate.__version__
     assert said["Summary"] == project["description"]
-    assert said["Requires-Python"] == ">=3.11"
+    assert said["Requires-Python"] == "<3.14,>=3.11"
     assert said["License-Expression"] == "Apache-2.0"
     assert said["Description-Content-Type"] == "text/markdown"
     assert "pip install" in said.get_payload()
@@ -76,3 +78,37 @@ def test_it_brings_the_command_and_the_licence(wheel: zipfile.ZipFile) -> None:
     names = {n.partition(".dist-info/")[2]: n for n in wheel.namelist() if ".dist-info/" in n}
     assert "tidegate = tidegate.cli.main:main" in wheel.read(names["entry_points.txt"]).decode()
     assert wheel.read(names["licenses/LICENSE"]) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_versions_of_python_are_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    first, last = map(int, re.findall(r"3\.(\d+)", project["requires-python"]))
+    named = [f"3.{minor}" for minor in range(first, last)]
+    of = "Programming Language :: Python :: 3."
+    assert [c[len(of) - 2 :] for c in project["classifiers"] if c.startswith(of)] == named
+    setup = (ROOT / "tools" / "setup.sh").read_text()
+    assert f"(3, {first}) <= sys.version_info < (3, {last})" in setup
+    text = f"Python {', '.join(named[:-1])} or {named[-1]}"
+    assert text in setup
+    assert f"You need {text} on Linux" in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("version", ["Python 3.10.13", "Python 3.14.0"])
+def test_setup_refuses_other_versions_with_one_sentence(version: str, tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "setup.sh", tmp_path / "tools")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {version} || exit 1\n')
+    python.chmod(0o755)
+    said = subprocess.run(
+        [tmp_path / "tools" / "setup.sh"],
+        env={**os.environ, "PYTHON": str(python), "LOCKED": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr.startswith(
+        f"Python: Tidegate needs Python 3.11, 3.12 or 3.13; got {version}."
+    )
+    assert not (tmp_path / ".venv").exists()
