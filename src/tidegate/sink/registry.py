@@ -79,7 +79,8 @@ def _unknown(address: Address, known: Collection[str]) -> OptionError | Unavaila
             address.where,
             f"sinks of {scheme}: are not available yet",
             address.text,
-            f"{NO_WAY} In a program, tg.sink.call(function) hands over every committed batch.",
+            f"{NO_WAY} In a program, tg.sink.call(function) hands over every committed batch. "
+            f"There are: {', '.join(named)}.",
         )
     remedy = near(scheme, named, alike=0.5)
     if not address.place.startswith("//"):

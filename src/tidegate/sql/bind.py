@@ -9,19 +9,17 @@ from itertools import islice
 
 from sqlglot import exp
 
-from tidegate.errors import NO_WAY, QueryError, UnavailableError, near
+from tidegate.errors import NO_WAY, QueryError, UnavailableError
 from tidegate.nesting import nested
 from tidegate.query.having import having_over
 from tidegate.query.limit import ordered
 from tidegate.query.name import (
-    EVENT_TIME,
     NamedExpr,
     canonical,
     column,
     conjuncts,
     expression_text,
     find_name,
-    is_column,
     spark_name,
 )
 from tidegate.query.node import (
@@ -35,7 +33,6 @@ from tidegate.query.node import (
     check_type,
     data_names,
     project,
-    result_columns,
 )
 from tidegate.query.option import Balance, ErrorBound, Option, PartitionedBy, Shed
 from tidegate.query.output import Output
@@ -56,7 +53,6 @@ from tidegate.sql.join import (
     join_relations,
     refuse_aggregate,
     refuse_more,
-    star_items,
 )
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import (
@@ -67,6 +63,7 @@ from tidegate.sql.script import (
     read_script,
     read_window,
 )
+from tidegate.sql.star import star_columns
 from tidegate.sql.syntax import QueryWith, StreamWindow
 from tidegate.sql.union import sides_of
 
@@ -377,7 +374,7 @@ def _items(tree: exp.Select, scope: Scope | PairScope, child: Node) -> tuple[Nam
     items: list[NamedExpr] = []
     for written in tree.expressions:
         if isinstance(written, exp.Star) or (written.is_star and isinstance(written, exp.Column)):
-            items.extend(_star(written, scope, child, tree))
+            items.extend(star_columns(written, scope, child, tree))
             continue
         inner = written.this if isinstance(written, exp.Alias) else written
         expression = scope.plain(inner, "SELECT")
@@ -386,64 +383,6 @@ def _items(tree: exp.Select, scope: Scope | PairScope, child: Node) -> tuple[Nam
     if not items:
         raise QueryError("SELECT", "needs at least one column")
     return tuple(items)
-
-
-def _star(
-    written: exp.Expression, scope: Scope | PairScope, child: Node, tree: exp.Select
-) -> list[NamedExpr]:
-    if (
-        isinstance(written, exp.Column)
-        and isinstance(scope, Scope)
-        and not scope.owns(written.table)
-    ):
-        raise QueryError(
-            "SELECT",
-            "no stream in FROM has this name",
-            written.table,
-            near(written.table, [scope.alias] if scope.alias else []),
-        )
-    if tree.args.get("group") or any(has_aggregate(e) for e in tree.expressions):
-        raise QueryError(
-            "SELECT", "* cannot stand beside an aggregate", "*", "Name the columns of GROUP BY."
-        )
-    star = written.this if isinstance(written, exp.Column) else written
-    excepted = star.args.get("except_") or ()
-    left_out = {e.name.lower() for e in excepted}
-    for one in excepted:
-        if find_name(one.name, plain := [n.rpartition(".")[2] for n in child.names]) is None:
-            raise QueryError("* EXCEPT", "no column has this name", one.name, near(one.name, plain))
-    if isinstance(scope, PairScope):
-        items = star_items(written, scope, left_out)
-    else:
-        columns = result_columns(child)
-        items = [(n, column(own)) for n, own in columns if own.lower() not in left_out]
-    return _changed(items, star, scope)
-
-
-def _changed(
-    items: list[NamedExpr], star: exp.Expression, scope: Scope | PairScope
-) -> list[NamedExpr]:
-    """The columns of * with REPLACE (expression AS name) and RENAME (name AS other)."""
-    found = {
-        EVENT_TIME if is_column(e, (EVENT_TIME,)) else name.lower(): i
-        for i, (name, e) in enumerate(items)
-    }
-    for clause in ("replace", "rename"):
-        for change in star.args.get(clause) or ():
-            old = change.alias if clause == "replace" else change.this.name
-            at = found.get(old.lower())
-            if at is None:
-                raise QueryError(
-                    f"* {clause.upper()}",
-                    "no column has this name",
-                    old,
-                    near(old, [n for n, _ in items]),
-                )
-            if clause == "replace":
-                items[at] = (items[at][0], scope.plain(change.this, "SELECT"))
-            else:
-                items[at] = (change.alias, items[at][1])
-    return items
 
 
 def _order(

@@ -16,12 +16,13 @@ from sqlglot.parsers.spark import SparkParser
 from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.aggregate.registry import TABLE
+from tidegate.sql.call import whole
 from tidegate.sql.elsewhere import refuse_elsewhere
 from tidegate.sql.instead import LISTS
 from tidegate.sql.option import OPTIONS_SQL, OptionParser
 from tidegate.sql.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
 from tidegate.sql.slip import STATEMENTS, refuse_slips
-from tidegate.sql.slot import refuse_leftovers, unread
+from tidegate.sql.slot import refuse_leftovers
 from tidegate.sql.syntax import (
     OF_SPARK,
     CreateStream,
@@ -51,47 +52,11 @@ def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
 
 
-def _whole(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
-    """A builder of calls that loses no argument: where sqlglot's does, the call stays as written.
-
-    An argument is lost if another one makes the same call, or if Spark gets the same text.
-    """
-
-    def built(arguments: list[exp.Expr], **given: Any) -> exp.Expr:
-        try:
-            call = build(arguments, **given)
-        except (ValueError, LookupError, AttributeError):  # too few for the builder
-            return exp.Anonymous(this=name, expressions=arguments)
-        kept = {id(node) for node in call.walk()}
-        changed = [at for at, argument in enumerate(arguments) if id(argument) not in kept]
-        if any(_lost(build, call, arguments, at, given) for at in changed) or unread(call):
-            return exp.Anonymous(this=name, expressions=arguments)
-        return call
-
-    return built
-
-
-def _lost(
-    build: Callable[..., exp.Expr],
-    call: exp.Expr,
-    arguments: list[exp.Expr],
-    at: int,
-    given: dict[str, Any],
-) -> bool:
-    others = [a.copy() for a in arguments]
-    flag = isinstance(others[at], exp.Boolean)
-    others[at] = exp.Boolean(this=not others[at].this) if flag else exp.column("another")
-    try:
-        return build(others, **given) == call
-    except Exception:
-        return False
-
-
 class TidegateParser(OptionParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
-        **{name: _whole(name, build) for name, build in SparkParser.FUNCTIONS.items()},
+        **{name: whole(name, build) for name, build in SparkParser.FUNCTIONS.items()},
         **{name: _call(name) for name in (*_OF_SEVERAL, *LISTS, "PERCENTILE")},
         "MEAN": exp.Avg.from_arg_list,
         "VAR": exp.Variance.from_arg_list,
@@ -391,7 +356,7 @@ def parse(text: str) -> list[exp.Expression]:
         tokens = Tidegate().tokenize(text)
         refuse_slips(tokens)
         refuse_elsewhere(tokens)
-        parser = Tidegate().parser()
+        parser = TidegateParser(dialect=Tidegate())
         statements = [
             s
             for s in parser.parse(tokens, text)

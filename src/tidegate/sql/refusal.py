@@ -186,7 +186,7 @@ _COLUMN_LIST = Refusal(
 _STAR = Refusal(
     "EXCEPT", "COUNT(*) counts tuples, whatever their columns are", "Write COUNT(*).", "COUNT"
 )
-_INSIDE = {
+_INSIDE: dict[type[exp.Expr], Refusal] = {
     exp.Order: Refusal("ORDER BY", "a function takes tuples in the order of event time"),
     exp.Limit: Refusal("LIMIT", "an aggregate takes all tuples of its group"),
     exp.Distinct: Refusal("DISTINCT", "only an aggregate can be DISTINCT", LEAVE_OUT),

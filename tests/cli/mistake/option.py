@@ -424,7 +424,7 @@ MISTAKES = {
         message=(
             "--out: sinks of kafka: are not available yet; got kafka://host/topic. There "
             "is no way yet. In a program, tg.sink.call(function) hands over every "
-            "committed batch."
+            "committed batch. There are: file, console, s3, gs, abfs, hdfs."
         ),
         options=(*RIDES, "--out", "kafka://host/topic"),
     ),
