@@ -59,7 +59,11 @@ def out(tmp_path: Path) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+    return sorted(
+        str(p.relative_to(folder))
+        for p in folder.rglob("*")
+        if p.is_file() and "_ledger" not in p.parts
+    )
 
 
 @pytest.mark.parametrize("format_", FORMATS)

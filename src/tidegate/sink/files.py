@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,6 +12,7 @@ from tidegate import disk
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.sink.address import Address
+from tidegate.sink.batch_ledger import LEDGER, Seen, ledger_name, ledger_text
 from tidegate.sink.form import PARAMETERS, REFUSE, Form
 from tidegate.sink.part import SIDES, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
@@ -48,6 +49,8 @@ class FileSink:
         self._used = False
         """Whether something was written or published since it was opened."""
         self._attempt = ""
+        self._new = False
+        """Whether nothing was committed when it was opened, and nothing was begun since."""
         self._begun: BatchId | None = None
         """The batch that this run is writing, or has written last."""
         self._waiting: BatchId | None = None
@@ -78,12 +81,7 @@ class FileSink:
         """Read the parts of a committed batch where they are, and compare them; changes nothing."""
         place = self.path / _folder(batch)
         there = disk.exists(place)
-        parts = self._staged(batch, receipts)
-        if there:
-            sides = {side: self.sides / side / place.name for side in SIDES}
-            parts = [
-                (sides.get(_side(r) or "", place) / os.path.basename(r.name), r) for r in receipts
-            ]
+        parts = self._published(batch, receipts) if there else self._staged(batch, receipts)
         wrong = [(path, damage(path, receipt, contents=True)) for path, receipt in parts]
         return Found(
             published=there or not receipts,
@@ -92,8 +90,19 @@ class FileSink:
             problems=tuple(f"{path}: {what}" for path, what in wrong if what is not None),
         )
 
+    def batch_names(self, folder: str) -> list[str]:
+        return names_in(self.path / folder)
+
+    def ledger(self, batch: BatchId) -> bytes:
+        with disk.current().open(self.path / ledger_name(batch)) as file:
+            return file.read()
+
+    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[Seen]:
+        for path, receipt in self._published(batch, receipts):
+            yield Seen(str(path), str(path.parent), damage(path, receipt, contents=True))
+
     def open(self, opening: Opening) -> None:
-        self._used, self._begun = False, None
+        self._used, self._begun, self._new = False, None, opening.newest is None
         self._waiting = opening.newest if opening.newest in opening.results else None
         self._staging = Staging(self.path, opening.owner)
         try:
@@ -111,6 +120,9 @@ class FileSink:
         self._used = True
         place = self.path / _folder(batch)
         try:
+            if self._new and is_there(self.path / LEDGER):  # of results that are gone
+                disk.remove_tree(self.path / LEDGER)
+            self._new = False
             self._attempt = self._staging.begin(_folder(batch), keep=self._waiting)
         except OSError as error:
             raise unwritten(str(place), error) from error
@@ -138,6 +150,7 @@ class FileSink:
         try:
             if is_there(place):
                 self._check_published(batch, receipts)
+                self._write_ledger(batch, receipts)
             else:
                 self._check_staged(batch, receipts)
                 if batch != self._begun:
@@ -145,6 +158,7 @@ class FileSink:
                 for side in SIDES:
                     if is_there(aside / side):
                         self._move_side(batch, receipts, side)
+                self._write_ledger(batch, receipts)
                 disk.current().replace(aside, place)
                 disk.current().sync_folder(self.path)
         except OSError as error:
@@ -260,6 +274,23 @@ class FileSink:
         _log.warning(
             "%s: is published, and is not what was committed: %s. It stays as it is.", *changed
         )
+
+    def _write_ledger(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        """Say what the batch has, beside it; nothing is done where that is said already."""
+        path, text = self.path / ledger_name(batch), ledger_text(batch, receipts)
+        if is_there(path):
+            if self.ledger(batch) == text:
+                return
+            disk.current().unlink(path)
+        disk.make_folders(path.parent)
+        with disk.current().create(path) as file:
+            file.write(text)
+
+    def _published(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[tuple[Path, Receipt]]:
+        """Where the parts of a batch are when it is published."""
+        place = self.path / _folder(batch)
+        sides = {side: self.sides / side / place.name for side in SIDES}
+        return [(sides.get(_side(r) or "", place) / os.path.basename(r.name), r) for r in receipts]
 
     def _staged(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[tuple[Path, Receipt]]:
         """Where the parts of a batch are until it is published; sides are moved before the rest."""

@@ -19,7 +19,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -33,6 +33,7 @@ from tidegate.remote.object_uri import with_region
 from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import is_object_uri, shown, unusable, without_keys
 from tidegate.sink.address import Address
+from tidegate.sink.batch_ledger import LEDGER, NO_FILE, Seen, ledger_name, ledger_text
 from tidegate.sink.form import PARAMETERS, REFUSE, Form
 from tidegate.sink.part import SIDES, part_name
 from tidegate.sink.protocol import Opening
@@ -101,6 +102,8 @@ class RemoteSink:
         self._used = False
         """Whether something was written or published since it was opened."""
         self._swept = False
+        self._new = False
+        """Whether nothing was committed when it was opened, and nothing was begun since."""
         self._begun: BatchId | None = None
         """The batch that this run is writing, or has written last."""
         self._waiting: BatchId | None = None
@@ -162,8 +165,20 @@ class RemoteSink:
             problems=tuple(f"{path}: {what}" for path, what in wrong),
         )
 
+    def batch_names(self, folder: str) -> list[str]:
+        place, inside = self.connect(), f"{self._within}{folder}".rstrip("/")
+        files = (entry.name.rpartition("/")[2] for entry in place.list(inside))
+        return sorted({*files, *place.folders(inside)})
+
+    def ledger(self, batch: BatchId) -> bytes:
+        return self.connect().read(self._within + ledger_name(batch))
+
+    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[Seen]:
+        yield from _Parts(self.connect(), self._within, batch, receipts).seen()
+
     def open(self, opening: Opening) -> None:
         self._used, self._swept, self._begun = False, False, None
+        self._new = opening.newest is None
         self._waiting = opening.newest if opening.newest in opening.results else None
         self._owner, self._tries = opening.owner, 0
         place = self.connect()
@@ -182,11 +197,14 @@ class RemoteSink:
         assert self._connected is not None
         self._used = True
         try:
+            if self._new:  # ledgers of results that are gone
+                ledgers = place.list(f"{self._within}{LEDGER}")
+                place.delete_all([entry.name for entry in ledgers])
             if not self._swept or self._begun == batch:  # of runs before, or of a try that failed
                 self._sweep(place, keep=self._waiting)
         except OSError as error:
             raise _unwritten(place.full(self._within + STAGING), error) from error
-        self._swept, self._begun = True, batch
+        self._swept, self._begun, self._new = True, batch, False
         self._tries += 1
         name = f"{_folder(batch)}.{self._owner:08d}-{self._tries}"
         folder = f"{self._within}{STAGING}/{name}"
@@ -214,6 +232,7 @@ class RemoteSink:
                 if wrong:
                     raise _lost(*wrong[0])
                 place.delete_all(parts.unnamed())
+                place.put(self._within + ledger_name(batch), ledger_text(batch, receipts))
                 place.move(parts.moves())
             self._waiting = None
             if not own:
@@ -343,6 +362,13 @@ class _Parts:
                 wrong.append((self._place.full(staged if not published else target), what))
         return wrong
 
+    def seen(self) -> Iterator[Seen]:
+        """All parts where they are published, read."""
+        for receipt in self._receipts:
+            path = self._place.full(self._target(receipt))
+            wrong = self._damage(self._target(receipt), receipt, contents=True)
+            yield Seen(path, path.rpartition("/")[0], wrong)
+
     def moves(self) -> list[tuple[str, str]]:
         """What is still to be moved: sides first, and the first part last."""
         rows = [r for r in self._receipts if self._side(r) is None]
@@ -359,7 +385,7 @@ class _Parts:
     def _damage(self, name: str, receipt: Receipt, contents: bool) -> str | None:
         size = self._size(name)
         if size is None:
-            return "no such file"
+            return NO_FILE
         if size != receipt.bytes:
             return f"{size} bytes, where {receipt.bytes} were written"
         if contents and zlib.crc32(self._place.read(name)) != receipt.checksum:
