@@ -1,7 +1,7 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup s3-server demo cluster newcomer ready test test-inner test-fast fuzz test-long mutants lint types layers rooms docs check \
+.PHONY: help setup s3-server demo cluster newcomer ready test test-inner test-fast fuzz test-long mutants gates lint types layers rooms docs check \
         format bench cliffs lock \
         clean clean-venv FORCE
 
@@ -40,7 +40,7 @@ newcomer: ## make demo from a fresh clone of the commit, in an empty home
 
 ready: setup ## what all workers of the tests would do at once, done once: compile loops and tests
 	$(BIN)/python tools/compile_loops.py
-	$(BIN)/python -m pytest --collect-only --quiet --quiet >/dev/null
+	@said=$$($(BIN)/python -m pytest --collect-only --quiet --quiet) || { echo "$$said"; exit 1; }
 
 test: setup s3-server ## all tests, with and without Spark, with the seeds of CI (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
@@ -62,6 +62,9 @@ test-long: setup s3-server ## all tests in long mode: new seeds, more examples, 
 
 mutants: setup ## make mistakes on purpose, one by one, and see that tests find them (WORDS=...)
 	$(BIN)/python tools/mutate.py $(WORDS)
+
+gates: setup ## break each check of CI in a copy, and see that it fails (WORDS=docs ...)
+	$(BIN)/python tools/break_gates.py $(WORDS)
 
 lint: setup ## ruff: rules and format; tests that assert nothing
 	$(BIN)/ruff check .

@@ -129,9 +129,9 @@ def _driver_state(report: Report) -> str:
         f"The manifest is {shared['manifest_bytes'] / 1e3:.0f} kB; writing it takes "
         f"{shared['write_ms']:.1f} ms, reading it {shared['read_ms']:.1f} ms. Finding the segments "
         f"that a batch needs takes {shared['horizon_ms']:.1f} ms, finding what is worth compacting "
-        f"{shared['choose_ms']:.1f} ms, a switch {shared['switch_ms']:.1f} ms. If every segment has "
-        f"different buckets, the manifest is {apart['manifest_bytes'] / 1e6:.1f} MB, written in "
-        f"{apart['write_ms']:.0f} ms and read in {apart['read_ms']:.0f} ms."
+        f"{shared['choose_ms']:.1f} ms, a switch {shared['switch_ms']:.1f} ms. If every segment "
+        f"has different buckets, the manifest is {apart['manifest_bytes'] / 1e6:.1f} MB, written "
+        f"in {apart['write_ms']:.0f} ms and read in {apart['read_ms']:.0f} ms."
     )
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from pathspec import GitIgnoreSpec
 
 import tidegate
@@ -112,3 +114,20 @@ def test_setup_refuses_other_versions_with_one_sentence(version: str, tmp_path: 
         f"Python: Tidegate needs Python 3.11, 3.12 or 3.13; got {version}."
     )
     assert not (tmp_path / ".venv").exists()
+
+
+def test_the_lock_fits_the_ranges() -> None:
+    """`make setup` installs what is locked, whatever the ranges say; `make lock` resolves anew."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lock = (ROOT / "requirements.lock").read_text()
+    locked: dict[str, list[str]] = {}
+    for name, version in re.findall(r"^([\w.-]+)==(\S+)", lock, re.MULTILINE):
+        locked.setdefault(canonicalize_name(name), []).append(version)
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    ranges = [text for group in groups for text in group if not text.startswith("tidegate[")]
+    wanted = [Requirement(text) for text in ranges]
+    assert len(wanted) > 20
+    for of in wanted:
+        found = locked.get(canonicalize_name(of.name), [])
+        fits = bool(found) and all(of.specifier.contains(version) for version in found)
+        assert fits, f"there must be {of} in requirements.lock; got {found}. Run `make lock`."
