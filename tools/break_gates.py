@@ -39,7 +39,7 @@ RED = '"""A test."""\n\n\ndef test_red() -> None:\n    assert False\n'
 
 BREAKAGES = (
     Breakage("lint", "src/tidegate/version.py", "import os\n", "F401"),
-    Breakage("lint", "tests/seed.py", "X  = 1\n", "Would reformat: tests/seed.py"),
+    Breakage("lint", "tests/seed.py", "X  = 1\n", "1 file would be reformatted"),
     Breakage("lint", "tests/test_silent.py", SILENT, "test_nothing"),
     Breakage("types", "src/tidegate/version.py", 'X: int = ""\n', "Incompatible types"),
     Breakage("layers", "src/tidegate/gate/gate.py", "import tidegate.cli.main\n", "BROKEN"),
