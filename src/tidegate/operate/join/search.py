@@ -346,8 +346,7 @@ def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, 
         hits: list[int] = []
         yield start, stop, hits
         made = int(ends[stop - 1]) - done
-        if made >= _HITS:
-            between_pieces()
+        between_pieces(made)
         if not hits:
             most = made // 4
             continue
