@@ -120,6 +120,7 @@ OPERATORS = [
     "(if({B}, {I}, {I}) + nanvl({D}, {D}))",
 ]
 ALL = [*chain.from_iterable(CALLS.values()), *OPERATORS]
+CHOOSES = re.compile(r"AND|OR|IN|CASE|coalesce|nvl|ifnull|nullif|if\(|decode")
 IDS = ["values", "nulls", "nan, false and zero"]
 HOLE = re.compile(r"\{(\w)\}")
 
@@ -168,7 +169,8 @@ def test_arguments_are_evaluated_where_spark_does(row: int, spark: SparkSession)
     ours = by_kernels(rows, texts)
     theirs = by_spark(spark, rows, [text for text in texts if ours[text] != FAILS])
     for text in (text for text in texts if ours[text] == FAILS):
-        theirs |= by_spark(spark, rows, [text])
-    wrong = {text: problem(spark, rows, text, ours[text], theirs[text]) for text in texts}
+        if row > 0 or CHOOSES.search(text):  # of values alone the others evaluate all arguments
+            theirs |= by_spark(spark, rows, [text])
+    wrong = {text: problem(spark, rows, text, ours[text], theirs[text]) for text in theirs}
     assert {text: found for text, found in wrong.items() if found is not None} == {}
     assert FAILS in ours.values()
