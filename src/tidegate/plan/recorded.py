@@ -59,8 +59,12 @@ class RecordedSubquery:
     @property
     def lines(self) -> list[str]:
         """All that can be shown of it."""
-        kept = sorted(f"keeps {text}" for text in self.record.columns.values())
-        return [*self.record.state, *kept, *(ln for port in self.record.after for ln in port)]
+        return [*self.record.state, *(line for port in self.record.after for line in port)]
+
+    @property
+    def kept(self) -> list[str]:
+        """What its state holds, in an order that does not depend on the names of columns."""
+        return sorted(f"keeps {text}" for text in self.record.columns.values())
 
     def to_dict(self) -> dict[str, Any]:
         record = self.record
