@@ -130,8 +130,10 @@ class SideLowering:
 
     def event(self) -> exp.Expression:
         """Its event time, as pairs see it; a column that is called so may be something else."""
-        times = [event_time(leaf.origin) for leaf in self.leaves]
-        if None in times or times == [leaf.columns.get(EVENT_TIME) for leaf in self.leaves]:
+        found = [event_time(leaf.origin) for leaf in self.leaves]
+        times = [time for time in found if time is not None]
+        known = len(times) == len(found)
+        if not known or times == [leaf.columns.get(EVENT_TIME) for leaf in self.leaves]:
             return column(self.flat(EVENT_TIME))
         self.leaves = tuple(
             replace(leaf, columns={**leaf.columns, _TIME: time})
@@ -182,7 +184,7 @@ class SideLowering:
         """The types of some columns, before the prefixes are made."""
         leaf = self.leaves[0]
         own = [n for n in self.own if self.flat(n) in names]
-        asked = {self.flat(n): column(n) for n in own}
+        asked: dict[str, exp.Expression] = {self.flat(n): column(n) for n in own}
         asked |= {n: self._unqualified(e) for n, e in self.extra.items() if n in names}
         types = self.front.types(leaf.origin, [leaf.over(e) for e in asked.values()])
         return dict(zip(asked, types, strict=True))

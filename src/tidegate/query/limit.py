@@ -30,7 +30,9 @@ class Limit(Process):
         return self.child.schema
 
     def typed(self, types: Mapping[str, pa.DataType]) -> Limit:
-        return _limit(self.child, limit_of(self.factory), tuple(types.items()))
+        limit = limit_of(self.factory)
+        assert limit is not None
+        return _limit(self.child, limit, tuple(types.items()))
 
     @property
     def class_name(self) -> str:
