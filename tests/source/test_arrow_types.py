@@ -14,7 +14,7 @@ import pytest
 from pyarrow import orc
 
 from tests.source.arrow_types import Example, examples
-from tidegate.errors import QueryError, SourceError, TidegateError
+from tidegate.errors import OptionError, QueryError, SourceError, TidegateError
 from tidegate.schema import TIME, foreign_part, normal_type
 from tidegate.session.session import Session
 from tidegate.sink.csv import write_csv
@@ -166,3 +166,8 @@ def test_a_normal_type_is_its_own(name: str) -> None:
     type_ = normal_type(EXAMPLES[name].column.type)
     assert normal_type(type_) == type_
     assert (foreign_part(type_) is None) == (EXAMPLES[name].values is not None)
+
+
+def test_what_is_no_source_is_told_as_that() -> None:
+    with pytest.raises(OptionError, match=r"a source must be a path, .*; got NoneType"):
+        Session(master="none").stream(None)

@@ -65,8 +65,10 @@ def default_time(source: Any, name: str, reading: Reading = AS_FOUND) -> str:
         table = _table(first, None, f"stream {name}")
         names = table.column_names
         times = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
+    elif not hasattr(first, "columns"):
+        return DEFAULT_TIME  # no source at all, which is told when it is opened
     else:
-        names = times = list(getattr(first, "columns", ()))
+        names = times = list(first.columns)
     if DEFAULT_TIME in names:
         return DEFAULT_TIME
     listed = ", ".join(times) or f"none; the columns are {', '.join(names)}"
