@@ -199,10 +199,8 @@ class TestRemoteSink:
         shutil.rmtree(folder / "batch=00000002")
         (folder / ledger_name(3)).unlink()
         found = past_of(sink, before=4)
-        assert found.problems == (
-            "tree://out/batch=00000001/part-00001.parquet: other bytes than were written",
-        )
-        assert [w.partition(",")[0] for w in found.warnings] == [
-            "tree://out: 1 of its folders",
-            "1 batches",
-        ]
+        (problem,) = found.problems
+        assert problem.endswith("/batch=00000001/part-00001.parquet: other bytes than were written")
+        of_folders, of_batches = (w.partition(",")[0] for w in found.warnings)
+        assert of_folders.endswith(": 1 of its folders")
+        assert of_batches == "1 batches"

@@ -99,7 +99,7 @@ ANSWERS = {
     "query: join: three streams": "00:00:01,a; 00:00:02,b; 00:00:02,a; 00:00:02,b",
     "query: join: * with one name twice": "00:00:01,a,a; 00:00:02,b,b",
     "query: join: one name for both sides": "00:00:01,a; 00:00:02,b; 00:00:02,a; 00:00:02,b",
-    "query: WITH ERROR of an extreme": "00:00:00,01:00:00,7.5",
+    "query: WITH ERROR of different values": "00:00:00,01:00:00,2",
     "query: WITH SHED nothing": "00:00:00,00:00:10,2,1",
     "query: WITH SHED everything": "",
     "query: WITH SHED more": "00:00:00,00:00:10,2,1",

@@ -120,7 +120,7 @@ EDITS = {
     ),
     "query: join: * with one name twice": ("*", "l.route, r.route AS other"),
     "query: join: one name for both sides": ("JOIN rides [", "JOIN rides AS r ["),
-    "query: WITH ERROR of an extreme": (" WITH ERROR 10 PERCENT", ""),
+    "query: WITH ERROR of different values": (" WITH ERROR 10 PERCENT", ""),
     "query: WITH SHED nothing": ("0 PERCENT", "98 PERCENT"),
     "query: WITH SHED everything": ("100 PERCENT", "98 PERCENT"),
     "query: WITH SHED more": ("150 PERCENT", "98 PERCENT"),
