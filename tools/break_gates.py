@@ -94,16 +94,23 @@ def broken(of: Breakage) -> str | None:
         path.write_text(after, encoding="utf-8")
         (place / "tests" / "test_red.py").touch()
         command = ["make", "--no-print-directory", *ARGUMENTS.get(of.step, []), of.step]
+        left_out = ("MAKEFLAGS", "PYTHON", "LOCKED", "PYTHONPATH")
+        kept = {k: v for k, v in os.environ.items() if k not in left_out}
         if not of.own_venv:
             (place / ".venv").symlink_to(ROOT / ".venv")
             command += ["--old-file", ".venv/.setup-done"]
-        kept = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "PYTHON", "LOCKED")}
-        # `.venv` has the package of this tree.
-        kept["PYTHONPATH"] = f"{place / 'src'}{os.pathsep}{place}"
+            # `.venv` has the package of this tree.
+            kept["PYTHONPATH"] = f"{place / 'src'}{os.pathsep}{place}"
         if of.own_home:
             kept["XDG_CACHE_HOME"] = folder
         done = subprocess.run(
-            command, cwd=place, env=kept, capture_output=True, text=True, check=False
+            command,
+            cwd=place,
+            env=kept,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         said = done.stdout + done.stderr
     return None if done.returncode and of.says in said else said
