@@ -20,10 +20,10 @@ MUTANTS = (
         "tests/approx/test_sample.py",
     ),
     Mutant(
-        "a window's sample is of a depth that leaves it too few tuples",
+        "a window of exactly so many tuples at a depth is sampled above it",
         "approx/sample.py",
         "enough = before[last[windows]] - before[first[windows]] >= k",
-        "enough = before[last[windows]] - before[first[windows]] >= k // 2",
+        "enough = before[last[windows]] - before[first[windows]] > k",
         "tests/approx/test_sample.py",
     ),
     Mutant(
