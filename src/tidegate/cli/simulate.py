@@ -361,7 +361,7 @@ def _limits(given: dict[str, Any], policy: str) -> Limits | None:
                     f"--policy {policy}",
                     f"Give --policy {MODEL}."
                     if policy == FIXED
-                    else f"Write for example --policy '{THRESHOLD}?upper=0.8&lower=0.4'.",
+                    else f"Leave it out; thresholds are --policy '{THRESHOLD}?upper=0.8&lower=0.4'.",
                 )
     if policy == FIXED:
         return None

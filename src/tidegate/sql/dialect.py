@@ -11,6 +11,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.generator import Generator
 from sqlglot.generators.spark import SparkGenerator
+from sqlglot.helper import seq_get
 from sqlglot.parsers.spark import SparkParser
 
 from tidegate.errors import QueryError
@@ -90,6 +91,19 @@ class TidegateParser(OptionParser):
         while self._match(token):
             this = self.expression(self.BITWISE[token](this=this, expression=operand()))
         return this
+
+    def _parse_position(self, haystack_first: bool = False) -> exp.StrPosition:
+        """POSITION(text IN column), or a list; sqlglot would drop what follows the third."""
+        found = self._parse_csv(self._parse_bitwise)
+        most = 3
+        if self._match(TokenType.IN):
+            found, most = [*found, self._parse_bitwise()], 2
+        if len(found) > most:
+            self.raise_error("the number of provided arguments", self._prev)
+        needle, *others = found
+        return self.expression(
+            exp.StrPosition(this=seq_get(others, 0), substr=needle, position=seq_get(others, 1))
+        )
 
     def _parse_shift(self) -> exp.Expr | None:
         this = self._parse_term()
