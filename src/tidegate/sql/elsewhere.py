@@ -1,356 +1,231 @@
-"""What other SQL has in words of its own, between a script's tokens and the parser.
+"""Finds words of other SQL in a script before it is parsed, and says how it is written here.
 
 Windows of Flink, Spark and ksqlDB, statements of databases: the parser would stumble over a later
-word, so they are found before it, and told with what to write here.
+word of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
 
 from sqlglot import Token, TokenType
 
-from tidegate.errors import NO_WAY, QueryError
+from tidegate.advice import Advice, read_advice
+from tidegate.errors import QueryError
 from tidegate.microsecond import UNITS_US
 from tidegate.sql.refusal import PROCESS
 
-_WINDOWS = ("TUMBLE", "WINDOW", "HOP", "CUMULATE")
-_SESSIONS = ("SESSION", "SESSION_WINDOW")
-_BOUNDS = {
-    f"{kind}_{word}": f"window_{'start' if word == 'START' else 'end'}"
-    for kind in ("TUMBLE", "HOP", "SESSION")
-    for word in ("START", "END", "ROWTIME")
-}
-_MADE_OF = ("MATERIALIZED", "TEMPORARY", "TEMP", "OR", "REPLACE", "GLOBAL", "EXTERNAL", "UNIQUE")
-_EXISTS = ("IF", "NOT", "EXISTS")
-_FINAL = ("FINAL", "ON")
-_EARLY = ("CHANGES", "AFTER", "AT", "EVERY")
+_TABLE = rf"""
+WINDOW > (?P<kind>TUMBLING|HOPPING) \(
+    a window is written after its stream; got WINDOW {{kind}} (...)
+    Write FROM {{stream}} {{window}}.
+WINDOW > SESSION \(
+    session windows are not available yet; got WINDOW SESSION (...)
+    {PROCESS}
+TUMBLE HOP WINDOW()
+    a window is written after its stream; got {{word}}(...)
+    Write FROM {{stream}} {{window}}, and leave {{word}} out;
+    window_start and window_end are columns of the result.
+CUMULATE()
+    windows that grow are not available yet; got CUMULATE(...)
+SESSION SESSION_WINDOW()
+    session windows are not available yet; got {{word}}(...)
+    {PROCESS}
+\[ < SESSION SESSION_WINDOW >
+    session windows are not available yet; got [{{word}} ...]
+    {PROCESS}
+TUMBLE_START HOP_START SESSION_START()
+    is a column of the result; got {{word}}(...)
+    Write window_start.
+TUMBLE_END HOP_END SESSION_END TUMBLE_ROWTIME HOP_ROWTIME SESSION_ROWTIME()
+    is a column of the result; got {{word}}(...)
+    Write window_end.
+WINDOW > \. START
+    is a column of the result; got window.start
+    Write window_start.
+WINDOW > \. END
+    is a column of the result; got window.end
+    Write window_end.
+GROUP BY < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$)
+    every row is of one window already; got GROUP BY window
+    Leave it out; window_start and window_end are columns of the result.
+, < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$)
+    every row is of one window already; got window
+    Leave it out; window_start and window_end are columns of the result.
+[^.,]+ < EMIT > (?P<said>(CHANGES|AFTER|AT|EVERY)\b( [^\s;]+)?( [^\s;]+)?)
+    a window is put out once, when it is final; got EMIT {{said}}
+[^.,]+ < EMIT > (?P<said>(FINAL|ON)\b( [^\s;]+)?( [^\s;]+)?)
+    every window is put out once, when it is final; got EMIT {{said}}
+    Leave EMIT {{said}} out.
+;? < CREATE > STREAM IF
+    a stream lasts as long as the script; got IF NOT EXISTS
+    Leave IF NOT EXISTS out.
+;? < CREATE > MAKES* TABLE
+    tables are not available yet; got CREATE {{said}}
+;? < CREATE > MAKES* VIEW
+    what a script makes is a stream; got CREATE {{said}}
+    Write CREATE STREAM {{name}} AS SELECT ...
+;? < CREATE > MAKES+ STREAM
+    what a script makes is a stream; got CREATE {{said}}
+    Write CREATE STREAM {{name}} ...
+;? < CREATE > MAKES* SOURCE
+    what a script makes is a stream; got CREATE {{said}}
+    Write CREATE STREAM {{name}} FROM 'uri' TIME ts
+;? < CREATE > MAKES* SINK
+    an output is named before its query; got CREATE {{said}}
+    Write INSERT INTO {{name}} SELECT ...
+;? < CREATE > MAKES* FUNCTION
+    functions are not made in SQL; got CREATE {{said}}
+    There is no way yet in SQL; in Python there is @tg.function: see docs/python.md.
+;? < CREATE > MAKES* (INDEX|DATABASE|SCHEMA|CATALOG|CONNECTION)
+    a script makes streams only; got CREATE {{said}}
+;? < INSERT > OVERWRITE
+    an output is added to, batch by batch, and never written over; got INSERT OVERWRITE
+    Write INSERT INTO name SELECT ...; --out says where it goes.
+;? < INSERT > \S+( TABLE)? (?P<name>\S+) VALUES
+    INSERT INTO names the output of a query, and takes no rows; got VALUES
+    Write INSERT INTO {{name}} SELECT ...; rows come from files: CREATE STREAM r FROM 'rows.csv'.
+;? < INSERT > \S+( TABLE)? (?P<name>\S+) \( (?!SELECT\b|WITH\b|FROM\b|\()
+    an output has the columns of its query; got a list of columns after {{name}}
+    Write INSERT INTO {{name}} SELECT ... AS name
+SELECT < TOP > (?P<rows>[\d.]+)
+    is written at the end; got TOP {{rows}}
+    Write LIMIT {{rows}}.
+WATERMARK > FOR( (?P<column>\S+))?
+    how far tuples may be out of order is said by DISORDER; got WATERMARK FOR
+    Write TIME {{column}}{{disorder}}.
+MATCH_RECOGNIZE()
+    patterns of rows are not available yet; got MATCH_RECOGNIZE
+    {PROCESS}
+MATCH_CONDITION()
+    ASOF JOIN is not available yet; got MATCH_CONDITION
+DSTREAM()
+    rows that leave a window are not put out; got DSTREAM(...)
+ISTREAM RSTREAM()
+    every result is a stream of new rows already; got {{word}}(...)
+    Leave {{word}} out.
+[ > NOW
+    windows of one instant are not available yet; got [NOW]
+[ > (?P<kind>\S+) UNBOUNDED
+    a window must have a size, else its state grows for ever; got [{{kind}} UNBOUNDED]
+[ > PARTITION BY
+    windows of rows are of the groups of GROUP BY; got [PARTITION BY ...]
+;? < EXPLAIN DESCRIBE DESC SHOW >
+    a script holds CREATE STREAM, INSERT INTO and SELECT; got {{word}}
+    Run `tidegate explain QUERY.sql` to see the plan, the streams and their columns.
+\( < + > \)
+    only inner joins are available yet; got (+)
+"""
+"""About a word: the word before it, `<`, the words, `>` and what follows. `()` is a call.
+
+`MAKES* VIEW` has any number of words as TEMPORARY before VIEW, and IF NOT EXISTS and a name after
+it. The groups of a pattern, `word`, `stream`, `window` and `disorder` may be used below it.
+"""
+
+_MORE = "(MATERIALIZED |TEMPORARY |TEMP |OR |REPLACE |GLOBAL |EXTERNAL |UNIQUE )"
+_CALLED = "(?!INTO$|WITH$|STREAM$|TABLE$).*"
+_CALLS = ("TUMBLE", "HOP", "WINDOW", "CUMULATE", "SESSION", "SESSION_WINDOW")
+_SLIDE_FIRST = ("TUMBLE", "HOP")
+_UNNAMED = {"name": "name", "column": "ts"}
+_QUOTED = {TokenType.STRING: "'", TokenType.IDENTIFIER: "`"}
+
+_Rule = tuple[re.Pattern[str], re.Pattern[str], Advice]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A token and what is around it."""
-
-    tokens: Sequence[Token]
-    at: int
-
-    def word(self, offset: int = 0) -> str:
-        """The token so far away in capitals; empty outside of the script."""
-        at = self.at + offset
-        return self.tokens[at].text.upper() if 0 <= at < len(self.tokens) else ""
-
-    @property
-    def opens(self) -> bool:
-        """Whether the word is a call, and not a name with something in parentheses after it."""
-        return self.word(1) == "(" and self.word(-1) not in ("INTO", "WITH", "STREAM", "TABLE")
-
-    @property
-    def first(self) -> bool:
-        return self.at == 0 or self.word(-1) == ";"
-
-    def inside(self) -> list[Token]:
-        """What stands in the parentheses of a call."""
-        depth, found = 0, []
-        for token in self.tokens[self.at + 1 :]:
-            depth += {"(": 1, ")": -1}.get(token.text, 0)
-            if depth == 0:
-                break
-            found.append(token)
-        return found[1:]
-
-    def stream(self) -> str:
-        """The name of the stream that the statement reads, as far as tokens tell."""
-        words = [t.text for t in self.inside()]
-        if "TABLE" in (w.upper() for w in words[:1]) and len(words) > 1:
-            return words[1]
-        start = max((i for i in range(self.at) if self.tokens[i].text == ";"), default=0)
-        for token, after in zip(self.tokens[start:], self.tokens[start + 1 :]):
-            if token.token_type is TokenType.FROM and after.token_type is TokenType.VAR:
-                call = after.text.upper() in (*_WINDOWS, *_SESSIONS)
-                return words[0] if call and words else after.text
-        return "stream"
-
-    def durations(self) -> list[str]:
-        """The durations among the arguments of a call."""
-        return list(_durations(self.inside()))
-
-    def told(self, requirement: str, got: str, remedy: str) -> QueryError:
-        token = self.tokens[self.at]
-        column = max(1, token.col - len(token.text) + 1)
-        return QueryError(f"SQL line {token.line}, column {column}", requirement, got, remedy)
+def _rules() -> Iterator[tuple[str, _Rule]]:
+    """By word, the patterns of what stands before and after it, and what is said then."""
+    for entry in read_advice(_TABLE):
+        about = re.sub(r"^([A-Z_ ]+)\(\)$", rf"{_CALLED} < \1 > \\(", entry.about)
+        before, words, after = re.findall(r"^(?:(.+) < )?(.*?) >(.*)$", about)[0]
+        after = re.sub(
+            r"MAKES([*+]) (.*)",
+            rf"(?P<said>{_MORE}\1\2( IF| NOT| EXISTS)*)( (?P<name>[^\\s;]+))?",
+            after.strip(),
+        )
+        after += r"\b" if after[-1:].isalpha() else ""
+        rule = (re.compile(before or ".*"), re.compile(after, re.IGNORECASE), entry)
+        yield from ((word, rule) for word in words.split())
 
 
-def _durations(tokens: Sequence[Token]) -> Iterator[str]:
-    for token, after in zip(tokens, [*tokens[1:], None]):
-        words = token.text.split()
-        unit = after.text.upper() if after is not None else ""
-        if token.token_type not in (TokenType.STRING, TokenType.NUMBER):
-            continue
-        if len(words) == 2 and words[1].upper().removesuffix("S").lower() in UNITS_US:
-            yield _duration(*words)
-        elif unit.removesuffix("S").lower() in UNITS_US:
-            yield _duration(token.text, unit)
-
-
-def _duration(amount: str, unit: str) -> str:
-    plain = unit.upper().removesuffix("S")
-    return f"{amount} {plain}" if amount == "1" else f"{amount} {plain}S"
+_RULES: dict[str, list[_Rule]] = {}
+for _word, _rule in _rules():
+    _RULES.setdefault(_word, []).append(_rule)
 
 
 def refuse_elsewhere(tokens: Sequence[Token]) -> None:
     """Say how it is written here where a script has words of other SQL."""
+    words = [_word_of(token) for token in tokens]
     for at, token in enumerate(tokens):
-        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
-            continue
-        for rule in _RULES.get(token.text.upper(), ()):
-            error = rule(_Place(tokens, at))
-            if error is not None:
-                raise error
+        rules = _RULES.get(words[at].upper(), ())
+        following = " ".join(words[at + 1 : at + 20]) if rules else ""
+        for before, after, advice in rules:
+            match = after.match(following)
+            if match is None or not before.fullmatch(words[at - 1].upper() if at else ""):
+                continue
+            fields = _Fields(tokens, at, match.groupdict())
+            got, remedy = (text.format_map(fields) for text in (advice.got, advice.remedy))
+            column = max(1, token.col - len(token.text) + 1)
+            where = f"SQL line {token.line}, column {column}"
+            raise QueryError(where, advice.why, got, remedy)
 
 
-def _window(place: _Place) -> QueryError | None:
-    word = place.word()
-    if not place.opens:
-        return None
-    if word == "CUMULATE":
-        return place.told("windows that grow are not available yet", f"{word}(...)", NO_WAY)
-    lengths = place.durations() or ["5 MINUTES"]
-    if len(lengths) > 1:
-        size, slide = lengths[:2] if word == "WINDOW" else lengths[1::-1]
-        window = f"[RANGE {size} SLIDE {slide}]"
-    else:
-        window = f"[RANGE {lengths[0]}]"
-    return place.told(
-        "a window is written after its stream",
-        f"{word}(...)",
-        f"Write FROM {place.stream()} {window}, and leave {word} out; window_start and window_end "
-        "are columns of the result.",
-    )
+def _word_of(token: Token) -> str:
+    """A token as a word without spaces; what is quoted stays apart from keywords."""
+    quote = _QUOTED.get(token.token_type)
+    return token.text if quote is None else quote + token.text.replace(" ", "\0") + quote
 
 
-def _session(place: _Place) -> QueryError | None:
-    word = place.word()
-    bracketed = place.word(-1) == "["
-    if not bracketed and not place.opens:
-        return None
-    got = f"{word}(...)" if place.opens else f"[{word} ...]"
-    return place.told("session windows are not available yet", got, PROCESS)
+class _Fields(dict[str, str]):
+    """What a message says of the words around `at`: the groups of the pattern, and more."""
+
+    def __init__(self, tokens: Sequence[Token], at: int, groups: dict[str, str | None]) -> None:
+        super().__init__(word=tokens[at].text.upper())
+        for name, found in groups.items():
+            shown = (found or _UNNAMED[name]).strip("`").replace("\0", " ")
+            self[name] = shown if name in _UNNAMED else shown.upper()
+        self._tokens, self._at = tokens, at
+
+    def __missing__(self, name: str) -> str:
+        return {"stream": self._stream, "window": self._window, "disorder": self._disorder}[name]()
+
+    def _inside(self) -> list[Token]:
+        """What stands in the next parentheses."""
+        depth, found = 0, []
+        for token in self._tokens[self._at + 1 :]:
+            change = {"(": 1, ")": -1}.get(token.text, 0)
+            depth += change
+            if depth == 0 and change:
+                break
+            if depth:
+                found.append(token)
+        return found[1:]
+
+    def _window(self) -> str:
+        lengths = list(_durations(self._inside()))[:2] or ["5 MINUTES"]
+        if self["word"] in _SLIDE_FIRST:
+            lengths.reverse()
+        return f"[RANGE {' SLIDE '.join(lengths)}]"
+
+    def _disorder(self) -> str:
+        return next((f" DISORDER {d}" for d in _durations(self._tokens[self._at :])), "")
+
+    def _stream(self) -> str:
+        """The name of the stream that the statement reads, as far as tokens tell."""
+        words = [t.text for t in self._inside()]
+        if words[0].upper() == "TABLE" and len(words) > 1:
+            return words[1]
+        start = max((i for i in range(self._at) if self._tokens[i].text == ";"), default=0)
+        for token, after in zip(self._tokens[start:], self._tokens[start + 1 :]):
+            if token.token_type is TokenType.FROM and after.token_type is TokenType.VAR:
+                return words[0] if after.text.upper() in _CALLS else after.text
+        return "stream"
 
 
-def _bound(place: _Place) -> QueryError | None:
-    word = place.word()
-    if word == "WINDOW" and place.word(1) == "." and place.word(2) in ("START", "END"):
-        column = f"window_{place.word(2).lower()}"
-        return place.told(
-            "is a column of the result", f"window.{place.word(2).lower()}", f"Write {column}."
-        )
-    if word == "WINDOW" or not place.opens:
-        return None
-    return place.told("is a column of the result", f"{word}(...)", f"Write {_BOUNDS[word]}.")
-
-
-def _grouped_window(place: _Place) -> QueryError | None:
-    if place.opens or place.word(-1) not in ("GROUP BY", ","):
-        return None
-    if place.word(1) not in (",", "", ";", "HAVING", "ORDER BY", "LIMIT", ")"):
-        return None
-    return place.told(
-        "every row is of one window already",
-        f"{place.word(-1)} window".lstrip(", "),
-        "Leave it out; window_start and window_end are columns of the result.",
-    )
-
-
-def _tumbling(place: _Place) -> QueryError | None:
-    kinds = ("TUMBLING", "HOPPING", "SESSION")
-    if place.word(1) not in kinds or place.word(2) != "(":
-        return None
-    after = _Place(place.tokens, place.at + 1)
-    if place.word(1) == "SESSION":
-        return place.told("session windows are not available yet", "WINDOW SESSION (...)", PROCESS)
-    lengths = after.durations() or ["5 MINUTES"]
-    slide = f" SLIDE {lengths[1]}" if len(lengths) > 1 else ""
-    return place.told(
-        "a window is written after its stream",
-        f"WINDOW {place.word(1)} (...)",
-        f"Write FROM {after.stream()} [RANGE {lengths[0]}{slide}].",
-    )
-
-
-def _emit(place: _Place) -> QueryError | None:
-    if place.word(1) not in (*_FINAL, *_EARLY) or place.word(-1) in ("", ".", ","):
-        return None
-    written = " ".join(w for w in (place.word(i) for i in range(4)) if w and w != ";")
-    if place.word(1) in _EARLY:
-        return place.told("a window is put out once, when it is final", written, NO_WAY)
-    return place.told(
-        "every window is put out once, when it is final", written, f"Leave {written} out."
-    )
-
-
-def _create(place: _Place) -> QueryError | None:
-    if not place.first:
-        return None
-    if place.word(1) == "STREAM" and place.word(2) == "IF":
-        return place.told(
-            "a stream lasts as long as the script", "IF NOT EXISTS", "Leave IF NOT EXISTS out."
-        )
-    words = [place.word(i) for i in range(1, 10)]
-    at = next((i for i, w in enumerate(words) if w not in _MADE_OF), 0)
-    if words[at] not in _MAKES or (at == 0 and words[0] == "STREAM"):
-        return None
-    requirement, remedy = _MAKES[words[at]]
-    after = next((i for i in range(at + 1, 9) if words[i] not in _EXISTS), at + 1)
-    name = place.tokens[place.at + after + 1].text if words[after] else "name"
-    said = " ".join(["CREATE", *words[:after]])
-    return place.told(requirement, said, remedy.format(name=name))
-
-
-_MAKES = {
-    "TABLE": ("tables are not available yet", NO_WAY),
-    "VIEW": ("what a script makes is a stream", "Write CREATE STREAM {name} AS SELECT ..."),
-    "STREAM": ("what a script makes is a stream", "Write CREATE STREAM {name} ..."),
-    "SOURCE": ("what a script makes is a stream", "Write CREATE STREAM {name} FROM 'uri' TIME ts"),
-    "SINK": ("an output is named before its query", "Write INSERT INTO {name} SELECT ..."),
-    "FUNCTION": (
-        "functions are not made in SQL",
-        "There is no way yet in SQL; in Python there is @tg.function: see docs/python.md.",
-    ),
-    **dict.fromkeys(
-        ("INDEX", "DATABASE", "SCHEMA", "CATALOG", "CONNECTION"),
-        ("a script makes streams only", NO_WAY),
-    ),
-}
-"""By what CREATE would make: why not, and what to do."""
-
-
-def _insert(place: _Place) -> QueryError | None:
-    if not place.first:
-        return None
-    if place.word(1) == "OVERWRITE":
-        return place.told(
-            "an output is added to, batch by batch, and never written over",
-            "INSERT OVERWRITE",
-            "Write INSERT INTO name SELECT ...; --out says where it goes.",
-        )
-    skip = 1 if place.word(2) == "TABLE" else 0
-    name = place.tokens[place.at + 2 + skip].text if place.word(2 + skip) else "name"
-    if place.word(3 + skip) == "VALUES":
-        return place.told(
-            "INSERT INTO names the output of a query, and takes no rows",
-            "VALUES",
-            f"Write INSERT INTO {name} SELECT ...; rows come from files: CREATE STREAM r FROM "
-            "'rows.csv'.",
-        )
-    if place.word(3 + skip) == "(" and place.word(4 + skip) not in ("SELECT", "WITH", "FROM", "("):
-        return place.told(
-            "an output has the columns of its query",
-            f"a list of columns after {name}",
-            f"Write INSERT INTO {name} SELECT ... AS name",
-        )
-    return None
-
-
-def _top(place: _Place) -> QueryError | None:
-    number = place.at + 1 < len(place.tokens) and (
-        place.tokens[place.at + 1].token_type is TokenType.NUMBER
-    )
-    if place.word(-1) != "SELECT" or not number:
-        return None
-    said = f"TOP {place.word(1)}"
-    return place.told("is written at the end", said, f"Write LIMIT {place.word(1)}.")
-
-
-def _watermark(place: _Place) -> QueryError | None:
-    if place.word(1) != "FOR":
-        return None
-    column = place.tokens[place.at + 2].text if place.word(2) else "ts"
-    rest = place.tokens[place.at :]
-    length = next(_durations(rest), None)
-    disorder = f" DISORDER {length}" if length else ""
-    return place.told(
-        "how far tuples may be out of order is said by DISORDER",
-        "WATERMARK FOR",
-        f"Write TIME {column}{disorder}.",
-    )
-
-
-def _pattern(place: _Place) -> QueryError | None:
-    if not place.opens:
-        return None
-    return place.told("patterns of rows are not available yet", "MATCH_RECOGNIZE", PROCESS)
-
-
-def _relation_to_stream(place: _Place) -> QueryError | None:
-    word = place.word()
-    if not place.opens:
-        return None
-    if word == "DSTREAM":
-        return place.told("rows that leave a window are not put out", f"{word}(...)", NO_WAY)
-    return place.told(
-        "every result is a stream of new rows already", f"{word}(...)", f"Leave {word} out."
-    )
-
-
-def _bracket(place: _Place) -> QueryError | None:
-    if place.word(1) == "NOW":
-        return place.told("windows of one instant are not available yet", "[NOW]", NO_WAY)
-    if place.word(2) == "UNBOUNDED":
-        return place.told(
-            "a window must have a size, else its state grows for ever",
-            f"[{place.word(1)} UNBOUNDED]",
-            NO_WAY,
-        )
-    if place.word(1) == "PARTITION BY":
-        return place.told(
-            "windows of rows are of the groups of GROUP BY",
-            "[PARTITION BY ...]",
-            NO_WAY,
-        )
-    return None
-
-
-def _statement(place: _Place) -> QueryError | None:
-    word = place.word()
-    if not place.first:
-        return None
-    return place.told(
-        "a script holds CREATE STREAM, INSERT INTO and SELECT",
-        word,
-        "Run `tidegate explain QUERY.sql` to see the plan, the streams and their columns.",
-    )
-
-
-def _asof(place: _Place) -> QueryError | None:
-    if not place.opens:
-        return None
-    return place.told("ASOF JOIN is not available yet", "MATCH_CONDITION", NO_WAY)
-
-
-def _outer_mark(place: _Place) -> QueryError | None:
-    if place.word(-1) != "(" or place.word(1) != ")":
-        return None
-    return place.told("only inner joins are available yet", "(+)", NO_WAY)
-
-
-_Rule = Callable[[_Place], QueryError | None]
-
-_RULES: dict[str, tuple[_Rule, ...]] = {
-    "WINDOW": (_tumbling, _window, _bound, _grouped_window),
-    **dict.fromkeys(("TUMBLE", "HOP", "CUMULATE"), (_window,)),
-    **dict.fromkeys(_SESSIONS, (_session,)),
-    **dict.fromkeys(_BOUNDS, (_bound,)),
-    **dict.fromkeys(("ISTREAM", "DSTREAM", "RSTREAM"), (_relation_to_stream,)),
-    **dict.fromkeys(("EXPLAIN", "DESCRIBE", "DESC", "SHOW"), (_statement,)),
-    "EMIT": (_emit,),
-    "CREATE": (_create,),
-    "INSERT": (_insert,),
-    "TOP": (_top,),
-    "WATERMARK": (_watermark,),
-    "MATCH_RECOGNIZE": (_pattern,),
-    "MATCH_CONDITION": (_asof,),
-    "[": (_bracket,),
-    "+": (_outer_mark,),
-}
-"""By the word they begin with; most words begin none."""
+def _durations(tokens: Sequence[Token]) -> Iterator[str]:
+    for token, after in zip(tokens, [*tokens[1:], None]):
+        if token.token_type in (TokenType.STRING, TokenType.NUMBER):
+            amount, *units = [*token.text.split(), after.text if after else ""][:2] or [""]
+            unit = "".join(units).upper().removesuffix("S")
+            if unit.lower() in UNITS_US:
+                yield f"{amount} {unit}" if amount == "1" else f"{amount} {unit}S"
