@@ -94,7 +94,7 @@ class TidegateParser(OptionParser):
 
     def _parse_position(self, haystack_first: bool = False) -> exp.StrPosition:
         """POSITION(text IN column), or a list; sqlglot would drop what follows the third."""
-        found = self._parse_csv(self._parse_bitwise)
+        found: list[Any] = self._parse_csv(self._parse_bitwise)
         most = 3
         if self._match(TokenType.IN):
             found, most = [*found, self._parse_bitwise()], 2

@@ -11,95 +11,82 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import Token, TokenType
 
-from tidegate.advice import Advice, read_advice
 from tidegate.errors import QueryError
 from tidegate.microsecond import UNITS_US
+from tidegate.query.advice import Advice, read_advice
 from tidegate.sql.refusal import PROCESS
 
 _TABLE = rf"""
-WINDOW > (?P<kind>TUMBLING|HOPPING) \(
+WINDOW > (?P<kind>TUMBLING|HOPPING) \( ::
     a window is written after its stream; got WINDOW {{kind}} (...). Write FROM {{stream}}
     {{window}}.
-WINDOW > SESSION \(
-    session windows are not available yet; got WINDOW SESSION (...). {PROCESS}
-TUMBLE HOP WINDOW()
+WINDOW > SESSION \( :: session windows are not available yet; got WINDOW SESSION (...). {PROCESS}
+TUMBLE HOP WINDOW() ::
     a window is written after its stream; got {{word}}(...). Write FROM {{stream}} {{window}}, and
     leave {{word}} out; window_start and window_end are columns of the result.
-CUMULATE()
-    windows that grow are not available yet; got CUMULATE(...)
-SESSION SESSION_WINDOW()
-    session windows are not available yet; got {{word}}(...). {PROCESS}
-\[ < SESSION SESSION_WINDOW >
+CUMULATE() :: windows that grow are not available yet; got CUMULATE(...)
+SESSION SESSION_WINDOW() :: session windows are not available yet; got {{word}}(...). {PROCESS}
+\[ < SESSION SESSION_WINDOW > ::
     session windows are not available yet; got [{{word}} ...]. {PROCESS}
-TUMBLE_START HOP_START SESSION_START()
+TUMBLE_START HOP_START SESSION_START() ::
     is a column of the result; got {{word}}(...). Write window_start.
-TUMBLE_END HOP_END SESSION_END TUMBLE_ROWTIME HOP_ROWTIME SESSION_ROWTIME()
+TUMBLE_END HOP_END SESSION_END TUMBLE_ROWTIME HOP_ROWTIME SESSION_ROWTIME() ::
     is a column of the result; got {{word}}(...). Write window_end.
-WINDOW > \. START
-    is a column of the result; got window.start. Write window_start.
-WINDOW > \. END
-    is a column of the result; got window.end. Write window_end.
-GROUP BY < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$)
+WINDOW > \. START :: is a column of the result; got window.start. Write window_start.
+WINDOW > \. END :: is a column of the result; got window.end. Write window_end.
+GROUP BY < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$) ::
     every row is of one window already; got GROUP BY window. Leave it out; window_start and
     window_end are columns of the result.
-, < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$)
+, < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$) ::
     every row is of one window already; got window. Leave it out; window_start and window_end are
     columns of the result.
-[^.,]+ < EMIT > (?P<said>(CHANGES|AFTER|AT|EVERY)\b( [^\s;]+)?( [^\s;]+)?)
+[^.,]+ < EMIT > (?P<said>(CHANGES|AFTER|AT|EVERY)\b( [^\s;]+)?( [^\s;]+)?) ::
     a window is put out once, when it is final; got EMIT {{said}}
-[^.,]+ < EMIT > (?P<said>(FINAL|ON)\b( [^\s;]+)?( [^\s;]+)?)
+[^.,]+ < EMIT > (?P<said>(FINAL|ON)\b( [^\s;]+)?( [^\s;]+)?) ::
     every window is put out once, when it is final; got EMIT {{said}}. Leave EMIT {{said}} out.
-;? < CREATE > STREAM IF
+;? < CREATE > STREAM IF ::
     a stream lasts as long as the script; got IF NOT EXISTS. Leave IF NOT EXISTS out.
-;? < CREATE > MAKES* TABLE
-    tables are not available yet; got CREATE {{said}}
-;? < CREATE > MAKES* VIEW
+;? < CREATE > MAKES* TABLE :: tables are not available yet; got CREATE {{said}}
+;? < CREATE > MAKES* VIEW ::
     what a script makes is a stream; got CREATE {{said}}. Write CREATE STREAM {{name}} AS SELECT ...
-;? < CREATE > MAKES+ STREAM
+;? < CREATE > MAKES+ STREAM ::
     what a script makes is a stream; got CREATE {{said}}. Write CREATE STREAM {{name}} ...
-;? < CREATE > MAKES* SOURCE
+;? < CREATE > MAKES* SOURCE ::
     what a script makes is a stream; got CREATE {{said}}. Write CREATE STREAM {{name}} FROM 'uri'
     TIME ts
-;? < CREATE > MAKES* SINK
+;? < CREATE > MAKES* SINK ::
     an output is named before its query; got CREATE {{said}}. Write INSERT INTO {{name}} SELECT ...
-;? < CREATE > MAKES* FUNCTION
+;? < CREATE > MAKES* FUNCTION ::
     functions are not made in SQL; got CREATE {{said}}. There is no way yet in SQL; in Python there
     is @tg.function: see docs/python.md.
-;? < CREATE > MAKES* (INDEX|DATABASE|SCHEMA|CATALOG|CONNECTION)
+;? < CREATE > MAKES* (INDEX|DATABASE|SCHEMA|CATALOG|CONNECTION) ::
     a script makes streams only; got CREATE {{said}}
-;? < INSERT > OVERWRITE
+;? < INSERT > OVERWRITE ::
     an output is added to, batch by batch, and never written over; got INSERT OVERWRITE. Write
     INSERT INTO name SELECT ...; --out says where it goes.
-;? < INSERT > \S+( TABLE)? (?P<name>\S+) VALUES
+;? < INSERT > \S+( TABLE)? (?P<name>\S+) VALUES ::
     INSERT INTO names the output of a query, and takes no rows; got VALUES. Write INSERT INTO
     {{name}} SELECT ...; rows come from files: CREATE STREAM r FROM 'rows.csv'.
-;? < INSERT > \S+( TABLE)? (?P<name>\S+) \( (?!SELECT\b|WITH\b|FROM\b|\()
+;? < INSERT > \S+( TABLE)? (?P<name>\S+) \( (?!SELECT\b|WITH\b|FROM\b|\() ::
     an output has the columns of its query; got a list of columns after {{name}}. Write INSERT INTO
     {{name}} SELECT ... AS name
-SELECT < TOP > (?P<rows>[\d.]+)
-    is written at the end; got TOP {{rows}}. Write LIMIT {{rows}}.
-WATERMARK > FOR( (?P<column>\S+))?
+SELECT < TOP > (?P<rows>[\d.]+) :: is written at the end; got TOP {{rows}}. Write LIMIT {{rows}}.
+WATERMARK > FOR( (?P<column>\S+))? ::
     how far tuples may be out of order is said by DISORDER; got WATERMARK FOR. Write TIME
     {{column}}{{disorder}}.
-MATCH_RECOGNIZE()
-    patterns of rows are not available yet; got MATCH_RECOGNIZE. {PROCESS}
-MATCH_CONDITION()
-    ASOF JOIN is not available yet; got MATCH_CONDITION
-DSTREAM()
-    rows that leave a window are not put out; got DSTREAM(...)
-ISTREAM RSTREAM()
+MATCH_RECOGNIZE() :: patterns of rows are not available yet; got MATCH_RECOGNIZE. {PROCESS}
+MATCH_CONDITION() :: ASOF JOIN is not available yet; got MATCH_CONDITION
+DSTREAM() :: rows that leave a window are not put out; got DSTREAM(...)
+ISTREAM RSTREAM() ::
     every result is a stream of new rows already; got {{word}}(...). Leave {{word}} out.
-[ > NOW
-    windows of one instant are not available yet; got [NOW]
-[ > (?P<kind>\S+) UNBOUNDED
+[ > NOW :: windows of one instant are not available yet; got [NOW]
+[ > (?P<kind>\S+) UNBOUNDED ::
     a window must have a size, else its state grows for ever; got [{{kind}} UNBOUNDED]
-[ > PARTITION BY
-    windows of rows are of the groups of GROUP BY; got [PARTITION BY ...]
-;? < EXPLAIN DESCRIBE DESC SHOW >
+[ > PARTITION BY :: windows of rows are of the groups of GROUP BY; got [PARTITION BY ...]
+;? < EXPLAIN DESCRIBE DESC SHOW > ::
     a script holds CREATE STREAM, INSERT INTO and SELECT; got {{word}}. Run `tidegate explain
     QUERY.sql` to see the plan, the streams and their columns.
-\( < + > \)
-    only inner joins are available yet; got (+)
+\( < + > \) :: only inner joins are available yet; got (+)
 """
 """About a word: the word before it, `<`, the words, `>` and what follows. `()` is a call.
 
@@ -117,7 +104,7 @@ _QUOTED = {TokenType.STRING: "'", TokenType.IDENTIFIER: "`"}
 _Rule = tuple[re.Pattern[str], re.Pattern[str], Advice]
 
 
-def _rules() -> Iterator[tuple[str, _Rule]]:
+def rules() -> Iterator[tuple[str, _Rule]]:
     """By word, the patterns of what stands before and after it, and what is said then."""
     for entry in read_advice(_TABLE):
         about = re.sub(r"^([A-Z_ ]+)\(\)$", rf"{_CALLED} < \1 > \\(", entry.about)
@@ -133,7 +120,7 @@ def _rules() -> Iterator[tuple[str, _Rule]]:
 
 
 _RULES: dict[str, list[_Rule]] = {}
-for _word, _rule in _rules():
+for _word, _rule in rules():
     _RULES.setdefault(_word, []).append(_rule)
 
 

@@ -14,10 +14,11 @@ from typing import Any
 from sqlglot import Token, exp
 
 from tidegate.errors import NO_WAY, QueryError, UnavailableError, UserError
+from tidegate.query.advice import Advice
 from tidegate.query.form import FORMS
 from tidegate.query.spelling import sql_text
 from tidegate.sql import refusal
-from tidegate.sql.refusal import PROCESS, Refusal
+from tidegate.sql.refusal import PROCESS
 from tidegate.sql.syntax import CLASSES, InsertInto
 
 Places = Mapping[int, tuple[exp.Expr, tuple[Sequence[Token], int]]]
@@ -174,16 +175,15 @@ def _reaches_spark(node: exp.Expr, slot: str) -> bool:
 
 
 def _refused(
-    found: Refusal, node: exp.Expr, slot: str | None, text: str, places: Places
+    found: Advice, node: exp.Expr, slot: str | None, text: str, places: Places
 ) -> UserError:
     """The error, with the line and column of the words that are refused."""
     value: Any = node if slot is None else node.args[slot]
     value = value[0] if isinstance(value, list) else value
     tokens, end = next((places[id(n)][1] for n in (value, node) if id(n) in places), ((), 0))
     read = tokens[:end]
-    written = found.written(node) if callable(found.written) else found.written
-    remedy = found.remedy(node) if callable(found.remedy) else found.remedy
-    where = found.where
+    written, remedy = (refusal.filled(text, node) for text in (found.got, found.remedy))
+    where = found.where or "SQL"
     if (token := _last(read, written.split()[0])) is not None:
         where = f"SQL line {token.line}, column {max(1, token.col - len(token.text) + 1)}"
     elif not isinstance(node, exp.Query) and (at := _first(node)):

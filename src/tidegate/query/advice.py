@@ -1,0 +1,35 @@
+"""Reads tables of advice: what a user is told who writes something that is not there.
+
+An entry of a table is `about :: where: requirement; got something. Remedy.`, and may go on in
+indented lines. Only the requirement must be there; an entry without a remedy has no way yet.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tidegate.errors import NO_WAY
+
+_ENTRY = re.compile(
+    r"(?P<about>.+?) :: (?:(?P<where>[A-Z]+): )?(?P<why>.+?)(?:; got (?P<got>.+?))?"
+    r"(?:(?<!\.)\. (?P<remedy>[A-Z].*))?"
+)
+
+
+class Advice(NamedTuple):
+    """One entry; `where` and `got` are empty where they are left out."""
+
+    about: str
+    where: str
+    why: str
+    got: str
+    remedy: str
+
+
+def read_advice(table: str) -> list[Advice]:
+    """The entries of a table, in their order."""
+    found = [_ENTRY.fullmatch(" ".join(e.split())) for e in re.split(r"\n(?=\S)", table.strip())]
+    parts = [match.groups(default="") for match in found if match is not None]
+    assert len(parts) == len(found)
+    return [Advice(*said, remedy or NO_WAY) for *said, remedy in parts]
