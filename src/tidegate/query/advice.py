@@ -29,7 +29,10 @@ class Advice(NamedTuple):
 
 def read_advice(table: str) -> list[Advice]:
     """The entries of a table, in their order."""
-    found = [_ENTRY.fullmatch(" ".join(e.split())) for e in re.split(r"\n(?=\S)", table.strip())]
-    parts = [match.groups(default="") for match in found if match is not None]
-    assert len(parts) == len(found)
-    return [Advice(*said, remedy or NO_WAY) for *said, remedy in parts]
+    entries = []
+    for text in re.split(r"\n(?=\S)", table.strip()):
+        entry = _ENTRY.fullmatch(" ".join(text.split()))
+        assert entry is not None, text
+        about, where, why, got, remedy = entry.groups(default="")
+        entries.append(Advice(about, where, why, got, remedy or NO_WAY))
+    return entries
