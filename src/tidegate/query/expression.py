@@ -349,8 +349,8 @@ def _case(
 
 def _as_call(name: str) -> str | None:
     """What to write for a function of SQL that was taken for a method."""
-    from tidegate.query.form import ALIASES
-    from tidegate.query.function import FUNCTIONS
+    from tidegate.query.types.form import ALIASES
+    from tidegate.query.types.function import FUNCTIONS
 
     known = name in FUNCTIONS or name in ALIASES
     return f'It is a function of SQL: write call("{name}", ...).' if known else None

@@ -11,7 +11,7 @@ from tidegate.operate.aggregate.definition import AggregateFunction, Parameter
 from tidegate.operate.aggregate.registry import find_sql, sql_names
 from tidegate.query.aggregate import AggregateCall, only_where
 from tidegate.query.name import conjuncts
-from tidegate.query.spelling import spelling
+from tidegate.query.types.spelling import spelling
 from tidegate.sql.instead import AGGREGATES
 
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)

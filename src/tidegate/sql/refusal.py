@@ -13,7 +13,7 @@ from sqlglot import exp
 from tidegate.errors import NO_WAY
 from tidegate.query.advice import Advice, read_advice
 from tidegate.query.name import expression_text
-from tidegate.query.spelling import spelling, sql_text
+from tidegate.query.types.spelling import spelling, sql_text
 from tidegate.sql.function import is_aggregate
 
 PROCESS = "There is no way yet in SQL; in Python there is tg.Process: see docs/process.md."

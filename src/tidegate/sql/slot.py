@@ -15,8 +15,8 @@ from sqlglot import Token, exp
 
 from tidegate.errors import NO_WAY, QueryError, UnavailableError, UserError
 from tidegate.query.advice import Advice
-from tidegate.query.form import FORMS
-from tidegate.query.spelling import sql_text
+from tidegate.query.types.form import FORMS
+from tidegate.query.types.spelling import sql_text
 from tidegate.sql import refusal
 from tidegate.sql.refusal import PROCESS
 from tidegate.sql.syntax import CLASSES, InsertInto

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.expression.tree import Call, Expr, Literal
-from tidegate.query import numeric, temporal, textual
-from tidegate.query.coercion import (
+from tidegate.query.types import numeric, temporal, textual
+from tidegate.query.types.coercion import (
     BOOL,
     DATE,
     DOUBLE,
@@ -23,7 +23,7 @@ from tidegate.query.coercion import (
     make,
     number,
 )
-from tidegate.query.operator import choose, compare
+from tidegate.query.types.operator import choose, compare
 from tidegate.schema import TIME
 
 ANY_NUMBER = 1 << 31
@@ -173,4 +173,4 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "tinyint": ScalarFunction(_casts(pa.int8()), 1, 1),
     "decimal": ScalarFunction(numeric.to_decimal, 1, 1),
 }
-"""Functions by Spark's names; their aliases are in `query/form.py`."""
+"""Functions by Spark's names; their aliases are in `query/types/form.py`."""

@@ -8,7 +8,7 @@ from tidegate.errors import QueryError
 from tidegate.expression.digits import adjusted, bounded
 from tidegate.expression.kind import kind
 from tidegate.expression.tree import Expr, Literal
-from tidegate.query.coercion import (
+from tidegate.query.types.coercion import (
     BOOL,
     DOUBLE,
     INT,
@@ -23,7 +23,7 @@ from tidegate.query.coercion import (
     make,
     number,
 )
-from tidegate.query.operator import arithmetic
+from tidegate.query.types.operator import arithmetic
 from tidegate.schema import type_name
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.query.coercion import UnknownKernel
+from tidegate.query.types.coercion import UnknownKernel
 from tidegate.schema import TIME
 
 _TYPES = {

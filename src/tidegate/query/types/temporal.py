@@ -8,7 +8,7 @@ from tidegate.errors import QueryError
 from tidegate.expression.kind import kind
 from tidegate.expression.tree import Expr, Literal
 from tidegate.microsecond import UNITS_US
-from tidegate.query.coercion import (
+from tidegate.query.types.coercion import (
     DATE,
     INT,
     LONG,

@@ -14,8 +14,9 @@ from sqlglot import exp
 from tidegate.errors import QueryError, likely, near
 from tidegate.expression.tree import Column, Expr, Literal
 from tidegate.operate.aggregate.registry import find_sql
-from tidegate.query import operator
-from tidegate.query.coercion import (
+from tidegate.query.name import flattened
+from tidegate.query.types import operator
+from tidegate.query.types.coercion import (
     BOOL,
     NULL,
     STRING,
@@ -26,16 +27,15 @@ from tidegate.query.coercion import (
     number,
     require_readable,
 )
-from tidegate.query.form import ALIASES, call_of
-from tidegate.query.function import ANY_NUMBER, FUNCTIONS, is_null
-from tidegate.query.interval import CalendarInterval, read_interval
-from tidegate.query.name import flattened
-from tidegate.query.numeric import bits
-from tidegate.query.spelling import spelling
-from tidegate.query.sqltype import sql_type
-from tidegate.query.textual import ilike, like
-from tidegate.query.unstable import is_unstable, unstable
-from tidegate.query.user_function import all_registered, check_count, registered, user_call
+from tidegate.query.types.determinism import is_unstable, unstable
+from tidegate.query.types.form import ALIASES, call_of
+from tidegate.query.types.function import ANY_NUMBER, FUNCTIONS, is_null
+from tidegate.query.types.interval import CalendarInterval, read_interval
+from tidegate.query.types.numeric import bits
+from tidegate.query.types.spelling import spelling
+from tidegate.query.types.sqltype import sql_type
+from tidegate.query.types.textual import ilike, like
+from tidegate.query.types.user_function import all_registered, check_count, registered, user_call
 from tidegate.schema import type_name
 
 __all__ = ["UnknownKernel", "bind", "bind_predicate", "sql_type"]

@@ -20,12 +20,12 @@ from tidegate.errors import QueryError
 from tidegate.expression.tree import Call, Expr, Literal
 from tidegate.expression.user_function import USER, UserFunction
 from tidegate.operate.aggregate.registry import find_sql
-from tidegate.query.coercion import NULL, STRING, cast
 from tidegate.query.expression import Expression, to_node
-from tidegate.query.form import ALIASES
-from tidegate.query.function import FUNCTIONS
-from tidegate.query.sqltype import sql_type
-from tidegate.query.unstable import is_unstable
+from tidegate.query.types.coercion import NULL, STRING, cast
+from tidegate.query.types.determinism import is_unstable
+from tidegate.query.types.form import ALIASES
+from tidegate.query.types.function import FUNCTIONS
+from tidegate.query.types.sqltype import sql_type
 from tidegate.schema import own_type
 
 _KNOWN: dict[str, ColumnFunction] = {}
