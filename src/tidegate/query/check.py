@@ -1,4 +1,4 @@
-"""The checks of a node over the columns of its children, between typing and the nodes."""
+"""Checks the expressions of a node against the columns of its children."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The depth of expressions made in Python, between a program and what recurses into it."""
+"""Refuses expressions made in Python that are nested too deeply to recurse into."""
 
 from __future__ import annotations
 

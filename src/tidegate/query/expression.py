@@ -1,4 +1,4 @@
-"""Expressions written in Python, between a user's program and the sqlglot trees that plans hold.
+"""Expressions written in Python with col(), lit() and operators; each holds a sqlglot tree.
 
 ``col("fare") * 2 > lit(10)`` builds the tree that the SQL text would; nothing is evaluated here.
 A string is a column's name where a function or a method of a stream wants an expression

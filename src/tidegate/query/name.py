@@ -1,4 +1,4 @@
-"""Columns by name inside expressions, between what a user wrote and what a node's child holds."""
+"""Resolves column names inside expressions to the columns of a node's child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declared columns, between `(name TYPE, ...)` in SQL or `schema=` of a program and a schema."""
+"""Reads declared columns, `(name TYPE, ...)` in SQL or `schema=` in Python, into a schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tidegate's SQL as a sqlglot dialect of Spark's, between the text of a script and syntax trees."""
+"""Tidegate's SQL as a sqlglot dialect of Spark's: parses scripts and prints them again."""
 
 from __future__ import annotations
 

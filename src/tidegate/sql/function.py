@@ -1,4 +1,4 @@
-"""Aggregate functions of the SQL, between their syntax and AggregateCall."""
+"""Reads calls of aggregate functions in SQL into AggregateCall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A grouped select list taken apart, between the clauses of a SELECT and the aggregate's nodes."""
+"""Takes a grouped select list apart: keys, aggregates, and what is computed from them."""
 
 from __future__ import annotations
 

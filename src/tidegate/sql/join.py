@@ -1,4 +1,4 @@
-"""FROM a [...] JOIN b [...] ON ..., between its syntax and the join node."""
+"""Binds FROM a [...] JOIN b [...] ON ... to a join node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns a SELECT can see and by which names, between FROM and the rest of its clauses."""
+"""The columns that the clauses of a SELECT can see, and by which names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An expression written as SQL text, between a Python program and the trees that plans hold."""
+"""tg.expr: an expression written as SQL text in a Python program."""
 
 from __future__ import annotations
 

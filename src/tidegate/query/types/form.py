@@ -1,4 +1,4 @@
-"""The shapes sqlglot gives calls, between parsed text and names with a plain list of arguments."""
+"""Names the calls that sqlglot has classes for, and lists their arguments in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of the kernel set by name, between calls as written and kernel calls."""
+"""The table of scalar functions that run without Spark, by name."""
 
 from __future__ import annotations
 

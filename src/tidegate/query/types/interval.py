@@ -1,4 +1,4 @@
-"""Constant intervals, between `INTERVAL '5' MINUTES` as parsed and months or microseconds."""
+"""Reads constant intervals, as INTERVAL '5' MINUTES, into months and microseconds."""
 
 from __future__ import annotations
 

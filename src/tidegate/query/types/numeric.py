@@ -1,4 +1,4 @@
-"""Functions of numbers given their types, between calls as written and kernel calls."""
+"""Chooses types and kernels for the functions of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of expressions given their types, between bound operands and kernel calls."""
+"""Chooses types and kernels for operators: arithmetic, comparison, logic, LIKE, IN."""
 
 from __future__ import annotations
 

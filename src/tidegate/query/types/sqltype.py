@@ -1,4 +1,4 @@
-"""Types as written in SQL, between `CAST(x AS ...)` and the engine's types."""
+"""Maps types as written in CAST to Arrow types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of dates and times given their types, between calls as written and kernel calls."""
+"""Chooses types and kernels for the functions of dates and times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of text given their types, between calls as written and kernel calls."""
+"""Chooses types and kernels for the functions of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and types given to expressions, between sqlglot trees and the kernels that evaluate them.
+"""Binds expressions: sqlglot trees become typed trees that the kernels evaluate.
 
 Types and coercions are those of Spark SQL 4 in its default ANSI mode, so that an expression means
 the same whether Spark or the kernels evaluate it.

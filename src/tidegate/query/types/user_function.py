@@ -1,4 +1,4 @@
-"""Functions of the user's own by name, between the programs that declare them and expressions.
+"""Registers functions of the user's own (tg.function) and finds them by name.
 
 `tidegate.function` is the decorator. Names are those of the process: SQL, Python and both runners
 see the same functions.
