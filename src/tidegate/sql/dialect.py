@@ -17,13 +17,12 @@ from sqlglot.parsers.spark import SparkParser
 from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.aggregate.registry import TABLE
-from tidegate.sql.call import whole
-from tidegate.sql.elsewhere import refuse_elsewhere
-from tidegate.sql.instead import LISTS
+from tidegate.sql.advice.foreign import refuse_foreign
+from tidegate.sql.advice.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
+from tidegate.sql.advice.slip import STATEMENTS, refuse_slips
+from tidegate.sql.function import LISTS
 from tidegate.sql.option import OPTIONS_SQL, OptionParser
-from tidegate.sql.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
-from tidegate.sql.slip import STATEMENTS, refuse_slips
-from tidegate.sql.slot import refuse_leftovers
+from tidegate.sql.slot import refuse_leftovers, whole
 from tidegate.sql.syntax import (
     OF_SPARK,
     CreateStream,
@@ -369,7 +368,7 @@ def parse(text: str) -> list[exp.Expression]:
     try:
         tokens = Tidegate().tokenize(text)
         refuse_slips(tokens)
-        refuse_elsewhere(tokens)
+        refuse_foreign(tokens)
         parser = TidegateParser(dialect=Tidegate())
         statements = [
             s

@@ -8,7 +8,7 @@ text that Spark gets is another one without it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import Token, exp
@@ -17,8 +17,8 @@ from tidegate.errors import NO_WAY, QueryError, UnavailableError, UserError
 from tidegate.query.advice import Advice
 from tidegate.query.types.form import FORMS
 from tidegate.query.types.spelling import sql_text
-from tidegate.sql import refusal
-from tidegate.sql.refusal import PROCESS
+from tidegate.sql.advice import refusal
+from tidegate.sql.advice.refusal import PROCESS
 from tidegate.sql.syntax import CLASSES, InsertInto
 
 Places = Mapping[int, tuple[exp.Expr, tuple[Sequence[Token], int]]]
@@ -202,3 +202,39 @@ def _first(node: exp.Expr) -> dict[str, Any] | None:
 def _last(read: Sequence[Token], word: str) -> Token | None:
     """The last token that begins with a word."""
     return next((t for t in reversed(read) if t.text.upper().split()[:1] == [word]), None)
+
+
+def whole(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
+    """A builder of calls that loses no argument: where sqlglot's does, the call stays as written.
+
+    An argument is lost if another one makes the same call, or if Spark gets the same text.
+    """
+
+    def built(arguments: list[exp.Expr], **given: Any) -> exp.Expr:
+        try:
+            call = build(arguments, **given)
+        except (ValueError, LookupError, AttributeError):  # too few for the builder
+            return exp.Anonymous(this=name, expressions=arguments)
+        kept = {id(node) for node in call.walk()}
+        changed = [at for at, argument in enumerate(arguments) if id(argument) not in kept]
+        if any(_lost(build, call, arguments, at, given) for at in changed) or unread(call):
+            return exp.Anonymous(this=name, expressions=arguments)
+        return call
+
+    return built
+
+
+def _lost(
+    build: Callable[..., exp.Expr],
+    call: exp.Expr,
+    arguments: list[exp.Expr],
+    at: int,
+    given: dict[str, Any],
+) -> bool:
+    others = [a.copy() for a in arguments]
+    flag = isinstance(others[at], exp.Boolean)
+    others[at] = exp.Boolean(this=not others[at].this) if flag else exp.column("another")
+    try:
+        return build(others, **given) == call
+    except Exception:
+        return False

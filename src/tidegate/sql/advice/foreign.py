@@ -14,7 +14,7 @@ from sqlglot import Token, TokenType
 from tidegate.errors import QueryError
 from tidegate.microsecond import UNITS_US
 from tidegate.query.advice import Advice, read_advice
-from tidegate.sql.refusal import PROCESS
+from tidegate.sql.advice.refusal import PROCESS
 
 _TABLE = rf"""
 WINDOW > (?P<kind>TUMBLING|HOPPING) \( ::
@@ -124,7 +124,7 @@ for _word, _rule in rules():
     _RULES.setdefault(_word, []).append(_rule)
 
 
-def refuse_elsewhere(tokens: Sequence[Token]) -> None:
+def refuse_foreign(tokens: Sequence[Token]) -> None:
     """Say how it is written here where a script has words of other SQL."""
     words = [_word_of(token) for token in tokens]
     for at, token in enumerate(tokens):
