@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NoReturn, cast
@@ -32,6 +33,17 @@ _LEFT_FIRST: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
 """By operator, the operators that need no parentheses on its left."""
 
 _ATOMS = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func, exp.Interval)
+
+
+_Operator = Callable[["Expression", object], "Expression"]
+
+
+def _operators(kind: type[exp.Binary]) -> tuple[_Operator, _Operator]:
+    """An operator as the methods of what stands on its left, and on its right."""
+    return (
+        lambda self, other: Expression(None, _Link(kind, self, _constant(other))),
+        lambda self, other: Expression(_binary(kind, _constant(other), _constant(self))),
+    )
 
 
 class Expression:
@@ -73,45 +85,34 @@ class Expression:
         return f"Expression({expression_text(self.node)})"
 
     def __bool__(self) -> bool:
-        raise QueryError(
-            "expression",
+        raise self._told(
             "an expression has no truth value before the query runs",
-            expression_text(self.node),
             "Use & for and, | for or, ~ for not, with parentheses around each comparison, "
             ".between(a, b) for a <= x <= b, and .isin(...) for in.",
         )
 
     def __iter__(self) -> NoReturn:
-        raise QueryError(
-            "expression",
+        raise self._told(
             "an expression is not a list",
-            expression_text(self.node),
             "Python's sum, min and max take lists: write tg.sum(...), tg.min(...), tg.max(...).",
         )
 
     def __len__(self) -> NoReturn:
-        raise QueryError(
-            "expression",
-            "an expression is not a list",
-            expression_text(self.node),
-            'Write call("length", ...) for the length of a text.',
-        )
+        remedy = 'Write call("length", ...) for the length of a text.'
+        raise self._told("an expression is not a list", remedy)
 
     def __contains__(self, other: object) -> NoReturn:
-        raise QueryError(
-            "expression",
+        raise self._told(
             "in would need the value now, and there is none before the query runs",
-            expression_text(self.node),
             "Write .contains(text), or .isin(...) for one of several values.",
         )
 
     def __getitem__(self, key: object) -> NoReturn:
-        raise QueryError(
-            "expression",
-            "fields and items are written as in SQL",
-            f"[{key!r}]",
-            'Write for example expr("place.city") or expr("stops[0]").',
-        )
+        remedy = 'Write for example expr("place.city") or expr("stops[0]").'
+        raise self._told("fields and items are written as in SQL", remedy, f"[{key!r}]")
+
+    def _told(self, requirement: str, remedy: str, got: str | None = None) -> QueryError:
+        return QueryError("expression", requirement, got or expression_text(self.node), remedy)
 
     def __round__(self, digits: int = 0) -> Expression:
         return call("round", self, digits)
@@ -124,38 +125,15 @@ class Expression:
     def _with(self, kind: type[exp.Binary], other: object) -> Expression:
         return Expression(None, _Link(kind, self, _constant(other)))
 
-    def _after(self, kind: type[exp.Binary], other: object) -> Expression:
-        return Expression(_binary(kind, _constant(other), _constant(self)))
-
-    def __add__(self, other: object) -> Expression:
-        return self._with(exp.Add, other)
-
-    def __radd__(self, other: object) -> Expression:
-        return self._after(exp.Add, other)
-
-    def __sub__(self, other: object) -> Expression:
-        return self._with(exp.Sub, other)
-
-    def __rsub__(self, other: object) -> Expression:
-        return self._after(exp.Sub, other)
-
-    def __mul__(self, other: object) -> Expression:
-        return self._with(exp.Mul, other)
-
-    def __rmul__(self, other: object) -> Expression:
-        return self._after(exp.Mul, other)
-
-    def __truediv__(self, other: object) -> Expression:
-        return self._with(exp.Div, other)
-
-    def __rtruediv__(self, other: object) -> Expression:
-        return self._after(exp.Div, other)
-
-    def __mod__(self, other: object) -> Expression:
-        return self._with(exp.Mod, other)
-
-    def __rmod__(self, other: object) -> Expression:
-        return self._after(exp.Mod, other)
+    __add__, __radd__ = _operators(exp.Add)
+    __sub__, __rsub__ = _operators(exp.Sub)
+    __mul__, __rmul__ = _operators(exp.Mul)
+    __truediv__, __rtruediv__ = _operators(exp.Div)
+    __mod__, __rmod__ = _operators(exp.Mod)
+    __and__, __rand__ = _operators(exp.And)
+    __or__, __ror__ = _operators(exp.Or)
+    __lt__, __gt__ = _operators(exp.LT)[0], _operators(exp.GT)[0]
+    __le__, __ge__ = _operators(exp.LTE)[0], _operators(exp.GTE)[0]
 
     def __pow__(self, other: object) -> Expression:
         return call("power", self, Expression(_constant(other)))
@@ -174,30 +152,6 @@ class Expression:
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
         return self._with(exp.NEQ, other)
-
-    def __lt__(self, other: object) -> Expression:
-        return self._with(exp.LT, other)
-
-    def __le__(self, other: object) -> Expression:
-        return self._with(exp.LTE, other)
-
-    def __gt__(self, other: object) -> Expression:
-        return self._with(exp.GT, other)
-
-    def __ge__(self, other: object) -> Expression:
-        return self._with(exp.GTE, other)
-
-    def __and__(self, other: object) -> Expression:
-        return self._with(exp.And, other)
-
-    def __rand__(self, other: object) -> Expression:
-        return self._after(exp.And, other)
-
-    def __or__(self, other: object) -> Expression:
-        return self._with(exp.Or, other)
-
-    def __ror__(self, other: object) -> Expression:
-        return self._after(exp.Or, other)
 
     def __invert__(self) -> Expression:
         return Expression(exp.Not(this=_wrapped(self.node)))
