@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import sum_ as sum
     from tidegate.query.expression import call, col, left, lit, right, when
     from tidegate.query.stream import Stream
-    from tidegate.query.types.user_function import function
+    from tidegate.query.user_function import function
     from tidegate.session.query import RunningQuery
     from tidegate.session.session import Session
     from tidegate.source.memory import MemorySource
@@ -148,7 +148,7 @@ _HOMES = {
     "when": ("tidegate.query.expression", "when"),
     "expr": ("tidegate.sql.text", "expr"),
     "Stream": ("tidegate.query.stream", "Stream"),
-    "function": ("tidegate.query.types.user_function", "function"),
+    "function": ("tidegate.query.user_function", "function"),
     "RunningQuery": ("tidegate.session.query", "RunningQuery"),
     "Session": ("tidegate.session.session", "Session"),
     "MemorySource": ("tidegate.source.memory", "MemorySource"),

@@ -19,7 +19,7 @@ from tidegate.query.definition import StreamDef
 from tidegate.query.output import Output
 from tidegate.query.types.form import ALIASES, EXTRACTS
 from tidegate.query.types.function import FUNCTIONS
-from tidegate.query.types.typing import bind
+from tidegate.query.typing import bind
 from tidegate.schema import TIME
 from tidegate.source.uri import open_uri
 from tidegate.sql.bind import bind as bind_script

@@ -33,7 +33,7 @@ from tidegate.query.node import (
     data_names,
     types_of,
 )
-from tidegate.query.types.typing import bind, bind_predicate
+from tidegate.query.typing import bind, bind_predicate
 from tidegate.query.unqualified import unqualified_columns
 from tidegate.query.window import Distance, JoinWindow, TimeWindow, TupleWindow
 from tidegate.route.bucket import bucket_of

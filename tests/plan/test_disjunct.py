@@ -14,7 +14,7 @@ from tests.plan.test_conjunct import TYPES
 from tidegate.expression.tree import Call, Column, Expr, Literal, describe
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.disjunct import MOST, certain, ways_of
-from tidegate.query.types.typing import bind_predicate
+from tidegate.query.typing import bind_predicate
 
 BOOL = pa.bool_()
 

@@ -21,7 +21,7 @@ from tidegate.plan.physical import ARROW, SPARK, Edge, Plan, Subquery
 from tidegate.query.aggregate import count
 from tidegate.query.expression import col
 from tidegate.query.node import Filter, Input
-from tidegate.query.types.typing import UnknownKernel
+from tidegate.query.typing import UnknownKernel
 from tidegate.schema import TIME
 
 HOUR = "[RANGE 1 HOUR]"

@@ -24,7 +24,7 @@ from tidegate.query.definition import StreamDef
 from tidegate.query.expression import left, right
 from tidegate.query.node import Input
 from tidegate.query.output import Output
-from tidegate.query.types.typing import UnknownKernel
+from tidegate.query.typing import UnknownKernel
 from tidegate.schema import TIME
 
 HOUR = "[RANGE 1 HOUR]"

@@ -11,7 +11,7 @@ from tests.query.catalog import CALLS, ODD, RIDES, sql
 from tidegate.plan.physical import Edge
 from tidegate.plan.pushdown import Origin, Result, push_down
 from tidegate.query.node import Aggregate, Input, Node, StreamDef
-from tidegate.query.types.typing import bind
+from tidegate.query.typing import bind
 from tidegate.schema import TIME
 
 RESULT = Result(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tidegate.errors import QueryError
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.query.expression import Expression, call, col, left, lit, right, to_node
-from tidegate.query.types.typing import bind
+from tidegate.query.typing import bind
 from tidegate.schema import TIME
 
 a, b = col("a"), col("b")

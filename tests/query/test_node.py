@@ -29,7 +29,7 @@ from tidegate.query.node import (
     data_names,
     project,
 )
-from tidegate.query.types.typing import UnknownKernel
+from tidegate.query.typing import UnknownKernel
 from tidegate.query.window import Distance, TimeWindow, TupleWindow
 from tidegate.schema import TIME
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 from tidegate.operate.aggregate.function import Function
 from tidegate.plan.physical import Prefix
 from tidegate.query.definition import StreamDef
-from tidegate.query.types.user_function import registered, registry_version
+from tidegate.query.user_function import registered, registry_version
 
 _VERSION = "tidegate plan 2"
 _NAME = re.compile("`[^`]+`")

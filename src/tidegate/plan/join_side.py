@@ -24,7 +24,7 @@ from tidegate.plan.recorded import (
 from tidegate.plan.stored_name import stored_names
 from tidegate.query.join import DRAWN, Join
 from tidegate.query.name import EVENT_TIME, SideName, column, conjuncts, substitute
-from tidegate.query.types.typing import UnknownKernel, bind
+from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import Distance, JoinWindow
 from tidegate.schema import TIME
 

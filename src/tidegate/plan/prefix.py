@@ -21,7 +21,7 @@ from tidegate.query.check import bind_after
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import NamedExpr, is_plain
 from tidegate.query.node import Node
-from tidegate.query.types.typing import UnknownKernel, bind, bind_predicate
+from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import check_own_types, foreign_part, type_name
 
 Typer = Callable[[Sequence[str], pa.Schema], Sequence[pa.DataType]]

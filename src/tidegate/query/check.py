@@ -12,7 +12,7 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Expr
 from tidegate.query.types.coercion import common
-from tidegate.query.types.typing import UnknownKernel, bind, bind_predicate
+from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from tidegate.query.check import types_of
 from tidegate.query.name import canonical, substitute
 from tidegate.query.node import Aggregate, Filter, Node
-from tidegate.query.types.typing import UnknownKernel, bind_predicate
+from tidegate.query.typing import UnknownKernel, bind_predicate
 
 
 def having_over(aggregate: Aggregate, conditions: Sequence[exp.Expression]) -> Node:

@@ -21,7 +21,7 @@ from tidegate.query.check import AFTER_STATE, bind_after, types_of
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
 from tidegate.query.option import KEPT, ErrorBound, Shed
-from tidegate.query.types.typing import UnknownKernel, bind_predicate
+from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.query.window import JoinWindow, TupleWindow
 from tidegate.schema import TIME
 

@@ -14,7 +14,7 @@ from tidegate.operate.process.first_rows import FirstRows, limit_of, one_key
 from tidegate.query.name import EVENT_TIME, canonical, column, expression_text, is_column
 from tidegate.query.node import Order, Process, Project, Top
 from tidegate.query.process import Output
-from tidegate.query.types.typing import UnknownKernel
+from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified_columns
 
 if TYPE_CHECKING:

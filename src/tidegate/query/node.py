@@ -38,7 +38,7 @@ from tidegate.query.name import (
 )
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import Process
-from tidegate.query.types.typing import UnknownKernel, bind
+from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.windowed import Aggregate, Order, Top, aggregate_of
 from tidegate.schema import TIME
 

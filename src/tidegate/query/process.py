@@ -30,7 +30,7 @@ from tidegate.query.check import key_type
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, distinct_names, resolve
 from tidegate.query.types.sqltype import sql_type
-from tidegate.query.types.typing import UnknownKernel
+from tidegate.query.typing import UnknownKernel
 from tidegate.schema import TIME, own_type, type_name
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from tidegate.query.name import (
 )
 from tidegate.query.node import Aggregate, Branch, Filter, Join, Node, Project
 from tidegate.query.option import CONCEPT, KEPT, ErrorBound, Shed
-from tidegate.query.types.typing import UnknownKernel
+from tidegate.query.typing import UnknownKernel
 from tidegate.query.window import Distance, TimeWindow
 from tidegate.query.windowed import Pairs
 from tidegate.schema import type_name

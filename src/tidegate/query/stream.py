@@ -44,7 +44,7 @@ from tidegate.query.process import Factory, Keys, process
 from tidegate.query.shedding import shedding
 from tidegate.query.signature import called_as
 from tidegate.query.stream_view import Shown, StreamView, not_a_name
-from tidegate.query.types.typing import UnknownKernel
+from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
 from tidegate.query.window import (
     Duration,

@@ -8,7 +8,7 @@ from tidegate.errors import QueryError
 from tidegate.query.expression import Expression
 from tidegate.query.name import find_name
 from tidegate.query.node import Input, Node
-from tidegate.query.types.typing import UnknownKernel
+from tidegate.query.typing import UnknownKernel
 from tidegate.remote.scheme import shown
 from tidegate.schema import type_name
 

@@ -26,7 +26,7 @@ from tidegate.query.name import (
 )
 from tidegate.query.option import KEPT, Balance, ErrorBound, Shed
 from tidegate.query.passthrough import Passthrough
-from tidegate.query.types.typing import UnknownKernel, bind
+from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import TupleWindow, Window
 from tidegate.schema import TIME
 

@@ -16,7 +16,7 @@ from tidegate.errors import UnavailableError
 from tidegate.plan.physical import Plan
 from tidegate.query.node import Node
 from tidegate.query.output import Output
-from tidegate.query.types.typing import UnknownKernel
+from tidegate.query.typing import UnknownKernel
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.session.planning import plan_for

@@ -13,7 +13,7 @@ from tidegate.errors import QueryError, TaskError
 from tidegate.expression.tree import CHOICES, Call, Column, Expr
 from tidegate.operate.kernels.condition import order_of
 from tidegate.operate.kernels.expression import OPS, evaluate
-from tidegate.query.types.typing import bind
+from tidegate.query.typing import bind
 
 ROWS = pa.table(
     {

@@ -19,7 +19,7 @@ from tidegate.execute.spark.setting import sql_settings
 from tidegate.expression.tree import Call, Column, Literal
 from tidegate.expression.user_function import USER, UserFunction
 from tidegate.operate.kernels.user import called
-from tidegate.query.types.user_function import all_registered
+from tidegate.query.user_function import all_registered
 
 
 def sql_session(session: SparkSession) -> SparkSession:

@@ -35,7 +35,7 @@ from tidegate.query.types.numeric import bits
 from tidegate.query.types.spelling import spelling
 from tidegate.query.types.sqltype import sql_type
 from tidegate.query.types.textual import ilike, like
-from tidegate.query.types.user_function import all_registered, check_count, registered, user_call
+from tidegate.query.user_function import all_registered, check_count, registered, user_call
 from tidegate.schema import type_name
 
 __all__ = ["UnknownKernel", "bind", "bind_predicate", "sql_type"]
