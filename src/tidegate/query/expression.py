@@ -19,11 +19,10 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.microsecond import MICROSECOND
-from tidegate.nesting import nested
-from tidegate.query import habit
-from tidegate.query.depth import require_shallow
+from tidegate.nesting import MOST_NESTED, nested, too_deep
 from tidegate.query.name import expression_text
-from tidegate.query.signature import called_as
+from tidegate.query.surface import habit
+from tidegate.query.surface.signature import called_as
 
 _SUMS = (exp.Add, exp.Sub)
 _LEFT_FIRST: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
@@ -290,8 +289,22 @@ def to_node(value: object) -> exp.Expression:
     if isinstance(value, str):
         return col(value).node
     node = Expression(_constant(value)).node
-    require_shallow(node, "expression")
+    _require_shallow(node, "expression")
     return node
+
+
+def _require_shallow(node: exp.Expr, where: str) -> None:
+    """Refuse what is nested too deeply; chains of operators may be of any length."""
+    stack = [(node, 0)]
+    while stack:
+        part, depth = stack.pop()
+        if depth > MOST_NESTED:
+            raise too_deep(where, "more")
+        for child in part.iter_expressions():
+            flat = isinstance(part, exp.Paren) or (
+                isinstance(part, exp.Binary) and child is part.this
+            )
+            stack.append((child, depth if flat else depth + 1))
 
 
 def _case(

@@ -1,4 +1,4 @@
-"""The node of a user's own operator (tg.Process): its keys, its columns, its checks.
+"""The user's own operator as a logical node, between the Python surface and lowering.
 
 Its rows are what the objects of a class put out, each at the time of the tuple or timer that made
 it. The class is tried when the node is built: a mistake in what it promises is told before a run.

@@ -11,19 +11,7 @@ import pyarrow as pa
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.nesting import nested
 from tidegate.operate.process.definition import FilterFunction
-from tidegate.query import habit
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.arguments import (
-    Column,
-    check_aggregates,
-    join_condition,
-    join_windows,
-    named_columns,
-    read_expression,
-    renamed_columns,
-    with_columns,
-    without_columns,
-)
 from tidegate.query.expression import Expression
 from tidegate.query.having import having_over
 from tidegate.query.join import PredicateFunction
@@ -42,8 +30,20 @@ from tidegate.query.node import (
 from tidegate.query.option import CONCEPT, Balance, ErrorBound, Shed
 from tidegate.query.process import Factory, Keys, process
 from tidegate.query.shedding import shedding
-from tidegate.query.signature import called_as
-from tidegate.query.stream_view import Shown, StreamView, not_a_name
+from tidegate.query.surface import habit
+from tidegate.query.surface.arguments import (
+    Column,
+    check_aggregates,
+    join_condition,
+    join_windows,
+    named_columns,
+    read_expression,
+    renamed_columns,
+    with_columns,
+    without_columns,
+)
+from tidegate.query.surface.signature import called_as
+from tidegate.query.surface.stream_view import Shown, StreamView, not_a_name
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
 from tidegate.query.window import (

@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import Token, exp
 
 from tidegate.errors import NO_WAY, QueryError, UnavailableError, UserError
-from tidegate.query.advice import Advice
+from tidegate.query.surface.advice import Advice
 from tidegate.query.types.form import FORMS
 from tidegate.query.types.spelling import sql_text
 from tidegate.sql.advice import refusal

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError, UserError
 from tidegate.query.expression import Expression
-from tidegate.query.signature import called_as
+from tidegate.query.surface.signature import called_as
 from tidegate.sql.dialect import parse
 from tidegate.sql.function import has_aggregate
 

@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType
 
 from tidegate.errors import QueryError
 from tidegate.microsecond import UNITS_US
-from tidegate.query.advice import Advice, read_advice
+from tidegate.query.surface.advice import Advice, read_advice
 from tidegate.sql.advice.refusal import PROCESS
 
 _TABLE = rf"""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from tidegate.errors import NO_WAY
-from tidegate.query.advice import Advice, read_advice
 from tidegate.query.name import expression_text
+from tidegate.query.surface.advice import Advice, read_advice
 from tidegate.query.types.spelling import spelling, sql_text
 from tidegate.sql.function import is_aggregate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tidegate.errors import NoAttributeError, near
-from tidegate.query.advice import Advice, read_advice
+from tidegate.query.surface.advice import Advice, read_advice
 
 
 def _table(text: str) -> dict[str, Advice]:
