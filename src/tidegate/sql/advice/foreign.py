@@ -40,9 +40,9 @@ GROUP BY < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$) ::
 , < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$) ::
     every row is of one window already; got window. Leave it out; window_start and window_end are
     columns of the result.
-[^.,]+ < EMIT > (?P<said>(CHANGES|AFTER|AT|EVERY)\b( [^\s;]+)?( [^\s;]+)?) ::
+(?![.,]$).+ < EMIT > (?P<said>(CHANGES|AFTER|AT|EVERY)\b( [^\s;]+)?( [^\s;]+)?) ::
     a window is put out once, when it is final; got EMIT {{said}}
-[^.,]+ < EMIT > (?P<said>(FINAL|ON)\b( [^\s;]+)?( [^\s;]+)?) ::
+(?![.,]$).+ < EMIT > (?P<said>(FINAL|ON)\b( [^\s;]+)?( [^\s;]+)?) ::
     every window is put out once, when it is final; got EMIT {{said}}. Leave EMIT {{said}} out.
 ;? < CREATE > STREAM IF ::
     a stream lasts as long as the script; got IF NOT EXISTS. Leave IF NOT EXISTS out.
@@ -115,7 +115,7 @@ def rules() -> Iterator[tuple[str, _Rule]]:
             after.strip(),
         )
         after += r"\b" if after[-1:].isalpha() else ""
-        rule = (re.compile(before or ".*"), re.compile(after, re.IGNORECASE), entry)
+        rule = (re.compile(before or ".*", re.DOTALL), re.compile(after, re.IGNORECASE), entry)
         yield from ((word, rule) for word in words.split())
 
 
@@ -184,12 +184,12 @@ class _Fields(dict[str, str]):
     def _stream(self) -> str:
         """The name of the stream that the statement reads, as far as tokens tell."""
         words = [t.text for t in self._inside()]
-        if words[0].upper() == "TABLE" and len(words) > 1:
+        if "TABLE" in (w.upper() for w in words[:1]) and len(words) > 1:
             return words[1]
         start = max((i for i in range(self._at) if self._tokens[i].text == ";"), default=0)
         for token, after in zip(self._tokens[start:], self._tokens[start + 1 :]):
             if token.token_type is TokenType.FROM and after.token_type is TokenType.VAR:
-                return words[0] if after.text.upper() in _CALLS else after.text
+                return words[0] if words and after.text.upper() in _CALLS else after.text
         return "stream"
 
 
