@@ -13,6 +13,7 @@ import errno
 import fcntl
 import glob
 import os
+import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -130,7 +131,14 @@ class SystemDisk:
         return os.path.islink(path)
 
     def writable(self, folder: Path) -> bool:
-        return os.access(folder, os.W_OK | os.X_OK)
+        """Permissions, and a try: in some file systems, as /proc, they allow what then fails."""
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return False
+        try:
+            os.rmdir(tempfile.mkdtemp(prefix=".tidegate-", dir=folder))
+        except OSError as error:
+            return error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return True
 
     def names(self, folder: Path) -> list[str]:
         return os.listdir(folder)

@@ -14,7 +14,7 @@ from tidegate.elastic.request import Move, Request, Scale, Switch
 from tidegate.elastic.scripted import Scripted
 from tidegate.elastic.threshold import Threshold
 from tidegate.model.operation import Operation
-from tidegate.query.signature import called_as
+from tidegate.query.surface.signature import called_as
 from tidegate.route.balance import balanced
 from tidegate.route.mapping import Mapping
 

@@ -172,7 +172,7 @@ def test_another_number_of_buckets(halfway: Halfway, golden: Callable[..., Golde
     scenery = halfway()
     message = refused(scenery, 2, buckets=32)
     assert "was made with 16 buckets" in message
-    assert "Use --buckets 16, or another --checkpoint." in message
+    assert "Use --buckets 16, or another --checkpoint and --out." in message
     goes_on(scenery, golden)
 
 

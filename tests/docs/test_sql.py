@@ -16,9 +16,9 @@ from tidegate.operate.aggregate.registry import sql_names
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.lower import lower
 from tidegate.query.definition import StreamDef
-from tidegate.query.form import ALIASES, EXTRACTS
-from tidegate.query.function import FUNCTIONS
 from tidegate.query.output import Output
+from tidegate.query.types.form import ALIASES, EXTRACTS
+from tidegate.query.types.function import FUNCTIONS
 from tidegate.query.typing import bind
 from tidegate.schema import TIME
 from tidegate.source.uri import open_uri

@@ -17,7 +17,7 @@ import pytest
 from tests.spark.both_engines import FAILS, by_kernels, by_spark, problem
 from tidegate.operate.kernels.condition import order_of
 from tidegate.operate.kernels.expression import OPS
-from tidegate.query.function import FUNCTIONS
+from tidegate.query.types.function import FUNCTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cli.mistake import elsewhere
 from tests.query.catalog import sql
 from tidegate.errors import UnavailableError, UserError
+from tidegate.sql.dialect import parse
 
 HOUR = "[RANGE 1 HOUR]"
 RIDES = "ts, dropoff_time, route, fare, tip, paid, stops"
@@ -280,3 +282,22 @@ def test_what_is_parsed_and_checked_but_not_run_yet(text: str, message: str) -> 
     with pytest.raises(UnavailableError) as caught:
         sql(text)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("sql", [m.sql for m in elsewhere.MISTAKES.values()])
+def test_other_sql_that_is_cut_off_anywhere_is_told_as_a_mistake(sql: str) -> None:
+    """The rules look at words before and after, which may not be there."""
+    words, refused = sql.split(" "), 0
+    for count in range(1, len(words)):
+        try:
+            parse(" ".join(words[:count]))
+        except UserError:
+            refused += 1
+    assert refused
+
+
+def test_advice_about_other_sql_minds_what_stands_before() -> None:
+    with pytest.raises(UserError, match=r"EMIT CHANGES\. There is no way yet"):
+        parse(f"SELECT COUNT(*) AS n FROM rides {HOUR} HAVING AVG(fare) > 1.5 EMIT CHANGES")
+    with pytest.raises(UserError, match=r"Write FROM rides \[RANGE 5 MINUTES\]"):
+        parse("SELECT 'a\nb' TUMBLE(ts, INTERVAL '5' MINUTES) FROM rides")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -12,11 +13,11 @@ from sqlglot import exp
 
 from tests.query.catalog import STREAMS
 from tidegate.errors import UserError
-from tidegate.query.form import FORMS
+from tidegate.query.types.form import FORMS
 from tidegate.query.typing import bind as bind_expression
 from tidegate.schema import TIME
 from tidegate.sql.bind import bind
-from tidegate.sql.dialect import parse
+from tidegate.sql.dialect import TidegateParser, parse
 from tidegate.sql.script import script_of
 from tidegate.sql.slot import ACTS, MARKS, refuse_leftovers
 
@@ -270,3 +271,15 @@ def test_a_slot_that_is_not_read_is_refused(kind: type[exp.Expr], slot: str) -> 
         with pytest.raises(UserError) as error:
             refuse_leftovers(copy, "", {})
         assert slot.strip("_").upper() == slot.upper() or slot not in str(error.value)
+
+
+@pytest.mark.parametrize("name", sorted(TidegateParser.FUNCTION_PARSERS))
+def test_a_function_with_a_parser_of_its_own_keeps_every_argument_or_is_refused(name: str) -> None:
+    calls = [f"{name}({', '.join(f'c{n}' for n in range(count))})" for count in range(1, 7)]
+    for call in [*calls, f"{name}(c0, c1 IN c2)"]:
+        try:
+            (tree,) = parse(f"SELECT {call} AS found FROM rides")
+        except UserError:
+            continue
+        written = tree.sql("spark").lower()
+        assert [c for c in re.findall(r"c\d", call) if c not in written] == [], call

@@ -35,6 +35,7 @@ TYPICAL = Costs(alpha=2e-8, beta=1e-6, sigma=0.01)
 """Costs where nothing else is said."""
 
 STANDARD_OUTPUT = "-"
+_THRESHOLDS = f"Leave it out; thresholds are --policy '{THRESHOLD}?upper=0.8&lower=0.4'."
 _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
 
 
@@ -359,9 +360,7 @@ def _limits(given: dict[str, Any], policy: str) -> Limits | None:
                     f"--{option.replace('_', '-')}",
                     "is for a policy" if option == "maximum" else f"is for --policy {MODEL}",
                     f"--policy {policy}",
-                    f"Give --policy {MODEL}."
-                    if policy == FIXED
-                    else f"Write for example --policy '{THRESHOLD}?upper=0.8&lower=0.4'.",
+                    f"Give --policy {MODEL}." if policy == FIXED else _THRESHOLDS,
                 )
     if policy == FIXED:
         return None

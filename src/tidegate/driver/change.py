@@ -28,7 +28,7 @@ _ALLOWED = (
     "What may change is what follows the state: HAVING, ORDER BY, LIMIT, the select list, and "
     "WHERE after a join."
 )
-_REMEDY = "Use another --checkpoint, or the query it was made with."
+_REMEDY = "Use another --checkpoint and --out, or the query it was made with."
 
 _log = logging.getLogger(__name__)
 
@@ -63,11 +63,13 @@ def check_query(
         return
     change = compared(old, new)
     same = old.fingerprint == new.fingerprint
+    finished = manifest is not None and manifest.finished
     if change.reason is not None:
-        raise _refused(location, change, f"one of a query that differs: {change.reason}", _ALLOWED)
+        got, allowed = f"one of a query that differs: {change.reason}", "" if finished else _ALLOWED
+        raise _refused(location, change, got, allowed)
     if not same and not change.parts:
         raise _refused(location, change, "one of another or of a changed query")
-    if not same and manifest is not None and manifest.finished:
+    if not same and finished:
         raise _refused(location, change, "one of a changed query, and its run has finished")
 
 

@@ -84,6 +84,6 @@ def _checked_meta(location: str, meta: dict[str, Any] | None, buckets: int) -> d
             location,
             f"was made with {meta.get('buckets')} buckets, which are fixed for its life",
             f"--buckets {buckets}",
-            f"Use --buckets {meta.get('buckets')}, or another --checkpoint.",
+            f"Use --buckets {meta.get('buckets')}, or another --checkpoint and --out.",
         )
     return meta

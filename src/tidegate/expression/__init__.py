@@ -1,4 +1,4 @@
-"""Typed expressions as plain data, between the queries that state them and the kernels that run.
+"""Typed expressions as plain data: what queries say and kernels run.
 
 - `tree`: columns, constants and calls with their types, and what can be told of them
 - `kind`: families of types, and which of them convert into which

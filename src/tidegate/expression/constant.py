@@ -1,4 +1,4 @@
-"""Constants computed one value at a time, between a query as written and the plan that folds it.
+"""Computes constants one value at a time, so that a plan can fold them.
 
 A type may hang on a constant (the digits of ROUND), and a constant that cannot be read is a mistake
 in the query. What people write for either is computed here when the query is built: literals and

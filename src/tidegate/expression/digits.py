@@ -1,4 +1,4 @@
-"""The digits of decimals by Spark's rules, between the types of operands and that of their result.
+"""Precision and scale of decimal results by Spark's rules.
 
 A result is computed exactly and rounded once. `work_digits` says how many digits that takes, and
 there is no kernel where it is more than Arrow's widest decimal has.

@@ -1,4 +1,4 @@
-"""Families of types, between the types of columns and the rules that hold for a whole family."""
+"""Families of types, for rules that hold for a whole family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LIKE patterns taken apart, between the pattern as written and how it is searched for."""
+"""Takes LIKE patterns apart into how they are searched for."""
 
 from __future__ import annotations
 

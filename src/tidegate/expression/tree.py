@@ -1,4 +1,4 @@
-"""Typed expression trees, between the binding of a query and the kernels that evaluate them.
+"""Typed expression trees: what binding makes and the kernels evaluate.
 
 A sum of thousands of terms is a tree thousands of calls deep, so nothing here recurses: what is
 told of a tree is told in `postorder`, which gives the arguments of a call before the call.

@@ -1,5 +1,4 @@
-"""A Python function of the user's over whole columns, between its program and the expressions that
-call it.
+"""UserFunction: a Python function over whole columns that expressions call.
 
 In a tree it stands as the first argument of a call, so that it travels with the plan.
 """

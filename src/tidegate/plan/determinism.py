@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from tidegate.query.unstable import is_unstable, unstable
+from tidegate.query.types.determinism import is_unstable, unstable
 
 
 def require_deterministic(expression: exp.Expression, where: str) -> None:

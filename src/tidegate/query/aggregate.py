@@ -17,9 +17,9 @@ from tidegate.operate.aggregate.definition import AggregateFunction, Rule
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.registry import find, find_python
 from tidegate.operate.aggregate.user import Aggregator
-from tidegate.query import habit
 from tidegate.query.expression import Expression, to_node
 from tidegate.query.name import expression_text
+from tidegate.query.surface import habit
 from tidegate.schema import type_name
 
 Argument = str | Expression

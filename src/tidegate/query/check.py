@@ -1,4 +1,4 @@
-"""The checks of a node over the columns of its children, between typing and the nodes."""
+"""Checks the expressions of a node against the columns of its children."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Expr
-from tidegate.query.coercion import common
+from tidegate.query.types.coercion import common
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
 

@@ -1,4 +1,4 @@
-"""The definition of a stream, between a catalog or a session and the inputs of a logical plan."""
+"""StreamDef: the sources, the time column and the lateness of a stream of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions written in Python, between a user's program and the sqlglot trees that plans hold.
+"""Expressions written in Python with col(), lit() and operators; each holds a sqlglot tree.
 
 ``col("fare") * 2 > lit(10)`` builds the tree that the SQL text would; nothing is evaluated here.
 A string is a column's name where a function or a method of a stream wants an expression
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NoReturn, cast
@@ -18,11 +19,10 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.microsecond import MICROSECOND
-from tidegate.nesting import nested
-from tidegate.query import habit
-from tidegate.query.depth import require_shallow
+from tidegate.nesting import MOST_NESTED, nested, too_deep
 from tidegate.query.name import expression_text
-from tidegate.query.signature import called_as
+from tidegate.query.surface import habit
+from tidegate.query.surface.signature import called_as
 
 _SUMS = (exp.Add, exp.Sub)
 _LEFT_FIRST: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
@@ -32,6 +32,17 @@ _LEFT_FIRST: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
 """By operator, the operators that need no parentheses on its left."""
 
 _ATOMS = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func, exp.Interval)
+
+
+_Operator = Callable[["Expression", object], "Expression"]
+
+
+def _operators(kind: type[exp.Binary]) -> tuple[_Operator, _Operator]:
+    """An operator as the methods of what stands on its left, and on its right."""
+    return (
+        lambda self, other: Expression(None, _Link(kind, self, _constant(other))),
+        lambda self, other: Expression(_binary(kind, _constant(other), _constant(self))),
+    )
 
 
 class Expression:
@@ -73,45 +84,34 @@ class Expression:
         return f"Expression({expression_text(self.node)})"
 
     def __bool__(self) -> bool:
-        raise QueryError(
-            "expression",
+        raise self._told(
             "an expression has no truth value before the query runs",
-            expression_text(self.node),
             "Use & for and, | for or, ~ for not, with parentheses around each comparison, "
             ".between(a, b) for a <= x <= b, and .isin(...) for in.",
         )
 
     def __iter__(self) -> NoReturn:
-        raise QueryError(
-            "expression",
+        raise self._told(
             "an expression is not a list",
-            expression_text(self.node),
             "Python's sum, min and max take lists: write tg.sum(...), tg.min(...), tg.max(...).",
         )
 
     def __len__(self) -> NoReturn:
-        raise QueryError(
-            "expression",
-            "an expression is not a list",
-            expression_text(self.node),
-            'Write call("length", ...) for the length of a text.',
-        )
+        remedy = 'Write call("length", ...) for the length of a text.'
+        raise self._told("an expression is not a list", remedy)
 
     def __contains__(self, other: object) -> NoReturn:
-        raise QueryError(
-            "expression",
+        raise self._told(
             "in would need the value now, and there is none before the query runs",
-            expression_text(self.node),
             "Write .contains(text), or .isin(...) for one of several values.",
         )
 
     def __getitem__(self, key: object) -> NoReturn:
-        raise QueryError(
-            "expression",
-            "fields and items are written as in SQL",
-            f"[{key!r}]",
-            'Write for example expr("place.city") or expr("stops[0]").',
-        )
+        remedy = 'Write for example expr("place.city") or expr("stops[0]").'
+        raise self._told("fields and items are written as in SQL", remedy, f"[{key!r}]")
+
+    def _told(self, requirement: str, remedy: str, got: str | None = None) -> QueryError:
+        return QueryError("expression", requirement, got or expression_text(self.node), remedy)
 
     def __round__(self, digits: int = 0) -> Expression:
         return call("round", self, digits)
@@ -124,38 +124,15 @@ class Expression:
     def _with(self, kind: type[exp.Binary], other: object) -> Expression:
         return Expression(None, _Link(kind, self, _constant(other)))
 
-    def _after(self, kind: type[exp.Binary], other: object) -> Expression:
-        return Expression(_binary(kind, _constant(other), _constant(self)))
-
-    def __add__(self, other: object) -> Expression:
-        return self._with(exp.Add, other)
-
-    def __radd__(self, other: object) -> Expression:
-        return self._after(exp.Add, other)
-
-    def __sub__(self, other: object) -> Expression:
-        return self._with(exp.Sub, other)
-
-    def __rsub__(self, other: object) -> Expression:
-        return self._after(exp.Sub, other)
-
-    def __mul__(self, other: object) -> Expression:
-        return self._with(exp.Mul, other)
-
-    def __rmul__(self, other: object) -> Expression:
-        return self._after(exp.Mul, other)
-
-    def __truediv__(self, other: object) -> Expression:
-        return self._with(exp.Div, other)
-
-    def __rtruediv__(self, other: object) -> Expression:
-        return self._after(exp.Div, other)
-
-    def __mod__(self, other: object) -> Expression:
-        return self._with(exp.Mod, other)
-
-    def __rmod__(self, other: object) -> Expression:
-        return self._after(exp.Mod, other)
+    __add__, __radd__ = _operators(exp.Add)
+    __sub__, __rsub__ = _operators(exp.Sub)
+    __mul__, __rmul__ = _operators(exp.Mul)
+    __truediv__, __rtruediv__ = _operators(exp.Div)
+    __mod__, __rmod__ = _operators(exp.Mod)
+    __and__, __rand__ = _operators(exp.And)
+    __or__, __ror__ = _operators(exp.Or)
+    __lt__, __gt__ = _operators(exp.LT)[0], _operators(exp.GT)[0]
+    __le__, __ge__ = _operators(exp.LTE)[0], _operators(exp.GTE)[0]
 
     def __pow__(self, other: object) -> Expression:
         return call("power", self, Expression(_constant(other)))
@@ -174,30 +151,6 @@ class Expression:
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
         return self._with(exp.NEQ, other)
-
-    def __lt__(self, other: object) -> Expression:
-        return self._with(exp.LT, other)
-
-    def __le__(self, other: object) -> Expression:
-        return self._with(exp.LTE, other)
-
-    def __gt__(self, other: object) -> Expression:
-        return self._with(exp.GT, other)
-
-    def __ge__(self, other: object) -> Expression:
-        return self._with(exp.GTE, other)
-
-    def __and__(self, other: object) -> Expression:
-        return self._with(exp.And, other)
-
-    def __rand__(self, other: object) -> Expression:
-        return self._after(exp.And, other)
-
-    def __or__(self, other: object) -> Expression:
-        return self._with(exp.Or, other)
-
-    def __ror__(self, other: object) -> Expression:
-        return self._after(exp.Or, other)
 
     def __invert__(self) -> Expression:
         return Expression(exp.Not(this=_wrapped(self.node)))
@@ -336,8 +289,22 @@ def to_node(value: object) -> exp.Expression:
     if isinstance(value, str):
         return col(value).node
     node = Expression(_constant(value)).node
-    require_shallow(node, "expression")
+    _require_shallow(node, "expression")
     return node
+
+
+def _require_shallow(node: exp.Expr, where: str) -> None:
+    """Refuse what is nested too deeply; chains of operators may be of any length."""
+    stack = [(node, 0)]
+    while stack:
+        part, depth = stack.pop()
+        if depth > MOST_NESTED:
+            raise too_deep(where, "more")
+        for child in part.iter_expressions():
+            flat = isinstance(part, exp.Paren) or (
+                isinstance(part, exp.Binary) and child is part.this
+            )
+            stack.append((child, depth if flat else depth + 1))
 
 
 def _case(
@@ -349,8 +316,8 @@ def _case(
 
 def _as_call(name: str) -> str | None:
     """What to write for a function of SQL that was taken for a method."""
-    from tidegate.query.form import ALIASES
-    from tidegate.query.function import FUNCTIONS
+    from tidegate.query.types.form import ALIASES
+    from tidegate.query.types.function import FUNCTIONS
 
     known = name in FUNCTIONS or name in ALIASES
     return f'It is a function of SQL: write call("{name}", ...).' if known else None

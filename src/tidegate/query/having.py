@@ -1,4 +1,4 @@
-"""HAVING, between the rows of windows and the tuples they are made of."""
+"""Places HAVING on the rows of windows, or on the tuples where only Spark can evaluate it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first rows of a stream, between LIMIT without a window and the operator that counts them."""
+"""LIMIT without a window: the first rows of a stream, counted by a process with one object."""
 
 from __future__ import annotations
 

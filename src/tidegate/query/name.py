@@ -1,4 +1,4 @@
-"""Columns by name inside expressions, between what a user wrote and what a node's child holds."""
+"""Resolves column names inside expressions to the columns of a node's child."""
 
 from __future__ import annotations
 
@@ -71,9 +71,11 @@ def column(name: str) -> exp.Column:
     return exp.Column(this=exp.Identifier(this=name, quoted=False))
 
 
-def field(of: exp.Expression, name: str) -> exp.Expression:
-    """A reference to a field of a struct."""
-    return exp.Dot(this=of, expression=exp.to_identifier(name))
+def field(of: exp.Expression, *names: str) -> exp.Expression:
+    """A reference to a field of a struct, or to one inside another."""
+    for name in names:
+        of = exp.Dot(this=of, expression=exp.to_identifier(name))
+    return of
 
 
 def is_column(expression: exp.Expression, names: Collection[str]) -> bool:
@@ -120,8 +122,13 @@ def resolve(name: str, names: Sequence[str], where: str) -> str:
     if found is None:
         found = _of_either_side(name, names, where)
     if found is None:
-        raise QueryError(where, "no column has this name", name, near(name, names))
+        raise no_column(name, names, where)
     return found
+
+
+def no_column(name: str, names: Sequence[str], where: str, got: str | None = None) -> QueryError:
+    """What to say of a name that no column has."""
+    return QueryError(where, "no column has this name", got or name, near(name, names))
 
 
 def _of_either_side(name: str, names: Sequence[str], where: str) -> str | None:
@@ -186,15 +193,15 @@ def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> e
             node.set("safe", None)
         if not isinstance(node, exp.Column):
             return node
-        if (field := _field(node, names)) is not None:
-            return field
+        if (inner := _field(node, names)) is not None:
+            return inner
         if node.table:
             return column(resolve_qualified(node.table, node.name, names, where))
         return column(resolve(node.name, names, where))
 
     if isinstance(expression, exp.Column):  # most are nothing else, and there may be thousands
-        return _expression(fix(expression))
-    return _expression(expression.copy().transform(fix, copy=False))
+        return as_expression(fix(expression))
+    return as_expression(expression.copy().transform(fix, copy=False))
 
 
 def _field(node: exp.Column, names: Sequence[str]) -> exp.Expr | None:
@@ -203,10 +210,7 @@ def _field(node: exp.Column, names: Sequence[str]) -> exp.Expr | None:
     holder = find_name(first, names) if fields else None
     if holder is None or any(isinstance(n, SideName) for n in names):
         return None
-    field: exp.Expr = column(holder)
-    for name in fields:
-        field = exp.Dot(this=field, expression=exp.to_identifier(name))
-    return field
+    return field(column(holder), *fields)
 
 
 def substitute(expression: exp.Expression, mapping: Mapping[str, exp.Expression]) -> exp.Expression:
@@ -219,7 +223,7 @@ def substitute(expression: exp.Expression, mapping: Mapping[str, exp.Expression]
 
     if is_plain(expression) and expression.name in mapping:
         return wrapped(mapping[expression.name].copy())
-    return _expression(expression.copy().transform(put, copy=False))
+    return as_expression(expression.copy().transform(put, copy=False))
 
 
 def wrapped(expression: exp.Expression) -> exp.Expression:
@@ -248,7 +252,7 @@ def named_text(name: str, expression: exp.Expression) -> str:
 
 def conjuncts(predicate: exp.Expression) -> tuple[exp.Expression, ...]:
     """The conditions that AND joins, in the order they were written."""
-    return tuple(_expression(part) for part in flattened(predicate, exp.And))
+    return tuple(as_expression(part) for part in flattened(predicate, exp.And))
 
 
 def flattened(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
@@ -313,7 +317,8 @@ def spark_name(node: exp.Expression) -> str:
     return f"({text})" if isinstance(node, exp.Binary) else text
 
 
-def _expression(node: exp.Expr) -> exp.Expression:
+def as_expression(node: exp.Expr) -> exp.Expression:
+    """The node as what it is; sqlglot's stubs promise less."""
     if not isinstance(node, exp.Expression):
         raise TypeError(f"not an expression: {node!r}")
     return node

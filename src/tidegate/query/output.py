@@ -1,4 +1,4 @@
-"""The results of a query by name, between SQL or a program and the sinks they go to."""
+"""Output: a query of a script or program with the name of the sink that it goes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node says of its rows when it passes on those of its child, fewer or in another order."""
+"""The base class of nodes that pass on rows of their child, fewer or in another order."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from tidegate.operate.process.definition import Process as UserProcess
 from tidegate.query.check import key_type
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, distinct_names, resolve
-from tidegate.query.sqltype import sql_type
+from tidegate.query.types.sqltype import sql_type
 from tidegate.query.typing import UnknownKernel
 from tidegate.schema import TIME, own_type, type_name
 

@@ -1,4 +1,4 @@
-"""The fluent Python surface, between a session that makes streams and the logical nodes."""
+"""The fluent Python surface: streams that a session makes, and methods that add logical nodes."""
 
 from __future__ import annotations
 
@@ -7,22 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
-from sqlglot import exp
 
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.nesting import nested
 from tidegate.operate.process.definition import FilterFunction
-from tidegate.query import habit
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.choice import (
-    Column,
-    named_columns,
-    read_expression,
-    renamed_columns,
-    with_columns,
-    without_columns,
-)
-from tidegate.query.expression import Expression, lit
+from tidegate.query.expression import Expression
 from tidegate.query.having import having_over
 from tidegate.query.join import PredicateFunction
 from tidegate.query.limit import ordered
@@ -31,7 +21,6 @@ from tidegate.query.node import (
     Aggregate,
     Branch,
     Filter,
-    Input,
     Join,
     Node,
     Order,
@@ -41,24 +30,30 @@ from tidegate.query.node import (
 from tidegate.query.option import CONCEPT, Balance, ErrorBound, Shed
 from tidegate.query.process import Factory, Keys, process
 from tidegate.query.shedding import shedding
-from tidegate.query.signature import called_as
+from tidegate.query.surface import habit
+from tidegate.query.surface.arguments import (
+    Column,
+    check_aggregates,
+    join_condition,
+    join_windows,
+    named_columns,
+    read_expression,
+    renamed_columns,
+    with_columns,
+    without_columns,
+)
+from tidegate.query.surface.signature import called_as
+from tidegate.query.surface.stream_view import Shown, StreamView, not_a_name
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
 from tidegate.query.window import (
-    Distance,
     Duration,
-    JoinWindow,
-    TupleWindow,
     Window,
-    duration_us,
     read_window,
-    whole_rows,
 )
 from tidegate.query.window_process import window_process
 from tidegate.query.within import bounded
-from tidegate.remote.scheme import shown
 from tidegate.route.registry import partitioner_of
-from tidegate.schema import type_name
 
 READ_AT_MOST = 1_000_000
 """Rows of the input that a preview reads, unless it is asked for another number."""
@@ -74,21 +69,9 @@ Describe = Callable[..., str]
 Look = Callable[..., Any]
 """Shows what a query gives: look(node, rows, read_at_most) -> its first rows."""
 
-SHOWN_COLUMNS = 8
-"""How many columns a stream shows of itself in a REPL."""
-
-
-class Shown(str):
-    """Text of several lines that a REPL shows as it is."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
 
 @dataclass(frozen=True, repr=False)
-class Stream:
+class Stream(StreamView):
     """A stream, or what a query makes of one; every method gives a new one and changes nothing.
 
     The session makes it and hands in how queries are started, explained and looked at.
@@ -233,9 +216,8 @@ class Stream:
         same answer for the same pair whenever it is asked.
         """
         _stream(other, "join", _JOIN)
-        sizes = zip(_pair(within), _pair(rows), strict=True)
-        mine, others = (_join_window(time, count) for time, count in sizes)
-        return self._with(Join(self.node, other.node, mine, others, _condition(on)))
+        windows = join_windows(within, rows)
+        return self._with(Join(self.node, other.node, *windows, join_condition(on)))
 
     @called_as('.process(MyProcess, keys="user"), with a class derived from tg.Process')
     def process(
@@ -332,38 +314,8 @@ class Stream:
     def __getitem__(self, name: str) -> Expression:
         """A column of this stream, checked to exist."""
         if not isinstance(name, str):
-            raise _not_a_name(name)
+            raise not_a_name(name)
         return Expression(column(resolve(name, self.node.names, "column")))
-
-    def __setitem__(self, name: object, value: object) -> NoReturn:
-        raise QueryError(
-            "stream",
-            "is never changed; every method gives a new one",
-            f"stream[{name!r}] = ...",
-            f"Write .with_columns({name}=...).",
-        )
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and find_name(name, self.node.names) is not None
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __len__(self) -> NoReturn:
-        raise QueryError(
-            "stream",
-            "has no last row, so it has no length",
-            "len(stream)",
-            'Write .window("1 hour").agg(n=count()) for counts, or .preview(10) for rows.',
-        )
-
-    def __iter__(self) -> NoReturn:
-        raise QueryError(
-            "stream",
-            "has no last row, so it cannot be walked through",
-            "for ... in stream",
-            "Write .preview(10) to see the first rows, or .start(sink=tg.sink.call(function)).",
-        )
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
@@ -373,25 +325,6 @@ class Stream:
             of_column = f'It is a column: write stream["{name}"], or col("{name}").'
         known = [n for n in dir(type(self)) if n not in Stream.__dataclass_fields__]
         raise habit.stranger("stream", name, habit.STREAM, known, of_column)
-
-    def __repr__(self) -> str:
-        try:
-            columns = [f"{f.name} {type_name(f.type)}" for f in self.node.schema]
-        except UnknownKernel:
-            columns = list(self.node.names)
-        more = len(columns) - SHOWN_COLUMNS
-        if more > 0:
-            columns[SHOWN_COLUMNS:] = [f"... {more} more"]
-        return f"Stream({', '.join(columns)}; {_short(self._made_by)})"
-
-    @property
-    def _made_by(self) -> str:
-        """The last step of what makes the rows; of a stream itself, its first place."""
-        node = self.node
-        if not isinstance(node, Input) or not node.stream.uris:
-            return node.summary
-        first, *more = node.stream.uris
-        return f"{node.summary} from {shown(first)}{f' and {len(more)} more' if more else ''}"
 
     def _looked_at(self, **how: int) -> Any:
         if self.look is None:
@@ -443,19 +376,7 @@ class Windowed:
     @nested
     def agg(self, *unnamed: AggregateCall, **aggregates: AggregateCall) -> Stream:
         """The aggregates of every window and group, by name."""
-        for given in unnamed:
-            raise QueryError(
-                "agg", "every aggregate needs a name", repr(given), f"Write {_example(given)}."
-            )
-        for name, call in aggregates.items():
-            if not isinstance(call, AggregateCall):
-                raise QueryError(
-                    "agg",
-                    f"{name} must be an aggregate",
-                    _said(call),
-                    'Write for example n=tg.count() or fare=tg.mean("fare"); sum, min and max '
-                    "without tg. are Python's own.",
-                )
+        check_aggregates(unnamed, aggregates)
         stream = self.stream
         calls = tuple(aggregates.items())
         node = Aggregate(stream.node, self.over, self.keys, calls, self.partitioner)
@@ -498,74 +419,3 @@ def _stream(value: object, where: str, example: str) -> Stream:
             where, "needs another stream", type(value).__name__, f"Write for example {example}."
         )
     return value
-
-
-def _not_a_name(given: object) -> QueryError:
-    """What to say of a stream in whose brackets stands something else than a column's name."""
-    if isinstance(given, Expression):
-        remedy = "Write .where(...) to keep the rows for which it is true."
-        return QueryError("stream[...]", "needs the name of a column", repr(given), remedy)
-    if isinstance(given, list | tuple):
-        remedy = f"Write .select({', '.join(repr(g) for g in given)})."
-        return QueryError("stream[...]", "needs the name of one column", repr(given), remedy)
-    return QueryError(
-        "stream[...]", "needs the name of a column", repr(given), "Write .preview(10) to see rows."
-    )
-
-
-def _example(given: object) -> str:
-    """How an aggregate that was given without a name could be written."""
-    if isinstance(given, AggregateCall):
-        named = "_".join([given.kind, *(a.name for a in given.arguments if a.name)])
-        return f".agg({named}={given.python})"
-    if isinstance(given, Mapping) and given:
-        pairs = (f'{c}={f}("{c}")' for c, f in list(given.items())[:3] if isinstance(f, str))
-        return f".agg({', '.join(pairs) or 'n=count()'})"
-    return '.agg(n=count(), total=sum("fare"))'
-
-
-def _said(value: object) -> str:
-    """What was given for an aggregate; of a function, that it was not called."""
-    name = getattr(value, "__name__", None)
-    return f"{name} without parentheses" if callable(value) and name else repr(value)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _pair(value: Any) -> tuple[Any, Any]:
-    if not isinstance(value, tuple):
-        return value, value
-    if len(value) != 2:
-        raise QueryError("join", "needs one value, or one for each side", repr(value))
-    return value
-
-
-def _join_window(within: Duration | None, rows: int | None) -> JoinWindow:
-    if (within is None) == (rows is None):
-        raise QueryError(
-            "join",
-            "each side needs a window",
-            "none" if within is None else "two",
-            'Write for example within="5 minutes", or rows=100.',
-        )
-    if within is not None:
-        return Distance(duration_us(within, "join within"))
-    count = whole_rows(rows, "join rows")
-    return TupleWindow(count, count)
-
-
-def _condition(
-    on: Expression | PredicateFunction | bool | None,
-) -> exp.Expression | PredicateFunction:
-    if isinstance(on, Expression | bool):
-        return lit(on).node
-    if callable(on):
-        return on
-    raise QueryError(
-        "join",
-        "on must be an expression over left and right, or a function of their rows",
-        "nothing" if on is None else repr(on),
-        "Write for example on=left.x == right.a, or on=True for all pairs.",
-    )

@@ -1,4 +1,4 @@
-"""Names and types given to expressions, between sqlglot trees and the kernels that evaluate them.
+"""Binds expressions: sqlglot trees become typed trees that the kernels evaluate.
 
 Types and coercions are those of Spark SQL 4 in its default ANSI mode, so that an expression means
 the same whether Spark or the kernels evaluate it.
@@ -14,8 +14,9 @@ from sqlglot import exp
 from tidegate.errors import QueryError, likely, near
 from tidegate.expression.tree import Column, Expr, Literal
 from tidegate.operate.aggregate.registry import find_sql
-from tidegate.query import operator
-from tidegate.query.coercion import (
+from tidegate.query.name import flattened
+from tidegate.query.types import operator
+from tidegate.query.types.coercion import (
     BOOL,
     NULL,
     STRING,
@@ -26,15 +27,14 @@ from tidegate.query.coercion import (
     number,
     require_readable,
 )
-from tidegate.query.form import ALIASES, call_of
-from tidegate.query.function import ANY_NUMBER, FUNCTIONS, is_null
-from tidegate.query.interval import CalendarInterval, read_interval
-from tidegate.query.name import flattened
-from tidegate.query.numeric import bits
-from tidegate.query.spelling import spelling
-from tidegate.query.sqltype import sql_type
-from tidegate.query.textual import ilike, like
-from tidegate.query.unstable import is_unstable, unstable
+from tidegate.query.types.determinism import is_unstable, unstable
+from tidegate.query.types.form import ALIASES, call_of
+from tidegate.query.types.function import ANY_NUMBER, FUNCTIONS, is_null
+from tidegate.query.types.interval import CalendarInterval, read_interval
+from tidegate.query.types.numeric import bits
+from tidegate.query.types.spelling import spelling
+from tidegate.query.types.sqltype import sql_type
+from tidegate.query.types.textual import ilike, like
 from tidegate.query.user_function import all_registered, check_count, registered, user_call
 from tidegate.schema import type_name
 

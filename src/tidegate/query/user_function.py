@@ -1,4 +1,4 @@
-"""Functions of the user's own by name, between the programs that declare them and expressions.
+"""Registers functions of the user's own (tg.function) and finds them by name.
 
 `tidegate.function` is the decorator. Names are those of the process: SQL, Python and both runners
 see the same functions.
@@ -20,12 +20,12 @@ from tidegate.errors import QueryError
 from tidegate.expression.tree import Call, Expr, Literal
 from tidegate.expression.user_function import USER, UserFunction
 from tidegate.operate.aggregate.registry import find_sql
-from tidegate.query.coercion import NULL, STRING, cast
 from tidegate.query.expression import Expression, to_node
-from tidegate.query.form import ALIASES
-from tidegate.query.function import FUNCTIONS
-from tidegate.query.sqltype import sql_type
-from tidegate.query.unstable import is_unstable
+from tidegate.query.types.coercion import NULL, STRING, cast
+from tidegate.query.types.determinism import is_unstable
+from tidegate.query.types.form import ALIASES
+from tidegate.query.types.function import FUNCTIONS
+from tidegate.query.types.sqltype import sql_type
 from tidegate.schema import own_type
 
 _KNOWN: dict[str, ColumnFunction] = {}

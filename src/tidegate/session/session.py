@@ -21,8 +21,8 @@ from tidegate.plan.options import (
 )
 from tidegate.query.node import Input, Node
 from tidegate.query.output import Output, check_names, single
-from tidegate.query.signature import called_as
 from tidegate.query.stream import Stream
+from tidegate.query.surface.signature import called_as
 from tidegate.session.launch import Location, prepare
 from tidegate.session.look import look
 from tidegate.session.options import run_options

@@ -1,4 +1,4 @@
-"""Streams by name, those that are queries among them, between FROM and the nodes that it means."""
+"""Finds the node that a name in FROM means: a stream, or a query of the script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declared columns, between `(name TYPE, ...)` in SQL or `schema=` of a program and a schema."""
+"""Reads declared columns, `(name TYPE, ...)` in SQL or `schema=` in Python, into a schema."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import OptionError, QueryError
-from tidegate.query.coercion import UnknownKernel
 from tidegate.query.name import distinct_names
-from tidegate.query.sqltype import sql_type
+from tidegate.query.types.coercion import UnknownKernel
+from tidegate.query.types.sqltype import sql_type
 from tidegate.schema import TIME, normal_schema, normal_type
 from tidegate.sql.dialect import parse_columns
 

@@ -1,4 +1,4 @@
-"""Tidegate's SQL as a sqlglot dialect of Spark's, between the text of a script and syntax trees."""
+"""Tidegate's SQL as a sqlglot dialect of Spark's: parses scripts and prints them again."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.generator import Generator
 from sqlglot.generators.spark import SparkGenerator
+from sqlglot.helper import seq_get
 from sqlglot.parsers.spark import SparkParser
 
 from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.aggregate.registry import TABLE
-from tidegate.sql.call import whole
-from tidegate.sql.elsewhere import refuse_elsewhere
-from tidegate.sql.instead import LISTS
+from tidegate.sql.advice.foreign import refuse_foreign
+from tidegate.sql.advice.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
+from tidegate.sql.advice.slip import STATEMENTS, refuse_slips
+from tidegate.sql.function import LISTS
 from tidegate.sql.option import OPTIONS_SQL, OptionParser
-from tidegate.sql.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
-from tidegate.sql.slip import STATEMENTS, refuse_slips
-from tidegate.sql.slot import refuse_leftovers
+from tidegate.sql.slot import refuse_leftovers, whole
 from tidegate.sql.syntax import (
     OF_SPARK,
     CreateStream,
@@ -90,6 +90,19 @@ class TidegateParser(OptionParser):
         while self._match(token):
             this = self.expression(self.BITWISE[token](this=this, expression=operand()))
         return this
+
+    def _parse_position(self, haystack_first: bool = False) -> exp.StrPosition:
+        """POSITION(text IN column), or a list; sqlglot would drop what follows the third."""
+        found: list[Any] = self._parse_csv(self._parse_bitwise)
+        most = 3
+        if self._match(TokenType.IN):
+            found, most = [*found, self._parse_bitwise()], 2
+        if len(found) > most:
+            self.raise_error("the number of provided arguments", self._prev)
+        needle, *others = found
+        return self.expression(
+            exp.StrPosition(this=seq_get(others, 0), substr=needle, position=seq_get(others, 1))
+        )
 
     def _parse_shift(self) -> exp.Expr | None:
         this = self._parse_term()
@@ -355,7 +368,7 @@ def parse(text: str) -> list[exp.Expression]:
     try:
         tokens = Tidegate().tokenize(text)
         refuse_slips(tokens)
-        refuse_elsewhere(tokens)
+        refuse_foreign(tokens)
         parser = TidegateParser(dialect=Tidegate())
         statements = [
             s

@@ -1,4 +1,4 @@
-"""Aggregate functions of the SQL, between their syntax and AggregateCall."""
+"""Reads calls of aggregate functions in SQL into AggregateCall."""
 
 from __future__ import annotations
 
@@ -11,8 +11,29 @@ from tidegate.operate.aggregate.definition import AggregateFunction, Parameter
 from tidegate.operate.aggregate.registry import find_sql, sql_names
 from tidegate.query.aggregate import AggregateCall, only_where
 from tidegate.query.name import conjuncts
-from tidegate.query.spelling import spelling
-from tidegate.sql.instead import AGGREGATES
+from tidegate.query.types.spelling import spelling
+
+QUANTILES = ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
+LISTS = (
+    *("ARRAY_AGG", "COLLECT_LIST", "COLLECT_SET", "STRING_AGG", "LISTAGG", "GROUP_CONCAT"),
+    *("MAP_AGG", "JSON_ARRAYAGG", *QUANTILES),
+)
+"""Aggregates that sqlglot knows under one name each; here they keep their own."""
+
+_OWN = (
+    *("MODE", "SKEWNESS", "KURTOSIS", "HISTOGRAM_NUMERIC", "BIT_AND", "BIT_OR", "BIT_XOR"),
+    *("PRODUCT", "ENTROPY", "REGR_SLOPE", "REGR_INTERCEPT"),
+)
+_OVER = ("LAG", "LEAD", "ROW_NUMBER", "RANK", "DENSE_RANK")
+
+AGGREGATES = {
+    **dict.fromkeys((*LISTS, *_OVER), NO_WAY),
+    **dict.fromkeys(QUANTILES, "Use QUANTILE, which is exact and interpolates."),
+    **dict.fromkeys(
+        _OWN, "There is no way yet in SQL; in Python there is tg.aggregate: see docs/python.md."
+    ),
+}
+"""By the name of an aggregate of other SQL that is not there, what to do."""
 
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 

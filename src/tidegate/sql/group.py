@@ -1,4 +1,4 @@
-"""A grouped select list taken apart, between the clauses of a SELECT and the aggregate's nodes."""
+"""Takes a grouped select list apart: keys, aggregates, and what is computed from them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from itertools import chain, count
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError, near
+from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.name import WINDOW, NamedExpr, canonical, column, find_name, spark_name
+from tidegate.query.name import (
+    WINDOW,
+    NamedExpr,
+    as_expression,
+    canonical,
+    column,
+    find_name,
+    no_column,
+    spark_name,
+)
 from tidegate.sql.function import (
     aggregate_name,
     has_aggregate,
@@ -70,10 +79,7 @@ class Grouping:
                 raise self._not_grouped(node, where)
             return node
 
-        result = expression.copy().transform(put, copy=False)
-        if not isinstance(result, exp.Expression):
-            raise TypeError(f"not an expression: {result!r}")
-        return result
+        return as_expression(expression.copy().transform(put, copy=False))
 
     def with_aliases(self, expression: exp.Expression, columns_first: bool) -> exp.Expression:
         """Put the expressions of the select list for their aliases, outside of aggregates.
@@ -92,10 +98,7 @@ class Grouping:
                 target = next(e for n, e in self.items if n == alias)
                 simple = isinstance(target, exp.Column | exp.Func)
                 node.replace(target.copy() if simple else exp.Paren(this=target.copy()))
-        result = root.this
-        if not isinstance(result, exp.Expression):
-            raise TypeError(f"not an expression: {result!r}")
-        return result
+        return as_expression(root.this)
 
     def _key(self, written: exp.Expression) -> exp.Expression | None:
         key = unwrapped(written)
@@ -104,13 +107,9 @@ class Grouping:
         elif isinstance(key, exp.Column) and find_name(key.name, self.names) is None:
             if key.name.lower() in WINDOW:
                 return None
-            aliases = [n for n, _ in self.items]
-            alias = find_name(key.name, aliases)
+            alias = find_name(key.name, [n for n, _ in self.items])
             if alias is None:
-                known = [*self.names, *(a for a in aliases if a not in self.names)]
-                raise QueryError(
-                    "GROUP BY", "no column has this name", key.name, near(key.name, known)
-                )
+                raise self._no_column(key.name, "GROUP BY")
             key = unwrapped(next(e for n, e in self.items if n == alias))
         if has_aggregate(key):
             raise QueryError("GROUP BY", "a key cannot be an aggregate", key.sql(dialect="spark"))
@@ -139,11 +138,13 @@ class Grouping:
         """Whether a column is of the window that is being made, not one of FROM."""
         return node.name.lower() in WINDOW and owner_of(node) is None
 
+    def _no_column(self, name: str, where: str) -> QueryError:
+        aliases = (alias for alias, _ in self.items if alias not in self.names)
+        return no_column(name, [*self.names, *aliases], where)
+
     def _not_grouped(self, node: exp.Column, where: str) -> QueryError:
         if find_name(node.name, self.names) is None:
-            aliases = [n for n, _ in self.items]
-            known = [*self.names, *(a for a in aliases if a not in self.names)]
-            return QueryError(where, "no column has this name", node.name, near(node.name, known))
+            return self._no_column(node.name, where)
         keys = ", ".join(n for n, _ in self.keys)
         in_window = node.name.lower() in WINDOW
         written = f"{owner_of(node)}.{node.name}" if in_window else node.name
@@ -189,6 +190,4 @@ def unwrapped(node: exp.Expr) -> exp.Expression:
     """An expression without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
-    if not isinstance(node, exp.Expression):
-        raise TypeError(f"not an expression: {node!r}")
-    return node
+    return as_expression(node)

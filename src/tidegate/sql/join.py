@@ -1,4 +1,4 @@
-"""FROM a [...] JOIN b [...] ON ..., between its syntax and the join node."""
+"""Binds FROM a [...] JOIN b [...] ON ... to a join node."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tidegate.query.join import SIDES
 from tidegate.query.name import NamedExpr, find_name, result_name
 from tidegate.query.node import Join, Node, data_names
 from tidegate.query.window import JoinWindow, Window
+from tidegate.sql.advice.subquery import aggregate_of_pairs, join_of_pairs
 from tidegate.sql.function import aggregate_name, is_aggregate
-from tidegate.sql.nest import aggregate_of_pairs, join_of_pairs
 from tidegate.sql.scope import PairScope, Scope
 
 

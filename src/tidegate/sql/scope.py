@@ -1,4 +1,4 @@
-"""The columns a SELECT can see and by which names, between FROM and the rest of its clauses."""
+"""The columns that the clauses of a SELECT can see, and by which names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tidegate.errors import NO_WAY, QueryError, near
-from tidegate.query.name import EVENT_TIME, SideName, ambiguous, column, find_name, resolve
+from tidegate.query.name import (
+    EVENT_TIME,
+    SideName,
+    ambiguous,
+    as_expression,
+    column,
+    field,
+    find_name,
+    no_column,
+    resolve,
+)
 
 _OWNER = "owner"
 
@@ -55,11 +65,11 @@ class Scope:
         if len(parts) > 1 and self.owns(parts[0]) and not self.means_struct(parts):
             found = column(resolve(parts[1], self.names, where))
             found.meta[_OWNER] = self.alias
-            return _fields(found, parts[2:])
+            return field(found, *parts[2:])
         if len(parts) == 1:
             return column(find_name(parts[0], self.names) or parts[0])
         if holder := find_name(parts[0], self.names):
-            return _fields(column(holder), parts[1:])
+            return field(column(holder), *parts[1:])
         raise QueryError(
             where,
             "a qualified column must begin with the name of a stream in FROM",
@@ -105,17 +115,15 @@ class PairScope:
             if found is None and any(s.holds(parts[0]) for s in sides):
                 return self._unqualified(parts, where)
             if found is None:
-                got = f"{parts[0]}.{parts[1]}"
-                remedy = near(parts[1], side.names)
-                raise QueryError(where, "no column has this name", got, remedy)
-            return _fields(side.column(found), parts[2:])
+                raise no_column(parts[1], side.names, where, f"{parts[0]}.{parts[1]}")
+            return field(side.column(found), *parts[2:])
         return self._unqualified(parts, where)
 
     def _unqualified(self, parts: Sequence[str], where: str) -> exp.Expression:
         """A column by its own name, and the fields of a struct that follow it."""
         sides = (self.left, self.right)
         if parts[0].lower() == EVENT_TIME and where != "ON":
-            return _fields(column(EVENT_TIME), parts[1:])
+            return field(column(EVENT_TIME), *parts[1:])
         holders = [s for s in sides if s.holds(parts[0])]
         if not holders and len(parts) > 1:
             self.owner(parts[0], where)
@@ -123,23 +131,17 @@ class PairScope:
             if where == "ORDER BY":
                 return column(parts[0])
             listed = [str(s.flat(n)) for s in sides for n in s.names]
-            raise QueryError(where, "no column has this name", parts[0], near(parts[0], listed))
+            raise no_column(parts[0], listed, where)
         if len(holders) > 1 and parts[0].lower() not in self.shared:
             held = [str(s.flat(find_name(parts[0], s.names) or "")) for s in holders]
             raise ambiguous(".".join(parts), held, where)
-        return _fields(holders[0].column(find_name(parts[0], holders[0].names) or ""), parts[1:])
+        return field(holders[0].column(find_name(parts[0], holders[0].names) or ""), *parts[1:])
 
 
 def owner_of(reference: exp.Column) -> str | None:
     """The qualifier a column was written with: window_end alone is that of the window to make."""
     owner = reference.meta.get(_OWNER)
     return owner if isinstance(owner, str) else None
-
-
-def _fields(of: exp.Expression, fields: Sequence[str]) -> exp.Expression:
-    for field in fields:
-        of = exp.Dot(this=of, expression=exp.to_identifier(field))
-    return of
 
 
 def _resolved(
@@ -154,7 +156,7 @@ def _resolved(
             return reference([p.name for p in node.parts], where)
         return node
 
-    return _expression(expression.copy().transform(fix, copy=False))
+    return as_expression(expression.copy().transform(fix, copy=False))
 
 
 def _subquery(query: exp.Expr) -> str:
@@ -164,9 +166,3 @@ def _subquery(query: exp.Expr) -> str:
         return "(SELECT ...)"
     negated = "NOT " if isinstance(around.parent, exp.Not) else ""
     return f"{negated}{'IN' if isinstance(around, exp.In) else 'EXISTS'} (SELECT ...)"
-
-
-def _expression(node: exp.Expr) -> exp.Expression:
-    if not isinstance(node, exp.Expression):
-        raise TypeError(f"not an expression: {node!r}")
-    return node

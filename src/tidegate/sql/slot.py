@@ -8,16 +8,17 @@ text that Spark gets is another one without it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import Token, exp
 
 from tidegate.errors import NO_WAY, QueryError, UnavailableError, UserError
-from tidegate.query.form import FORMS
-from tidegate.query.spelling import sql_text
-from tidegate.sql import refusal
-from tidegate.sql.refusal import PROCESS, Refusal
+from tidegate.query.surface.advice import Advice
+from tidegate.query.types.form import FORMS
+from tidegate.query.types.spelling import sql_text
+from tidegate.sql.advice import refusal
+from tidegate.sql.advice.refusal import PROCESS
 from tidegate.sql.syntax import CLASSES, InsertInto
 
 Places = Mapping[int, tuple[exp.Expr, tuple[Sequence[Token], int]]]
@@ -25,104 +26,70 @@ Places = Mapping[int, tuple[exp.Expr, tuple[Sequence[Token], int]]]
 
 _NONE = object()
 
-_ONE, _TWO = ("this",), ("this", "expression")
-
+_SLOTS = """
+this: From Where Having DataTypeParam Paren Boolean Var Neg Not BitwiseNot RespectNulls Avg Sum \
+Median Stddev Variance CountIf First Last FirstValue LastValue LogicalAnd LogicalOr
+this expression: Dot Extract IntervalSpan Filter EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ \
+EqualNull Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr BitwiseXor ArgMax \
+ArgMin
+expressions: Order With Distinct Schema Tuple
+this expressions: DataType Anonymous Count Max Min
+this unit: TimestampTrunc DateTrunc Interval
+this expression negate: Like ILike
+this alias: CTE Alias
+expressions from_ where group having order limit joins with_ distinct: Select
+this alias order limit: Subquery
+this expression with_ order limit: Union
+this on using kind method: Join
+expressions all: Group
+this desc nulls_first: Ordered
+expression limit_options: Limit
+count limit_options: Fetch
+this columns: TableAlias
+this alias db catalog: Table
+except_ replace rename: Star
+this kind: ColumnDef
+this quoted: Identifier
+this table db catalog: Column
+this is_string: Literal
+this expression unit: DateDiff TsOrDsAdd
+this expression position: Trim
+this format: TsOrDsToDate
+this to: Cast
+this to safe: TryCast
+this ifs default: Case
+this true false: If
+this low high symmetric: Between
+this expressions query: In
+this accuracy: ApproxDistinct
+this quantile: Quantile
+"""
 
 ACTS: dict[type[exp.Expr], tuple[str, ...]] = {
     **{kind: tuple(kind.arg_types) for kind in CLASSES},
     InsertInto: ("this", "query"),
-    exp.Select: (
-        *("expressions", "from_", "where", "group", "having", "order", "limit", "joins", "with_"),
-        "distinct",
-    ),
-    exp.Subquery: ("this", "alias", "order", "limit"),
-    exp.Union: ("this", "expression", "with_", "order", "limit"),
-    exp.From: _ONE,
-    exp.Where: _ONE,
-    exp.Having: _ONE,
-    exp.Join: ("this", "on", "using", "kind", "method"),
-    exp.Group: ("expressions", "all"),
-    exp.Order: ("expressions",),
-    exp.Ordered: ("this", "desc", "nulls_first"),
-    exp.Limit: ("expression", "limit_options"),
-    exp.Fetch: ("count", "limit_options"),
     exp.LimitOptions: (),
-    exp.With: ("expressions",),
-    exp.CTE: ("this", "alias"),
-    exp.TableAlias: ("this", "columns"),
-    exp.Table: ("this", "alias", "db", "catalog"),
-    exp.Distinct: ("expressions",),
-    exp.Star: ("except_", "replace", "rename"),
-    exp.Schema: ("expressions",),
-    exp.ColumnDef: ("this", "kind"),
-    exp.DataType: ("this", "expressions"),
-    exp.DataTypeParam: _ONE,
-    exp.Tuple: ("expressions",),
-    exp.Identifier: ("this", "quoted"),
-    exp.Column: ("this", "table", "db", "catalog"),
-    exp.Alias: ("this", "alias"),
-    exp.Paren: _ONE,
-    exp.Literal: ("this", "is_string"),
-    exp.Boolean: _ONE,
     exp.Null: (),
-    exp.Var: _ONE,
-    exp.Anonymous: ("this", "expressions"),
-    exp.Dot: _TWO,
     **{kind: slots for kind, (_, slots) in FORMS.items()},
-    exp.DateDiff: (*_TWO, "unit"),
-    exp.Extract: _TWO,
-    exp.TimestampTrunc: ("this", "unit"),
-    exp.DateTrunc: ("this", "unit"),
-    exp.Trim: ("this", "expression", "position"),
-    exp.TsOrDsAdd: ("this", "expression", "unit"),
-    exp.TsOrDsToDate: ("this", "format"),
-    exp.Interval: ("this", "unit"),
-    exp.IntervalSpan: _TWO,
-    exp.Cast: ("this", "to"),
-    exp.TryCast: ("this", "to", "safe"),
-    exp.Case: ("this", "ifs", "default"),
-    exp.If: ("this", "true", "false"),
-    exp.Between: ("this", "low", "high", "symmetric"),
-    exp.In: ("this", "expressions", "query"),
-    exp.Like: (*_TWO, "negate"),
-    exp.ILike: (*_TWO, "negate"),
-    **dict.fromkeys((exp.Neg, exp.Not, exp.BitwiseNot), _ONE),
-    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), _TWO),
-    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ, exp.EqualNull, exp.Is, exp.Escape), _TWO),
-    **dict.fromkeys((exp.And, exp.Or, exp.Add, exp.Sub, exp.Mul, exp.Div), _TWO),
-    **dict.fromkeys((exp.Mod, exp.IntDiv, exp.DPipe), _TWO),
-    **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _TWO),
-    **dict.fromkeys((exp.Avg, exp.Sum, exp.Median, exp.Stddev, exp.Variance, exp.CountIf), _ONE),
-    **dict.fromkeys((exp.First, exp.Last, exp.FirstValue, exp.LastValue), _ONE),
-    **dict.fromkeys((exp.LogicalAnd, exp.LogicalOr), _ONE),
-    **dict.fromkeys((exp.Count, exp.Max, exp.Min), ("this", "expressions")),
-    **dict.fromkeys((exp.ArgMax, exp.ArgMin), _TWO),
-    exp.ApproxDistinct: ("this", "accuracy"),
-    exp.Quantile: ("this", "quantile"),
-    exp.Filter: _TWO,
-    exp.RespectNulls: _ONE,
+    **{
+        getattr(exp, name): tuple(slots.split())
+        for slots, _, names in (line.partition(": ") for line in _SLOTS.strip().splitlines())
+        for name in names.split()
+    },
 }
 """By class, the slots that are read."""
 
+_TRUE = (
+    "DataType.nested Interval.fraction_in_string LimitOptions.rows Div.safe Concat.safe "
+    "ConcatWs.safe ConcatWs.flatten Count.big_int Greatest.ignore_nulls Least.ignore_nulls "
+    "TsOrDsToDate.safe ArrayConcat.null_propagation ArrayRemove.null_propagation "
+    "ArraySlice.is_length RegexpExtract.null_if_pos_overflow"
+)
 MARKS: dict[tuple[type[exp.Expr], str], object] = {
-    (exp.DataType, "nested"): True,
-    (exp.Interval, "fraction_in_string"): True,
-    (exp.LimitOptions, "rows"): True,
+    **{(getattr(exp, kind), slot): True for kind, slot in (m.split(".") for m in _TRUE.split())},
     (exp.Fetch, "direction"): "FIRST",
-    (exp.Div, "safe"): True,
-    (exp.Concat, "safe"): True,
-    (exp.ConcatWs, "safe"): True,
-    (exp.ConcatWs, "flatten"): True,
-    (exp.Count, "big_int"): True,
-    (exp.Greatest, "ignore_nulls"): True,
-    (exp.Least, "ignore_nulls"): True,
-    (exp.TsOrDsToDate, "safe"): True,
     (exp.Bracket, "offset"): 1,
-    (exp.ArrayConcat, "null_propagation"): True,
     (exp.ArrayInsert, "offset"): 1,
-    (exp.ArrayRemove, "null_propagation"): True,
-    (exp.ArraySlice, "is_length"): True,
-    (exp.RegexpExtract, "null_if_pos_overflow"): True,
 }
 """What changes nothing: set by the parser as what Spark means, or written and of no meaning."""
 
@@ -174,16 +141,15 @@ def _reaches_spark(node: exp.Expr, slot: str) -> bool:
 
 
 def _refused(
-    found: Refusal, node: exp.Expr, slot: str | None, text: str, places: Places
+    found: Advice, node: exp.Expr, slot: str | None, text: str, places: Places
 ) -> UserError:
     """The error, with the line and column of the words that are refused."""
     value: Any = node if slot is None else node.args[slot]
     value = value[0] if isinstance(value, list) else value
     tokens, end = next((places[id(n)][1] for n in (value, node) if id(n) in places), ((), 0))
     read = tokens[:end]
-    written = found.written(node) if callable(found.written) else found.written
-    remedy = found.remedy(node) if callable(found.remedy) else found.remedy
-    where = found.where
+    written, remedy = (refusal.filled(text, node) for text in (found.got, found.remedy))
+    where = found.where or "SQL"
     if (token := _last(read, written.split()[0])) is not None:
         where = f"SQL line {token.line}, column {max(1, token.col - len(token.text) + 1)}"
     elif not isinstance(node, exp.Query) and (at := _first(node)):
@@ -202,3 +168,39 @@ def _first(node: exp.Expr) -> dict[str, Any] | None:
 def _last(read: Sequence[Token], word: str) -> Token | None:
     """The last token that begins with a word."""
     return next((t for t in reversed(read) if t.text.upper().split()[:1] == [word]), None)
+
+
+def whole(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
+    """A builder of calls that loses no argument: where sqlglot's does, the call stays as written.
+
+    An argument is lost if another one makes the same call, or if Spark gets the same text.
+    """
+
+    def built(arguments: list[exp.Expr], **given: Any) -> exp.Expr:
+        try:
+            call = build(arguments, **given)
+        except (ValueError, LookupError, AttributeError):  # too few for the builder
+            return exp.Anonymous(this=name, expressions=arguments)
+        kept = {id(node) for node in call.walk()}
+        changed = [at for at, argument in enumerate(arguments) if id(argument) not in kept]
+        if any(_lost(build, call, arguments, at, given) for at in changed) or unread(call):
+            return exp.Anonymous(this=name, expressions=arguments)
+        return call
+
+    return built
+
+
+def _lost(
+    build: Callable[..., exp.Expr],
+    call: exp.Expr,
+    arguments: list[exp.Expr],
+    at: int,
+    given: dict[str, Any],
+) -> bool:
+    others = [a.copy() for a in arguments]
+    flag = isinstance(others[at], exp.Boolean)
+    others[at] = exp.Boolean(this=not others[at].this) if flag else exp.column("another")
+    try:
+        return build(others, **given) == call
+    except Exception:
+        return False

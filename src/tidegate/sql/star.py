@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tidegate.errors import QueryError, near
-from tidegate.query.name import EVENT_TIME, NamedExpr, column, find_name, is_column
+from tidegate.query.name import EVENT_TIME, NamedExpr, column, find_name, is_column, no_column
 from tidegate.query.node import Node, result_columns
 from tidegate.sql.function import has_aggregate
 from tidegate.sql.join import star_items
@@ -36,7 +36,7 @@ def star_columns(
     left_out = {e.name.lower() for e in excepted}
     for one in excepted:
         if find_name(one.name, plain := [n.rpartition(".")[2] for n in child.names]) is None:
-            raise QueryError("* EXCEPT", "no column has this name", one.name, near(one.name, plain))
+            raise no_column(one.name, plain, "* EXCEPT")
     if isinstance(scope, PairScope):
         items = star_items(written, scope, left_out)
     else:
@@ -58,12 +58,7 @@ def _changed(
             old = change.alias if clause == "replace" else change.this.name
             at = found.get(old.lower())
             if at is None:
-                raise QueryError(
-                    f"* {clause.upper()}",
-                    "no column has this name",
-                    old,
-                    near(old, [n for n, _ in items]),
-                )
+                raise no_column(old, [n for n, _ in items], f"* {clause.upper()}")
             if clause == "replace":
                 items[at] = (items[at][0], scope.plain(change.this, "SELECT"))
             else:

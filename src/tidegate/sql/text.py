@@ -1,4 +1,4 @@
-"""An expression written as SQL text, between a Python program and the trees that plans hold."""
+"""tg.expr: an expression written as SQL text in a Python program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError, UserError
 from tidegate.query.expression import Expression
-from tidegate.query.signature import called_as
+from tidegate.query.surface.signature import called_as
 from tidegate.sql.dialect import parse
 from tidegate.sql.function import has_aggregate
 

@@ -167,7 +167,7 @@ class Store:
             self._check_answers()
             return None
         except NotADirectoryError as error:
-            requirement, remedy = "the checkpoint must be a folder", "Choose another --checkpoint."
+            requirement, remedy = "the checkpoint must be a folder", "Choose another folder."
             raise CheckpointError(self.files.root, requirement, reason(error), remedy) from error
         except OSError as error:
             raise self._unreadable(where, error) from error

@@ -157,7 +157,7 @@ MISTAKES = {
     "state of a file": Mistake(
         message=(
             "{folder}/rides.csv: the checkpoint must be a folder; got Not a directory. Choose "
-            "another --checkpoint."
+            "another folder."
         ),
         command=("state", "rides.csv"),
     ),

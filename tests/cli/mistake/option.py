@@ -371,6 +371,13 @@ MISTAKES = {
         ),
         options=(*RIDES, "--out", "rides.csv/o"),
     ),
+    "--out where no folder can be made": Mistake(
+        message=(
+            "/proc/results: the output folder must be writable; got no permission. Choose "
+            "another --out or change its permissions."
+        ),
+        options=(*RIDES, "--out", "/proc/results"),
+    ),
     "--out holds results": Mistake(
         message=(
             "old: a new run needs an output folder without results; got batches of an earlier "
@@ -531,8 +538,7 @@ MISTAKES = {
             "{folder}/state: must be the checkpoint of this query; got one of a query that "
             "differs: the state of aggregate does not have COUNT(*). What changed:\n"
             "  aggregate\n    - select SUM(fare) as n\n    + select COUNT(*) as n\n"
-            "Use another --checkpoint, or the query it was made with. What may change is what "
-            "follows the state: HAVING, ORDER BY, LIMIT, the select list, and WHERE after a join."
+            "Use another --checkpoint and --out, or the query it was made with."
         ),
         options=(*RIDES, "--checkpoint", "state", "--out", "o"),
         before=Good(
@@ -545,17 +551,21 @@ MISTAKES = {
             "{folder}/state: must be the checkpoint of this query; got one of a query that "
             "differs: the state of aggregate was made with what has changed. What changed:\n"
             "  aggregate\n    + where fare > 0\n"
-            "Use another --checkpoint, or the query it was made with. What may change is what "
-            "follows the state: HAVING, ORDER BY, LIMIT, the select list, and WHERE after a join."
+            "Use another --checkpoint and --out, or the query it was made with. What may change is "
+            "what follows the state: HAVING, ORDER BY, LIMIT, the select list, and WHERE after a "
+            "join."
         ),
         sql=COUNT + " WHERE fare > 0",
         options=(*RIDES, "--checkpoint", "state", "--out", "o"),
-        before=Good(sql=COUNT, options=(*RIDES, "--checkpoint", "state", "--out", "o")),
+        before=Good(
+            sql=COUNT,
+            options=(*RIDES, "--checkpoint", "state", "--out", "o", "--available-now"),
+        ),
     ),
     "--checkpoint with other --buckets": Mistake(
         message=(
             "{folder}/state: was made with 64 buckets, which are fixed for its life; got "
-            "--buckets 8. Use --buckets 64, or another --checkpoint."
+            "--buckets 8. Use --buckets 64, or another --checkpoint and --out."
         ),
         options=(*RIDES, "--checkpoint", "state", "--buckets", "8", "--out", "o"),
         before=Good(sql=COUNT, options=(*RIDES, "--checkpoint", "state", "--out", "o")),
@@ -573,7 +583,7 @@ MISTAKES = {
     "--checkpoint is a file": Mistake(
         message=(
             "{folder}/rides.csv: the checkpoint must be a folder; got Not a directory. Choose "
-            "another --checkpoint."
+            "another folder."
         ),
         options=(*RIDES, "--checkpoint", "rides.csv"),
     ),

@@ -91,8 +91,8 @@ MISTAKES = {
         "8",
     ),
     "ahead by thresholds": _said(
-        "--ahead: is for --policy model; got --policy threshold. Write for example --policy "
-        "'threshold?upper=0.8&lower=0.4'.",
+        "--ahead: is for --policy model; got --policy threshold. Leave it out; thresholds "
+        "are --policy 'threshold?upper=0.8&lower=0.4'.",
         *("--policy", "threshold", "--ahead", "60 s"),
     ),
     "parameters of the model": _said(

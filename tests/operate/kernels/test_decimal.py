@@ -11,8 +11,8 @@ from tidegate.expression.tree import Call, Column
 from tidegate.operate.kernels import decimal
 from tidegate.operate.kernels.decimal import from_unscaled, unscaled
 from tidegate.operate.kernels.failure import RowFailure
-from tidegate.query.coercion import UnknownKernel
-from tidegate.query.operator import arithmetic
+from tidegate.query.types.coercion import UnknownKernel
+from tidegate.query.types.operator import arithmetic
 
 EXACT = Context(prec=200)
 SHAPES = st.integers(1, 38).flatmap(lambda p: st.tuples(st.just(p), st.integers(0, p)))

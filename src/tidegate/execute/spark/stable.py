@@ -1,14 +1,15 @@
-"""Spark asked whether expressions give the same value in every run, between its analysis and us.
+"""Asks Spark whether expressions give the same value in every run.
 
-The names of functions are looked up when a query is planned (`query/unstable.py`). What a name does
-not tell, Spark's analysed plan does: functions that users registered, and those of later versions.
+The names of functions are looked up when a query is planned (`query/types/determinism.py`). What a
+name does not tell, Spark's analysed plan does: functions that users registered, and those of later
+versions.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tidegate.query.unstable import unstable
+from tidegate.query.types.determinism import unstable
 
 
 def require_stable(frame: Any) -> None:

@@ -1,1 +1,1 @@
-"""Pure functions on arrays, between an operator that knows its plan and the columns it is given."""
+"""Pure functions on arrays; they know nothing of plans, buckets or state."""

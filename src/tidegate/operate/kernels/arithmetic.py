@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tidegate.operate.kernels import decimal
 from tidegate.operate.kernels.failure import ZERO, ZERO_REMEDY, checked, reject
-from tidegate.operate.kernels.vector import both, join, split
+from tidegate.operate.kernels.vector import both, join, split_all
 
 Kernel = Callable[..., Any]
 
@@ -49,15 +49,11 @@ def remainder(type_: pa.DataType, left: Any, right: Any) -> Any:
     if pa.types.is_decimal(type_):
         return decimal.remainder(type_, left, right)
     _reject_zero(left, right)
-    left, right = both(left, right)
-    dividend, valid = split(left)
-    divisor, usable = split(right)
+    (dividend, divisor), valid = split_all(*both(left, right))
     with np.errstate(all="ignore"):
         if pa.types.is_integer(type_):
             divisor = np.where((divisor == 0) | (divisor == -1), 1, divisor)
         values = np.fmod(dividend, divisor)
-    if usable is not None:
-        valid = usable if valid is None else valid & usable
     return join(values.astype(type_.to_pandas_dtype()), valid, type_)
 
 
@@ -80,38 +76,28 @@ def _reject_zero(left: Any, right: Any) -> None:
     reject(bad, (left, right), ZERO, ZERO_REMEDY)
 
 
-def negate(type_: pa.DataType, value: Any) -> Any:
-    if pa.types.is_duration(type_):
-        return checked(pc.negate_checked, value.view(pa.int64())).view(type_)
-    if pa.types.is_decimal(type_):
-        return decimal.negate(value)
-    return checked(pc.negate_checked, value)
+def _one(exact: Kernel, decimals: Kernel) -> Kernel:
+    """The negative or the size of a value."""
+
+    def kernel(type_: pa.DataType, value: Any) -> Any:
+        if pa.types.is_decimal(type_):
+            return decimals(value)
+        if pa.types.is_duration(type_):
+            return checked(exact, value.view(pa.int64())).view(type_)
+        return checked(exact, value)
+
+    return kernel
 
 
-def absolute(type_: pa.DataType, value: Any) -> Any:
-    if pa.types.is_duration(type_):
-        return checked(pc.abs_checked, value.view(pa.int64())).view(type_)
-    if pa.types.is_decimal(type_):
-        return decimal.absolute(value)
-    return checked(pc.abs_checked, value)
-
-
-def shift_left(type_: pa.DataType, value: Any, count: Any) -> Any:
-    return _shift(np.left_shift, type_, value, count)
-
-
-def shift_right(type_: pa.DataType, value: Any, count: Any) -> Any:
-    return _shift(np.right_shift, type_, value, count)
-
-
-def _shift(shift: Any, type_: pa.DataType, value: Any, count: Any) -> Any:
+def _shift(shift: Any) -> Kernel:
     """Java's shifts: the count is taken modulo the width."""
-    value, count = both(value, count)
-    values, valid = split(value)
-    counts, usable = split(count)
-    if usable is not None:
-        valid = usable if valid is None else valid & usable
-    return join(shift(values, (counts & (type_.bit_width - 1)).astype(values.dtype)), valid, type_)
+
+    def kernel(type_: pa.DataType, value: Any, count: Any) -> Any:
+        (values, counts), valid = split_all(*both(value, count))
+        few = (counts & (type_.bit_width - 1)).astype(values.dtype)
+        return join(shift(values, few), valid, type_)
+
+    return kernel
 
 
 def _two(kernel: Kernel) -> Kernel:
@@ -126,12 +112,12 @@ OPS: dict[str, Kernel] = {
     "int_divide": int_divide,
     "remainder": remainder,
     "positive_remainder": positive_remainder,
-    "negate": negate,
-    "abs": absolute,
+    "negate": _one(pc.negate_checked, decimal.negate),
+    "abs": _one(pc.abs_checked, decimal.absolute),
     "bit_and": _two(pc.bit_wise_and),
     "bit_or": _two(pc.bit_wise_or),
     "bit_xor": _two(pc.bit_wise_xor),
     "bit_not": lambda _, value: pc.bit_wise_not(value),
-    "shift_left": shift_left,
-    "shift_right": shift_right,
+    "shift_left": _shift(np.left_shift),
+    "shift_right": _shift(np.right_shift),
 }

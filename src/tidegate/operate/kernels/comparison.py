@@ -27,10 +27,6 @@ def eq(_: pa.DataType, left: Any, right: Any) -> Any:
     return pc.or_kleene(same, pc.and_kleene(pc.is_nan(left), pc.is_nan(right)))
 
 
-def ne(type_: pa.DataType, left: Any, right: Any) -> Any:
-    return pc.invert(eq(type_, left, right))
-
-
 def lt(_: pa.DataType, left: Any, right: Any) -> Any:
     if not _is_float(left) or _is_plain(right):
         return pc.less(left, right)
@@ -46,10 +42,6 @@ def le(_: pa.DataType, left: Any, right: Any) -> Any:
 
 def gt(type_: pa.DataType, left: Any, right: Any) -> Any:
     return lt(type_, right, left)
-
-
-def ge(type_: pa.DataType, left: Any, right: Any) -> Any:
-    return le(type_, right, left)
 
 
 def null_safe_eq(type_: pa.DataType, left: Any, right: Any) -> Any:
@@ -72,22 +64,6 @@ def is_in(_: pa.DataType, value: Any, *members: Any) -> Any:
     return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
 
 
-def is_null(_: pa.DataType, value: Any) -> Any:
-    return value.is_null()
-
-
-def is_true(_: pa.DataType, value: Any) -> Any:
-    return value.fill_null(False)
-
-
-def is_false(_: pa.DataType, value: Any) -> Any:
-    return pc.invert(value.fill_null(True))
-
-
-def is_nan(_: pa.DataType, value: Any) -> Any:
-    return pc.is_nan(value).fill_null(False)
-
-
 def nanvl(type_: pa.DataType, value: Any, other: Any) -> Any:
     value, other = both(value, other)
     return pc.if_else(pc.is_nan(value), other, value)
@@ -101,64 +77,39 @@ def case(_: pa.DataType, *args: Any) -> Any:
     return pc.case_when(pc.make_struct(*flags, field_names=names), *args[1:-1:2], args[-1])
 
 
-def coalesce(_: pa.DataType, *values: Any) -> Any:
-    return pc.coalesce(*values)
+def _pick(wins: Callable[..., Any]) -> Callable[..., Any]:
+    """Fold the arguments pairwise: the first stays unless the next one wins."""
 
+    def kernel(type_: pa.DataType, *values: Any) -> Any:
+        array = next(v for v in values if isinstance(v, pa.Array))
+        best = both(values[0], array)[0]
+        for value in values[1:]:
+            later = pc.or_kleene(wins(type_, value, best), best.is_null()).fill_null(False)
+            best = pc.if_else(later, value, best)
+        return best
 
-def conjunction(_: pa.DataType, left: Any, right: Any) -> Any:
-    return pc.and_kleene(left, right)
-
-
-def disjunction(_: pa.DataType, left: Any, right: Any) -> Any:
-    return pc.or_kleene(left, right)
-
-
-def _pick(keep: Any, type_: pa.DataType, values: tuple[Any, ...]) -> Any:
-    """Fold the arguments pairwise: the first stays unless `keep` says the next one wins."""
-    best = values[0]
-    for value in values[1:]:
-        best, value = both(best, value) if isinstance(best, pa.Scalar) else (best, value)
-        wins = pc.or_kleene(keep(type_, value, best), best.is_null()).fill_null(False)
-        best = pc.if_else(wins, value, best)
-    return best
-
-
-def greatest(type_: pa.DataType, *values: Any) -> Any:
-    return _pick(gt, type_, _arrays_first(values))
-
-
-def least(type_: pa.DataType, *values: Any) -> Any:
-    return _pick(lt, type_, _arrays_first(values))
-
-
-def _arrays_first(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    first = next(v for v in values if isinstance(v, pa.Array))
-    return (both(values[0], first)[0], *values[1:])
-
-
-def negation(_: pa.DataType, value: Any) -> Any:
-    return pc.invert(value)
+    return kernel
 
 
 OPS: dict[str, Callable[..., Any]] = {
     "eq": eq,
-    "ne": ne,
+    "ne": lambda type_, left, right: pc.invert(eq(type_, left, right)),
     "lt": lt,
     "le": le,
     "gt": gt,
-    "ge": ge,
+    "ge": lambda type_, left, right: le(type_, right, left),
     "null_safe_eq": null_safe_eq,
     "in": is_in,
     "case": case,
-    "coalesce": coalesce,
-    "and": conjunction,
-    "or": disjunction,
-    "not": negation,
-    "is_null": is_null,
-    "is_true": is_true,
-    "is_false": is_false,
-    "is_nan": is_nan,
+    "coalesce": lambda _, *values: pc.coalesce(*values),
+    "and": lambda _, left, right: pc.and_kleene(left, right),
+    "or": lambda _, left, right: pc.or_kleene(left, right),
+    "not": lambda _, value: pc.invert(value),
+    "is_null": lambda _, value: value.is_null(),
+    "is_true": lambda _, value: value.fill_null(False),
+    "is_false": lambda _, value: pc.invert(value.fill_null(True)),
+    "is_nan": lambda _, value: pc.is_nan(value).fill_null(False),
     "nanvl": nanvl,
-    "greatest": greatest,
-    "least": least,
+    "greatest": _pick(gt),
+    "least": _pick(lt),
 }

@@ -1,4 +1,4 @@
-"""The compiled loops of second moments, between kept sums per group and doubles.
+"""The compiled loops of second moments: kept sums per group become doubles.
 
 Numbers of many digits are sign and size here: an array of base 2**32 digits, least first, of which
 digit i counts 2**(32 * (base + i)). All is exact until one rounding to the nearest double, half to

@@ -1,4 +1,4 @@
-"""The compiled loop that rounds exact sums, between kept sums per group and doubles."""
+"""The compiled loop that rounds kept exact sums to doubles."""
 
 from __future__ import annotations
 

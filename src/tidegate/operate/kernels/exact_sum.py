@@ -1,4 +1,4 @@
-"""Exact sums of doubles per group, between the rows of a fold and the aggregates of floats.
+"""Exact sums of doubles per group, the same for any order and division of the rows.
 
 A **kept sum** is a value of a column of type `KEPT_SUM`. It is a function of the numbers added and
 of nothing else: not of their order, or of how they were divided and merged. It is 32-bit words,

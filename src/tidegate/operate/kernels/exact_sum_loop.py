@@ -1,4 +1,4 @@
-"""The compiled loops that add doubles exactly, between rows or kept sums and sums per group.
+"""The compiled loops that add doubles, and kept sums, exactly.
 
 A sum is first a row of **limbs**: int64 numbers of which limb i counts 2**(32 * (low + i)), `low`
 being the same for all groups of a call. A double adds less than 2**33 to three limbs and a product

@@ -1,4 +1,4 @@
-"""The evaluation of typed expression trees, between bound queries and columns of Arrow arrays."""
+"""Evaluates typed expression trees over columns of Arrow arrays."""
 
 from __future__ import annotations
 

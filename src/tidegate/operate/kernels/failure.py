@@ -1,4 +1,4 @@
-"""Rows that an expression has no value for, between the kernels and the error that names them."""
+"""Collects rows that an expression has no value for, and makes the error that names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every aggregate function is to the engine, between panes and the kernels of one function."""
+"""The protocol of an aggregate function: fold rows, merge states, finish results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows into dense group numbers that keep the order of their keys, between keys and reductions."""
+"""Turns keys of rows into dense group numbers that keep the order of the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HyperLogLog sketches by the column, between hashed values and estimates of how many there are.
+"""HyperLogLog sketches by the column: hashed values in, estimates of distinct counts out.
 
 A sketch is a function of the set of values put into it, and of nothing else: not of their order,
 their repetition, or of how they were divided and merged. It is what Apache DataSketches keeps after

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.vector import both, join, none_where, split
+from tidegate.operate.kernels.vector import both, join, none_where, split_all
 
 ZERO = pa.scalar(0.0, pa.float64())
 
@@ -22,13 +22,9 @@ def _numpy(function: Callable[..., Any]) -> Callable[..., Any]:
     def kernel(type_: pa.DataType, *args: Any) -> Any:
         if len(args) == 2:
             args = both(*args)
-        parts = [split(arg) for arg in args]
-        valid: Any = None
-        for _, usable in parts:
-            if usable is not None:
-                valid = usable if valid is None else valid & usable
+        values, valid = split_all(*args)
         with np.errstate(all="ignore"):
-            return join(function(*(values for values, _ in parts)), valid, type_)
+            return join(function(*values), valid, type_)
 
     return kernel
 
@@ -63,11 +59,11 @@ def _sign(value: Any) -> Any:
     return np.where(value == 0.0, value, np.sign(value))
 
 
+_ARROW = "sqrt exp expm1 sin cos tan asin acos atan sinh cosh tanh"
+
 OPS: dict[str, Callable[..., Any]] = {
-    "sqrt": _plain(pc.sqrt),
+    **{name: _plain(getattr(pc, name)) for name in _ARROW.split()},
     "cbrt": _numpy(np.cbrt),
-    "exp": _plain(pc.exp),
-    "expm1": _plain(pc.expm1),
     "ln": _logarithm(pc.ln),
     "log10": _logarithm(pc.log10),
     "log1p": _logarithm(pc.log1p, -1.0),
@@ -76,17 +72,8 @@ OPS: dict[str, Callable[..., Any]] = {
     "hypot": _numpy(np.hypot),
     "sign": _numpy(_sign),
     "rint": _numpy(np.rint),
-    "sin": _plain(pc.sin),
-    "cos": _plain(pc.cos),
-    "tan": _plain(pc.tan),
     "cot": _numpy(lambda value: 1.0 / np.tan(value)),
-    "asin": _plain(pc.asin),
-    "acos": _plain(pc.acos),
-    "atan": _plain(pc.atan),
     "atan2": lambda _, y, x: pc.atan2(pc.add(y, ZERO), pc.add(x, ZERO)),
-    "sinh": _plain(pc.sinh),
-    "cosh": _plain(pc.cosh),
-    "tanh": _plain(pc.tanh),
     "radians": _numpy(lambda value: value * (np.pi / 180.0)),
     "degrees": _numpy(lambda value: value * (180.0 / np.pi)),
 }

@@ -1,4 +1,4 @@
-"""Values as integers that sort alike, between columns of any type and the kernels that compare.
+"""Codes values of any type as integers that sort alike.
 
 The order of every type here is the engine's: numbers ascending with NaN greatest, strings and
 binaries by their bytes, false before true, times by instant. NULL has no place in it; callers

@@ -1,4 +1,4 @@
-"""Pairs of probing and stored rows that pass range tests, between a join's windows and its rows."""
+"""Finds pairs of probing and stored rows that pass range tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled loop of the pair kernel, between coded bounds and the positions of what matches.
+"""The compiled loop of the pair kernel: coded bounds in, positions of matches out.
 
 Values and bounds are words that compare as unsigned integers in the order of the numbers they
 stand for, so that `low <= value <= high` is one subtraction and one comparison: value - low, which

@@ -53,21 +53,19 @@ def _cast_time(words: Any, type_: pa.DataType) -> Any:
     return words.cast(pa.timestamp("us")).view(type_)
 
 
-def to_integer(text: Any, type_: pa.DataType) -> Converted:
-    return _read(text, type_, _INTEGER, _cast_unsigned, reading.read_integer)
+def _reader(
+    shape: str, fast: Callable[[Any, pa.DataType], Any], slow: Callable[[str, pa.DataType], object]
+) -> Callable[[Any, pa.DataType], Converted]:
+    return lambda text, type_: _read(text, type_, shape, fast, slow)
 
 
-def to_float(text: Any, type_: pa.DataType) -> Converted:
-    return _read(text, type_, _FLOAT, _cast_unsigned, reading.read_float)
-
-
-def to_decimal(text: Any, type_: pa.DataType) -> Converted:
+def _to_decimal(text: Any, type_: pa.DataType) -> Converted:
     whole = max(1, type_.precision - type_.scale)
     plain = rf"\A-?[0-9]{{1,{whole}}}(\.[0-9]{{0,{type_.scale}}})?\z"
     return _read(text, type_, plain, _cast, reading.read_decimal)
 
 
-def to_boolean(text: Any, type_: pa.DataType) -> Converted:
+def _to_boolean(text: Any, type_: pa.DataType) -> Converted:
     word = pc.ascii_lower(pc.utf8_trim(text, characters=BLANK))
     yes = pc.is_in(word, value_set=pa.array(TRUE))
     no = pc.is_in(word, value_set=pa.array(FALSE))
@@ -75,19 +73,11 @@ def to_boolean(text: Any, type_: pa.DataType) -> Converted:
     return none_where(pc.invert(known), yes), pc.and_(text.is_valid(), pc.invert(known))
 
 
-def to_timestamp(text: Any, type_: pa.DataType) -> Converted:
-    return _read(text, type_, _TIME, _cast_time, reading.read_timestamp)
-
-
-def to_date(text: Any, type_: pa.DataType) -> Converted:
-    return _read(text, type_, _DATE, _cast, reading.read_date)
-
-
 READERS: dict[str, Callable[[Any, pa.DataType], Converted]] = {
-    "integer": to_integer,
-    "float": to_float,
-    "decimal": to_decimal,
-    "boolean": to_boolean,
-    "timestamp": to_timestamp,
-    "date": to_date,
+    "integer": _reader(_INTEGER, _cast_unsigned, reading.read_integer),
+    "float": _reader(_FLOAT, _cast_unsigned, reading.read_float),
+    "decimal": _to_decimal,
+    "boolean": _to_boolean,
+    "timestamp": _reader(_TIME, _cast_time, reading.read_timestamp),
+    "date": _reader(_DATE, _cast, reading.read_date),
 }

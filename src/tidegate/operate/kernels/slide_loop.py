@@ -1,4 +1,4 @@
-"""The compiled loops that go from window to window, between ranked values and what windows hold.
+"""The compiled loops that go from window to window over ranked values.
 
 Windows are [first, last) over the values, and neither bound ever falls from one to the next. So
 every value enters once and leaves once. A window that begins where all before it have ended, as the

@@ -1,4 +1,4 @@
-"""Exact sums of integers and decimals per group, between the rows and the additive aggregates.
+"""Exact sums of integers and decimals per group.
 
 An exact total is a list of limbs, least first: base 2**32 digits as int64 columns of one number
 per group, all in [0, 2**32) but the last, which carries the sign. Two limbs hold a sum of

@@ -1,4 +1,4 @@
-"""States of overlapping windows, between the states of panes and one merge for each window.
+"""Merges the states of panes into those of overlapping windows, in one merge each.
 
 Above the panes of a key stands a binary tree: the node of level l over pane p is p >> l, and its
 state merges those of its children. A level as wide as the largest power of two that is not more

@@ -1,4 +1,4 @@
-"""Calls of the user's functions on columns, between an expression and what the function returns."""
+"""Calls the user's functions on columns and checks what they return."""
 
 from __future__ import annotations
 

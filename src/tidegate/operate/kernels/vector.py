@@ -25,6 +25,13 @@ def split(array: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None
     return array.fill_null(0).to_numpy(zero_copy_only=False), valid
 
 
+def split_all(*arrays: Any) -> tuple[list[np.ndarray[Any, Any]], np.ndarray[Any, Any] | None]:
+    """The values of arrays of one length, and in which rows all of them are valid (None: all)."""
+    parts = [split(array) for array in arrays]
+    masks = [valid for _, valid in parts if valid is not None]
+    return [values for values, _ in parts], np.logical_and.reduce(masks) if masks else None
+
+
 def join(
     values: np.ndarray[Any, Any], valid: np.ndarray[Any, Any] | None, type_: pa.DataType
 ) -> Any:

@@ -1,4 +1,4 @@
-"""Panes into the windows that cover them, between pane numbers and window numbers.
+"""Numbers the windows that cover each pane.
 
 Pane p is [p * w, (p + 1) * w). Window k is [k * s, k * s + r), that is, the panes from
 k * s / w up to before (k * s + r) / w, because w divides both r and s.

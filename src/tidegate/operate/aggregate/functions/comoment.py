@@ -28,8 +28,9 @@ _X, _Y = 0, 1
 
 
 class Comoment:
-    """Exact sums of x, of y and of products, over pairs in which neither is NULL."""
+    """Exact sums of one or two columns and of products, over tuples in which none is NULL."""
 
+    columns: ClassVar[str] = "xy"
     products: ClassVar[tuple[tuple[int, int], ...]]
     """Which sums are kept: of (x, y), of (x, x), of (y, y)."""
 
@@ -37,8 +38,8 @@ class Comoment:
 
     @property
     def state(self) -> tuple[tuple[str, pa.DataType], ...]:
-        sums = ("xy"[a] + "xy"[b] for a, b in self.products)
-        return (("n", pa.int64()), *((name, KEPT_SUM) for name in ("x", "y", *sums)))
+        sums = (self.columns[a] + self.columns[b] for a, b in self.products)
+        return (("n", pa.int64()), *((name, KEPT_SUM) for name in (*self.columns, *sums)))
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         masks = [mask for mask in map(valid, columns) if mask is not None]

@@ -15,22 +15,42 @@ from tidegate.operate.kernels.order import Ints
 
 
 @dataclass(frozen=True)
-class Edge:
+class ChosenValue:
+    """A function whose value is that of one tuple: states are rows, so merging is folding."""
+
+    type: pa.DataType
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        """The value first, then what decides between tuples."""
+        raise NotImplementedError
+
+    @property
+    def result(self) -> pa.DataType:
+        return self.type
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        raise NotImplementedError
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        return self.fold(groups, states)
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        return states[0]
+
+
+@dataclass(frozen=True)
+class Edge(ChosenValue):
     """The first or last value in the order (ts, src, seq), NULL or not, of any type.
 
     Its columns are the value, ts, src and seq, in rows and in states alike.
     """
 
-    type: pa.DataType
     last: bool
 
     @property
     def state(self) -> tuple[tuple[str, pa.DataType], ...]:
         return (("v", self.type), ("ts", pa.int64()), ("src", pa.int64()), ("seq", pa.int64()))
-
-    @property
-    def result(self) -> pa.DataType:
-        return self.type
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         ts, src, seq = (column.to_numpy() for column in columns[1:])
@@ -40,12 +60,6 @@ class Edge:
         chosen[groups.codes[rows]] = rows
         picked = pa.array(chosen)
         return [column.take(picked) for column in columns]
-
-    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        return self.fold(groups, states)
-
-    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        return states[0]
 
 
 def rows_in_order(ts: Ints, src: Ints, seq: Ints) -> Ints:

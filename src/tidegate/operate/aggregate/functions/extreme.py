@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import BOOLEAN, ORDERED, AggregateFunction
+from tidegate.operate.aggregate.functions.edge import ChosenValue
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import ordered, spread, valid
@@ -17,19 +18,14 @@ _INT = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True)
-class Extreme:
+class Extreme(ChosenValue):
     """The smallest or largest value that is not NULL; NaN is greatest, -0.0 below 0.0."""
 
-    type: pa.DataType
     largest: bool
 
     @property
     def state(self) -> tuple[tuple[str, pa.DataType], ...]:
         return (("v", self.type),)
-
-    @property
-    def result(self) -> pa.DataType:
-        return self.type
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         groups = groups.where(valid(columns[0]))
@@ -38,12 +34,6 @@ class Extreme:
         (np.maximum if self.largest else np.minimum).at(best, groups.codes, values.keys)
         has = groups.counts > 0
         return [spread(values.decode(best[has]), has)]
-
-    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        return self.fold(groups, states)
-
-    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        return states[0]
 
 
 MIN = AggregateFunction(

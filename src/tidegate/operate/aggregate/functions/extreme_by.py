@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import ANYTHING, ORDERED, AggregateFunction
-from tidegate.operate.aggregate.functions.edge import rows_in_order
+from tidegate.operate.aggregate.functions.edge import ChosenValue, rows_in_order
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import canonical, integers, ordered, valid
@@ -18,7 +18,7 @@ _INT = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True)
-class ExtremeBy:
+class ExtremeBy(ChosenValue):
     """The value, NULL or not, beside the smallest or largest key that is not NULL.
 
     Of tuples with equal keys (NaN equals NaN, -0.0 equals 0.0) the first in the total order wins,
@@ -27,7 +27,6 @@ class ExtremeBy:
     the state of a group without keys all are NULL.
     """
 
-    type: pa.DataType
     key: pa.DataType
     largest: bool
 
@@ -35,10 +34,6 @@ class ExtremeBy:
     def state(self) -> tuple[tuple[str, pa.DataType], ...]:
         order = ((name, pa.int64()) for name in ("ts", "src", "seq"))
         return (("v", self.type), ("k", self.key), *order)
-
-    @property
-    def result(self) -> pa.DataType:
-        return self.type
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         mask = valid(columns[1])
@@ -56,12 +51,6 @@ class ExtremeBy:
         without = chosen < 0
         winners = pa.array(chosen, mask=without if bool(without.any()) else None)
         return [column.take(winners) for column in columns]
-
-    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        return self.fold(groups, states)
-
-    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        return states[0]
 
 
 MIN_BY = AggregateFunction(

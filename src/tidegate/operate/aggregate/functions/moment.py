@@ -10,51 +10,27 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate import estimate
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
-from tidegate.operate.kernels.exact_sum import (
-    KEPT_SUM,
-    add_sums,
-    covariances,
-    slide_sums,
-    sum_products,
-    sum_values,
-)
-from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Ints, floats, valid
-from tidegate.operate.kernels.total import slide_integers, sum_integers
+from tidegate.operate.aggregate.functions.comoment import Comoment
+from tidegate.operate.kernels.exact_sum import covariances
+from tidegate.operate.kernels.order import Ints
 
 
 @dataclass(frozen=True)
-class Moment:
+class Moment(Comoment):
     """The sample variance or its root, of any numbers as doubles; NULL below two values.
 
     The variance is the double nearest to that of the doubles, the root that of the variance.
     """
 
     root: bool
-    state = (("n", pa.int64()), ("x", KEPT_SUM), ("xx", KEPT_SUM))
-    result = pa.float64()
-
-    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
-        groups = groups.where(valid(columns[0]))
-        values = floats(columns[0].drop_null())
-        sums = sum_values(groups, values), sum_products(groups, values, values)
-        return [pa.array(groups.counts), *sums]
-
-    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        counts = sum_integers(groups, states[0].to_numpy())
-        return [pa.array(counts), *(add_sums(groups, sums) for sums in states[1:])]
+    columns = "x"
+    products = ((0, 0),)
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         counts: Ints = states[0].to_numpy()
         _, x, xx = states
         variance = covariances(counts, 1, x, x, xx)
         return pa.array(np.sqrt(variance) if self.root else variance, mask=counts < 2)
-
-    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
-        counts = slide_integers(states[0].to_numpy(), first, last)
-        sums = [slide_sums(column, first, last) for column in states[1:]]
-        return self.finish([pa.array(counts), *sums])
 
 
 VAR = AggregateFunction(

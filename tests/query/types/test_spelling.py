@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tests.query.catalog import sql
 from tidegate.errors import UserError
-from tidegate.query.spelling import spelling
+from tidegate.query.types.spelling import spelling
 from tidegate.sql.dialect import Tidegate, TidegateParser, parse
 
 

@@ -1,4 +1,4 @@
-"""Constant intervals, between `INTERVAL '5' MINUTES` as parsed and months or microseconds."""
+"""Reads constant intervals, as INTERVAL '5' MINUTES, into months and microseconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 from tidegate.errors import QueryError, near
 from tidegate.expression.tree import Literal
 from tidegate.microsecond import UNITS_US
-from tidegate.query.coercion import SPAN, UnknownKernel
+from tidegate.query.types.coercion import SPAN, UnknownKernel
 
 _UNITS_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _PAIR = re.compile(r"\s*([+-]?\s*\d+(?:\.\d*)?)\s*([A-Za-z]+)")

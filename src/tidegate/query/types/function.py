@@ -1,15 +1,16 @@
-"""The functions of the kernel set by name, between calls as written and kernel calls."""
+"""The table of scalar functions that run without Spark, by name."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tidegate.expression.tree import Call, Expr, Literal
-from tidegate.query import numeric, temporal, textual
-from tidegate.query.coercion import (
+from tidegate.query.types import numeric, temporal, textual
+from tidegate.query.types.coercion import (
     BOOL,
     DATE,
     DOUBLE,
@@ -23,7 +24,7 @@ from tidegate.query.coercion import (
     make,
     number,
 )
-from tidegate.query.operator import choose, compare
+from tidegate.query.types.operator import choose, compare
 from tidegate.schema import TIME
 
 ANY_NUMBER = 1 << 31
@@ -93,72 +94,57 @@ def _decode(args: list[Expr], where: str) -> Expr:
     return choose(pairs, args[-1] if len(args) % 2 == 0 else None, where)
 
 
-def _numbers(names: str) -> dict[str, ScalarFunction]:
-    return {name: ScalarFunction(numeric.doubles(name), 1, 1) for name in names.split()}
+def _each(
+    names: str, made: Callable[[str], Build], least: int = 1, most: int = 1
+) -> dict[str, ScalarFunction]:
+    """Functions of one kind; a name may be followed by that of its kernel, `day=day_of_month`."""
+    pairs = (
+        (name, kernel or name) for name, _, kernel in (n.partition("=") for n in names.split())
+    )
+    return {name: ScalarFunction(made(kernel), least, most) for name, kernel in pairs}
 
 
 FUNCTIONS: dict[str, ScalarFunction] = {
-    **_numbers("sqrt cbrt exp expm1 ln log10 log1p sin cos tan cot asin acos atan sinh cosh tanh"),
-    **_numbers("radians degrees sign rint"),
-    "abs": ScalarFunction(numeric.same("abs"), 1, 1),
-    "negative": ScalarFunction(numeric.same("negate"), 1, 1),
+    **_each("sqrt cbrt exp expm1 ln log10 log1p sin cos tan cot asin acos atan", numeric.doubles),
+    **_each("sinh cosh tanh radians degrees sign rint", numeric.doubles),
+    **_each("power atan2 hypot", numeric.doubles, 2, 2),
+    **_each("abs negative=negate", numeric.same),
+    **_each("floor ceil", numeric.whole),
+    **_each("shiftleft=shift_left shiftright=shift_right", numeric.shift, 2, 2),
+    **_each("upper lower", lambda op: textual.strings(op, STRING)),
+    **_each("trim btrim=trim ltrim rtrim", textual.trim, 1, 2),
+    **_each("startswith=starts_with endswith=ends_with contains", textual.find, 2, 2),
+    **_each(
+        "year quarter month weekofyear=week day dayofyear=day_of_year dayofweek=day_of_week "
+        "weekday",
+        lambda op: temporal.field_of(op, DATE),
+    ),
+    **_each("hour minute second", lambda op: temporal.field_of(op, TIME)),
+    **_each("unix_micros unix_millis unix_seconds", temporal.of_time),
+    **_each("timestamp_micros timestamp_millis timestamp_seconds", temporal.from_integer),
+    **_each("greatest least", _extreme, 2, ANY_NUMBER),
     "positive": ScalarFunction(lambda args, where: number(args[0], where), 1, 1),
     "log": ScalarFunction(
         lambda a, w: numeric.log(a, w) if len(a) == 2 else numeric.doubles("ln")(a, w), 1, 2
     ),
     "log2": ScalarFunction(lambda a, w: numeric.log([Literal(2, INT), *a], w), 1, 1),
-    "power": ScalarFunction(numeric.doubles("power"), 2, 2),
-    "atan2": ScalarFunction(numeric.doubles("atan2"), 2, 2),
-    "hypot": ScalarFunction(numeric.doubles("hypot"), 2, 2),
     "pi": ScalarFunction(lambda args, where: Literal(math.pi, DOUBLE), 0, 0),
     "e": ScalarFunction(lambda args, where: Literal(math.e, DOUBLE), 0, 0),
-    "floor": ScalarFunction(numeric.whole("floor"), 1, 1),
-    "ceil": ScalarFunction(numeric.whole("ceil"), 1, 1),
     "round": ScalarFunction(numeric.round_to, 1, 2),
     "mod": ScalarFunction(numeric.mod, 2, 2),
     "pmod": ScalarFunction(numeric.pmod, 2, 2),
-    "shiftleft": ScalarFunction(numeric.shift("shift_left"), 2, 2),
-    "shiftright": ScalarFunction(numeric.shift("shift_right"), 2, 2),
-    "upper": ScalarFunction(textual.strings("upper", STRING), 1, 1),
-    "lower": ScalarFunction(textual.strings("lower", STRING), 1, 1),
     "length": ScalarFunction(textual.length, 1, 1),
-    "trim": ScalarFunction(textual.trim("trim"), 1, 2),
-    "btrim": ScalarFunction(textual.trim("trim"), 1, 2),
-    "ltrim": ScalarFunction(textual.trim("ltrim"), 1, 2),
-    "rtrim": ScalarFunction(textual.trim("rtrim"), 1, 2),
     "substring": ScalarFunction(textual.substring, 2, 3),
     "left": ScalarFunction(textual.left, 2, 2),
     "right": ScalarFunction(textual.right, 2, 2),
     "concat": ScalarFunction(textual.concat, 0, ANY_NUMBER),
     "replace": ScalarFunction(textual.replace, 2, 3),
-    "startswith": ScalarFunction(textual.find("starts_with"), 2, 2),
-    "endswith": ScalarFunction(textual.find("ends_with"), 2, 2),
-    "contains": ScalarFunction(textual.find("contains"), 2, 2),
-    "year": ScalarFunction(temporal.field_of("year", DATE), 1, 1),
-    "quarter": ScalarFunction(temporal.field_of("quarter", DATE), 1, 1),
-    "month": ScalarFunction(temporal.field_of("month", DATE), 1, 1),
-    "weekofyear": ScalarFunction(temporal.field_of("week", DATE), 1, 1),
-    "day": ScalarFunction(temporal.field_of("day", DATE), 1, 1),
-    "dayofyear": ScalarFunction(temporal.field_of("day_of_year", DATE), 1, 1),
-    "dayofweek": ScalarFunction(temporal.field_of("day_of_week", DATE), 1, 1),
-    "weekday": ScalarFunction(temporal.field_of("weekday", DATE), 1, 1),
-    "hour": ScalarFunction(temporal.field_of("hour", TIME), 1, 1),
-    "minute": ScalarFunction(temporal.field_of("minute", TIME), 1, 1),
-    "second": ScalarFunction(temporal.field_of("second", TIME), 1, 1),
     "extract(second)": ScalarFunction(temporal.second_fraction, 1, 1),
     "date_trunc": ScalarFunction(temporal.truncate("date_trunc", TIME, False), 2, 2),
     "trunc": ScalarFunction(temporal.truncate("trunc_date", DATE, True), 2, 2),
     "date_add": ScalarFunction(temporal.add_days, 2, 2),
     "datediff": ScalarFunction(temporal.date_diff, 2, 2),
     "add_months": ScalarFunction(temporal.add_months, 2, 2),
-    "unix_micros": ScalarFunction(temporal.of_time("unix_micros"), 1, 1),
-    "unix_millis": ScalarFunction(temporal.of_time("unix_millis"), 1, 1),
-    "unix_seconds": ScalarFunction(temporal.of_time("unix_seconds"), 1, 1),
-    "timestamp_micros": ScalarFunction(temporal.from_integer("timestamp_micros"), 1, 1),
-    "timestamp_millis": ScalarFunction(temporal.from_integer("timestamp_millis"), 1, 1),
-    "timestamp_seconds": ScalarFunction(temporal.from_integer("timestamp_seconds"), 1, 1),
-    "greatest": ScalarFunction(_extreme("greatest"), 2, ANY_NUMBER),
-    "least": ScalarFunction(_extreme("least"), 2, ANY_NUMBER),
     "coalesce": ScalarFunction(_coalesce, 1, ANY_NUMBER),
     "nullif": ScalarFunction(_nullif, 2, 2),
     "nvl2": ScalarFunction(_nvl2, 3, 3),
@@ -173,4 +159,4 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "tinyint": ScalarFunction(_casts(pa.int8()), 1, 1),
     "decimal": ScalarFunction(numeric.to_decimal, 1, 1),
 }
-"""Functions by Spark's names; their aliases are in `query/form.py`."""
+"""Functions by Spark's names; their aliases are in `query/types/form.py`."""

@@ -1,4 +1,4 @@
-"""Functions of dates and times given their types, between calls as written and kernel calls."""
+"""Chooses types and kernels for the functions of dates and times."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidegate.errors import QueryError
 from tidegate.expression.kind import kind
 from tidegate.expression.tree import Expr, Literal
 from tidegate.microsecond import UNITS_US
-from tidegate.query.coercion import (
+from tidegate.query.types.coercion import (
     DATE,
     INT,
     LONG,

@@ -1,14 +1,16 @@
-"""Columns as a program chooses them, between the arguments of a method and named expressions."""
+"""Reads the arguments of a stream's methods: columns, aggregates, and both sides of a join."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.expression import Expression, to_node
+from tidegate.query.expression import Expression, lit, to_node
+from tidegate.query.join import PredicateFunction
 from tidegate.query.name import (
     EVENT_TIME,
     NamedExpr,
@@ -21,6 +23,14 @@ from tidegate.query.name import (
 )
 from tidegate.query.node import Node
 from tidegate.query.unqualified import unqualified_columns
+from tidegate.query.window import (
+    Distance,
+    Duration,
+    JoinWindow,
+    TupleWindow,
+    duration_us,
+    whole_rows,
+)
 
 Column = str | Expression
 """The name of a column, or an expression."""
@@ -130,3 +140,81 @@ def _is_star(value: object) -> bool:
             isinstance(found, exp.Column) and found.name == STAR and not found.table
         )
     return isinstance(value, str) and value == STAR
+
+
+def check_aggregates(unnamed: Sequence[object], named: Mapping[str, object]) -> None:
+    """Refuse arguments of agg() that are no aggregates with a name."""
+    for given in unnamed:
+        raise QueryError(
+            "agg", "every aggregate needs a name", repr(given), f"Write {_example(given)}."
+        )
+    for name, call in named.items():
+        if not isinstance(call, AggregateCall):
+            raise QueryError(
+                "agg",
+                f"{name} must be an aggregate",
+                _said(call),
+                'Write for example n=tg.count() or fare=tg.mean("fare"); sum, min and max '
+                "without tg. are Python's own.",
+            )
+
+
+def _example(given: object) -> str:
+    """How an aggregate that was given without a name could be written."""
+    if isinstance(given, AggregateCall):
+        named = "_".join([given.kind, *(a.name for a in given.arguments if a.name)])
+        return f".agg({named}={given.python})"
+    if isinstance(given, Mapping) and given:
+        pairs = (f'{c}={f}("{c}")' for c, f in list(given.items())[:3] if isinstance(f, str))
+        return f".agg({', '.join(pairs) or 'n=count()'})"
+    return '.agg(n=count(), total=sum("fare"))'
+
+
+def _said(value: object) -> str:
+    """What was given for an aggregate; of a function, that it was not called."""
+    name = getattr(value, "__name__", None)
+    return f"{name} without parentheses" if callable(value) and name else repr(value)
+
+
+def join_windows(within: Any, rows: Any) -> tuple[JoinWindow, JoinWindow]:
+    """The windows of both sides of a join; each argument is for both, or a pair."""
+    mine, others = zip(_pair(within), _pair(rows), strict=True)
+    return _join_window(*mine), _join_window(*others)
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    if not isinstance(value, tuple):
+        return value, value
+    if len(value) != 2:
+        raise QueryError("join", "needs one value, or one for each side", repr(value))
+    return value
+
+
+def _join_window(within: Duration | None, rows: int | None) -> JoinWindow:
+    if (within is None) == (rows is None):
+        raise QueryError(
+            "join",
+            "each side needs a window",
+            "none" if within is None else "two",
+            'Write for example within="5 minutes", or rows=100.',
+        )
+    if within is not None:
+        return Distance(duration_us(within, "join within"))
+    count = whole_rows(rows, "join rows")
+    return TupleWindow(count, count)
+
+
+def join_condition(
+    on: Expression | PredicateFunction | bool | None,
+) -> exp.Expression | PredicateFunction:
+    """The condition of a join: an expression over both sides, or a function of their rows."""
+    if isinstance(on, Expression | bool):
+        return lit(on).node
+    if callable(on):
+        return on
+    raise QueryError(
+        "join",
+        "on must be an expression over left and right, or a function of their rows",
+        "nothing" if on is None else repr(on),
+        "Write for example on=left.x == right.a, or on=True for all pairs.",
+    )

@@ -1,4 +1,4 @@
-"""Functions whose value is not decided by the tuple alone: the one rule that refuses them.
+"""Refuses functions whose value is not decided by the tuple alone, as RAND and NOW.
 
 Between expressions as written, whose names are looked up here, and Spark, which is asked about what
 has no name here (`execute/spark/stable.py`). A batch that is replayed must give the same rows.

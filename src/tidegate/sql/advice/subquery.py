@@ -1,4 +1,4 @@
-"""A query with its join in a subquery, as text, between a SELECT that is refused and its remedy."""
+"""Writes a query with its join in a subquery, for the remedy of a SELECT that is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of text given their types, between calls as written and kernel calls."""
+"""Chooses types and kernels for the functions of text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from tidegate.errors import QueryError
 from tidegate.expression.kind import kind
 from tidegate.expression.pattern import like_parts
 from tidegate.expression.tree import Expr, Literal
-from tidegate.query.coercion import BOOL, INT, STRING, Build, UnknownKernel, coerce, constant, make
+from tidegate.query.types.coercion import (
+    BOOL,
+    INT,
+    STRING,
+    Build,
+    UnknownKernel,
+    coerce,
+    constant,
+    make,
+)
 
 
 def _text(expr: Expr, where: str) -> Expr:

@@ -1,4 +1,4 @@
-"""Operators of expressions given their types, between bound operands and kernel calls."""
+"""Chooses types and kernels for operators: arithmetic, comparison, logic, LIKE, IN."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.expression.digits import (
 from tidegate.expression.kind import is_numeric, kind
 from tidegate.expression.tree import SIGNS, Call, Expr, Literal
 from tidegate.microsecond import DAY_US
-from tidegate.query.coercion import (
+from tidegate.query.types.coercion import (
     BOOL,
     DATE,
     DOUBLE,
@@ -31,7 +31,7 @@ from tidegate.query.coercion import (
     make,
     wider,
 )
-from tidegate.query.interval import CalendarInterval
+from tidegate.query.types.interval import CalendarInterval
 from tidegate.schema import TIME, type_name
 
 _ORDERED = ("integer", "float", "decimal", "boolean", "string", "timestamp", "date", "duration")

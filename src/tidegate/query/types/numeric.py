@@ -1,4 +1,4 @@
-"""Functions of numbers given their types, between calls as written and kernel calls."""
+"""Chooses types and kernels for the functions of numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidegate.errors import QueryError
 from tidegate.expression.digits import adjusted, bounded
 from tidegate.expression.kind import kind
 from tidegate.expression.tree import Expr, Literal
-from tidegate.query.coercion import (
+from tidegate.query.types.coercion import (
     BOOL,
     DOUBLE,
     INT,
@@ -23,7 +23,7 @@ from tidegate.query.coercion import (
     make,
     number,
 )
-from tidegate.query.operator import arithmetic
+from tidegate.query.types.operator import arithmetic
 from tidegate.schema import type_name
 
 

@@ -1,4 +1,4 @@
-"""Slips of the hand that a parser would blame on a later word, between a script's tokens and it."""
+"""Finds slips of the hand that a parser would blame on a later word."""
 
 from __future__ import annotations
 

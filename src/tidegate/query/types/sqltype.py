@@ -1,4 +1,4 @@
-"""Types as written in SQL, between `CAST(x AS ...)` and the engine's types."""
+"""Maps types as written in CAST to Arrow types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.query.coercion import UnknownKernel
+from tidegate.query.types.coercion import UnknownKernel
 from tidegate.schema import TIME
 
 _TYPES = {

@@ -1,4 +1,4 @@
-"""Spark's ANSI type coercion, between expressions as written and kernels that want equal types."""
+"""Spark's ANSI type coercion: brings operands to the equal types that kernels want."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import sqlglot
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.query.interval import CalendarInterval, read_interval
+from tidegate.query.types.interval import CalendarInterval, read_interval
 
 
 def read(text: str) -> CalendarInterval:

@@ -1,0 +1,97 @@
+"""What a stream shows of itself in a REPL, and says to those who take it for a collection."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from tidegate.errors import QueryError
+from tidegate.query.expression import Expression
+from tidegate.query.name import find_name
+from tidegate.query.node import Input, Node
+from tidegate.query.typing import UnknownKernel
+from tidegate.remote.scheme import shown
+from tidegate.schema import type_name
+
+SHOWN_COLUMNS = 8
+"""How many columns a stream shows of itself in a REPL."""
+
+
+class Shown(str):
+    """Text of several lines that a REPL shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class StreamView:
+    """The part of a stream that answers Python's own questions; it has no rows to give."""
+
+    node: Node
+
+    def __setitem__(self, name: object, value: object) -> NoReturn:
+        raise QueryError(
+            "stream",
+            "is never changed; every method gives a new one",
+            f"stream[{name!r}] = ...",
+            f"Write .with_columns({name}=...).",
+        )
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and find_name(name, self.node.names) is not None
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> NoReturn:
+        raise QueryError(
+            "stream",
+            "has no last row, so it has no length",
+            "len(stream)",
+            'Write .window("1 hour").agg(n=count()) for counts, or .preview(10) for rows.',
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise QueryError(
+            "stream",
+            "has no last row, so it cannot be walked through",
+            "for ... in stream",
+            "Write .preview(10) to see the first rows, or .start(sink=tg.sink.call(function)).",
+        )
+
+    def __repr__(self) -> str:
+        try:
+            columns = [f"{f.name} {type_name(f.type)}" for f in self.node.schema]
+        except UnknownKernel:
+            columns = list(self.node.names)
+        more = len(columns) - SHOWN_COLUMNS
+        if more > 0:
+            columns[SHOWN_COLUMNS:] = [f"... {more} more"]
+        return f"Stream({', '.join(columns)}; {_short(self._made_by)})"
+
+    @property
+    def _made_by(self) -> str:
+        """The last step of what makes the rows; of a stream itself, its first place."""
+        node = self.node
+        if not isinstance(node, Input) or not node.stream.uris:
+            return node.summary
+        first, *more = node.stream.uris
+        return f"{node.summary} from {shown(first)}{f' and {len(more)} more' if more else ''}"
+
+
+def not_a_name(given: object) -> QueryError:
+    """What to say of a stream in whose brackets stands something else than a column's name."""
+    if isinstance(given, Expression):
+        remedy = "Write .where(...) to keep the rows for which it is true."
+        return QueryError("stream[...]", "needs the name of a column", repr(given), remedy)
+    if isinstance(given, list | tuple):
+        remedy = f"Write .select({', '.join(repr(g) for g in given)})."
+        return QueryError("stream[...]", "needs the name of one column", repr(given), remedy)
+    return QueryError(
+        "stream[...]", "needs the name of a column", repr(given), "Write .preview(10) to see rows."
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
