@@ -29,15 +29,15 @@ from tidegate.elastic.threshold import Threshold
 from tidegate.model.controller import Limits, bounds
 from tidegate.model.costs import Costs
 from tidegate.model.experiment import EXPERIMENTS, Experiment
+from tidegate.model.operation import Lookback
 from tidegate.model.prediction import Prediction
 from tidegate.model.saso import saso
 from tidegate.model.simulation import Join, scaled, timeline, wanted
-from tidegate.model.window import TimeWindow
 from tidegate.testing import drive_join
 
 DOCS = HERE.parent / "docs"
 WINDOW_S = 60.0
-JOIN = Join(window=TimeWindow(WINDOW_S), costs=Costs(alpha=1.2e-8, beta=1e-7, sigma=0.01))
+JOIN = Join(window=Lookback(seconds=WINDOW_S), costs=Costs(alpha=1.2e-8, beta=1e-7, sigma=0.01))
 LIMITS = Limits(maximum=36)
 LOADS = [name for name in EXPERIMENTS if name != "section7"]
 DRAWN = {"section8-2": "autoscale-phases", "trades": "autoscale-trades"}

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tidegate.elastic.sampled import sample_of
+from tidegate.model.operation import Lookback
 from tidegate.model.sample import Sample
 from tidegate.model.trace import Floats, Trace
-from tidegate.model.window import TupleWindow, Window
 
 STEP_S = 0.25
 """The steps of rates."""
@@ -88,7 +88,7 @@ def shared(r: Floats, s: Floats, sources: int) -> Trace:
 
 def run(
     trace: Trace,
-    window: Window,
+    window: Lookback,
     work: Path,
     master: str,
     *,
@@ -105,7 +105,7 @@ def run(
     np.savetxt(file, rates, "%.6g", ",", header=",".join(["t", *names]), comments="")
     extent = (
         f"ROWS {window.rows:.0f}"
-        if isinstance(window, TupleWindow)
+        if window.rows < np.inf
         else f"RANGE {window.seconds * 1000:.0f} MILLISECONDS"
     )
     paced, session = f"pace={file}", tg.Session(master=master)

@@ -8,8 +8,8 @@ from tests.docs.block import blocks
 from tests.model.traces import constant
 from tidegate.model.costs import Costs
 from tidegate.model.micro_batch import Batching
+from tidegate.model.operation import Lookback
 from tidegate.model.predict import predict
-from tidegate.model.window import TimeWindow
 
 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,7 +27,7 @@ def test_its_formulas_of_batches() -> None:
     rho = 1e-4 * 280 + 2_352_000 * (1e-7 + 1e-8) / 2
     settled = 0.015 / (1 - rho)
     said = {
-        trigger: predict(trace, TimeWindow(60), costs, instances=2, batch=Batching(trigger))
+        trigger: predict(trace, Lookback(seconds=60), costs, instances=2, batch=Batching(trigger))
         for trigger in (0.0, 0.4)
     }
     assert said[0.0].latency[-1] == pytest.approx(1 / 140 + 1.5 * settled, rel=1e-3)

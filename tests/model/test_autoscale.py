@@ -9,13 +9,13 @@ from tidegate.elastic.threshold import Threshold
 from tidegate.model.controller import Limits
 from tidegate.model.costs import Costs
 from tidegate.model.experiment import EXPERIMENTS
+from tidegate.model.operation import Lookback
 from tidegate.model.saso import Saso, saso
 from tidegate.model.simulation import Join, scaled, timeline
-from tidegate.model.window import TimeWindow
 from tidegate.testing import drive
 
 WINDOW_S = 60.0
-JOIN = Join(window=TimeWindow(WINDOW_S), costs=Costs(alpha=1.2e-8, beta=1e-7, sigma=0.01))
+JOIN = Join(window=Lookback(seconds=WINDOW_S), costs=Costs(alpha=1.2e-8, beta=1e-7, sigma=0.01))
 LIMITS = Limits(maximum=36)
 
 

@@ -25,10 +25,10 @@ from tests.oracle import stream_join
 from tests.oracle.stream_join import PlainJoin, Seen
 from tidegate.model.costs import Costs
 from tidegate.model.micro_batch import Batching
+from tidegate.model.operation import Lookback
 from tidegate.model.predict import predict
 from tidegate.model.prediction import Prediction
 from tidegate.model.trace import Trace
-from tidegate.model.window import TimeWindow, TupleWindow, Window
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class Case:
     r: Rates
     s: Rates
     step_s: float
-    window: Window
+    window: Lookback
 
     @property
     def trace(self) -> Trace:
@@ -64,13 +64,12 @@ class Case:
         return [side.T.tolist() for side in (self.trace.r, self.trace.s)]
 
     def join(self, costs: Costs) -> PlainJoin:
-        time = isinstance(self.window, TimeWindow)
         return PlainJoin(
             costs.alpha,
             costs.beta,
             costs.sigma,
-            seconds=self.window.seconds if isinstance(self.window, TimeWindow) else math.inf,
-            rows=math.inf if time else self.window.rows,
+            seconds=self.window.seconds,
+            rows=self.window.rows,
             batch_s=costs.batch_s,
             tuple_s=costs.tuple_s,
         )
@@ -88,7 +87,7 @@ class Case:
 
     def full(self, said: Prediction) -> npt.NDArray[np.bool_]:
         """The blocks with full windows."""
-        if isinstance(self.window, TimeWindow):
+        if self.window.seconds < math.inf:
             return np.arange(BLOCKS) * BLOCK >= WINDOW
         held = np.minimum(said.window_r, said.window_s)
         full = blocks(held) >= self.window.rows
@@ -114,7 +113,9 @@ def cases(draw: st.DrawFn, most: int = 2, whole: bool | None = None) -> Case:
         sources = draw(st.integers(1, most))
         row = st.lists(rate.map(lambda n, k=sources: n / k), min_size=sources, max_size=sources)
         streams.append(draw(st.lists(row, min_size=BLOCKS, max_size=BLOCKS)))
-    window = draw(st.sampled_from([TimeWindow(WINDOW * step_s), TupleWindow(RATE * WINDOW)]))
+    window = draw(
+        st.sampled_from([Lookback(seconds=WINDOW * step_s), Lookback(rows=RATE * WINDOW)])
+    )
     return Case(*streams, step_s, window)
 
 

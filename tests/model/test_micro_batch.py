@@ -9,10 +9,10 @@ from tests.model.traces import changing, constant
 from tidegate.errors import OptionError
 from tidegate.model.costs import Costs
 from tidegate.model.micro_batch import Batching
+from tidegate.model.operation import Lookback
 from tidegate.model.predict import predict
 from tidegate.model.prediction import Prediction
 from tidegate.model.trace import Trace
-from tidegate.model.window import TupleWindow
 
 RATE = 500.0
 """Of each stream; with windows of a row, each tuple meets one other."""
@@ -20,7 +20,7 @@ RATE = 500.0
 
 def _said(costs: Costs, batching: Batching, trace: Trace | None = None) -> Prediction:
     trace = constant([RATE], [RATE], 30) if trace is None else trace
-    return predict(trace, TupleWindow(1), costs, instances=1, batch=batching)
+    return predict(trace, Lookback(rows=1), costs, instances=1, batch=batching)
 
 
 def test_self_paced_batches_find_their_length() -> None:
@@ -67,7 +67,7 @@ def test_rare_tuples_have_batches_of_their_own() -> None:
 
 def test_a_quota_and_instances_change_what_comparisons_take() -> None:
     costs = Costs(alpha=3e-4, beta=0, sigma=0, batch_s=0.02)
-    window, trace = TupleWindow(1), constant([RATE], [RATE], 30)
+    window, trace = Lookback(rows=1), constant([RATE], [RATE], 30)
     one = predict(trace, window, costs, instances=1, batch=Batching())
     same = predict(trace, window, costs, instances=2, quota=0.5, batch=Batching())
     more = predict(trace, window, costs, instances=2, batch=Batching())
@@ -80,14 +80,14 @@ def test_a_slowdown_is_as_if_everything_cost_more() -> None:
     dearer = Costs(alpha=3.6e-4, beta=0, sigma=0, batch_s=0.024, tuple_s=1.2e-4, scatter=0.3)
     trace = constant([RATE], [RATE], 30)
     slow = np.where(np.arange(30) < 15, 1.0, 1.2)
-    said = predict(trace, TupleWindow(1), costs, instances=1, batch=Batching(), slowdown=slow)
+    said = predict(trace, Lookback(rows=1), costs, instances=1, batch=Batching(), slowdown=slow)
     before, after = _said(costs, Batching()), _said(dearer, Batching())
     assert said.latency[:15] == pytest.approx(before.latency[:15])
     assert said.latency[20:] == pytest.approx(after.latency[20:], rel=1e-3)
     with pytest.raises(OptionError, match="slowdown: must be one number, or one for each of 30"):
-        predict(trace, TupleWindow(1), costs, instances=1, batch=Batching(), slowdown=slow[1:])
+        predict(trace, Lookback(rows=1), costs, instances=1, batch=Batching(), slowdown=slow[1:])
     with pytest.raises(OptionError, match="slowdown: must be above 0, and finite; got 0"):
-        predict(trace, TupleWindow(1), costs, instances=1, batch=Batching(), slowdown=slow * 0)
+        predict(trace, Lookback(rows=1), costs, instances=1, batch=Batching(), slowdown=slow * 0)
 
 
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
@@ -98,7 +98,7 @@ def test_near_full_load_costs_that_are_a_little_off_put_latency_far_off(load: fl
     alone, slower = (
         predict(
             trace,
-            TupleWindow(1),
+            Lookback(rows=1),
             costs,
             instances=1,
             deterministic=False,
@@ -117,7 +117,7 @@ def test_in_overload_latency_is_as_far_off() -> None:
     alone, slower = (
         predict(
             trace,
-            TupleWindow(1),
+            Lookback(rows=1),
             costs,
             instances=1,
             deterministic=False,
@@ -133,7 +133,7 @@ def test_more_instances_count_from_the_next_batch_on() -> None:
     costs = Costs(alpha=8e-4, beta=0, sigma=0, batch_s=0.02)
     number = np.repeat([1, 2], 15)
     said = predict(
-        constant([RATE], [RATE], 30), TupleWindow(1), costs, instances=number, batch=Batching()
+        constant([RATE], [RATE], 30), Lookback(rows=1), costs, instances=number, batch=Batching()
     )
     assert said.latency[14] == pytest.approx(1 / RATE + 1.5 * 0.02 / 0.2, rel=0.02)
     assert said.latency[-1] == pytest.approx(1 / RATE + 1.5 * 0.02 / 0.6, rel=1e-3)

@@ -10,15 +10,15 @@ from tests.model.traces import changing, constant
 from tidegate.errors import OptionError
 from tidegate.model.costs import Costs
 from tidegate.model.micro_batch import Batching
+from tidegate.model.operation import Lookback
 from tidegate.model.predict import predict
-from tidegate.model.window import TimeWindow, TupleWindow
 
 COSTS = Costs(alpha=2e-8, beta=1e-7, sigma=0.01)
-MINUTE, ROWS = TimeWindow(60), TupleWindow(8400)
+MINUTE, ROWS = Lookback(seconds=60), Lookback(rows=8400)
 
 
 @pytest.mark.parametrize("window", [MINUTE, ROWS])
-def test_part_a_of_the_experiment(window: TimeWindow | TupleWindow) -> None:
+def test_part_a_of_the_experiment(window: Lookback) -> None:
     said = predict(constant([140.0], [140.0], 300), window, COSTS, instances=1)
     assert said.window_r[[0, 1, 59, 60, 299]].tolist() == [140, 280, 8400, 8400, 8400]
     assert said.comparisons[[0, 299]].tolist() == [39_200, 2_352_000]
@@ -99,8 +99,8 @@ def test_what_it_refuses(change: dict[str, object], message: str) -> None:
 
 def test_windows_and_batches_that_are_none() -> None:
     with pytest.raises(OptionError, match="a window of time: must be more than 0 seconds"):
-        TimeWindow(0)
+        Lookback(seconds=0)
     with pytest.raises(OptionError, match="a window of tuples: must be more than 0 rows"):
-        TupleWindow(-1)
+        Lookback(rows=-1)
     with pytest.raises(OptionError, match="the trigger of batches: must be 0 seconds or more"):
         Batching(trigger_s=-1)

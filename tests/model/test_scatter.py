@@ -12,10 +12,10 @@ from tidegate.elastic.settled import Batches
 from tidegate.model.costs import Costs
 from tidegate.model.estimator import Estimator
 from tidegate.model.micro_batch import Batching
+from tidegate.model.operation import Lookback
 from tidegate.model.predict import predict
 from tidegate.model.scatter import Carried
 from tidegate.model.trace import Trace
-from tidegate.model.window import TupleWindow
 
 FIXED_S, RATE, SCATTER = 0.02, 500.0, 0.4
 COSTS = Costs(alpha=0.0, beta=0.0, sigma=0.0, batch_s=FIXED_S, scatter=SCATTER)
@@ -46,11 +46,11 @@ def test_latency_is_longer_because_more_tuples_come_during_long_batches(load: fl
     trace = Trace(np.arange(40.0), rates, rates)
     costs = replace(COSTS, tuple_s=load / (2 * RATE))
     found = predict(
-        trace, TupleWindow(1), costs, instances=1, deterministic=False, batch=Batching()
+        trace, Lookback(rows=1), costs, instances=1, deterministic=False, batch=Batching()
     )
     assert float(found.latency[-1]) == pytest.approx(wanted_s, rel=0.03)
     alone = predict(
-        trace, TupleWindow(1), costs, instances=1, deterministic=False, batch=Batching(0.5)
+        trace, Lookback(rows=1), costs, instances=1, deterministic=False, batch=Batching(0.5)
     )
     assert float(alone.latency[-1]) == pytest.approx(0.25 + FIXED_S + load * 0.5, rel=0.01), (
         "batches that start by a trigger do so however long the one before took"

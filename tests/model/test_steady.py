@@ -12,11 +12,11 @@ from tests.model.test_estimator import Machine
 from tidegate.model.calibration import Estimate
 from tidegate.model.estimator import Estimator
 from tidegate.model.micro_batch import Batching
+from tidegate.model.operation import Lookback
 from tidegate.model.predict import predict
 from tidegate.model.sample import Sample, whole
 from tidegate.model.steady import QueryModel, SubqueryModel
 from tidegate.model.trace import Trace
-from tidegate.model.window import TimeWindow
 from tidegate.model.workload import JoinWorkload, TupleWorkload
 
 SIGMA = 0.01
@@ -36,7 +36,7 @@ def measured(machine: Machine = QUIET, instances: int = 2, seed: int = 1) -> Est
 
 
 def join(estimator: Estimator, window_s: float = 10) -> QueryModel:
-    windows = (TimeWindow(window_s), TimeWindow(window_s))
+    windows = (Lookback(seconds=window_s), Lookback(seconds=window_s))
     workload = JoinWorkload(windows, (0, 1), (1.0, 1.0), 1.0, SIGMA)
     return QueryModel(TWO, (SubqueryModel("join", ("r", "s"), workload, estimator),), estimator)
 
@@ -52,7 +52,7 @@ def test_it_is_the_model_of_joins_where_the_query_is_a_join(rate: float, instanc
     assert costs is not None
     found = predict(
         Trace(times, flat, flat),
-        TimeWindow(10),
+        Lookback(seconds=10),
         replace(costs.costs(), sigma=SIGMA),
         instances=instances,
         batch=Batching(),

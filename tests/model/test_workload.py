@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tidegate.model.window import TimeWindow, TupleWindow
+from tidegate.model.operation import Lookback
 from tidegate.model.workload import (
     Counts,
     GroupWorkload,
@@ -19,13 +19,13 @@ from tidegate.model.workload import (
 
 
 def test_a_join_compares_each_tuple_with_the_window_of_the_other_side() -> None:
-    scan = JoinWorkload((TimeWindow(10), TimeWindow(20)), (0, 1), (1.0, 1.0), 1.0, 0.01)
+    scan = JoinWorkload((Lookback(seconds=10), Lookback(seconds=20)), (0, 1), (1.0, 1.0), 1.0, 0.01)
     pairs = 100 * 50 * 20 + 50 * 100 * 10
     assert scan.counts([100, 50]) == Counts(150, pairs, pairs * 0.01)
 
 
 def test_windows_of_tuples_filters_several_inputs_and_an_index() -> None:
-    windows = (TupleWindow(1_000), TimeWindow(10))
+    windows = (Lookback(rows=1_000), Lookback(seconds=10))
     join = JoinWorkload(windows, (0, 1, 0), (0.5, 1.0), compared=0.1, sigma=0.02)
     left, right = (100 + 60) * 0.5, 20
     pairs = left * right * 10 + right * 1_000

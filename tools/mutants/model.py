@@ -7,9 +7,9 @@ from mutants.mutant import EVENTS, Mutant
 MUTANTS = (
     Mutant(
         "a window of time has an interval too many",
-        "model/window.py",
-        "np.interp(edges_s[1:] - self.seconds,",
-        "np.interp(edges_s[:-1] - self.seconds,",
+        "model/operation.py",
+        "np.interp(edges_s[1:] + min(passed_s, 0.0),",
+        "np.interp(edges_s[:-1] + min(passed_s, 0.0),",
         EVENTS,
     ),
     Mutant(

@@ -18,11 +18,11 @@ from tidegate.model.controller import LOWER, UPPER, Limits
 from tidegate.model.costs import Costs
 from tidegate.model.experiment import EXPERIMENTS, Experiment
 from tidegate.model.micro_batch import Batching
+from tidegate.model.operation import Lookback
 from tidegate.model.prediction import Prediction
 from tidegate.model.saso import saso
 from tidegate.model.simulation import Join, scaled, timeline
 from tidegate.model.trace_file import read_trace
-from tidegate.model.window import TimeWindow, TupleWindow, Window
 from tidegate.query.window import duration_us
 
 if TYPE_CHECKING:
@@ -291,14 +291,14 @@ def _costs(given: dict[str, Any]) -> Costs:
     return replace(known, **{name: value for name, value in asked.items() if value is not None})
 
 
-def _window(text: str) -> Window:
+def _window(text: str) -> Lookback:
     rows = _ROWS.fullmatch(text)
     zero = OptionError("--window", "must be longer than zero", text)
     if rows is not None:
         count = int(rows[1].replace(",", "").replace("_", "") or 0)
         if not count:
             raise zero
-        return TupleWindow(count)
+        return Lookback(rows=count)
     remedy = "Write for example '60 seconds' or '8400 rows'."
     try:
         us = duration_us(text, "--window")
@@ -308,7 +308,7 @@ def _window(text: str) -> Window:
         ) from error
     if us <= 0:
         raise zero
-    return TimeWindow(us / 1e6)
+    return Lookback(seconds=us / 1e6)
 
 
 def _seconds(option: str, text: str) -> float:

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from tidegate.duration import duration_text
 from tidegate.model.experiment import Part
+from tidegate.model.operation import Lookback
 from tidegate.model.prediction import Prediction
 from tidegate.model.saso import Saso
 from tidegate.model.simulation import Join
-from tidegate.model.window import TupleWindow, Window
 
 if TYPE_CHECKING:
     from tidegate.cli.simulate import Asked
@@ -65,8 +65,8 @@ def _policy(asked: Asked) -> str:
     return f"; policy model{ahead}"
 
 
-def window_text(window: Window) -> str:
-    if isinstance(window, TupleWindow):
+def window_text(window: Lookback) -> str:
+    if window.rows < np.inf:
         return f"windows of {window.rows:,.0f} rows"
     return f"windows of {duration_text(round(window.seconds * 1e6))}"
 

@@ -22,8 +22,8 @@ from tidegate.elastic.followed import SAMPLE_S, Followed, Work
 from tidegate.elastic.settled import Batches, Part, batches_of
 from tidegate.model.controller import Limits, bounds
 from tidegate.model.estimator import Estimator
+from tidegate.model.operation import longest_s
 from tidegate.model.saso import Saso, Timeline, changes, saso
-from tidegate.model.window import TimeWindow
 
 _INTERVAL_S = 1.0
 _KEPT_SECONDS = 3_600
@@ -252,7 +252,7 @@ class Forecast:
                     wanted=np.array([one.wanted for one in kept]),
                     latency=np.array([one.latency_s for one in kept]),
                     changes=changes(times, rates[:, 0], rates[:, 1]),
-                    window_s=max([0.0, *(w.seconds for w in windows if isinstance(w, TimeWindow))]),
+                    window_s=longest_s(windows) or 0.0,
                 )
             )
         return found

@@ -19,9 +19,8 @@ from tidegate.elastic.rates import Arrived, Rates
 from tidegate.elastic.sampled import sample_of
 from tidegate.model.estimator import Estimator
 from tidegate.model.input_latency import input_latency
-from tidegate.model.operation import Operation
+from tidegate.model.operation import Operation, in_the_middle, longest_s
 from tidegate.model.outlook import outlook
-from tidegate.model.window import TimeWindow, in_the_middle
 from tidegate.model.workload import Counts
 
 SAMPLE_S = 0.25
@@ -204,7 +203,7 @@ class Followed:
 
     def _pairs(self, ahead_s: float | None, over: bool) -> tuple[float, float, bool]:
         """Comparisons in a second, equation 4: now, the most ahead, and whether it stays."""
-        left, right = (self.rates.in_real_time(w) for w in self.operation.windows)
+        left, right = (w.at_speed(self.rates.speed) for w in self.operation.windows)
         r, s, step_s = self.rates.over(self.operation.windows)
         contents = (w.contents(rates, step_s) for w, rates in ((left, r), (right, s)))
         held_r, held_s = ((in_the_middle(of) if over else of)[-1] for of in contents)
@@ -212,8 +211,7 @@ class Followed:
         if ahead_s == 0:
             return now, now, True
         if ahead_s is None:
-            lasting = [w.seconds for w in (left, right) if isinstance(w, TimeWindow)]
-            ahead_s = min(max(lasting, default=_RECENT_S), _FAR_S)
+            ahead_s = min(longest_s((left, right)) or _RECENT_S, _FAR_S)
         seen = outlook(r, s, (left, right), ahead_s=ahead_s, step_s=step_s)
         return now, float(seen.expected[-1]), bool(seen.settled[-1])
 

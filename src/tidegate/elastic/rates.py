@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tidegate.elastic.observation import InputLoad, Observation
+from tidegate.model.operation import Lookback, longest_s
 from tidegate.model.trace import Floats
-from tidegate.model.window import TimeWindow, TupleWindow, Window
 
 _MOST_CHUNKS = 64
 """Windows that are longer than so many intervals are kept in longer ones."""
@@ -98,7 +98,7 @@ class Rates:
         """Whether the interval has become long enough."""
         return self.open[0] >= least_s
 
-    def closed(self, windows: Sequence[Window]) -> Rates:
+    def closed(self, windows: tuple[Lookback, ...]) -> Rates:
         """With the interval among those that are over, for windows that are to be known."""
         seconds, *counts, event_s = self.open
         arrived, taken, passed = counts[:2], counts[2:4], counts[4:6]
@@ -118,7 +118,7 @@ class Rates:
             seconds=seconds,
         )
 
-    def over(self, windows: Sequence[Window]) -> tuple[Floats, Floats, float]:
+    def over(self, windows: tuple[Lookback, ...]) -> tuple[Floats, Floats, float]:
         """Rates of both sides in even intervals, the newest last, and how long those are.
 
         The last one has the present rates. Of a side with a window of tuples, the first has all
@@ -134,14 +134,10 @@ class Rates:
             sums = np.cumsum([0.0, *(chunk[1 + side] for chunk in self.chunks)])
             rates = np.diff(np.interp(places, edges_s, sums)) / step_s
             rates[-1] = self.now[side]
-            if windows and isinstance(windows[side], TupleWindow):
+            if windows and windows[side].rows < math.inf:
                 rates[0] += self.before[side] / step_s
             found.append(rates)
         return found[0], found[1], step_s
-
-    def in_real_time(self, window: Window) -> Window:
-        """A window as long as it takes to fill it."""
-        return TimeWindow(window.seconds / self.speed) if isinstance(window, TimeWindow) else window
 
     def recorded(self) -> dict[str, Any]:
         """As a manifest has it, but for the interval that is not over."""
@@ -180,10 +176,9 @@ def _mixed(before: float, now: float) -> float:
     return _RECENT * before + (1 - _RECENT) * now
 
 
-def _kept(windows: Sequence[Window], speed: float) -> tuple[float, float]:
+def _kept(windows: tuple[Lookback, ...], speed: float) -> tuple[float, float]:
     """How long intervals are kept apart at least, and how far back."""
-    reaches = [w.seconds / speed for w in windows if isinstance(w, TimeWindow)]
-    reach_s = max([*reaches, float(_MOST_CHUNKS) / 4])
+    reach_s = max((longest_s(windows) or 0.0) / speed, float(_MOST_CHUNKS) / 4)
     return max(reach_s / (_MOST_CHUNKS - 4), 1.0), reach_s
 
 

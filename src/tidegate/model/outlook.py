@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.model.window import TimeWindow, TupleWindow, Window
+from tidegate.model.operation import Lookback
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class Outlook:
 def outlook(
     r: Floats,
     s: Floats,
-    window: Window | tuple[Window, Window],
+    window: Lookback | tuple[Lookback, Lookback],
     *,
     ahead_s: float,
     step_s: float = 1.0,
@@ -61,14 +61,14 @@ def outlook(
         if steps > lasted * LASTING:
             low_r, low_s = _lower(low_r, r, lasted), _lower(low_s, s, lasted)
             lasted += 1
-        then_r = _later(r, low_r, of_r, steps * step_s, step_s)
-        then_s = _later(s, low_s, of_s, steps * step_s, step_s)
+        then_r = of_r.later(r, low_r, steps * step_s, step_s)
+        then_s = of_s.later(s, low_s, steps * step_s, step_s)
         np.maximum(expected, low_r * then_s + low_s * then_r, out=expected)
         back = min(steps - 1, len(r))
         before = r[: len(r) - back] * held_s[back:] + s[: len(s) - back] * held_r[back:]
         np.maximum(expected[back:], before, out=expected[back:])
-    renewed_s = max(w.seconds if isinstance(w, TimeWindow) else _LONG_S for w in (of_r, of_s))
-    last = r * _later(s, s, of_s, renewed_s, step_s) + s * _later(r, r, of_r, renewed_s, step_s)
+    renewed_s = max(min(w.seconds, _LONG_S) for w in (of_r, of_s))
+    last = r * of_s.later(s, s, renewed_s, step_s) + s * of_r.later(r, r, renewed_s, step_s)
     return Outlook(expected, np.abs(last - now) <= SETTLED * np.maximum(last, now))
 
 
@@ -77,15 +77,3 @@ def _lower(low: Floats, rates: Floats, back: int) -> Floats:
     found = low.copy()
     np.minimum(found[back:], rates[:-back], out=found[back:])
     return found
-
-
-def _later(rates: Floats, going: Floats, window: Window, later_s: float, step_s: float) -> Floats:
-    """What a window holds so much later, if from now on tuples come at the rate `going`."""
-    edges_s = np.arange(len(rates) + 1) * step_s
-    arrived = np.concatenate(([0.0], np.cumsum(rates * step_s)))
-    then = arrived[1:] + later_s * going
-    if isinstance(window, TupleWindow):
-        return np.minimum(then, window.rows)
-    passed_s = later_s - window.seconds  # the oldest that is held, as seen from now
-    left = np.interp(edges_s[1:] + min(passed_s, 0.0), edges_s, arrived)
-    return np.asarray(then - left - max(passed_s, 0.0) * going, np.float64)

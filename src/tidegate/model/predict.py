@@ -16,16 +16,16 @@ from tidegate.model.costs import Costs
 from tidegate.model.input_latency import input_latency
 from tidegate.model.join_latency import join_latency
 from tidegate.model.micro_batch import Batching, batch_times
+from tidegate.model.operation import Lookback, in_the_middle
 from tidegate.model.output_latency import output_latency
 from tidegate.model.prediction import Floats, Prediction
 from tidegate.model.trace import Trace
-from tidegate.model.window import Window, in_the_middle
 from tidegate.model.work import capacity, comparisons, done
 
 
 def predict(
     trace: Trace,
-    window: Window | tuple[Window, Window],
+    window: Lookback | tuple[Lookback, Lookback],
     costs: Costs,
     *,
     instances: Instances,

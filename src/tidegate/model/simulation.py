@@ -11,12 +11,12 @@ import numpy.typing as npt
 from tidegate.model.controller import Bounds, Demand, Limits, Standing, bounds
 from tidegate.model.costs import Costs
 from tidegate.model.micro_batch import Batching
+from tidegate.model.operation import Lookback, longest_s
 from tidegate.model.outlook import outlook
 from tidegate.model.predict import predict
 from tidegate.model.prediction import Floats, Prediction
 from tidegate.model.saso import Timeline, changes
 from tidegate.model.trace import Trace
-from tidegate.model.window import TimeWindow, Window
 from tidegate.model.work import comparisons
 
 Counts = npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ _LEAST_FREE = 0.01
 class Join:
     """A join and where it runs: all that the model knows of it but its rates and instances."""
 
-    window: Window
+    window: Lookback
     costs: Costs
     quota: float = 1.0
     deterministic: bool = True
@@ -97,7 +97,6 @@ def timeline(
     changed: Sequence[float] = (),
 ) -> Timeline:
     """What `saso` judges of a simulated run; `changed` are times at which its load changes."""
-    window = join.window
     seen = changes(trace.times, trace.r.sum(axis=1), trace.s.sum(axis=1))
     return Timeline(
         times=trace.times,
@@ -105,5 +104,5 @@ def timeline(
         wanted=wanted(join, trace, bounds(join.costs.comparison_s, limits)),
         latency=prediction.latency,
         changes=sorted({*seen, *changed}),
-        window_s=window.seconds if isinstance(window, TimeWindow) else 0.0,
+        window_s=longest_s((join.window,)) or 0.0,
     )

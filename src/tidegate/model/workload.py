@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidegate.model.window import TupleWindow, Window
+from tidegate.model.operation import Lookback
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class JoinWorkload:
     the definition the method compares `compared`, all of them for a scan, and puts out `sigma`.
     """
 
-    windows: tuple[Window, ...]
+    windows: tuple[Lookback, ...]
     sides: tuple[int, ...]
     passed: tuple[float, float]
     compared: float
@@ -45,7 +45,7 @@ class JoinWorkload:
         arriving = [0.0, 0.0]
         for side, rate in zip(self.sides, rates, strict=True):
             arriving[side] += rate * self.passed[side]
-        held = [_held(w, rate) for w, rate in zip(self.windows, arriving, strict=True)]
+        held = [w.full(rate) for w, rate in zip(self.windows, arriving, strict=True)]
         pairs = arriving[0] * held[1] + arriving[1] * held[0]
         return Counts(sum(rates), pairs * self.compared, pairs * self.sigma)
 
@@ -97,8 +97,3 @@ def keys_of(tuples: float, groups: float) -> float:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if groups_of(tuples, middle) > groups else (middle, high)
     return low
-
-
-def _held(window: Window, rate: float) -> float:
-    """The tuples of a window that is full."""
-    return window.rows if isinstance(window, TupleWindow) else window.seconds * rate

@@ -12,8 +12,7 @@ from tidegate.elastic.driven import Driven
 from tidegate.elastic.observation import InputLoad, InstanceLoad, Observation
 from tidegate.elastic.policy import Policy
 from tidegate.model.costs import Costs
-from tidegate.model.operation import Operation
-from tidegate.model.window import Window
+from tidegate.model.operation import Lookback, Operation
 from tidegate.route.mapping import Mapping as Owners
 from tidegate.route.mapping import even
 
@@ -22,7 +21,7 @@ def drive_join(
     policy: Policy,
     rates: Iterable[tuple[float, float]],
     *,
-    window: Window,
+    window: Lookback,
     costs: Costs | Iterable[Costs],
     instances: int = 1,
     buckets: int = 64,
@@ -58,7 +57,7 @@ def drive_join(
     return found
 
 
-def _pairs(came: list[tuple[float, float]], window: Window, period_s: float) -> float:
+def _pairs(came: list[tuple[float, float]], window: Lookback, period_s: float) -> float:
     """The comparisons of the newest batch, equation 4."""
     r, s = np.array(came).T
     held_r, held_s = (float(window.contents(rates, period_s)[-1]) for rates in (r, s))
@@ -71,7 +70,7 @@ def _seen(
     made: float,
     mapping: Owners,
     costs: Costs,
-    window: Window,
+    window: Lookback,
     period_s: float,
     slots: int | None,
 ) -> Observation:
