@@ -26,13 +26,13 @@ from measure import HERE, write_report
 from tidegate.elastic.by_model import ByModel
 from tidegate.elastic.simulated import BUCKETS, simulated
 from tidegate.elastic.threshold import Threshold
-from tidegate.model.controller import Limits, bounds
-from tidegate.model.costs import Costs
-from tidegate.model.experiment import EXPERIMENTS, Experiment
+from tidegate.model.control.controller import Limits, bounds
+from tidegate.model.control.saso import saso
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.join.experiment import EXPERIMENTS, Experiment
+from tidegate.model.join.predict import Prediction
+from tidegate.model.join.simulation import Join, scaled, timeline, wanted
 from tidegate.model.operation import Lookback
-from tidegate.model.prediction import Prediction
-from tidegate.model.saso import saso
-from tidegate.model.simulation import Join, scaled, timeline, wanted
 from tidegate.testing import drive_join
 
 DOCS = HERE.parent / "docs"

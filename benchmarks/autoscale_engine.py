@@ -25,9 +25,9 @@ from measure import MASTER, common_arguments, give, in_child, percentiles, write
 from model_accuracy import GUESS, WARM_S, factor_for, pilot_of
 from model_run import STEP_S, Batch, held, run, shared, spread
 
-from tidegate.model.experiment import EXPERIMENTS
+from tidegate.model.join.experiment import EXPERIMENTS
+from tidegate.model.join.trace import Trace
 from tidegate.model.operation import Lookback
-from tidegate.model.trace import Trace
 
 SECONDS, WINDOW_S, HIGHEST = 120.0, 60.0, 1.2
 MOST = 2

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.elastic.sampled import sample_of
-from tidegate.model.operation import Lookback
-from tidegate.model.sample import Sample
-from tidegate.model.trace import Floats, Trace
+from tidegate.model.cost.sample import Sample
+from tidegate.model.join.trace import Trace
+from tidegate.model.operation import Floats, Lookback
 
 STEP_S = 0.25
 """The steps of rates."""
@@ -182,7 +181,7 @@ class captured:
         for now, measured, latency, after_s in self._raw:
             (seen,) = observed_of(measured)
             after_s += seen.between_s
-            self._found.batches.append(Batch(now - begun, *latency, after_s, sample_of(seen)))
+            self._found.batches.append(Batch(now - begun, *latency, after_s, seen.sample()))
         self._found.forecasts.extend(
             Forecasted(now - begun, s.latency_s, s.measured_s, s.throughput, s.measured)
             for now, s in self._forecasts

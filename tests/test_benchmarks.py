@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.docs.block import ROOT
-from tidegate.model.sample import Sample
+from tidegate.model.cost.sample import Sample
 from tidegate.testing import check_aggregate
 
 

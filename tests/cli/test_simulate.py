@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from tidegate.cli.main import invoke
-from tidegate.model.calibration_file import QueryCalibration
-from tidegate.model.estimator import Estimator
-from tidegate.model.known import Known
-from tidegate.model.sample import Sample
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.cost.sample import Sample
+from tidegate.model.sizing.calibration_file import Known, QueryCalibration
 
 KEYS = (
     "t window_r window_s comparisons throughput latency_in latency_join latency_out latency_batch "

@@ -6,10 +6,10 @@ import pytest
 
 from tests.docs.block import blocks
 from tests.model.traces import constant
-from tidegate.model.costs import Costs
-from tidegate.model.micro_batch import Batching
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import predict
 from tidegate.model.operation import Lookback
-from tidegate.model.predict import predict
 
 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from tests.driver.scene import loop_of, memory, plan_of, table
 from tidegate import expr, left, right
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
-from tidegate.elastic.observation import Observation
+from tidegate.model.observation import Observation
 from tidegate.model.operation import Lookback, Operation
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices

@@ -14,7 +14,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.expected import Expected, Outcome, Second, time_text
 from tidegate.driver.loop import Loop
 from tidegate.elastic.by_model import ByModel
-from tidegate.model.saso import Saso
+from tidegate.model.control.saso import Saso
 from tidegate.plan.lower import lower
 from tidegate.query.output import Output
 from tidegate.schedule import Threads

@@ -14,17 +14,16 @@ import numpy as np
 import pytest
 
 from tidegate.elastic.by_model import ByModel
-from tidegate.elastic.followed import Followed
-from tidegate.elastic.observation import InputLoad
 from tidegate.elastic.policy import Policy
-from tidegate.elastic.rates import Arrived, Rates
 from tidegate.elastic.registry import of
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError
-from tidegate.model.calibration_file import QueryCalibration
-from tidegate.model.costs import Costs
-from tidegate.model.known import Known
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.live.rates import Arrived, Rates
+from tidegate.model.live.subquery import Followed
+from tidegate.model.observation import InputLoad
 from tidegate.model.operation import Lookback, Operation
+from tidegate.model.sizing.calibration_file import Known, QueryCalibration
 from tidegate.testing import Driven, drive, drive_join, switches
 
 COSTS = Costs(alpha=3e-6, beta=6e-6, sigma=0.01, batch_s=0.004, tuple_s=2e-5)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tidegate.elastic.settled import Batches
+from tidegate.model.live.batches import Batches
 
 
 def one_by_one(batches: Batches, batch_s: float, seconds: float) -> float:

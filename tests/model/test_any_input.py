@@ -10,11 +10,11 @@ import pytest
 from tests.cost import calls
 from tests.model.traces import changing
 from tests.seed import seeds
-from tidegate.model.costs import Costs
-from tidegate.model.micro_batch import Batching
-from tidegate.model.operation import Lookback
-from tidegate.model.predict import predict
-from tidegate.model.trace import Floats, Trace
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import predict
+from tidegate.model.join.trace import Trace
+from tidegate.model.operation import Floats, Lookback
 
 TERMS = ("latency_in", "latency_join", "latency_out", "latency_batch")
 

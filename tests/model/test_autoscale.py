@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tidegate.elastic.threshold import Threshold
-from tidegate.model.controller import Limits
-from tidegate.model.costs import Costs
-from tidegate.model.experiment import EXPERIMENTS
+from tidegate.model.control.controller import Limits
+from tidegate.model.control.saso import Saso, saso
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.join.experiment import EXPERIMENTS
+from tidegate.model.join.simulation import Join, scaled, timeline
 from tidegate.model.operation import Lookback
-from tidegate.model.saso import Saso, saso
-from tidegate.model.simulation import Join, scaled, timeline
 from tidegate.testing import drive
 
 WINDOW_S = 60.0

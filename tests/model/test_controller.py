@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import OptionError
-from tidegate.model.controller import Demand, Limits, Standing, bounds
+from tidegate.model.control.controller import Demand, Limits, Standing, bounds
 
 UNIT_S = 1e-6
 

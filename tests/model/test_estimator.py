@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tidegate.model.calibration import Calibration, Estimate
-from tidegate.model.estimator import KEPT, LEAST_BATCHES, Estimator
-from tidegate.model.fit import student
-from tidegate.model.sample import Sample
+from tidegate.model.cost.calibration import Calibration, Estimate
+from tidegate.model.cost.estimator import KEPT, LEAST_BATCHES, Estimator
+from tidegate.model.cost.fit import student
+from tidegate.model.cost.sample import Sample
 
 RUNS = 80
 """For each way to run; of so many, an interval of 95 percent may miss 10 (p = 0.003)."""

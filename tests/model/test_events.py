@@ -23,12 +23,11 @@ from hypothesis import strategies as st
 from tests.model.traces import changing
 from tests.oracle import stream_join
 from tests.oracle.stream_join import PlainJoin, Seen
-from tidegate.model.costs import Costs
-from tidegate.model.micro_batch import Batching
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import Prediction, predict
+from tidegate.model.join.trace import Trace
 from tidegate.model.operation import Lookback
-from tidegate.model.predict import predict
-from tidegate.model.prediction import Prediction
-from tidegate.model.trace import Trace
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,12 +7,11 @@ import pytest
 
 from tests.model.traces import changing, constant
 from tidegate.errors import OptionError
-from tidegate.model.costs import Costs
-from tidegate.model.micro_batch import Batching
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import Prediction, predict
+from tidegate.model.join.trace import Trace
 from tidegate.model.operation import Lookback
-from tidegate.model.predict import predict
-from tidegate.model.prediction import Prediction
-from tidegate.model.trace import Trace
 
 RATE = 500.0
 """Of each stream; with windows of a row, each tuple meets one other."""

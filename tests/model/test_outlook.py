@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.model.control.outlook import LASTING, outlook
 from tidegate.model.operation import Lookback
-from tidegate.model.outlook import LASTING, outlook
 
 RATES = st.lists(
     st.tuples(st.integers(0, 50), st.integers(0, 50)).map(lambda p: (float(p[0]), float(p[1]))),

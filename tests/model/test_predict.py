@@ -8,10 +8,10 @@ import pytest
 from tests.cost import calls
 from tests.model.traces import changing, constant
 from tidegate.errors import OptionError
-from tidegate.model.costs import Costs
-from tidegate.model.micro_batch import Batching
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import predict
 from tidegate.model.operation import Lookback
-from tidegate.model.predict import predict
 
 COSTS = Costs(alpha=2e-8, beta=1e-7, sigma=0.01)
 MINUTE, ROWS = Lookback(seconds=60), Lookback(rows=8400)

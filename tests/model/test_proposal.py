@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.model.test_steady import QUIET, TWO, join, measured
-from tidegate.model.proposal import Most, propose
-from tidegate.model.steady import QueryModel, SubqueryModel
-from tidegate.model.workload import TupleWorkload
+from tidegate.model.sizing.proposal import Most, propose
+from tidegate.model.sizing.steady import QueryModel, SubqueryModel
+from tidegate.model.sizing.workload import TupleWorkload
 
 RATES = {"r": 900.0, "s": 900.0}
 

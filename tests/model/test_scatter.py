@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tests.model.test_estimator import Machine
-from tidegate.elastic.settled import Batches
-from tidegate.model.costs import Costs
-from tidegate.model.estimator import Estimator
-from tidegate.model.micro_batch import Batching
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import predict
+from tidegate.model.join.trace import Trace
+from tidegate.model.live.batches import Batches
 from tidegate.model.operation import Lookback
-from tidegate.model.predict import predict
 from tidegate.model.scatter import Carried
-from tidegate.model.trace import Trace
 
 FIXED_S, RATE, SCATTER = 0.02, 500.0, 0.4
 COSTS = Costs(alpha=0.0, beta=0.0, sigma=0.0, batch_s=FIXED_S, scatter=SCATTER)

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tests.model.test_estimator import Machine
-from tidegate.model.calibration import Estimate
-from tidegate.model.estimator import Estimator
-from tidegate.model.micro_batch import Batching
+from tidegate.model.cost.calibration import Estimate
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.cost.sample import Sample, whole
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import predict
+from tidegate.model.join.trace import Trace
 from tidegate.model.operation import Lookback
-from tidegate.model.predict import predict
-from tidegate.model.sample import Sample, whole
-from tidegate.model.steady import QueryModel, SubqueryModel
-from tidegate.model.trace import Trace
-from tidegate.model.workload import JoinWorkload, TupleWorkload
+from tidegate.model.sizing.steady import QueryModel, SubqueryModel
+from tidegate.model.sizing.workload import JoinWorkload, TupleWorkload
 
 SIGMA = 0.01
 QUIET = Machine(scatter=0.002, far_off=0.0)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import tidegate
 from tests.model.traces import changing
 from tidegate.errors import OptionError
-from tidegate.model.costs import Costs
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.join.predict import predict
 from tidegate.model.operation import Lookback
-from tidegate.model.predict import predict
 
 RATES = st.lists(st.floats(0, 1000), min_size=1, max_size=30)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidegate.model.operation import Lookback
-from tidegate.model.workload import (
+from tidegate.model.sizing.workload import (
     Counts,
     GroupWorkload,
     JoinWorkload,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.model.sample import Sample
-from tidegate.model.workload import Counts
+from tidegate.model.cost.sample import Sample
+from tidegate.model.sizing.workload import Counts
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import Plan

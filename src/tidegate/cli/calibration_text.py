@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.cli.quantity import number_text, numbers_between, seconds_between, seconds_text
-from tidegate.model.calibration import Calibration, Estimate
-from tidegate.model.calibration_file import QueryCalibration
-from tidegate.model.known import Known
+from tidegate.model.cost.calibration import Calibration, Estimate
+from tidegate.model.sizing.calibration_file import Known, QueryCalibration
 from tidegate.plan.explain import many
 
 _OUTPUT = {

@@ -13,7 +13,7 @@ from tidegate.cli.rate_plan import Target, for_rates
 from tidegate.cli.value import Whole
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError
-from tidegate.model.calibration_file import QueryCalibration, read_calibration
+from tidegate.model.sizing.calibration_file import QueryCalibration, read_calibration
 from tidegate.plan.explain import many, table
 from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.plan.options import MAX_WINDOWS, PlanOptions

@@ -14,9 +14,10 @@ import numpy as np
 
 from tidegate.cli.simulation_text import headline
 from tidegate.errors import OptionError
-from tidegate.model.controller import bounds
-from tidegate.model.prediction import Floats, Prediction
-from tidegate.model.simulation import wanted
+from tidegate.model.control.controller import bounds
+from tidegate.model.join.predict import Prediction
+from tidegate.model.join.simulation import wanted
+from tidegate.model.operation import Floats
 
 if TYPE_CHECKING:
     from tidegate.cli.simulate import Asked

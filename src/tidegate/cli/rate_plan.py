@@ -10,8 +10,8 @@ from tidegate.cli.calibration_text import unseen
 from tidegate.cli.quantity import number_text, seconds_between, seconds_text
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError, near
-from tidegate.model.calibration_file import QueryCalibration
-from tidegate.model.proposal import Choice, Most, Proposal, propose
+from tidegate.model.sizing.calibration_file import QueryCalibration
+from tidegate.model.sizing.proposal import Choice, Most, Proposal, propose
 from tidegate.plan.explain import many, table
 from tidegate.plan.physical import Plan
 from tidegate.session.calibrate import model_of

@@ -13,16 +13,16 @@ import numpy as np
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Number, Whole
 from tidegate.errors import OptionError, QueryError, near
-from tidegate.model.calibration_file import read_calibration
-from tidegate.model.controller import LOWER, UPPER, Limits
-from tidegate.model.costs import Costs
-from tidegate.model.experiment import EXPERIMENTS, Experiment
-from tidegate.model.micro_batch import Batching
+from tidegate.model.control.controller import LOWER, UPPER, Limits
+from tidegate.model.control.saso import saso
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.join.experiment import EXPERIMENTS, Experiment
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import Prediction
+from tidegate.model.join.simulation import Join, scaled, timeline
+from tidegate.model.join.trace_file import read_trace
 from tidegate.model.operation import Lookback
-from tidegate.model.prediction import Prediction
-from tidegate.model.saso import saso
-from tidegate.model.simulation import Join, scaled, timeline
-from tidegate.model.trace_file import read_trace
+from tidegate.model.sizing.calibration_file import read_calibration
 from tidegate.query.window import duration_us
 
 if TYPE_CHECKING:

@@ -9,16 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.duration import duration_text
-from tidegate.model.experiment import Part
-from tidegate.model.operation import Lookback
-from tidegate.model.prediction import Prediction
-from tidegate.model.saso import Saso
-from tidegate.model.simulation import Join
+from tidegate.model.control.saso import Saso
+from tidegate.model.join.experiment import Part
+from tidegate.model.join.predict import Prediction
+from tidegate.model.join.simulation import Join
+from tidegate.model.operation import Floats, Lookback
 
 if TYPE_CHECKING:
     from tidegate.cli.simulate import Asked
 
-Floats = npt.NDArray[np.float64]
 
 MOST_LINES = 30
 _LENGTHS_S = (60, 300, 900, 3_600, 6 * 3_600, 86_400)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.model.calibration import Calibration, Estimate
-from tidegate.model.saso import Saso
+from tidegate.model.control.saso import Saso
+from tidegate.model.cost.calibration import Calibration, Estimate
 
 _CONSTANTS = ("alpha", "beta", "sigma", "comparison", "tuple_s", "batch_s")
 

@@ -18,12 +18,12 @@ import numpy as np
 from tidegate.driver.expected import Expected, ExpectedSubquery, Outcome, Second
 from tidegate.driver.observe import Measured, observed_of
 from tidegate.driver.slowdown import Slowdown
-from tidegate.elastic.followed import SAMPLE_S, Followed, Work
-from tidegate.elastic.settled import Batches, Part, batches_of
-from tidegate.model.controller import Limits, bounds
-from tidegate.model.estimator import Estimator
+from tidegate.model.control.controller import Limits, bounds
+from tidegate.model.control.saso import Saso, Timeline, changes, saso
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.live.batches import Batches, Part, batches_of
+from tidegate.model.live.subquery import SAMPLE_S, Followed, Work
 from tidegate.model.operation import longest_s
-from tidegate.model.saso import Saso, Timeline, changes, saso
 
 _INTERVAL_S = 1.0
 _KEPT_SECONDS = 3_600

@@ -32,7 +32,6 @@ from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.report import START, report_of, with_measured
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
-from tidegate.elastic.observation import Observation
 from tidegate.elastic.request import Request
 from tidegate.elastic.switchboard import Asked, Taken
 from tidegate.errors import (
@@ -45,6 +44,7 @@ from tidegate.errors import (
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.within_memory import exceeded
+from tidegate.model.observation import Observation
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.driver.brought import Arriving, inputs_of
 from tidegate.elastic.load import RecentLoad
-from tidegate.elastic.observation import InstanceLoad, Observation
-from tidegate.elastic.rates import Arrived
 from tidegate.execute.job import Job, Outcome
 from tidegate.gate.backlog import Backlog
+from tidegate.model.live.rates import Arrived
+from tidegate.model.observation import InstanceLoad, Observation
 from tidegate.operate.bucket_work import divided
 from tidegate.plan.physical import Subquery
 from tidegate.route.mapping import Mapping

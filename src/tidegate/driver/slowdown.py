@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from tidegate.driver.observe import Due, Measured
-from tidegate.elastic.followed import Followed
+from tidegate.model.live.subquery import Followed
 
 _RECENT = 5
 """The median of so many intervals counts: a pause in one of them says nothing of the next."""

@@ -8,16 +8,16 @@ from functools import cached_property
 from math import isfinite
 from typing import Any
 
-from tidegate.elastic.followed import Followed, Work
-from tidegate.elastic.observation import Observation
 from tidegate.elastic.policy import Decision
 from tidegate.elastic.request import Request, Scale
-from tidegate.elastic.settled import Part, batches_of
 from tidegate.errors import OptionError
-from tidegate.model.calibration_file import QueryCalibration, read_calibration
-from tidegate.model.controller import LOWER, UPPER, Bounds, Demand, Limits, Standing, bounds
-from tidegate.model.estimator import Estimator
+from tidegate.model.control.controller import LOWER, UPPER, Bounds, Demand, Limits, Standing, bounds
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.live.batches import Part, batches_of
+from tidegate.model.live.subquery import Followed, Work
+from tidegate.model.observation import Observation
 from tidegate.model.operation import Operation
+from tidegate.model.sizing.calibration_file import QueryCalibration, read_calibration
 
 _WELL_BELOW = 0.9
 """An instance goes only where latency stays below this part of what is asked for."""

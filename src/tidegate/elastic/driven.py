@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.elastic.observation import InstanceLoad, Observation
 from tidegate.elastic.policy import Policy
 from tidegate.elastic.request import Request
+from tidegate.model.observation import InstanceLoad, Observation
 from tidegate.route.mapping import Mapping as Owners
 from tidegate.route.mapping import even
 

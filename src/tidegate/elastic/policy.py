@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from tidegate.elastic.observation import Observation
 from tidegate.elastic.request import Request
+from tidegate.model.observation import Observation
 
 
 @dataclass(frozen=True)

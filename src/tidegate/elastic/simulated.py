@@ -6,8 +6,8 @@ import numpy as np
 
 from tidegate.elastic.driven import drive
 from tidegate.elastic.policy import Policy
-from tidegate.model.simulation import Counts, Join
-from tidegate.model.trace import Trace
+from tidegate.model.join.simulation import Counts, Join
+from tidegate.model.join.trace import Trace
 
 BUCKETS = 1_024
 

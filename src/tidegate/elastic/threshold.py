@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.elastic.average import Average, remembered
-from tidegate.elastic.observation import Observation
 from tidegate.elastic.policy import Decision
 from tidegate.elastic.request import Request, Switch
 from tidegate.errors import OptionError, near
+from tidegate.model.observation import Observation
 from tidegate.route import mapping as route
 from tidegate.route.balance import balanced
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.model.trace import Floats
+from tidegate.model.operation import Floats
 
 
 def settled_share(scatter: float | Floats, load: float | Floats) -> Floats:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tidegate.elastic.driven import Driven
-from tidegate.elastic.observation import InputLoad, InstanceLoad, Observation
 from tidegate.elastic.policy import Policy
-from tidegate.model.costs import Costs
+from tidegate.model.cost.calibration import Costs
+from tidegate.model.observation import InputLoad, InstanceLoad, Observation
 from tidegate.model.operation import Lookback, Operation
 from tidegate.route.mapping import Mapping as Owners
 from tidegate.route.mapping import even
