@@ -145,7 +145,7 @@ class captured:
 
     def __enter__(self) -> Ran:
         from tidegate import schedule
-        from tidegate.driver.forecast import Forecast
+        from tidegate.model.live.forecast import Forecast
         from tidegate.source.generator import Pace
 
         self._found = Ran([], [], {})
@@ -172,8 +172,8 @@ class captured:
         return self._found
 
     def __exit__(self, *_: object) -> None:
-        from tidegate.driver.forecast import Forecast
-        from tidegate.driver.observe import observed_of
+        from tidegate.model.live.forecast import Forecast
+        from tidegate.model.observation import observed_of
         from tidegate.source.generator import Pace
 
         Forecast.committed, Pace.begin = self._restore  # type: ignore[method-assign]

@@ -12,12 +12,12 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.panel import clock_text, duration_text
 from tidegate.cli.status import Status
 from tidegate.cli.view import LiveView
-from tidegate.driver.expected import Expected
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.metrics import Held
 from tidegate.execute.executor import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
+from tidegate.model.live.expected import Expected
 from tidegate.testing import ManualClock
 
 HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"

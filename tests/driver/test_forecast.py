@@ -11,10 +11,10 @@ import tidegate as tg
 from tests.driver.scene import loop_of, memory, plan_of
 from tidegate import schedule
 from tidegate.driver.connection import Connection
-from tidegate.driver.expected import Expected, Outcome, Second, time_text
 from tidegate.driver.loop import Loop
 from tidegate.elastic.by_model import ByModel
 from tidegate.model.control.saso import Saso
+from tidegate.model.live.expected import Expected, Outcome, Second, time_text
 from tidegate.plan.lower import lower
 from tidegate.query.output import Output
 from tidegate.schedule import Threads

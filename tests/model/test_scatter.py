@@ -10,12 +10,11 @@ import pytest
 from tests.model.test_estimator import Machine
 from tidegate.model.cost.calibration import Costs
 from tidegate.model.cost.estimator import Estimator
-from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.micro_batch import Batching, CarriedVariance
 from tidegate.model.join.predict import predict
 from tidegate.model.join.trace import Trace
-from tidegate.model.live.batches import Batches
 from tidegate.model.operation import Lookback
-from tidegate.model.scatter import Carried
+from tidegate.model.pace import Pace
 
 FIXED_S, RATE, SCATTER = 0.02, 500.0, 0.4
 COSTS = Costs(alpha=0.0, beta=0.0, sigma=0.0, batch_s=FIXED_S, scatter=SCATTER)
@@ -40,8 +39,8 @@ def test_latency_is_longer_because_more_tuples_come_during_long_batches(load: fl
     wanted_s = drawn(load)
     alike_s = 1.5 * FIXED_S / (1 - load)
     assert wanted_s > 1.05 * alike_s, "it matters"
-    batches = Batches(FIXED_S, load, 0.0, 2 * RATE, scatter=SCATTER)
-    assert batches.latency_s(batches.settled_s) == pytest.approx(wanted_s, rel=0.03)
+    pace = Pace(FIXED_S, load, 0.0, 2 * RATE, scatter=SCATTER)
+    assert pace.latency_s(pace.settled_s) == pytest.approx(wanted_s, rel=0.03)
     rates = np.full((40, 1), RATE)
     trace = Trace(np.arange(40.0), rates, rates)
     costs = replace(COSTS, tuple_s=load / (2 * RATE))
@@ -58,11 +57,11 @@ def test_latency_is_longer_because_more_tuples_come_during_long_batches(load: fl
 
 
 def test_batches_that_are_alike_are_stepped_over_together() -> None:
-    one_by_one, means = Carried(0.3), []
+    one_by_one, means = CarriedVariance(0.3), []
     for _ in range(5):
         mean, one_by_one = one_by_one.over(0.1, 0.6, 1)
         means.append(mean)
-    mean, together = Carried(0.3).over(0.1, 0.6, 5)
+    mean, together = CarriedVariance(0.3).over(0.1, 0.6, 5)
     assert mean == pytest.approx(np.mean(means))
     assert together.variance == pytest.approx(one_by_one.variance)
 

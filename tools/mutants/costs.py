@@ -45,8 +45,8 @@ MUTANTS = (
     Mutant(
         "every instance is taken to see all tuples",
         "model/cost/estimator.py",
-        "seen = s.tuples if everywhere else s.tuples / s.instances",
-        "seen = s.tuples",
+        "seen = of.tuples if self.everywhere else of.tuples / instances",
+        "seen = of.tuples",
         ESTIMATES,
     ),
     Mutant(
@@ -65,9 +65,9 @@ MUTANTS = (
     ),
     Mutant(
         "tuples do not wait for their batch",
-        "model/sizing/steady.py",
-        "batch, latency = paced, paced * (1.5 + vary * (0.5 + load))",
-        "batch, latency = paced, paced",
+        "model/pace.py",
+        "latency_s = cycle_s / 2 + self.fixed_s",
+        "latency_s = self.fixed_s",
         "tests/model/test_steady.py",
     ),
 )

@@ -13,9 +13,9 @@ from rich.live import Live
 from tidegate.cli.panel import AtHand, Result, Scene, picture
 from tidegate.cli.status import Status
 from tidegate.clock import Clock, SystemClock
-from tidegate.driver.expected import Expected
 from tidegate.driver.metrics import BatchReport
 from tidegate.execute.executor import Tasks
+from tidegate.model.live.expected import Expected
 from tidegate.sink.excerpt import Excerpt
 
 REFRESHES_PER_SECOND = 4

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from tidegate.clock import Clock
 from tidegate.driver.brought import SourceWatch
 from tidegate.driver.commit import BatchWork
-from tidegate.driver.observe import Measured, observed_of
+from tidegate.driver.observe import Measured
 from tidegate.driver.subqueries import Subqueries
 from tidegate.gate.backlog import Backlog
-from tidegate.model.observation import Observation
+from tidegate.model.observation import Observation, observed_of
 
 _BUSY_S = 0.25
 """How often it is worked out, at most, how busy instances are, for those who watch."""

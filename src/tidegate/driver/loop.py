@@ -20,7 +20,6 @@ from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
 from tidegate.driver.fan_out import FanOutWatch
 from tidegate.driver.finished import check_finished
-from tidegate.driver.forecast import Forecast
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.latency import Latency
 from tidegate.driver.load_watch import LoadWatch
@@ -44,6 +43,7 @@ from tidegate.errors import (
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.within_memory import exceeded
+from tidegate.model.live.forecast import Forecast
 from tidegate.model.observation import Observation
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink

@@ -16,7 +16,8 @@ from tidegate.driver.brought import Arriving, inputs_of
 from tidegate.elastic.load import RecentLoad
 from tidegate.execute.job import Job, Outcome
 from tidegate.gate.backlog import Backlog
-from tidegate.model.live.rates import Arrived
+from tidegate.model.cost.sample import WorkCounts
+from tidegate.model.live.rates import Arrivals
 from tidegate.model.observation import InstanceLoad, Observation
 from tidegate.operate.bucket_work import divided
 from tidegate.plan.physical import Subquery
@@ -59,14 +60,6 @@ class Counts(NamedTuple):
             right=get("right", 0),
             closed=get("closed", 0),
         )
-
-
-class Due(NamedTuple):
-    """What batches cost for, as in a `Sample`: tuples, pairs that were compared, outputs."""
-
-    tuples: int
-    compared: int
-    outputs: int
 
 
 @dataclass(frozen=True)
@@ -153,21 +146,21 @@ class Measured:
         return sum(counts.comparisons if joins else counts.taken for counts in self.counts)
 
     @property
-    def due(self) -> Due:
+    def due(self) -> WorkCounts:
         """What it has to be paid for."""
         closes = self.subquery.operator.operation.slide_s
-        return Due(
+        return WorkCounts(
             sum(counts.taken for counts in self.counts),
             sum(counts.compared for counts in self.counts),
             sum(counts.closed if closes else counts.outputs for counts in self.counts),
         )
 
-    def came(self) -> Arrived:
+    def came(self) -> Arrivals:
         """What came in, and nothing else of it."""
         operation = self.subquery.operator.operation
         inputs = inputs_of(self.subquery, self.arriving, operation)
         sides = self._sides if operation.windows else ()
-        return Arrived.from_inputs(self.period_s, inputs, sides, self.event_s)
+        return Arrivals.from_inputs(self.period_s, inputs, sides, self.event_s)
 
     @property
     def _sides(self) -> tuple[int, int]:
@@ -195,14 +188,6 @@ class Measured:
             map_s=sum(counts.map_cpu_us for counts in self.counts) / 1e6,
             between_s=self.between_s,
         )
-
-
-def observed_of(every: Sequence[Measured]) -> tuple[Observation, ...]:
-    """All subqueries of one batch in full, with what others took of its time."""
-    whole_s = sum(measured.busiest_s for measured in every)
-    return tuple(
-        replace(one.in_full(), others_s=max(whole_s - one.busiest_s, 0.0)) for one in every
-    )
 
 
 class LoadLog:

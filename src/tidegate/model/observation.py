@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.model.cost.sample import Sample
 from tidegate.model.operation import Floats, Operation
 from tidegate.route.mapping import Mapping
+
+if TYPE_CHECKING:
+    from tidegate.driver.observe import Measured
 
 
 @dataclass(frozen=True)
@@ -109,3 +114,11 @@ class Observation:
             others_s=round(self.others_s, 6),
             event_s=self.event_s,
         )
+
+
+def observed_of(every: Sequence[Measured]) -> tuple[Observation, ...]:
+    """All subqueries of one batch in full, with what others took of its time."""
+    whole_s = sum(measured.busiest_s for measured in every)
+    return tuple(
+        replace(one.in_full(), others_s=max(whole_s - one.busiest_s, 0.0)) for one in every
+    )

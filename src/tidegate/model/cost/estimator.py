@@ -1,4 +1,4 @@
-"""Costs from the batches of a running query, between what each one took and the predictions.
+"""Estimates what the work of a subquery costs from the batches it has had.
 
 A batch is taken apart into the time in which instances work and the rest. The work of an instance
 is a part for every batch, for every tuple that it sees, for every pair that it compares, and for
@@ -12,7 +12,7 @@ they change slowly, and are seen only while rates change, so that much older bat
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 
 from tidegate.model.cost.calibration import Calibration, Estimate
 from tidegate.model.cost.fit import Fit, Moments, fitted, student
-from tidegate.model.cost.sample import Sample
+from tidegate.model.cost.sample import Sample, WorkCounts
 from tidegate.model.operation import Floats
 
 KEPT = 24
@@ -92,10 +92,7 @@ class Estimator:
             return None
         newest, work, rest = self.samples[-1], self.work_fit, self.rest_fit
         instances = newest.instances
-        sigma = self.ratio([s.outputs for s in self.samples], [s.comparisons for s in self.samples])
-        found = self.ratio(
-            [s.compared for s in self.samples], [s.comparisons for s in self.samples]
-        )
+        sigma, found = self.sigma, self.compared
         each = 1.0 if self.everywhere else 1.0 / instances
         pair = np.array([0.0, 0.0, found.value, sigma.value])
         # The driver's part of an output is not divided among instances, as the model divides beta.
@@ -130,12 +127,12 @@ class Estimator:
         """The costs of an instance: for a batch, a tuple that it sees, a pair, an output."""
         joins = any(s.comparisons for s in self.samples)
         likely = np.array([_LIKELY_BATCH_S, _LIKELY_TUPLE_S, np.inf, np.inf]) if joins else None
-        return fitted(*_work_of(self.samples, self.everywhere), self.work, likely)
+        return fitted(*self._work_of(), self.work, likely)
 
     @cached_property
     def rest_fit(self) -> Fit:
         """The costs beside instances: for a batch, a tuple, an output."""
-        return fitted(*_rest_of(self.samples), self.rest)
+        return fitted(*self._rest_of(), self.rest)
 
     @property
     def skew(self) -> float:
@@ -152,16 +149,33 @@ class Estimator:
         parts = [
             (fit.scatter, float(np.mean(x @ fit.costs)))
             for fit, x in (
-                (self.work_fit, _work_of(self.samples, self.everywhere)[0]),
-                (self.rest_fit, _rest_of(self.samples)[0]),
+                (self.work_fit, self._work_of()[0]),
+                (self.rest_fit, self._rest_of()[0]),
             )
         ]
         whole_s = sum(seconds for _, seconds in parts)
         return math.hypot(*(of * s for of, s in parts)) / whole_s if whole_s > 0 else 0.0
 
-    def ratio(self, counts: Sequence[float], of: Sequence[float]) -> Estimate:
+    @cached_property
+    def sigma(self) -> Estimate:
+        """Outputs for each comparison of the definition."""
+        return self._ratio("outputs", "comparisons")
+
+    @cached_property
+    def compared(self) -> Estimate:
+        """Pairs that were compared for each comparison of the definition; 1 for a scan."""
+        return self._ratio("compared", "comparisons")
+
+    @cached_property
+    def outputs(self) -> Estimate:
+        """Outputs for each tuple."""
+        return self._ratio("outputs", "tuples")
+
+    def _ratio(self, counted: str, of: str) -> Estimate:
         """How many of something there are for each of another in the last batches; 0 of none."""
-        above, below = np.array(counts, np.float64), np.array(of, np.float64)
+        above, below = (
+            np.array([getattr(s, name) for s in self.samples], np.float64) for name in (counted, of)
+        )
         weights = 0.5 ** (np.arange(len(above))[::-1] / RATIO_HALF_LIFE)
         whole = float(weights @ below)
         if whole <= 0:
@@ -172,6 +186,28 @@ class Estimator:
         spread = float(np.sqrt(errors @ errors * count / max(count - 1, 1.0))) / whole
         reach = student(max(count - 1, 1.0)) * spread
         return Estimate(value, max(value - reach, 0.0), value + reach)
+
+    def work_row(self, of: WorkCounts | Sample, instances: int, batches: float = 1) -> list[float]:
+        """How often each cost of an instance is due: batches, tuples it sees, pairs, outputs."""
+        seen = of.tuples if self.everywhere else of.tuples / instances
+        return [batches, seen, of.compared / instances, of.outputs / instances]
+
+    def seconds(self, of: WorkCounts, instances: int, batches: int) -> tuple[float, float]:
+        """What so many batches with all this take: instances, and what is beside them."""
+        return (
+            float(self.work_fit.costs @ self.work_row(of, instances, batches)),
+            float(self.rest_fit.costs @ [batches, of.tuples, of.outputs]),
+        )
+
+    def _work_of(self) -> tuple[Floats, Floats]:
+        """How often each cost of an instance was due by batch, and what an instance took."""
+        rows = [self.work_row(s, s.instances) for s in self.samples]
+        return np.array(rows), np.array([s.cpu_s / s.instances for s in self.samples])
+
+    def _rest_of(self) -> tuple[Floats, Floats]:
+        """The same beside instances."""
+        rows = [[1.0, s.tuples, s.outputs] for s in self.samples]
+        return np.array(rows), np.array([s.overhead_s for s in self.samples])
 
     def _told_apart(self, pair: Floats) -> bool:
         """Whether the time for pairs and that for outputs are known one by one."""
@@ -185,8 +221,8 @@ class Estimator:
         old = slice(0, len(self.samples) - KEPT)
         moments = []
         for (x, y), past, fit in (
-            (_work_of(self.samples, self.everywhere), self.work, self.work_fit),
-            (_rest_of(self.samples), self.rest, self.rest_fit),
+            (self._work_of(), self.work, self.work_fit),
+            (self._rest_of(), self.rest, self.rest_fit),
         ):
             changed = fit.drift >= DRIFT and fit.off >= OFF
             kept = DRIFTED if changed else 0.5 ** (KEPT / HALF_LIFE)
@@ -219,22 +255,6 @@ class Estimator:
             work=_restored(recorded["work"]),
             rest=_restored(recorded["rest"]),
         )
-
-
-def _work_of(samples: Sequence[Sample], everywhere: bool) -> tuple[Floats, Floats]:
-    """How often each cost of an instance was due by batch, and what an instance took."""
-    rows, times = [], []
-    for s in samples:
-        seen = s.tuples if everywhere else s.tuples / s.instances
-        rows.append([1.0, seen, s.compared / s.instances, s.outputs / s.instances])
-        times.append(s.cpu_s / s.instances)
-    return np.array(rows), np.array(times)
-
-
-def _rest_of(samples: Sequence[Sample]) -> tuple[Floats, Floats]:
-    """The same beside instances."""
-    rows = [[1.0, s.tuples, s.outputs] for s in samples]
-    return np.array(rows), np.array([s.overhead_s for s in samples])
 
 
 def _estimate(*parts: tuple[Fit, Floats]) -> Estimate:

@@ -1,9 +1,25 @@
-"""What one batch of a subquery did and took, between who measures it and the estimates of costs."""
+"""What one batch of a subquery did and took: what costs are estimated from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class WorkCounts:
+    """What there is to do in a batch or a second, by what costs are for; see `BatchSample`."""
+
+    tuples: float
+    compared: float = 0.0
+    outputs: float = 0.0
+
+    def plus(self, other: WorkCounts) -> WorkCounts:
+        return WorkCounts(
+            self.tuples + other.tuples,
+            self.compared + other.compared,
+            self.outputs + other.outputs,
+        )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from tidegate.model.cost.calibration import Costs
 from tidegate.model.join.batch_run import Course, Run, batch_runs
 from tidegate.model.join.check import above_zero, not_negative
 from tidegate.model.operation import Floats
-from tidegate.model.scatter import Carried
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,29 @@ class BatchTimes:
     waiting_s: Floats
     moving_s: Floats
     working_s: Floats
+
+
+@dataclass(frozen=True)
+class CarriedVariance:
+    """The variance of the newest batch, which the next has a part of; `pace` has the derivation.
+
+    Stepped over batches one by one, or over `count` that are all alike.
+    """
+
+    variance: float = 0.0
+
+    def over(self, own: float, load: float, count: int) -> tuple[float, CarriedVariance]:
+        """The mean variance of the batches before each of them, and what the last one has.
+
+        `own` is the variance that each adds.
+        """
+        kept = load * load
+        if count == 1 or kept >= 1:
+            return self.variance, CarriedVariance(own + kept * self.variance)
+        end = own / (1 - kept)
+        left = kept**count
+        mean = end + (self.variance - end) * (1 - left) / (count * (1 - kept))
+        return mean, CarriedVariance(end + (self.variance - end) * left)
 
 
 def batch_times(
@@ -112,11 +134,11 @@ def _scattered(runs: list[Run], costs: Costs) -> tuple[Floats, Floats]:
     nothing to do with how long the one before took.
     """
     longer, larger = np.zeros(len(runs)), np.ones(len(runs))
-    carried = Carried()
+    carried = CarriedVariance()
     for place, run in enumerate(runs if costs.scatter else ()):
         taken_s, came_s = run.moving_s + run.working_s, run.until_s - run.after_s
         if run.woken or run.busy_s > taken_s or run.until_s < run.start_s or came_s <= 0:
-            carried = Carried()
+            carried = CarriedVariance()
             continue
         load = (taken_s - run.fixed_s) / came_s
         before, carried = carried.over((costs.scatter * taken_s) ** 2, load, run.count)

@@ -16,6 +16,7 @@ of one tuple in the pattern of a source.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -44,6 +45,17 @@ def input_latency(rates: Floats, *, strict: bool = False) -> Floats:
     found = np.array([_of_interval(row, strict) for row in rows])
     result: Floats = found[places.reshape(-1)]
     return result
+
+
+def mean_ready_s(rates: Sequence[float]) -> float:
+    """The wait of sources with these rates, as Tidegate has it: strictly.
+
+    0 where nobody can tell, because a source is silent.
+    """
+    if len(rates) < 2:
+        return 1 / rates[0] if rates and rates[0] else 0.0
+    found = float(input_latency(np.array([rates]), strict=True)[0])
+    return found if math.isfinite(found) else 0.0
 
 
 @dataclass(frozen=True)

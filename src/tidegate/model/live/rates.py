@@ -1,4 +1,4 @@
-"""The rates of an operator's input over time, between what batches observed and the model.
+"""The rates at which tuples came to a subquery, for as far back as its windows reach.
 
 Rates are those of arrivals, which go on whatever the query does. Batches come at any time, and a
 rate over a few milliseconds says little: arrivals are counted until an interval is over, and kept
@@ -28,7 +28,7 @@ _REAL_TIME = 0.2
 
 
 @dataclass(frozen=True)
-class Arrived:
+class Arrivals:
     """What came in one batch or more: by side of a join, else all together.
 
     `tuples` arrived and `taken` were read; `passed` are those that filters let through, and
@@ -42,21 +42,21 @@ class Arrived:
     event_s: float | None = None
 
     @staticmethod
-    def of(seen: Observation) -> Arrived:
+    def of(seen: Observation) -> Arrivals:
         """What an observation says of it; the tuples of no join are those of the first side."""
-        return Arrived.from_inputs(seen.period_s, seen.inputs, seen.sides, seen.event_s)
+        return Arrivals.from_inputs(seen.period_s, seen.inputs, seen.sides, seen.event_s)
 
     @staticmethod
     def from_inputs(
         seconds: float, inputs: Sequence[InputLoad], sides: Sequence[int], event_s: float | None
-    ) -> Arrived:
+    ) -> Arrivals:
         """The sums over all sources; of a query that has some without rates, none are known."""
         tuples, taken = [0.0, 0.0], [0.0, 0.0]
         for load in inputs:
             tuples[load.side] += math.nan if load.arrived is None else load.arrived
             taken[load.side] += load.tuples
         known = bool(inputs) and not math.isnan(sum(tuples))
-        return Arrived(
+        return Arrivals(
             seconds=seconds,
             tuples=(tuples[0], tuples[1]) if known else None,
             taken=(taken[0], taken[1]),
@@ -85,7 +85,7 @@ class Rates:
     seconds: float = 0.0
     """How long the newest interval was."""
 
-    def after(self, arrived: Arrived) -> Rates:
+    def after(self, arrived: Arrivals) -> Rates:
         """With one batch more; one of which nothing is known is left out."""
         if arrived.tuples is None or arrived.seconds <= 0:
             return self

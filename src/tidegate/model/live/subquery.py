@@ -1,4 +1,4 @@
-"""A subquery as it is followed from batch to batch, between observations and the model.
+"""One subquery of a running query: its rates and costs so far, and the work that they mean.
 
 What comes in is known by its rates, what it takes by the costs that its own batches showed. Both
 together say how much work there is for its instances, whatever they have done of it.
@@ -6,21 +6,19 @@ together say how much work there is for its instances, whatever they have done o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from math import isfinite
+from math import hypot
 from typing import Any
-
-import numpy as np
 
 from tidegate.model.control.outlook import outlook
 from tidegate.model.cost.estimator import Estimator
-from tidegate.model.join.readiness import input_latency
-from tidegate.model.live.rates import Arrived, Rates
+from tidegate.model.cost.sample import WorkCounts
+from tidegate.model.join.readiness import mean_ready_s
+from tidegate.model.live.rates import Arrivals, Rates
 from tidegate.model.observation import Observation
 from tidegate.model.operation import Operation, in_the_middle, longest_s
-from tidegate.model.sizing.workload import Counts
+from tidegate.model.pace import Pace
 
 SAMPLE_S = 0.25
 """How far batches are apart, at least, that costs are estimated from."""
@@ -39,41 +37,70 @@ _LEAST_FREE = 0.05
 
 
 @dataclass(frozen=True)
-class Work:
+class LiveWork:
     """What there is to do in a second at the rates of now, in seconds.
 
     `divided` is the time of instances for it, which is less for each where they are more,
     `repeated` what every instance does again, and `rest` what is beside them, as the driver's part.
     `expected` is the most of the first that the rates lead to, and `settled` whether it stays at
-    that. `counts` is what it is for, `pairs` the comparisons of a join.
+    that. `counts` is what it is for, `pairs` the comparisons of a join. `fixed_s` is what a batch
+    takes however small it is, and `scatter` how far batches are from what they take on average:
+    both of instances, and of what is beside them. Tuples are ready after `ready_s`.
     """
 
-    counts: Counts
+    counts: WorkCounts
     divided: float
     repeated: float
     rest: float
     expected: float
     settled: bool
-    pairs: float = 0.0
+    pairs: float
+    fixed_s: tuple[float, float]
+    scatter: tuple[float, float]
+    ready_s: float
 
     @property
     def free(self) -> float:
         """The part of the time that instances have for what is divided among them."""
         return max(1.0 - self.repeated - self.rest, _LEAST_FREE)
 
-    def load(self, instances: int) -> float:
-        """The share of the time that so many instances need; from 1 on they fall behind."""
-        return self.divided / instances + self.repeated + self.rest
+    def own(self, instances: int) -> float:
+        """The share of the time in which so many instances work."""
+        return self.divided / instances + self.repeated
+
+
+def pace_of(
+    every: Sequence[tuple[LiveWork, int]], trigger_s: float = 0.0, *, waits: bool = True
+) -> Pace:
+    """The batches of a query with this work of each subquery, for so many instances of it.
+
+    With `waits` tuples wait until they are ready. What is beside instances was measured with each
+    of them, so the most of it counts, once.
+    """
+    first, _ = every[0]
+    found = Pace(
+        fixed_s=sum(w.fixed_s[0] for w, _ in every) + max(w.fixed_s[1] for w, _ in every),
+        load=sum(w.own(n) for w, n in every) + max(w.rest for w, _ in every),
+        ready_s=first.ready_s if waits else 0.0,
+        rate=first.counts.tuples,
+        trigger_s=trigger_s,
+    )
+    batch_s = min(float(found.settled_s), 1.0)
+    if batch_s <= 0:
+        return found
+    # Each part of a batch scatters by itself, so that squares add up.
+    own = (w.scatter[0] * (w.fixed_s[0] + w.own(n) * batch_s) for w, n in every)
+    rest_s, scatter = max((w.fixed_s[1] + w.rest * batch_s, w.scatter[1]) for w, _ in every)
+    return replace(found, scatter=hypot(*own, scatter * rest_s) / batch_s)
 
 
 @dataclass(frozen=True)
-class Followed:
+class LiveSubquery:
     """The rates and the costs of one subquery; `operation` is what it is.
 
     `unsampled_s` is the time since the newest batch that costs were estimated from began, and
     `epoch` that of the newest batch: the first one of an epoch had a switch to do, and says
-    nothing.
-    `sources` is how many there are of each side.
+    nothing. `sources` is how many there are of each side.
     """
 
     operation: Operation
@@ -84,20 +111,20 @@ class Followed:
     sources: tuple[int, int] = (1, 1)
 
     @staticmethod
-    def of(operation: Operation, estimator: Estimator | None = None) -> Followed:
+    def of(operation: Operation, estimator: Estimator | None = None) -> LiveSubquery:
         """One of which nothing was observed; its costs may be known from before."""
-        return Followed(operation, estimator or Estimator(operation.everywhere))
+        return LiveSubquery(operation, estimator or Estimator(operation.everywhere))
 
-    def after(self, seen: Observation) -> Followed:
+    def after(self, seen: Observation) -> LiveSubquery:
         """With one batch more."""
-        return self.arrived(Arrived.of(seen)).sampled(seen)
+        return self.arrived(Arrivals.of(seen)).sampled(seen)
 
-    def arrived(self, came: Arrived) -> Followed:
+    def arrived(self, came: Arrivals) -> LiveSubquery:
         """With what came in a batch, and nothing else of it."""
         unsampled_s = self.unsampled_s + came.seconds
         return replace(self, rates=self.rates.after(came), unsampled_s=unsampled_s)
 
-    def sampled(self, seen: Observation) -> Followed:
+    def sampled(self, seen: Observation) -> LiveSubquery:
         """With what a batch took, where it is time to look at one."""
         epoch = int(seen.mapping.epoch)
         if epoch != self.epoch:
@@ -114,7 +141,7 @@ class Followed:
             sources=(sides.count(0), sides.count(1)),
         )
 
-    def closed(self) -> Followed:
+    def closed(self) -> LiveSubquery:
         """With the interval at hand among those that are over."""
         return replace(self, rates=self.rates.closed(self.operation.windows))
 
@@ -126,79 +153,51 @@ class Followed:
         """
         return bool(self.rates.chunks) and self.estimator.batches >= LEAST_SAMPLES
 
-    def work(self, ahead_s: float | None = None, *, over: bool = False) -> Work:
+    def work(self, ahead_s: float | None = None, *, over: bool = False) -> LiveWork:
         """What there is to do at the rates of now; asked only where that is known.
 
         It looks as far ahead as the longer window is long, if that is not said, but a minute at
         most. With `over` it is what there was to do in the interval that is over: tuples met
         windows as they were in the middle of it.
         """
-        rate = sum(self.rates.now)
-        if not self.operation.windows:
-            return self._by_tuples(rate)
-        pairs, expected, settled = self._pairs(ahead_s, over)
-        tuples = sum(n / s for n, s in zip(self.rates.now, self.rates.shares, strict=True) if s)
-        return self._work(tuples, pairs, self._counts(tuples, expected), settled)
-
-    def _work(self, tuples: float, pairs: float, ahead: Counts, settled: bool) -> Work:
-        counts, costs = self._counts(tuples, pairs), self.estimator.work_fit.costs
-        everywhere = self.operation.everywhere
-        return Work(
-            counts=counts,
-            divided=self._divided_s(counts),
-            repeated=float(costs[1]) * tuples if everywhere else 0.0,
-            rest=float(self.estimator.rest_fit.costs @ [0.0, tuples, counts.outputs]),
-            expected=self._divided_s(ahead),
-            settled=settled,
-            pairs=pairs,
-        )
-
-    def _divided_s(self, counts: Counts) -> float:
-        """What instances take together for the work of a second."""
-        tuples = 0.0 if self.operation.everywhere else counts.tuples
-        return float(self.estimator.work_fit.costs @ [0.0, tuples, counts.compared, counts.outputs])
-
-    @property
-    def fixed_s(self) -> tuple[float, float]:
-        """What a batch takes however small it is: instances, and what is beside them."""
-        return float(self.estimator.work_fit.costs[0]), float(self.estimator.rest_fit.costs[0])
-
-    def seconds(
-        self, batches: int, tuples: float, compared: float, outputs: float, instances: int
-    ) -> tuple[float, float]:
-        """What so many batches with all this take: instances, and what is beside them."""
-        seen = tuples if self.operation.everywhere else tuples / instances
-        work = [batches, seen, compared / instances, outputs / instances]
-        return (
-            float(self.estimator.work_fit.costs @ work),
-            float(self.estimator.rest_fit.costs @ [batches, tuples, outputs]),
-        )
-
-    @property
-    def scatter(self) -> tuple[float, float]:
-        """How far both are from that, as parts of what they take."""
-        return self.estimator.work_fit.scatter, self.estimator.rest_fit.scatter
-
-    @property
-    def ready_s(self) -> float:
-        """How long tuples wait until they are ready, with the sources of a side all alike."""
+        if self.operation.windows:
+            now = zip(self.rates.now, self.rates.shares, strict=True)
+            tuples = sum(rate / share for rate, share in now if share)
+            pairs, expected, settled = self._pairs(ahead_s, over)
+            counts, ahead = self._counts(tuples, pairs), self._counts(tuples, expected)
+        else:
+            tuples, pairs, settled = sum(self.rates.now), 0.0, True
+            counts, ahead = self._counts(tuples, pairs), self._counts(self._highest(tuples), pairs)
+        work, rest = self.estimator.work_fit, self.estimator.rest_fit
         every = [
             rate / count
             for rate, count in zip(self.rates.now, self.sources, strict=True)
             for _ in range(count)
         ]
-        if len(every) < 2:
-            return 1 / every[0] if every and every[0] else 0.0
-        found = float(input_latency(np.array([every]), strict=True)[0])
-        return found if isfinite(found) else 0.0
+        return LiveWork(
+            counts=counts,
+            divided=self._divided_s(counts),
+            repeated=float(work.costs[1]) * tuples if self.operation.everywhere else 0.0,
+            rest=float(rest.costs @ [0.0, tuples, counts.outputs]),
+            expected=self._divided_s(ahead),
+            settled=settled,
+            pairs=pairs,
+            fixed_s=(float(work.costs[0]), float(rest.costs[0])),
+            scatter=(work.scatter, rest.scatter),
+            ready_s=mean_ready_s(every),
+        )
 
-    def _by_tuples(self, rate: float) -> Work:
-        """Work in proportion to the tuples; the highest of the last rates for the time ahead."""
-        highest = rate
-        if self.rates.chunks:
-            r, s, step_s = self.rates.over(())
-            highest = float((r + s)[-max(round(_RECENT_S / step_s), 1) :].max())
-        return self._work(rate, 0.0, self._counts(max(highest, rate), 0.0), settled=True)
+    def _divided_s(self, counts: WorkCounts) -> float:
+        """What instances take together for the work of a second."""
+        tuples = 0.0 if self.operation.everywhere else counts.tuples
+        return float(self.estimator.work_fit.costs @ [0.0, tuples, counts.compared, counts.outputs])
+
+    def _highest(self, rate: float) -> float:
+        """The highest of the last rates, for the time ahead where no windows fill."""
+        if not self.rates.chunks:
+            return rate
+        r, s, step_s = self.rates.over(())
+        return max(float((r + s)[-max(round(_RECENT_S / step_s), 1) :].max()), rate)
 
     def _pairs(self, ahead_s: float | None, over: bool) -> tuple[float, float, bool]:
         """Comparisons in a second, equation 4: now, the most ahead, and whether it stays."""
@@ -214,23 +213,12 @@ class Followed:
         seen = outlook(r, s, (left, right), ahead_s=ahead_s, step_s=step_s)
         return now, float(seen.expected[-1]), bool(seen.settled[-1])
 
-    def _counts(self, tuples: float, pairs: float) -> Counts:
-        shares = self._shares
+    def _counts(self, tuples: float, pairs: float) -> WorkCounts:
+        """By what the last batches compared and put out of as much."""
+        known = self.estimator
         if self.operation.windows:
-            return Counts(tuples, compared=pairs * shares[0], outputs=pairs * shares[1])
-        return Counts(tuples, outputs=tuples * shares[2])
-
-    @cached_property
-    def _shares(self) -> tuple[float, float, float]:
-        """Compared pairs and outputs for each comparison, outputs for each tuple: in the last."""
-        samples, ratio = self.estimator.samples, self.estimator.ratio
-        comparisons = [s.comparisons for s in samples]
-        outputs = [s.outputs for s in samples]
-        return (
-            ratio([s.compared for s in samples], comparisons).value,
-            ratio(outputs, comparisons).value,
-            ratio(outputs, [s.tuples for s in samples]).value,
-        )
+            return WorkCounts(tuples, pairs * known.compared.value, pairs * known.sigma.value)
+        return WorkCounts(tuples, outputs=tuples * known.outputs.value)
 
     def recorded(self) -> dict[str, Any]:
         """As a manifest has it; what the operator is, is known."""
@@ -251,7 +239,7 @@ class Followed:
 
         None where there is more to do: an interval is over, or it is time to look at costs.
         """
-        came = Arrived.of(seen)
+        came = Arrivals.of(seen)
         unsampled_s = recorded["unsampled_s"] + came.seconds
         now = Rates(open=tuple(recorded["open"])).after(came)
         changed = recorded["epoch"] != int(seen.mapping.epoch)
@@ -260,9 +248,9 @@ class Followed:
         return {**recorded, "open": list(now.open), "unsampled_s": round(unsampled_s, 6)}
 
     @staticmethod
-    def restored(recorded: Mapping[str, Any], operation: Operation) -> Followed:
+    def restored(recorded: Mapping[str, Any], operation: Operation) -> LiveSubquery:
         """What `recorded` gave."""
-        return Followed(
+        return LiveSubquery(
             operation,
             Estimator.restored(recorded["estimator"]),
             Rates.restored(recorded["rates"], recorded["open"]),

@@ -74,26 +74,24 @@ class Known:
         )
 
     def _workload(self, operation: Operation) -> Workload:
-        samples, ratio = self.estimator.samples, self.estimator.ratio
-        outputs = [s.outputs for s in samples]
+        known = self.estimator
         if operation.windows:
-            pairs = [s.comparisons for s in samples]
             return JoinWorkload(
                 windows=operation.windows,
                 sides=operation.sides,
                 passed=(self.sides[0].share, self.sides[1].share),
-                compared=ratio([s.compared for s in samples], pairs).value,
-                sigma=ratio(outputs, pairs).value,
+                compared=known.compared.value,
+                sigma=known.sigma.value,
             )
         if operation.slide_s:
-            timed = [s for s in samples if s.event_s is not None]
+            timed = [s for s in known.samples if s.event_s is not None]
             seconds = sum(s.event_s or 0.0 for s in timed)
             in_range = operation.range_s / seconds if seconds else 0.0
             tuples = sum(s.tuples for s in timed) * in_range
             in_slide = operation.slide_s / seconds if seconds else 0.0
             keys = keys_of(tuples, sum(s.outputs for s in timed) * in_slide)
             return GroupWorkload(operation.range_s, operation.slide_s, keys)
-        return TupleWorkload(ratio(outputs, [s.tuples for s in samples]).value)
+        return TupleWorkload(known.outputs.value)
 
     def recorded(self) -> dict[str, Any]:
         """As JSON has it; the constants are for people and other programs."""

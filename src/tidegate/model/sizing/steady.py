@@ -1,13 +1,7 @@
 """What a whole query does at rates that last, from the costs and workloads of its subqueries.
 
-The subqueries of a batch run in turn, so a batch takes the sum of what they take. A batch that
-starts when the one before has ended takes what arrived meanwhile. With `fixed` seconds for any
-batch and `load` seconds of work for each second of input, batches of `D` seconds have work for
-`fixed + load * D` seconds, and that is `D = fixed / (1 - load)` when they have settled. A tuple
-waits `D / 2` for its batch on average and `D` for the commit, after it was ready; longer where
-batches vary (`scatter.py`). With a trigger that lets batches start every `P` seconds, and work for
-less than that, they have the input of `P`: `P / 2` and `fixed + load * P`. This is the extension of
-docs/model.md to micro-batches, for operators of all kinds.
+Costs are not known for sure, so every figure comes with an interval: it is worked out for many
+guesses of the two parts of a batch, drawn as their errors are distributed.
 """
 
 from __future__ import annotations
@@ -21,10 +15,11 @@ import numpy as np
 from tidegate.model.cost.calibration import Estimate
 from tidegate.model.cost.estimator import Estimator
 from tidegate.model.cost.fit import Fit, student
-from tidegate.model.join.readiness import input_latency
+from tidegate.model.cost.sample import WorkCounts
+from tidegate.model.join.readiness import mean_ready_s
 from tidegate.model.operation import Floats
-from tidegate.model.scatter import settled_share
-from tidegate.model.sizing.workload import Counts, Workload
+from tidegate.model.pace import Pace
+from tidegate.model.sizing.workload import Workload
 
 _DRAWS = np.random.default_rng(20).standard_normal((2_000, 2))
 """Errors of the two parts of a batch, in standard errors; the same in all predictions."""
@@ -119,19 +114,23 @@ class QueryModel:
     def steady(self, rates: Mapping[str, float], instances: Mapping[str, int]) -> Steady:
         """At rates of the streams in tuples a second, with instances by subquery."""
         batch = self._batch(rates, instances)
-        ready_s = self._ready_s(rates)
-        each = sum(rates.values())
-        center = batch.costs
-        drawn = center + _DRAWS @ _root(batch.covariance).T * (student(batch.freedom) / student())
-        drawn = np.maximum(drawn, 0.0)
-        seconds, latencies = self._settled(drawn[:, 0], drawn[:, 1], each, batch.scatter)
-        value_s, latency_s = self._settled(center[:1], center[1:], each, batch.scatter)
+        errors = _DRAWS @ _root(batch.covariance).T * (student(batch.freedom) / student())
+        drawn = np.maximum(batch.costs + errors, 0.0)
+        pace = Pace(
+            fixed_s=np.append(drawn[:, 0], batch.costs[0]),
+            load=np.append(drawn[:, 1], batch.costs[1]),
+            ready_s=self._ready_s(rates),
+            rate=sum(rates.values()),
+            trigger_s=self.trigger_s,
+            scatter=batch.scatter,
+        )
+        settled_s = pace.settled_s
         return Steady(
-            load=_between(float(center[1]), drawn[:, 1]),
-            batch_s=_between(float(value_s[0]), seconds),
-            latency_s=_between(ready_s + float(latency_s[0]), ready_s + latencies),
-            floor_s=_between(float(center[0]), drawn[:, 0]),
-            ready_s=ready_s,
+            load=_between(pace.load),
+            batch_s=_between(pace.or_alone(settled_s, settled_s)),
+            latency_s=_between(pace.latency_s(settled_s)),
+            floor_s=_between(pace.fixed_s),
+            ready_s=pace.ready_s,
         )
 
     def limit(self, rates: Mapping[str, float], instances: Mapping[str, int]) -> Estimate:
@@ -176,7 +175,7 @@ class QueryModel:
         return batch
 
     def _add_work(
-        self, batch: _Batch, subquery: SubqueryModel, now: Counts, instances: int
+        self, batch: _Batch, subquery: SubqueryModel, now: WorkCounts, instances: int
     ) -> None:
         """What the instances of a subquery take; those that do not fit side by side take turns.
 
@@ -186,41 +185,19 @@ class QueryModel:
         if not estimator.batches:
             return
         turns = instances / min(instances, self.slots or instances) * estimator.skew
-        seen = now.tuples if estimator.everywhere else now.tuples / instances
-        work = np.array([0.0, seen, now.compared / instances, now.outputs / instances])
+        work = np.array(estimator.work_row(now, instances, batches=0.0))
         batch.add(estimator.work_fit, np.array([1.0, 0, 0, 0]) * turns, work * turns)
-
-    def _settled(
-        self, fixed: Floats, load: Floats, rate: float, scatter: float
-    ) -> tuple[Floats, Floats]:
-        """What batches take, and how long tuples wait for one and for its commit.
-
-        Where tuples are so rare that a batch is over before the next comes, each has one of its
-        own.
-        """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            paced = np.where(load < 1, fixed / (1 - load), np.inf)
-            vary = np.where(load < 1, settled_share(scatter, load), 0.0)
-        batch, latency = paced, paced * (1.5 + vary * (0.5 + load))
-        if self.trigger_s > 0:
-            triggered = fixed + load * self.trigger_s
-            waits = paced <= self.trigger_s
-            batch = np.where(waits, triggered, batch)
-            latency = np.where(waits, self.trigger_s / 2 + triggered, latency)
-        alone = np.maximum(paced, self.trigger_s) * rate < 1
-        single = fixed + load / rate
-        return np.where(alone, single, batch), np.where(alone, single, latency)
 
     def _ready_s(self, rates: Mapping[str, float]) -> float:
         """How long tuples wait until they are ready, with the sources of a stream all alike."""
-        every = [rates[s] / n for s, n in self.streams.items() for _ in range(n)]
-        if len(every) == 1:
-            return 1 / every[0]
-        return float(input_latency(np.array([every]), strict=True)[0])
+        return mean_ready_s([rates[s] / n for s, n in self.streams.items() for _ in range(n)])
 
 
-def _between(value: float, drawn: Floats) -> Estimate:
-    low, high = np.quantile(drawn, (0.025, 0.975), method="nearest")
+def _between(guesses: float | Floats) -> Estimate:
+    """The last of the guesses is the best; the others say how far off it may be."""
+    drawn = np.asarray(guesses)
+    low, high = np.quantile(drawn[:-1], (0.025, 0.975), method="nearest")
+    value = float(drawn[-1])
     return Estimate(value, min(float(low), value), max(float(high), value))
 
 

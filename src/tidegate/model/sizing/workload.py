@@ -1,4 +1,4 @@
-"""How much an operator has to do at given rates, between the rates of a query and its costs."""
+"""How much each kind of operator has to do at given rates of its inputs."""
 
 from __future__ import annotations
 
@@ -7,22 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from tidegate.model.cost.sample import WorkCounts
 from tidegate.model.operation import Lookback
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What there is to do in a second, by what costs are for; see `Sample`."""
-
-    tuples: float
-    compared: float = 0.0
-    outputs: float = 0.0
 
 
 class Workload(Protocol):
     """What follows from the rates of an operator's inputs, when they have lasted for a while."""
 
-    def counts(self, rates: Sequence[float]) -> Counts:
+    def counts(self, rates: Sequence[float]) -> WorkCounts:
         """What there is to do at these rates, one for each input, in tuples a second."""
 
 
@@ -41,13 +33,13 @@ class JoinWorkload:
     compared: float
     sigma: float
 
-    def counts(self, rates: Sequence[float]) -> Counts:
+    def counts(self, rates: Sequence[float]) -> WorkCounts:
         arriving = [0.0, 0.0]
         for side, rate in zip(self.sides, rates, strict=True):
             arriving[side] += rate * self.passed[side]
         held = [w.full(rate) for w, rate in zip(self.windows, arriving, strict=True)]
         pairs = arriving[0] * held[1] + arriving[1] * held[0]
-        return Counts(sum(rates), pairs * self.compared, pairs * self.sigma)
+        return WorkCounts(sum(rates), pairs * self.compared, pairs * self.sigma)
 
 
 @dataclass(frozen=True)
@@ -62,10 +54,10 @@ class GroupWorkload:
     slide_s: float
     keys: float
 
-    def counts(self, rates: Sequence[float]) -> Counts:
+    def counts(self, rates: Sequence[float]) -> WorkCounts:
         tuples = sum(rates)
         groups = groups_of(tuples * self.range_s, self.keys)
-        return Counts(tuples, outputs=groups / self.slide_s)
+        return WorkCounts(tuples, outputs=groups / self.slide_s)
 
 
 @dataclass(frozen=True)
@@ -74,9 +66,9 @@ class TupleWorkload:
 
     outputs: float
 
-    def counts(self, rates: Sequence[float]) -> Counts:
+    def counts(self, rates: Sequence[float]) -> WorkCounts:
         tuples = sum(rates)
-        return Counts(tuples, outputs=tuples * self.outputs)
+        return WorkCounts(tuples, outputs=tuples * self.outputs)
 
 
 def groups_of(tuples: float, keys: float) -> float:

@@ -1,8 +1,7 @@
-"""Predictions while a query runs, between what its batches show and those who watch it.
+"""What a running query should be doing, beside what it does.
 
 Every second in which tuples arrive, their rates and the costs of the batches before it say what the
-query should be doing: the model of docs/model.md. What it does is measured anyway; here the two are
-put beside each other. Nothing is predicted of input that is not live.
+query should be doing: the model of docs/model.md. Nothing is predicted of input that is not live.
 """
 
 from __future__ import annotations
@@ -12,18 +11,21 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.driver.expected import Expected, ExpectedSubquery, Outcome, Second
-from tidegate.driver.observe import Measured, observed_of
-from tidegate.driver.slowdown import Slowdown
 from tidegate.model.control.controller import Limits, bounds
 from tidegate.model.control.saso import Saso, Timeline, changes, saso
 from tidegate.model.cost.estimator import Estimator
-from tidegate.model.live.batches import Batches, Part, batches_of
-from tidegate.model.live.subquery import SAMPLE_S, Followed, Work
+from tidegate.model.live.expected import Expected, ExpectedSubquery, Outcome, Second
+from tidegate.model.live.slowdown import Slowdown
+from tidegate.model.live.subquery import SAMPLE_S, LiveSubquery, LiveWork, pace_of
+from tidegate.model.observation import observed_of
 from tidegate.model.operation import longest_s
+
+if TYPE_CHECKING:
+    from tidegate.driver.observe import Measured
 
 _INTERVAL_S = 1.0
 _KEPT_SECONDS = 3_600
@@ -74,7 +76,7 @@ class Forecast:
         """Of the interval at hand: the sum of latencies, and of how many tuples."""
         self._made: list[float] = []
         """Of the interval at hand: comparisons or tuples of each subquery."""
-        self._followed: list[Followed] = []
+        self._followed: list[LiveSubquery] = []
         self._costs: list[Estimator] = []
         """What was known of costs before the interval at hand: it is predicted from these."""
         self._slowdown = Slowdown()
@@ -101,7 +103,7 @@ class Forecast:
         after_s += measured[0].between_s
         self._after_s += _RECENT * (after_s - self._after_s)
         self._latency = [self._latency[0] + latency[0], self._latency[1] + latency[1]]
-        due = self._pending_s >= SAMPLE_S  # with this batch, which is as any other (`Followed`)
+        due = self._pending_s >= SAMPLE_S  # with this batch, which is as any other (`LiveSubquery`)
         self._pending.append(measured)
         self._pending_s += measured[0].period_s
         if due or len(self._pending) >= _MOST_PENDING:
@@ -121,7 +123,7 @@ class Forecast:
     def _take_in(self) -> None:
         newest = self._pending[-1]
         if not self._followed:
-            self._followed = [Followed.of(m.subquery.operator.operation) for m in newest]
+            self._followed = [LiveSubquery.of(m.subquery.operator.operation) for m in newest]
             self._made = [0.0] * len(newest)
         for batch in self._pending:
             for place, measured in enumerate(batch):
@@ -142,87 +144,74 @@ class Forecast:
         made, self._made = self._made, [0.0] * len(newest)
         (whole_s, tuples), self._latency = self._latency, [0.0, 0.0]
         measured_s = whole_s / tuples if tuples else None
-        parts = self._parts(newest)
-        self._costs = [f.estimator for f in self._followed] if self._known() else []
-        if parts is None:
-            self._slowdown.close()
-            if self._decides():
-                self._note_scale(newest, None, measured_s)
-            return
-        slowdown = self._slowdown.by([part.followed for part in parts])
+        costs, works = self._costs, self._works()
+        known = all(f.is_known for f in self._followed)
+        self._costs = [f.estimator for f in self._followed] if known else []
+        slowdown = self._slowdown.by(costs) if costs else 1.0
         self._slowdown.close()
-        batches = batches_of(parts, self._trigger_s, waits=self._waits).times(slowdown)
-        self._batch_s = batches.after(self._batch_s or batches.fixed_s, seconds)
-        before, self._unfinished = self._unfinished, batches.unfinished(self._batch_s)
+        if self._decides():
+            self._note_scale(newest, works, measured_s)
+        if not works:
+            return
+        counts = [m.mapping.instances for m in newest]
+        every = list(zip(works, counts, strict=True))
+        pace = pace_of(every, self._trigger_s, waits=self._waits).times(slowdown)
+        self._batch_s = pace.after(self._batch_s or float(pace.fixed_s), seconds)
+        before, self._unfinished = self._unfinished, pace.unfinished(self._batch_s)
         kept_up = 1.0
-        if before is not None and batches.rate > 0:
-            late = (self._unfinished - before) / (batches.rate * seconds)
-            kept_up = min(max(1.0 - late, 0.0), 1.0 / max(batches.load, 1e-9))
-        found = self._expected(newest, parts, batches, made, kept_up, measured_s, slowdown)
+        if before is not None and pace.rate > 0:
+            late = (self._unfinished - before) / (pace.rate * seconds)
+            kept_up = min(max(1.0 - late, 0.0), 1.0 / max(float(pace.load), 1e-9))
+        found = Expected(
+            load=float(pace.load),
+            batch_s=self._batch_s,
+            latency_s=float(pace.latency_s(self._batch_s)) - self._after_s,
+            measured_s=measured_s,
+            subqueries=self._expected(newest, costs, works, made, kept_up),
+            slowdown=slowdown,
+        )
         # Costs of batches that are too much alike may come to nothing: that predicts nothing.
         self._newest = found if found.latency_s > 0 else None
         if self._newest is not None and measured_s is not None:
             first = next(iter(found.subqueries.values()))
             self._past.append(Second(found.latency_s, measured_s, first.throughput, first.measured))
-        if self._decides():
-            self._note_scale(newest, parts, measured_s)
 
-    def _known(self) -> bool:
-        return all(f.is_known for f in self._followed)
-
-    def _parts(self, newest: Sequence[Measured]) -> list[Part] | None:
-        """The work of the interval, by the costs that were known before it; None without any."""
-        if not self._costs:
-            return None
-        followed = [
-            replace(f, estimator=known)
-            for f, known in zip(self._followed, self._costs, strict=True)
-        ]
-        return [
-            Part(f, f.work(ahead_s=0.0, over=True), m.mapping.instances)
-            for f, m in zip(followed, newest, strict=True)
-        ]
+    def _works(self) -> list[LiveWork]:
+        """The work of the interval, by the costs that were known before it; none without any."""
+        known = zip(self._followed, self._costs, strict=True) if self._costs else ()
+        return [replace(f, estimator=costs).work(ahead_s=0.0, over=True) for f, costs in known]
 
     def _expected(
         self,
         newest: Sequence[Measured],
-        parts: Sequence[Part],
-        batches: Batches,
+        costs: Sequence[Estimator],
+        works: Sequence[LiveWork],
         made: Sequence[float],
         kept_up: float,
-        measured_s: float | None,
-        slowdown: float,
-    ) -> Expected:
+    ) -> dict[str, ExpectedSubquery]:
         """`kept_up` is the part of what arrives that gets done; more than all from a backlog."""
         found = {}
-        for measured, part, count in zip(newest, parts, made, strict=True):
-            constants = part.followed.estimator.estimate()
+        for place, (measured, work) in enumerate(zip(newest, works, strict=True)):
+            constants, followed = costs[place].estimate(), self._followed[place]
             assert constants is not None, "costs are known"
-            wanted, unit = _wanted(part)
+            instances, joins = measured.mapping.instances, bool(followed.operation.windows)
             found[measured.subquery.name] = ExpectedSubquery(
-                instances=part.instances,
-                rates=part.followed.rates.now[: 2 if part.followed.operation.windows else 1],
-                unit=unit,
-                throughput=wanted * kept_up,
-                measured=count / part.followed.rates.seconds,
-                utilisation=part.work.divided / part.instances + part.work.repeated,
+                instances=instances,
+                rates=followed.rates.now[: 2 if joins else 1],
+                unit="comparisons" if joins else "tuples",
+                throughput=(work.pairs if joins else work.counts.tuples) * kept_up,
+                measured=made[place] / followed.rates.seconds,
+                utilisation=work.own(instances),
                 constants=constants,
             )
-        return Expected(
-            load=batches.load,
-            batch_s=self._batch_s,
-            latency_s=batches.latency_s(self._batch_s) - self._after_s,
-            measured_s=measured_s,
-            subqueries=found,
-            slowdown=slowdown,
-        )
+        return found
 
     def _note_scale(
-        self, newest: Sequence[Measured], parts: Sequence[Part] | None, measured_s: float | None
+        self, newest: Sequence[Measured], works: Sequence[LiveWork], measured_s: float | None
     ) -> None:
         """How many instances there are, and how many would do: as many, while nobody can tell."""
         for place, measured in enumerate(newest):
-            work = None if parts is None else parts[place].work
+            work = works[place] if works else None
             instances, buckets = measured.mapping.instances, measured.mapping.buckets
             table = bounds(1.0, Limits(maximum=min(self._slots() or buckets, buckets)))
             kept = self._scaled.setdefault(measured.subquery.name, deque(maxlen=_KEPT_SECONDS))
@@ -256,11 +245,3 @@ class Forecast:
                 )
             )
         return found
-
-
-def _wanted(part: Part) -> tuple[float, str]:
-    """What there is to do in a second, and in which unit."""
-    work: Work = part.work
-    if part.followed.operation.windows:
-        return work.pairs, "comparisons"
-    return work.counts.tuples, "tuples"

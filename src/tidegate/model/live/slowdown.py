@@ -1,4 +1,4 @@
-"""How fast the machine is just now, between what batches took and what their costs say.
+"""How much slower than their costs say batches are just now.
 
 Costs are those of minutes. What else runs on a machine, and how warm everything is, changes within
 seconds, and then all batches take longer or shorter. The last seconds say by how much.
@@ -10,9 +10,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import TYPE_CHECKING
 
-from tidegate.driver.observe import Due, Measured
-from tidegate.model.live.subquery import Followed
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.cost.sample import WorkCounts
+
+if TYPE_CHECKING:
+    from tidegate.driver.observe import Measured
 
 _RECENT = 5
 """The median of so many intervals counts: a pause in one of them says nothing of the next."""
@@ -24,7 +28,7 @@ class _Interval:
 
     seconds: float = 0.0
     batches: int = 0
-    due: tuple[Due, ...] = ()
+    due: tuple[WorkCounts, ...] = ()
     instances: tuple[int, ...] = ()
 
     def after(self, batch: Sequence[Measured]) -> _Interval:
@@ -35,15 +39,15 @@ class _Interval:
             self,
             seconds=self.seconds + first.between_s + first.seconds,
             batches=self.batches + 1,
-            due=tuple(map(_sum, self.due, due)) if self.due else due,
+            due=tuple(map(WorkCounts.plus, self.due, due)) if self.due else due,
             instances=tuple(one.mapping.instances for one in batch),
         )
 
-    def expected_s(self, followed: Sequence[Followed]) -> float:
+    def expected_s(self, known: Sequence[Estimator]) -> float:
         """What the costs that are known say that they take."""
         costs = [
-            of.seconds(self.batches, *due, instances)
-            for of, due, instances in zip(followed, self.due, self.instances, strict=True)
+            of.seconds(due, instances, self.batches)
+            for of, due, instances in zip(known, self.due, self.instances, strict=True)
         ]
         return sum(own_s for own_s, _ in costs) + max(rest_s for _, rest_s in costs)
 
@@ -64,15 +68,11 @@ class Slowdown:
         self._recent.append(self._open)
         self._open = _Interval()
 
-    def by(self, followed: Sequence[Followed]) -> float:
+    def by(self, known: Sequence[Estimator]) -> float:
         """How many times as long as these costs say batches took in the last intervals.
 
         1 where nothing is known.
         """
-        expected = [(one.seconds, one.expected_s(followed)) for one in self._recent]
+        expected = [(one.seconds, one.expected_s(known)) for one in self._recent]
         found = [took_s / expected_s for took_s, expected_s in expected if expected_s > 0]
         return median(found) if found else 1.0
-
-
-def _sum(one: Due, other: Due) -> Due:
-    return Due(*(a + b for a, b in zip(one, other, strict=True)))
