@@ -28,16 +28,18 @@ from tidegate.elastic.simulated import BUCKETS, simulated
 from tidegate.elastic.threshold import Threshold
 from tidegate.model.control.controller import Limits, bounds
 from tidegate.model.control.saso import saso
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.experiment import EXPERIMENTS, Experiment
 from tidegate.model.join.predict import Prediction
-from tidegate.model.join.simulation import Join, scaled, timeline, wanted
+from tidegate.model.join.simulation import JoinModel, scaled, timeline, wanted
 from tidegate.model.operation import Lookback
 from tidegate.testing import drive_join
 
 DOCS = HERE.parent / "docs"
 WINDOW_S = 60.0
-JOIN = Join(window=Lookback(seconds=WINDOW_S), costs=Costs(alpha=1.2e-8, beta=1e-7, sigma=0.01))
+JOIN = JoinModel(
+    window=Lookback(seconds=WINDOW_S), costs=JoinCosts(alpha=1.2e-8, beta=1e-7, sigma=0.01)
+)
 LIMITS = Limits(maximum=36)
 LOADS = [name for name in EXPERIMENTS if name != "section7"]
 DRAWN = {"section8-2": "autoscale-phases", "trades": "autoscale-trades"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.model.cost.sample import Sample
+from tidegate.model.cost.sample import BatchSample
 from tidegate.model.join.trace import Trace
 from tidegate.model.operation import Floats, Lookback
 
@@ -34,7 +34,7 @@ class Batch:
     latency_sum_s: float
     answered: int
     after_s: float
-    sample: Sample
+    sample: BatchSample
 
     @property
     def seconds(self) -> float:
@@ -69,7 +69,7 @@ class Ran:
     @staticmethod
     def kept(file: Path) -> Ran:
         found = json.loads(file.read_text())
-        batches = [Batch(*values, Sample(*sample)) for *values, sample in found["batches"]]
+        batches = [Batch(*values, BatchSample(*sample)) for *values, sample in found["batches"]]
         return Ran(batches, [Forecasted(*f) for f in found["forecasts"]], {})
 
 

@@ -17,7 +17,7 @@ from tidegate.driver.metrics import Held
 from tidegate.execute.executor import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
-from tidegate.model.live.expected import Expected
+from tidegate.model.live.expected import Expectation
 from tidegate.testing import ManualClock
 
 HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"
@@ -155,7 +155,7 @@ def test_live_sources_have_a_latency_and_a_backlog(run: Run) -> None:
 def test_what_the_model_predicts_is_below_what_is_measured(
     run: Run, load: float, told: str
 ) -> None:
-    expected = Expected(load, 0.008, 0.0123, 0.0141, {})
+    expected = Expectation(load, 0.008, 0.0123, 0.0141, {})
     run.view.attend(lambda: 0, lambda: None, lambda: expected)
     run.batch(0, **LIVE)
     shown = run.lines()

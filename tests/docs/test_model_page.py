@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.block import blocks
 from tests.model.traces import constant
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.micro_batch import Batching
 from tidegate.model.join.predict import predict
 from tidegate.model.operation import Lookback
@@ -22,7 +22,7 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_its_formulas_of_batches() -> None:
-    costs = Costs(alpha=1e-7, beta=1e-6, sigma=0.01, batch_s=0.015, tuple_s=1e-4)
+    costs = JoinCosts(alpha=1e-7, beta=1e-6, sigma=0.01, batch_s=0.015, tuple_s=1e-4)
     trace = constant([140.0], [140.0], 120)
     rho = 1e-4 * 280 + 2_352_000 * (1e-7 + 1e-8) / 2
     settled = 0.015 / (1 - rho)

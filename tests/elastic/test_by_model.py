@@ -18,15 +18,15 @@ from tidegate.elastic.policy import Policy
 from tidegate.elastic.registry import of
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.live.rates import Arrivals, Rates
 from tidegate.model.live.subquery import LiveSubquery
 from tidegate.model.observation import InputLoad
 from tidegate.model.operation import Lookback, Operation
-from tidegate.model.sizing.calibration_file import Known, QueryCalibration
-from tidegate.testing import Driven, drive, drive_join, switches
+from tidegate.model.sizing.calibration_file import MeasuredSubquery, QueryCalibration
+from tidegate.testing import DrivenBatch, drive, drive_join, switches
 
-COSTS = Costs(alpha=3e-6, beta=6e-6, sigma=0.01, batch_s=0.004, tuple_s=2e-5)
+COSTS = JoinCosts(alpha=3e-6, beta=6e-6, sigma=0.01, batch_s=0.004, tuple_s=2e-5)
 WINDOW = Lookback(seconds=10.0)
 PHASES = [(100, 100)] * 20 + [(300, 300)] * 25 + [(150, 150)] * 25
 
@@ -38,11 +38,11 @@ def needed(rate: float, window: float = WINDOW.seconds, upper: float = 0.8) -> i
 
 
 @cache
-def over_phases(policy: Policy) -> list[Driven]:
+def over_phases(policy: Policy) -> list[DrivenBatch]:
     return drive_join(policy, PHASES, window=WINDOW, costs=COSTS)
 
 
-def whys(driven: Sequence[Driven]) -> list[str]:
+def whys(driven: Sequence[DrivenBatch]) -> list[str]:
     return [request.why for one in driven for request in one.requests]
 
 
@@ -236,7 +236,7 @@ def test_with_a_calibration_it_decides_from_the_first_interval_on(tmp_path: Path
     followed = LiveSubquery.of(over_phases(ByModel(maximum=12))[0].observed.operation)
     for one in over_phases(ByModel(maximum=12))[:20]:
         followed = followed.after(one.observed)
-    known = Known("join", "join", "scan", followed.estimator)
+    known = MeasuredSubquery("join", "join", "scan", followed.estimator)
     query = QueryCalibration("f", 1, 20, 1, None, (known,), beside=followed.estimator, facts={})
     file = tmp_path / "known.json"
     file.write_text(json.dumps(query.recorded()))

@@ -10,7 +10,7 @@ import pytest
 from tests.cost import calls
 from tests.model.traces import changing
 from tests.seed import seeds
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.micro_batch import Batching
 from tidegate.model.join.predict import predict
 from tidegate.model.join.trace import Trace
@@ -54,7 +54,9 @@ def test_any_input(seed: int) -> None:
     window = drawn.rng.choice(
         [Lookback(seconds=drawn.number(-2, 3, 0)), Lookback(rows=drawn.number(0, 5, 0))]
     )
-    costs = Costs(*(drawn.number(*of) for of in ((-10, -4), (-10, -4), (-4, 0), (-4, 1), (-7, -2))))
+    costs = JoinCosts(
+        *(drawn.number(*of) for of in ((-10, -4), (-10, -4), (-4, 0), (-4, 1), (-7, -2)))
+    )
     found = []
     work = partial(
         predict,

@@ -8,12 +8,12 @@ import pytest
 from tests.cost import calls
 from tests.model.traces import changing, constant
 from tidegate.errors import OptionError
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.micro_batch import Batching
 from tidegate.model.join.predict import predict
 from tidegate.model.operation import Lookback
 
-COSTS = Costs(alpha=2e-8, beta=1e-7, sigma=0.01)
+COSTS = JoinCosts(alpha=2e-8, beta=1e-7, sigma=0.01)
 MINUTE, ROWS = Lookback(seconds=60), Lookback(rows=8400)
 
 
@@ -54,7 +54,7 @@ def test_a_silent_source_holds_readiness_back() -> None:
 
 
 def test_a_trace_of_many_sources_costs_as_much_as_it_is_long() -> None:
-    costs = Costs(alpha=3e-7, beta=0, sigma=0.01, batch_s=0.02, tuple_s=1e-5)
+    costs = JoinCosts(alpha=3e-7, beta=0, sigma=0.01, batch_s=0.02, tuple_s=1e-5)
 
     def predicted(steps: int) -> None:
         t = np.arange(steps)
@@ -80,7 +80,7 @@ def test_a_trace_of_many_sources_costs_as_much_as_it_is_long() -> None:
             "instances: must be one number, or one for each of 3 intervals; got 2 of them.",
         ),
         (
-            {"costs": Costs(-1e-8, 0, 0)},
+            {"costs": JoinCosts(-1e-8, 0, 0)},
             "alpha: must be 0 seconds or more, and finite; got -1e-08.",
         ),
         (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.model.test_estimator import Machine
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.cost.estimator import Estimator
 from tidegate.model.join.micro_batch import Batching, CarriedVariance
 from tidegate.model.join.predict import predict
@@ -17,7 +17,7 @@ from tidegate.model.operation import Lookback
 from tidegate.model.pace import Pace
 
 FIXED_S, RATE, SCATTER = 0.02, 500.0, 0.4
-COSTS = Costs(alpha=0.0, beta=0.0, sigma=0.0, batch_s=FIXED_S, scatter=SCATTER)
+COSTS = JoinCosts(alpha=0.0, beta=0.0, sigma=0.0, batch_s=FIXED_S, scatter=SCATTER)
 
 
 def drawn(load: float, batches: int = 20_000) -> float:

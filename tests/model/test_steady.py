@@ -11,7 +11,7 @@ import pytest
 from tests.model.test_estimator import Machine
 from tidegate.model.cost.calibration import Estimate
 from tidegate.model.cost.estimator import Estimator
-from tidegate.model.cost.sample import Sample, whole
+from tidegate.model.cost.sample import BatchSample, whole
 from tidegate.model.join.micro_batch import Batching
 from tidegate.model.join.predict import predict
 from tidegate.model.join.trace import Trace
@@ -128,7 +128,7 @@ def test_subqueries_run_in_turn_and_what_is_beside_them_counts_once() -> None:
         first_s, second_s = 0.004 + 2e-6 * tuples, 0.006 + 3e-6 * given
         seconds = 0.02 + 1e-6 * (tuples + given) + 5e-6 * out + first_s + second_s
         samples = [
-            Sample(seconds, cpu_s, cpu_s, taken, outputs=made, others_s=other_s)
+            BatchSample(seconds, cpu_s, cpu_s, taken, outputs=made, others_s=other_s)
             for cpu_s, taken, made, other_s in (
                 (first_s, tuples, given, second_s),
                 (second_s, given, out, first_s),

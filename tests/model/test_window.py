@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tidegate
 from tests.model.traces import changing
 from tidegate.errors import OptionError
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.predict import predict
 from tidegate.model.operation import Lookback
 
@@ -44,7 +44,7 @@ def test_a_window_of_tuples_fills_up(rates: list[float], rows: int) -> None:
 def test_the_streams_may_have_windows_of_their_own() -> None:
     trace = changing([10.0] * 9, [20.0] * 9)
     windows = (Lookback(seconds=2), Lookback(rows=100))
-    said = predict(trace, windows, Costs(1e-6, 0, 0.1), instances=1)
+    said = predict(trace, windows, JoinCosts(1e-6, 0, 0.1), instances=1)
     assert (said.window_r[-1], said.window_s[-1]) == (20, 100)
     assert said.comparisons[-1] == 10 * 100 + 20 * 20
 

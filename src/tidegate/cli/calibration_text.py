@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tidegate.cli.quantity import number_text, numbers_between, seconds_between, seconds_text
 from tidegate.model.cost.calibration import Calibration, Estimate
-from tidegate.model.sizing.calibration_file import Known, QueryCalibration
+from tidegate.model.sizing.calibration_file import MeasuredSubquery, QueryCalibration
 from tidegate.plan.explain import many
 
 _OUTPUT = {
@@ -51,7 +51,7 @@ def calibration_lines(found: QueryCalibration) -> list[str]:
     return lines
 
 
-def _rows(known: Known, found: Calibration) -> list[Row]:
+def _rows(known: MeasuredSubquery, found: Calibration) -> list[Row]:
     """The constants of a query that is one subquery."""
     rows: list[Row] = [
         ("beta", found.beta, _OUTPUT.get(known.kind, "to output a row")),
@@ -71,7 +71,7 @@ def _rows(known: Known, found: Calibration) -> list[Row]:
     ]
 
 
-def _instance_rows(known: Known) -> list[Row]:
+def _instance_rows(known: MeasuredSubquery) -> list[Row]:
     """What its instances take, where a batch has several subqueries."""
     parts = known.estimator.work_costs()
     rows: list[Row] = [
@@ -109,7 +109,7 @@ def _table(constants: Sequence[Row]) -> list[str]:
     ]
 
 
-def unseen(known: Known) -> str | None:
+def unseen(known: MeasuredSubquery) -> str | None:
     """What the rows that were run do not show of a subquery, if anything."""
     samples = known.estimator.samples
     if not samples:
@@ -121,7 +121,7 @@ def unseen(known: Known) -> str | None:
     return None
 
 
-def _doubts(known: Known, found: Calibration) -> list[str]:
+def _doubts(known: MeasuredSubquery, found: Calibration) -> list[str]:
     """What the batches could not tell."""
     doubt = unseen(known)
     if doubt is None and known.kind == "join" and not found.told_apart:

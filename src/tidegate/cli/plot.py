@@ -20,7 +20,7 @@ from tidegate.model.join.simulation import wanted
 from tidegate.model.operation import Floats
 
 if TYPE_CHECKING:
-    from tidegate.cli.simulate import Asked
+    from tidegate.cli.simulate import SimulationRequest
 
 COLOURS = {
     "R": "#0072b2",
@@ -51,7 +51,7 @@ def check(option: str, name: str) -> None:
         )
 
 
-def drawn(name: str, asked: Asked, predicted: Prediction) -> bytes:
+def drawn(name: str, asked: SimulationRequest, predicted: Prediction) -> bytes:
     """The bytes of a picture in the format that the ending of its name says."""
     figure_of, canvas_of = _matplotlib("--plot")
     figure = figure_of(figsize=(11, 9.5), layout="constrained")
@@ -92,7 +92,7 @@ def _matplotlib(option: str) -> tuple[Any, Any]:
     return Figure, FigureCanvasAgg
 
 
-def _draw_rates(axes: Any, asked: Asked) -> None:
+def _draw_rates(axes: Any, asked: SimulationRequest) -> None:
     trace = asked.experiment.trace
     for name, rates, line in (("R", trace.r, "-"), ("S", trace.s, "--")):
         sources = f", {rates.shape[1]} sources" if rates.shape[1] > 1 else ""
@@ -103,7 +103,7 @@ def _draw_rates(axes: Any, asked: Asked) -> None:
     axes.legend(loc="lower right", fontsize=8, ncols=2)
 
 
-def _draw_throughput(axes: Any, asked: Asked, predicted: Prediction) -> None:
+def _draw_throughput(axes: Any, asked: SimulationRequest, predicted: Prediction) -> None:
     step_s = asked.experiment.trace.step_s
     millions = 1e6
     if asked.limits is not None:
@@ -170,7 +170,7 @@ def _is_wide(*rows: Floats) -> bool:
     return bool(len(known)) and float(np.max(known) / np.quantile(known, 0.01)) > _WIDE
 
 
-def _draw_instances(axes: Any, asked: Asked, predicted: Prediction) -> None:
+def _draw_instances(axes: Any, asked: SimulationRequest, predicted: Prediction) -> None:
     if asked.limits is not None:
         table = bounds(asked.join.costs.comparison_s, asked.limits)
         needed = wanted(asked.join, asked.experiment.trace, table)
@@ -198,7 +198,7 @@ def _draw_instances(axes: Any, asked: Asked, predicted: Prediction) -> None:
         axes.legend(loc="upper right", fontsize=8, ncols=2)
 
 
-def _mark_parts(axes: Any, asked: Asked, *, named: bool) -> None:
+def _mark_parts(axes: Any, asked: SimulationRequest, *, named: bool) -> None:
     times = asked.experiment.trace.times
     for part in asked.experiment.parts:
         if part.start_s:

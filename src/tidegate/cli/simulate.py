@@ -15,11 +15,11 @@ from tidegate.cli.value import Number, Whole
 from tidegate.errors import OptionError, QueryError, near
 from tidegate.model.control.controller import LOWER, UPPER, Limits
 from tidegate.model.control.saso import saso
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.experiment import EXPERIMENTS, Experiment
 from tidegate.model.join.micro_batch import Batching
 from tidegate.model.join.predict import Prediction
-from tidegate.model.join.simulation import Join, scaled, timeline
+from tidegate.model.join.simulation import JoinModel, scaled, timeline
 from tidegate.model.join.trace_file import read_trace
 from tidegate.model.operation import Lookback
 from tidegate.model.sizing.calibration_file import read_calibration
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FIXED, MODEL, THRESHOLD = "fixed", "model", "threshold"
 POLICIES = (FIXED, MODEL, THRESHOLD)
 MAXIMUM = 64
-TYPICAL = Costs(alpha=2e-8, beta=1e-6, sigma=0.01)
+TYPICAL = JoinCosts(alpha=2e-8, beta=1e-6, sigma=0.01)
 """Costs where nothing else is said."""
 
 STANDARD_OUTPUT = "-"
@@ -195,7 +195,7 @@ def simulate(**given: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SimulationRequest:
     """What a command line asks for.
 
     `limits` are those by which a policy is judged, and the controller of the model decides; None
@@ -204,14 +204,14 @@ class Asked:
 
     name: str
     experiment: Experiment
-    join: Join
+    join: JoinModel
     instances: int
     limits: Limits | None
     ahead_s: float
     threshold: Policy | None = None
 
 
-def _asked(given: dict[str, Any]) -> Asked:
+def _asked(given: dict[str, Any]) -> SimulationRequest:
     """Read all options, and refuse what cannot be before anything is computed."""
     name = _named(given["trace"], given["experiment"])
     policy = _policy(given["policy"])
@@ -233,7 +233,7 @@ def _asked(given: dict[str, Any]) -> Asked:
         experiment = Experiment(read_trace(given["trace"]), ())
     else:
         experiment = EXPERIMENTS[given["experiment"]]()
-    return Asked(name, experiment, join, given["instances"], limits, ahead_s, threshold)
+    return SimulationRequest(name, experiment, join, given["instances"], limits, ahead_s, threshold)
 
 
 def _named(trace: str | None, experiment: str | None) -> str:
@@ -256,7 +256,7 @@ def _named(trace: str | None, experiment: str | None) -> str:
     return trace
 
 
-def _join(given: dict[str, Any]) -> Join:
+def _join(given: dict[str, Any]) -> JoinModel:
     batch = given["batch"]
     for option in ("batch_cost", "tuple_cost"):
         if given[option] is not None and batch is None:
@@ -266,7 +266,7 @@ def _join(given: dict[str, Any]) -> Join:
                 "no --batch",
                 "Give their trigger, as --batch '500 ms'.",
             )
-    return Join(
+    return JoinModel(
         window=_window(given["window"]),
         costs=_costs(given),
         quota=given["quota"],
@@ -275,7 +275,7 @@ def _join(given: dict[str, Any]) -> Join:
     )
 
 
-def _costs(given: dict[str, Any]) -> Costs:
+def _costs(given: dict[str, Any]) -> JoinCosts:
     """What is given, else what was measured, else what is typical."""
     file = given["calibration"]
     option = "--calibration"

@@ -63,7 +63,7 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredBatch:
     """One batch of one subquery, as it was measured; `counts` and `work` are those of instances.
 
     `between_s` is the part of the period before it in which there was input already. `span_us` are
@@ -89,13 +89,13 @@ class Measured:
         times: tuple[float, float, float],
         arriving: Arriving,
         backlog: Backlog | None = None,
-    ) -> Measured:
+    ) -> MeasuredBatch:
         """`outcomes` are those of all its instances, in their order.
 
         `times` are its seconds, its period, and what of that was between batches.
         """
         seconds, period_s, between_s = times
-        return Measured(
+        return MeasuredBatch(
             subquery=job.subquery,
             batch=job.batch,
             seconds=seconds,
@@ -198,10 +198,10 @@ class LoadLog:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._waiting: list[Measured] = []
+        self._waiting: list[MeasuredBatch] = []
         self._load: RecentLoad | None = None
 
-    def add(self, measured: Measured) -> None:
+    def add(self, measured: MeasuredBatch) -> None:
         """One more batch, which was committed."""
         with self._lock:
             self._waiting.append(measured)

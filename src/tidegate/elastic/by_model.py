@@ -11,7 +11,15 @@ from typing import Any
 from tidegate.elastic.policy import Decision
 from tidegate.elastic.request import Request, Scale
 from tidegate.errors import OptionError
-from tidegate.model.control.controller import LOWER, UPPER, Bounds, Demand, Limits, Standing, bounds
+from tidegate.model.control.controller import (
+    LOWER,
+    UPPER,
+    Bounds,
+    ControllerState,
+    Demand,
+    Limits,
+    bounds,
+)
 from tidegate.model.cost.estimator import Estimator
 from tidegate.model.live.subquery import LiveSubquery, LiveWork, pace_of
 from tidegate.model.observation import Observation
@@ -117,7 +125,9 @@ class ByModel:
             return LiveSubquery.restored(before, operation)
         return LiveSubquery.of(operation, self._estimator(seen.subquery, operation))
 
-    def _decided(self, one: _Known, every: Sequence[_Known]) -> tuple[Standing, Request | None]:
+    def _decided(
+        self, one: _Known, every: Sequence[_Known]
+    ) -> tuple[ControllerState, Request | None]:
         """What waits after an interval, and what is to change."""
         seen, work = one.seen, one.work
         instances, seconds = one.instances, one.followed.rates.seconds
@@ -127,7 +137,7 @@ class ByModel:
             demand = replace(demand, expected=work.expected / work.free, settled=work.settled)
         behind = self._behind(one, every)
         waiting = max(one.waiting, behind / work.counts.tuples * work.divided if behind else 0.0)
-        before, table = Standing(instances, waiting), bounds(1.0, limits)
+        before, table = ControllerState(instances, waiting), bounds(1.0, limits)
         asked, standing = before.asked(demand), before.after(demand, table)
         wanted, fewest = standing.instances, self._for_latency(one, every, limits)
         if wanted < fewest:

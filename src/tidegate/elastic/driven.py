@@ -19,7 +19,7 @@ from tidegate.route.mapping import even
 
 
 @dataclass(frozen=True)
-class Driven:
+class DrivenBatch:
     """One batch of a trace: what was observed in it, and what the policy asked for after it."""
 
     observed: Observation
@@ -51,7 +51,7 @@ def drive(
     period_s: float = 1.0,
     slots: int | None = None,
     memory: Mapping[str, Any] | None = None,
-) -> list[Driven]:
+) -> list[DrivenBatch]:
     """Let a policy decide over a trace; `arriving` has the CPU seconds by bucket of each batch.
 
     An instance has `period_s` of CPU time in a batch. What is more waits for the next one, with its
@@ -59,7 +59,7 @@ def drive(
     through JSON, as through a manifest. The load depends on nothing else: a switch costs nothing.
     """
     known: Mapping[str, Any] = memory or {}
-    found: list[Driven] = []
+    found: list[DrivenBatch] = []
     waiting: npt.NDArray[np.float64] | None = None
     for batch, work in enumerate(arriving):
         asked = np.asarray(work, np.float64) + (0.0 if waiting is None else waiting)
@@ -69,13 +69,13 @@ def drive(
         seen = _seen(batch, done, mapping, period_s, slots)
         decision = policy.decide((seen,), known)
         known = json.loads(json.dumps(decision.memory))
-        found.append(Driven(seen, tuple(decision.requests), float(waiting.sum())))
+        found.append(DrivenBatch(seen, tuple(decision.requests), float(waiting.sum())))
         for request in decision.requests:
             mapping = request.change.after(mapping, (done / period_s).tolist())
     return found
 
 
-def switches(driven: Sequence[Driven]) -> int:
+def switches(driven: Sequence[DrivenBatch]) -> int:
     """How often the mapping changed on the way."""
     epochs = [one.observed.mapping.epoch for one in driven]
     return sum(a != b for a, b in itertools.pairwise(epochs))

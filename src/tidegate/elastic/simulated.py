@@ -6,13 +6,13 @@ import numpy as np
 
 from tidegate.elastic.driven import drive
 from tidegate.elastic.policy import Policy
-from tidegate.model.join.simulation import Counts, Join
+from tidegate.model.join.simulation import Counts, JoinModel
 from tidegate.model.join.trace import Trace
 
 BUCKETS = 1_024
 
 
-def simulated(policy: Policy, join: Join, trace: Trace, *, first: int) -> Counts:
+def simulated(policy: Policy, join: JoinModel, trace: Trace, *, first: int) -> Counts:
     """The instances of each interval, where a policy decides after each about the next.
 
     It sees how busy instances were, each with an even share of the work, and with the part of the

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidegate.model.cost.sample import Sample
+from tidegate.model.cost.sample import BatchSample
 from tidegate.model.operation import Floats, Operation
 from tidegate.route.mapping import Mapping
 
 if TYPE_CHECKING:
-    from tidegate.driver.observe import Measured
+    from tidegate.driver.observe import MeasuredBatch
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Observation:
         busy = np.array([load.cpu_s for load in self.instances], np.float64)
         return busy / self.period_s if self.period_s > 0 else busy * np.inf
 
-    def sample(self, slots: int | None = None) -> Sample:
+    def sample(self, slots: int | None = None) -> BatchSample:
         """As an `Estimator` takes it; `slots` where the batch does not know.
 
         What was between it and the one before is part of it: batches that follow one another have
@@ -101,7 +101,7 @@ class Observation:
         outputs = sum(load.outputs for load in self.instances)
         shared_s = self.map_s / len(self.instances)
         cpu_s = [max(load.cpu_s - shared_s, 0.0) for load in self.instances]
-        return Sample(
+        return BatchSample(
             seconds=round(self.seconds + self.between_s, 6),
             cpu_s=round(sum(cpu_s), 6),
             busiest_s=round(max(cpu_s), 6),
@@ -116,7 +116,7 @@ class Observation:
         )
 
 
-def observed_of(every: Sequence[Measured]) -> tuple[Observation, ...]:
+def observed_of(every: Sequence[MeasuredBatch]) -> tuple[Observation, ...]:
     """All subqueries of one batch in full, with what others took of its time."""
     whole_s = sum(measured.busiest_s for measured in every)
     return tuple(

@@ -16,7 +16,7 @@ from tidegate.errors import OptionError
 from tidegate.model.cost.estimator import Estimator
 from tidegate.model.cost.sample import whole
 from tidegate.model.observation import Observation
-from tidegate.model.sizing.calibration_file import Known, QueryCalibration
+from tidegate.model.sizing.calibration_file import MeasuredSubquery, QueryCalibration
 from tidegate.model.sizing.steady import QueryModel
 from tidegate.plan.physical import Edge, Plan, Subquery
 from tidegate.session.launch import prepare
@@ -118,7 +118,7 @@ def calibrate(
 class _Run:
     """What was measured so far; `ended` says that the input had no more rows."""
 
-    known: list[Known]
+    known: list[MeasuredSubquery]
     last: frozenset[str]
     slots: int | None
     beside: Estimator = field(default_factory=lambda: Estimator(everywhere=True))
@@ -175,10 +175,10 @@ def _run(plan: Plan, place: Place, rows: int, instances: int | None) -> _Run:
     return run
 
 
-def _nothing(subquery: Subquery) -> Known:
+def _nothing(subquery: Subquery) -> MeasuredSubquery:
     operation = subquery.operator.operation
     estimator = Estimator(everywhere=operation.everywhere)
-    return Known(subquery.name, operation.kind, operation.method, estimator)
+    return MeasuredSubquery(subquery.name, operation.kind, operation.method, estimator)
 
 
 def _feeds(plan: Plan, subquery: Subquery) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 It stands between the work that arrives (`Demand`, which needs rates and nothing that is measured
 in the join) and who scales: the simulator, or the policy `model` of a running query. Pure: a
-`Standing` is followed by the next, interval by interval, and can be kept in a manifest.
+`ControllerState` is followed by the next, interval by interval, and can be kept in a manifest.
 
     limits = Limits(maximum=8)
     standing = Standing(instances=1)
@@ -105,7 +105,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ControllerState:
     """How many instances there are, and the work that was reported and cannot have been done yet.
 
     `waiting` is what equation 27 sums up: all that was reported less all that was done. Equation 28
@@ -120,7 +120,7 @@ class Standing:
         """The work to do, by the second: a_i of equation 27."""
         return (self.waiting + demand.work) / demand.seconds
 
-    def after(self, demand: Demand, table: Bounds) -> Standing:
+    def after(self, demand: Demand, table: Bounds) -> ControllerState:
         """After an interval: what waits at its end, and the instances from the next one on.
 
         There may be more or fewer instances than the limits allow, if somebody else asked for them;

@@ -1,4 +1,4 @@
-"""The constants of the model: plain numbers (`Costs`), and as measured (`Calibration`).
+"""The constants of the model: plain numbers (`JoinCosts`), and as measured (`Calibration`).
 
 Every number that was measured comes with the interval that has the true one in it 95 times in 100.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Costs:
+class JoinCosts:
     """Seconds of work; the paper's symbols are in the names.
 
     `alpha` is what a comparison takes, `beta` what it takes to make an output tuple, and `sigma`
@@ -81,9 +81,9 @@ class Calibration:
     told_apart: bool
     scatter: float = 0.0
 
-    def costs(self) -> Costs:
+    def costs(self) -> JoinCosts:
         """The values, for a prediction."""
-        return Costs(
+        return JoinCosts(
             alpha=self.alpha.value,
             beta=self.beta.value,
             sigma=self.sigma.value,

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from tidegate.model.cost.calibration import Calibration, Estimate
-from tidegate.model.cost.fit import Fit, Moments, fitted, student
-from tidegate.model.cost.sample import Sample, WorkCounts
+from tidegate.model.cost.fit import Fit, FitMoments, fitted, student
+from tidegate.model.cost.sample import BatchSample, WorkCounts
 from tidegate.model.operation import Floats
 
 KEPT = 24
@@ -75,11 +75,11 @@ class Estimator:
 
     everywhere: bool
     batches: int = 0
-    samples: tuple[Sample, ...] = ()
-    work: Moments = field(default_factory=lambda: Moments.none(4))
-    rest: Moments = field(default_factory=lambda: Moments.none(3))
+    samples: tuple[BatchSample, ...] = ()
+    work: FitMoments = field(default_factory=lambda: FitMoments.none(4))
+    rest: FitMoments = field(default_factory=lambda: FitMoments.none(3))
 
-    def after(self, sample: Sample) -> Estimator:
+    def after(self, sample: BatchSample) -> Estimator:
         """With one more batch; one without tuples, or that took no time, says nothing."""
         if sample.tuples <= 0 or sample.seconds <= 0:
             return self
@@ -187,7 +187,9 @@ class Estimator:
         reach = student(max(count - 1, 1.0)) * spread
         return Estimate(value, max(value - reach, 0.0), value + reach)
 
-    def work_row(self, of: WorkCounts | Sample, instances: int, batches: float = 1) -> list[float]:
+    def work_row(
+        self, of: WorkCounts | BatchSample, instances: int, batches: float = 1
+    ) -> list[float]:
         """How often each cost of an instance is due: batches, tuples it sees, pairs, outputs."""
         seen = of.tuples if self.everywhere else of.tuples / instances
         return [batches, seen, of.compared / instances, of.outputs / instances]
@@ -245,12 +247,13 @@ class Estimator:
     @staticmethod
     def restored(recorded: Mapping[str, Any]) -> Estimator:
         """What `recorded` gave."""
-        names = [f.name for f in fields(Sample)]
+        names = [f.name for f in fields(BatchSample)]
         return Estimator(
             everywhere=recorded["everywhere"],
             batches=recorded["batches"],
             samples=tuple(
-                Sample(**dict(zip(names, values, strict=True))) for values in recorded["samples"]
+                BatchSample(**dict(zip(names, values, strict=True)))
+                for values in recorded["samples"]
             ),
             work=_restored(recorded["work"]),
             rest=_restored(recorded["rest"]),
@@ -271,7 +274,7 @@ def _estimate(*parts: tuple[Fit, Floats]) -> Estimate:
     return Estimate(value, min(low, value), max(high, value))
 
 
-def _recorded(moments: Moments) -> dict[str, Any]:
+def _recorded(moments: FitMoments) -> dict[str, Any]:
     return {
         "products": moments.products.tolist(),
         "targets": moments.targets.tolist(),
@@ -279,5 +282,7 @@ def _recorded(moments: Moments) -> dict[str, Any]:
     }
 
 
-def _restored(recorded: Mapping[str, Any]) -> Moments:
-    return Moments(np.array(recorded["products"]), np.array(recorded["targets"]), recorded["count"])
+def _restored(recorded: Mapping[str, Any]) -> FitMoments:
+    return FitMoments(
+        np.array(recorded["products"]), np.array(recorded["targets"]), recorded["count"]
+    )

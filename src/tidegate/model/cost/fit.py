@@ -45,7 +45,7 @@ _LEAST_SCATTER = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class FitMoments:
     """What is left of batches that are not kept one by one: weighted products of their columns.
 
     `count` is how many of them there are, by their weights.
@@ -56,17 +56,17 @@ class Moments:
     count: float
 
     @staticmethod
-    def none(columns: int) -> Moments:
-        return Moments(np.zeros((columns, columns)), np.zeros(columns), 0.0)
+    def none(columns: int) -> FitMoments:
+        return FitMoments(np.zeros((columns, columns)), np.zeros(columns), 0.0)
 
-    def fading(self, kept: float) -> Moments:
+    def fading(self, kept: float) -> FitMoments:
         """The same, counting less."""
-        return Moments(self.products * kept, self.targets * kept, self.count * kept)
+        return FitMoments(self.products * kept, self.targets * kept, self.count * kept)
 
-    def with_more(self, x: Floats, y: Floats, weights: Floats, count: float) -> Moments:
+    def with_more(self, x: Floats, y: Floats, weights: Floats, count: float) -> FitMoments:
         """With more batches, each with its weight; `count` is what they count for."""
         weighted = x * weights[:, None]
-        return Moments(
+        return FitMoments(
             self.products + weighted.T @ x, self.targets + weighted.T @ y, self.count + count
         )
 
@@ -101,7 +101,7 @@ class Fit:
         return max(float(of @ self.covariance @ of), 0.0)
 
 
-def fitted(x: Floats, y: Floats, past: Moments, likely: Floats | None = None) -> Fit:
+def fitted(x: Floats, y: Floats, past: FitMoments, likely: Floats | None = None) -> Fit:
     """The costs that explain `y` best; `x` has a row for each batch, `past` what was before them.
 
     Needs one batch at least. The costs of columns that are all zero are zero. `likely` says how
@@ -171,7 +171,7 @@ def _drift(errors: Floats) -> float:
     return abs(float(np.mean(errors))) / spread * float(np.sqrt(len(errors)))
 
 
-def _alone(now: Moments, reach: float = 0.0) -> Floats:
+def _alone(now: FitMoments, reach: float = 0.0) -> Floats:
     """What each cost would be if it alone explained everything, and with the reach of its error."""
     squares = np.diag(now.products)
     due = np.where(squares > 0, squares, np.inf)
@@ -180,14 +180,14 @@ def _alone(now: Moments, reach: float = 0.0) -> Floats:
 
 
 def _scaled(
-    now: Moments, size: Floats, scatter: float, chosen: npt.NDArray[Any]
+    now: FitMoments, size: Floats, scatter: float, chosen: npt.NDArray[Any]
 ) -> tuple[Floats, Floats]:
     """The equations of some costs in units of their sizes, with the prior."""
     products = now.products[np.ix_(chosen, chosen)] * np.outer(size[chosen], size[chosen])
     return products + scatter**2 * np.eye(len(chosen)), now.targets[chosen] * size[chosen]
 
 
-def _positive(now: Moments, size: Floats, scatter: float, seen: npt.NDArray[np.bool_]) -> Floats:
+def _positive(now: FitMoments, size: Floats, scatter: float, seen: npt.NDArray[np.bool_]) -> Floats:
     """The best costs that are not negative.
 
     Costs that come out negative are held at zero one by one, the worst first. With four costs at
@@ -220,7 +220,7 @@ def _solved(products: Floats, targets: Floats, chosen: npt.NDArray[np.bool_]) ->
 
 
 def _free(
-    now: Moments, size: Floats, scatter: float, seen: npt.NDArray[np.bool_]
+    now: FitMoments, size: Floats, scatter: float, seen: npt.NDArray[np.bool_]
 ) -> tuple[Floats, Floats]:
     """The best costs of either sign, and the covariance of their errors."""
     usable = np.flatnonzero(seen & (size > 0))

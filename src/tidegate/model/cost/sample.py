@@ -23,7 +23,7 @@ class WorkCounts:
 
 
 @dataclass(frozen=True)
-class Sample:
+class BatchSample:
     """One batch of one subquery, as it was measured.
 
     `seconds` is the wall time of the batch, `others_s` what the instances of other subqueries took
@@ -67,13 +67,13 @@ class Sample:
         return max(self.seconds - self.others_s - self.working_s, 0.0)
 
 
-def whole(samples: Sequence[Sample], outputs: int) -> Sample:
+def whole(samples: Sequence[BatchSample], outputs: int) -> BatchSample:
     """One batch of all subqueries of a query, with the rows that leave it.
 
     Its instances count as one, which works when any of them does.
     """
     working_s = sum(sample.working_s for sample in samples)
-    return Sample(
+    return BatchSample(
         seconds=samples[0].seconds,
         cpu_s=working_s,
         busiest_s=working_s,

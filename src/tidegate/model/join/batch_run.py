@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.operation import Floats
 
 _EQUAL = 1e-4
@@ -55,7 +55,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Run:
+class BatchRun:
     """Batches that are all like the first of them.
 
     The first starts at `start_s` and takes what arrived after `after_s` and until `until_s`. A next
@@ -81,18 +81,18 @@ class Run:
 def batch_runs(
     course: Course,
     per_comparison_s: Floats,
-    costs: Costs,
+    costs: JoinCosts,
     *,
     slowdown: Floats,
     trigger_s: float,
     rows: int | None,
-) -> list[Run]:
+) -> list[BatchRun]:
     """All batches that start before the trace ends, each from the one before.
 
     `per_comparison_s` is what a comparison takes where all instances are at work, by interval, and
     `slowdown` how many times as long as that, and as `costs` say, everything takes in it.
     """
-    found: list[Run] = []
+    found: list[BatchRun] = []
     seconds_each, slow = (per_comparison_s * slowdown).tolist(), slowdown.tolist()
     most = math.inf if rows is None else rows
     taken_s = taken = made = 0.0  # until when tuples were taken; how many, with what comparisons
@@ -119,7 +119,7 @@ def batch_runs(
             last_s += (count - 1) * (until_s - taken_s if until_s < start_s else cycle_s)
             tuples, comparisons = course.until(last_s)
         found.append(
-            Run(
+            BatchRun(
                 after_s=taken_s,
                 until_s=until_s,
                 start_s=start_s,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.errors import OptionError
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.trace import Trace
 from tidegate.model.operation import Floats
 
@@ -38,7 +38,7 @@ def check_quota(quota: float) -> None:
         raise OptionError("quota", "must be above 0 and at most 1", f"{quota:g}")
 
 
-def check_costs(costs: Costs) -> None:
+def check_costs(costs: JoinCosts) -> None:
     """No cost is negative."""
     for name, value in asdict(costs).items():
         not_negative(name, value, _UNITS.get(name, "seconds"))

@@ -16,7 +16,7 @@ PEAK_S = 30
 
 
 @dataclass(frozen=True)
-class Part:
+class TracePart:
     """A stretch of an experiment that has a name, from its first second to before its last."""
 
     name: str
@@ -29,7 +29,7 @@ class Experiment:
     """A trace, and the names of its parts."""
 
     trace: Trace
-    parts: tuple[Part, ...]
+    parts: tuple[TracePart, ...]
 
 
 def section7() -> Experiment:
@@ -51,7 +51,7 @@ def section7() -> Experiment:
     trace = Trace(times, _column(r), _column(s))
     starts = range(0, 5 * PART_S, PART_S)
     return Experiment(
-        trace, tuple(Part(n, a, a + PART_S) for n, a in zip("ABCDE", starts, strict=True))
+        trace, tuple(TracePart(n, a, a + PART_S) for n, a in zip("ABCDE", starts, strict=True))
     )
 
 
@@ -62,14 +62,14 @@ def section8(number: int) -> Experiment:
     these experiments, `number` is the seed, are what the controller is judged by.
     """
     generator = np.random.default_rng(number)
-    seconds, parts = 1_200, list[Part]()
+    seconds, parts = 1_200, list[TracePart]()
     rates = np.empty(seconds)
     start = 0
     while start < seconds:
         rate, length = int(generator.integers(500, 8_001)), int(generator.integers(100, 301))
         end = min(start + length, seconds)
         rates[start:end] = rate
-        parts.append(Part(f"{len(parts) + 1}", start, end))
+        parts.append(TracePart(f"{len(parts) + 1}", start, end))
         start = end
     return Experiment(_halves(rates), tuple(parts))
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.model.cost.calibration import Costs
-from tidegate.model.join.batch_run import Course, Run, batch_runs
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.join.batch_run import BatchRun, Course, batch_runs
 from tidegate.model.join.check import above_zero, not_negative
 from tidegate.model.operation import Floats
 
@@ -79,7 +79,7 @@ def batch_times(
     slowdown: Floats,
     *,
     quota: float,
-    costs: Costs,
+    costs: JoinCosts,
     batching: Batching,
     step_s: float,
 ) -> BatchTimes:
@@ -100,7 +100,7 @@ def batch_times(
     return _by_interval(course, runs, costs)
 
 
-def _by_interval(course: Course, runs: list[Run], costs: Costs) -> BatchTimes:
+def _by_interval(course: Course, runs: list[BatchRun], costs: JoinCosts) -> BatchTimes:
     """Shares of batches by the time that they are at work in each interval."""
     size = len(course.edges_s) - 1
     if not runs:
@@ -127,7 +127,7 @@ def _by_interval(course: Course, runs: list[Run], costs: Costs) -> BatchTimes:
     return BatchTimes(made, *(np.where(weight > 0, values, np.nan) for values in means))
 
 
-def _scattered(runs: list[Run], costs: Costs) -> tuple[Floats, Floats]:
+def _scattered(runs: list[BatchRun], costs: JoinCosts) -> tuple[Floats, Floats]:
     """How much longer tuples wait, and how many times as much their batches take, by scatter.
 
     Batches that wait for a trigger or a tuple, or may have no more tuples, start at times that have
@@ -147,7 +147,7 @@ def _scattered(runs: list[Run], costs: Costs) -> tuple[Floats, Floats]:
     return longer, larger
 
 
-def _column(runs: list[Run], name: str) -> Floats:
+def _column(runs: list[BatchRun], name: str) -> Floats:
     return np.array([getattr(run, name) for run in runs], np.float64)
 
 
@@ -159,7 +159,7 @@ def _spread(starts: Floats, ends: Floats, amounts: Floats, edges: Floats) -> Flo
     return spread
 
 
-def _mean_arrival(course: Course, runs: list[Run]) -> Floats:
+def _mean_arrival(course: Course, runs: list[BatchRun]) -> Floats:
     """When the tuples of the first batch of each run came, on average."""
     after, until = _column(runs, "after_s"), _column(runs, "until_s")
     moments = np.concatenate(

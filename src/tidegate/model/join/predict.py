@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.check import (
     Instances,
     check_costs,
@@ -52,7 +52,7 @@ class Prediction:
 def predict(
     trace: Trace,
     window: Lookback | tuple[Lookback, Lookback],
-    costs: Costs,
+    costs: JoinCosts,
     *,
     instances: Instances,
     quota: float = 1.0,

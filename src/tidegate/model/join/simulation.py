@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.model.control.controller import Bounds, Demand, Limits, Standing, bounds
+from tidegate.model.control.controller import Bounds, ControllerState, Demand, Limits, bounds
 from tidegate.model.control.outlook import outlook
 from tidegate.model.control.saso import Timeline, changes
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.micro_batch import Batching
 from tidegate.model.join.predict import Prediction, predict
 from tidegate.model.join.trace import Trace
@@ -25,11 +25,11 @@ _LEAST_FREE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Join:
+class JoinModel:
     """A join and where it runs: all that the model knows of it but its rates and instances."""
 
     window: Lookback
-    costs: Costs
+    costs: JoinCosts
     quota: float = 1.0
     deterministic: bool = True
     batch: Batching | None = None
@@ -62,7 +62,9 @@ class Join:
         return free
 
 
-def scaled(join: Join, trace: Trace, limits: Limits, *, first: int, ahead_s: float = 0.0) -> Counts:
+def scaled(
+    join: JoinModel, trace: Trace, limits: Limits, *, first: int, ahead_s: float = 0.0
+) -> Counts:
     """The instances of each interval, where the controller decides after each about the next.
 
     It sees the rates of an interval when that is over. With `ahead_s` it looks so far ahead.
@@ -71,7 +73,7 @@ def scaled(join: Join, trace: Trace, limits: Limits, *, first: int, ahead_s: flo
     r, s = trace.r.sum(axis=1), trace.s.sum(axis=1)
     seen = outlook(r, s, join.window, ahead_s=ahead_s, step_s=trace.step_s) if ahead_s else None
     found = np.empty(len(trace), np.int64)
-    standing = Standing(first)
+    standing = ControllerState(first)
     for place, (work, free_s) in enumerate(zip(join.work(trace), join.free_s(trace), strict=True)):
         found[place] = standing.instances
         demand = Demand(float(work), float(free_s))
@@ -82,14 +84,14 @@ def scaled(join: Join, trace: Trace, limits: Limits, *, first: int, ahead_s: flo
     return found
 
 
-def wanted(join: Join, trace: Trace, table: Bounds) -> Counts:
+def wanted(join: JoinModel, trace: Trace, table: Bounds) -> Counts:
     """The fewest instances that have the work of each interval below their upper bound."""
     asked = join.work(trace) / join.free_s(trace)
     return np.array([table.fewest(float(one)) for one in asked], np.int64)
 
 
 def timeline(
-    join: Join,
+    join: JoinModel,
     trace: Trace,
     prediction: Prediction,
     limits: Limits,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidegate.model.cost.calibration import Costs
+from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.operation import Floats
 
 
@@ -25,7 +25,7 @@ def comparisons(
 
 
 @dataclass(frozen=True)
-class Done:
+class WorkDone:
     """What of the work is done when; all in comparisons, with an item for each interval.
 
     `made` is done within an interval, y_i (equation 15), and `left` is the residual at its end: the
@@ -65,18 +65,18 @@ class Done:
         return np.where(kept_up, result, np.where(weights > 0, averages, np.nan))
 
 
-def done(arriving: Floats, capacity: Floats) -> Done:
+def done(arriving: Floats, capacity: Floats) -> WorkDone:
     """What is done of the work that arrives, where each interval has time for so many comparisons.
 
     The capacity of n_i instances is n_i Theta Delta_t / (alpha + sigma beta). The residual is that
     of a queue (Lindley's recursion), which its lowest point so far gives at once.
     """
     if np.isinf(capacity).any():
-        return Done(arriving, arriving, np.zeros_like(arriving))
+        return WorkDone(arriving, arriving, np.zeros_like(arriving))
     surplus = np.cumsum(arriving - capacity)
     left = surplus - np.minimum(np.minimum.accumulate(surplus), 0.0)
     before = np.concatenate(([0.0], left[:-1]))
-    return Done(arriving, np.maximum(arriving + before - left, 0.0), left)
+    return WorkDone(arriving, np.maximum(arriving + before - left, 0.0), left)
 
 
 def capacity(
@@ -90,7 +90,7 @@ def capacity(
     return seconds / comparison_s if comparison_s > 0 else np.full_like(seconds, np.inf)
 
 
-def scan_latency(held: Floats, costs: Costs) -> Floats:
+def scan_latency(held: Floats, costs: JoinCosts) -> Floats:
     """The mean latency of the output of one tuple that meets so many others, equations 7 and 8.
 
     Every 1/sigma-th comparison gives an output tuple, which has to wait for the comparisons and the
@@ -108,7 +108,7 @@ def join_latency(
     window_r: Floats,
     window_s: Floats,
     instances: Floats,
-    costs: Costs,
+    costs: JoinCosts,
 ) -> Floats:
     """l-hat_i of work that need not wait for other work, equations 9 and 24.
 

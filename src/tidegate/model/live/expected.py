@@ -15,7 +15,7 @@ _CONSTANTS = ("alpha", "beta", "sigma", "comparison", "tuple_s", "batch_s")
 
 
 @dataclass(frozen=True)
-class ExpectedSubquery:
+class SubqueryExpectation:
     """One subquery at its rates: comparisons of a join in a second, tuples of another operator.
 
     `utilisation` is the share of the time that its instances need for it.
@@ -42,7 +42,7 @@ class ExpectedSubquery:
 
 
 @dataclass(frozen=True)
-class Expected:
+class Expectation:
     """A query in the newest second: what its rates mean for it, and what was measured.
 
     `load` is the share of the time that it needs, from 1 on it falls behind. Latencies are means.
@@ -53,7 +53,7 @@ class Expected:
     batch_s: float
     latency_s: float
     measured_s: float | None
-    subqueries: Mapping[str, ExpectedSubquery]
+    subqueries: Mapping[str, SubqueryExpectation]
     slowdown: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Second:
+class ForecastSecond:
     """What was expected and measured in one interval: latency in seconds, throughput."""
 
     latency_s: float
@@ -80,14 +80,14 @@ class Second:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ForecastSummary:
     """The forecast of a run: the newest, how good it was, and how well policies did.
 
     `errors` are medians over the newest hour of the errors of a second, as shares of what was
     measured.
     """
 
-    newest: Expected | None = None
+    newest: Expectation | None = None
     seconds: int = 0
     latency_s: float | None = None
     measured_s: float | None = None
@@ -95,14 +95,16 @@ class Outcome:
     saso: Mapping[str, Saso] | None = None
 
     @staticmethod
-    def of(newest: Expected | None, past: Sequence[Second], saso: Mapping[str, Saso]) -> Outcome:
+    def of(
+        newest: Expectation | None, past: Sequence[ForecastSecond], saso: Mapping[str, Saso]
+    ) -> ForecastSummary:
         if not past:
-            return Outcome(newest, saso=saso or None)
+            return ForecastSummary(newest, saso=saso or None)
         every = np.array([[s.latency_s, s.measured_s, s.throughput, s.measured] for s in past])
         expected, measured = every[:, ::2], every[:, 1::2]
         errors = np.abs(expected - measured) / np.maximum(measured, 1e-12)
         latency, throughput = (float(one) for one in np.median(errors, axis=0))
-        return Outcome(
+        return ForecastSummary(
             newest=newest,
             seconds=len(past),
             latency_s=float(np.median(every[:, 0])),
@@ -145,7 +147,7 @@ class Outcome:
         return lines
 
 
-def constants_text(of: ExpectedSubquery) -> str:
+def constants_text(of: SubqueryExpectation) -> str:
     """The costs with their intervals, those of a join or those of tuples."""
     found = of.constants
     named = [("tuple", found.tuple_s), ("batch", found.batch_s)]

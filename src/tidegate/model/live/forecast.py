@@ -18,14 +18,19 @@ import numpy as np
 from tidegate.model.control.controller import Limits, bounds
 from tidegate.model.control.saso import Saso, Timeline, changes, saso
 from tidegate.model.cost.estimator import Estimator
-from tidegate.model.live.expected import Expected, ExpectedSubquery, Outcome, Second
+from tidegate.model.live.expected import (
+    Expectation,
+    ForecastSecond,
+    ForecastSummary,
+    SubqueryExpectation,
+)
 from tidegate.model.live.slowdown import Slowdown
 from tidegate.model.live.subquery import SAMPLE_S, LiveSubquery, LiveWork, pace_of
 from tidegate.model.observation import observed_of
 from tidegate.model.operation import longest_s
 
 if TYPE_CHECKING:
-    from tidegate.driver.observe import Measured
+    from tidegate.driver.observe import MeasuredBatch
 
 _INTERVAL_S = 1.0
 _KEPT_SECONDS = 3_600
@@ -69,7 +74,7 @@ class Forecast:
         self._slots = slots
         self._decides = decides
         self._lock = Lock()
-        self._pending: list[Sequence[Measured]] = []
+        self._pending: list[Sequence[MeasuredBatch]] = []
         self._pending_s = SAMPLE_S
         """The time since the newest batch that was looked at began."""
         self._latency = [0.0, 0.0]
@@ -86,12 +91,12 @@ class Forecast:
         self._after_s = 0.0
         """What batches take after their commit, lately."""
         self._at_s = 0.0
-        self._newest: Expected | None = None
-        self._past: deque[Second] = deque(maxlen=_KEPT_SECONDS)
+        self._newest: Expectation | None = None
+        self._past: deque[ForecastSecond] = deque(maxlen=_KEPT_SECONDS)
         self._scaled: dict[str, deque[_Scaled]] = {}
 
     def committed(
-        self, measured: Sequence[Measured], latency: tuple[float, int], after_s: float
+        self, measured: Sequence[MeasuredBatch], latency: tuple[float, int], after_s: float
     ) -> None:
         """Take in a batch.
 
@@ -110,15 +115,15 @@ class Forecast:
             with self._lock:
                 self._take_in()
 
-    def newest(self) -> Expected | None:
+    def newest(self) -> Expectation | None:
         """What is expected and measured in the newest second; None where nothing is known."""
         with self._lock:
             return self._newest
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ForecastSummary:
         """The forecast of the run so far."""
         with self._lock:
-            return Outcome.of(self._newest, list(self._past), self._judged())
+            return ForecastSummary.of(self._newest, list(self._past), self._judged())
 
     def _take_in(self) -> None:
         newest = self._pending[-1]
@@ -136,7 +141,7 @@ class Forecast:
         if all(f.rates.is_over(_INTERVAL_S) for f in self._followed):
             self._close(newest)
 
-    def _close(self, newest: Sequence[Measured]) -> None:
+    def _close(self, newest: Sequence[MeasuredBatch]) -> None:
         """The end of an interval: what it should have been, and what it was."""
         self._followed = [f.closed() for f in self._followed]
         seconds = self._followed[0].rates.seconds
@@ -162,7 +167,7 @@ class Forecast:
         if before is not None and pace.rate > 0:
             late = (self._unfinished - before) / (pace.rate * seconds)
             kept_up = min(max(1.0 - late, 0.0), 1.0 / max(float(pace.load), 1e-9))
-        found = Expected(
+        found = Expectation(
             load=float(pace.load),
             batch_s=self._batch_s,
             latency_s=float(pace.latency_s(self._batch_s)) - self._after_s,
@@ -174,7 +179,9 @@ class Forecast:
         self._newest = found if found.latency_s > 0 else None
         if self._newest is not None and measured_s is not None:
             first = next(iter(found.subqueries.values()))
-            self._past.append(Second(found.latency_s, measured_s, first.throughput, first.measured))
+            self._past.append(
+                ForecastSecond(found.latency_s, measured_s, first.throughput, first.measured)
+            )
 
     def _works(self) -> list[LiveWork]:
         """The work of the interval, by the costs that were known before it; none without any."""
@@ -183,19 +190,19 @@ class Forecast:
 
     def _expected(
         self,
-        newest: Sequence[Measured],
+        newest: Sequence[MeasuredBatch],
         costs: Sequence[Estimator],
         works: Sequence[LiveWork],
         made: Sequence[float],
         kept_up: float,
-    ) -> dict[str, ExpectedSubquery]:
+    ) -> dict[str, SubqueryExpectation]:
         """`kept_up` is the part of what arrives that gets done; more than all from a backlog."""
         found = {}
         for place, (measured, work) in enumerate(zip(newest, works, strict=True)):
             constants, followed = costs[place].estimate(), self._followed[place]
             assert constants is not None, "costs are known"
             instances, joins = measured.mapping.instances, bool(followed.operation.windows)
-            found[measured.subquery.name] = ExpectedSubquery(
+            found[measured.subquery.name] = SubqueryExpectation(
                 instances=instances,
                 rates=followed.rates.now[: 2 if joins else 1],
                 unit="comparisons" if joins else "tuples",
@@ -207,7 +214,7 @@ class Forecast:
         return found
 
     def _note_scale(
-        self, newest: Sequence[Measured], works: Sequence[LiveWork], measured_s: float | None
+        self, newest: Sequence[MeasuredBatch], works: Sequence[LiveWork], measured_s: float | None
     ) -> None:
         """How many instances there are, and how many would do: as many, while nobody can tell."""
         for place, measured in enumerate(newest):

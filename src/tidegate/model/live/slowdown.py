@@ -16,7 +16,7 @@ from tidegate.model.cost.estimator import Estimator
 from tidegate.model.cost.sample import WorkCounts
 
 if TYPE_CHECKING:
-    from tidegate.driver.observe import Measured
+    from tidegate.driver.observe import MeasuredBatch
 
 _RECENT = 5
 """The median of so many intervals counts: a pause in one of them says nothing of the next."""
@@ -31,7 +31,7 @@ class _Interval:
     due: tuple[WorkCounts, ...] = ()
     instances: tuple[int, ...] = ()
 
-    def after(self, batch: Sequence[Measured]) -> _Interval:
+    def after(self, batch: Sequence[MeasuredBatch]) -> _Interval:
         """With one batch more."""
         first = batch[0]
         due = tuple(one.due for one in batch)
@@ -59,7 +59,7 @@ class Slowdown:
         self._open = _Interval()
         self._recent: deque[_Interval] = deque(maxlen=_RECENT)
 
-    def add(self, batch: Sequence[Measured]) -> None:
+    def add(self, batch: Sequence[MeasuredBatch]) -> None:
         """One batch of all subqueries."""
         self._open = self._open.after(batch)
 

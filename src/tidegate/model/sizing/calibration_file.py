@@ -16,8 +16,8 @@ from tidegate.model.sizing.steady import SubqueryModel
 from tidegate.model.sizing.workload import (
     GroupWorkload,
     JoinWorkload,
+    OperatorWorkload,
     TupleWorkload,
-    Workload,
     keys_of,
 )
 
@@ -28,14 +28,14 @@ _REMEDY = "`tidegate calibrate QUERY.sql --json FILE` writes one."
 
 
 @dataclass(frozen=True)
-class Passed:
+class PassShare:
     """Tuples that came to something, and those that it let through."""
 
     came: int = 0
     went: int = 0
 
-    def with_more(self, came: int, went: int) -> Passed:
-        return Passed(self.came + came, self.went + went)
+    def with_more(self, came: int, went: int) -> PassShare:
+        return PassShare(self.came + came, self.went + went)
 
     @property
     def share(self) -> float:
@@ -44,7 +44,7 @@ class Passed:
 
 
 @dataclass(frozen=True)
-class Known:
+class MeasuredSubquery:
     """What the batches of one subquery have shown: its costs, and what its inputs became.
 
     `sides` are the tuples of a join's sides, which filters let through, and `edges` the rows that
@@ -55,8 +55,8 @@ class Known:
     kind: str
     method: str | None
     estimator: Estimator
-    sides: tuple[Passed, Passed] = (Passed(), Passed())
-    edges: Passed = Passed()
+    sides: tuple[PassShare, PassShare] = (PassShare(), PassShare())
+    edges: PassShare = PassShare()
 
     def calibration(self) -> Calibration | None:
         """The constants; None where there were too few batches."""
@@ -73,7 +73,7 @@ class Known:
             last=last,
         )
 
-    def _workload(self, operation: Operation) -> Workload:
+    def _workload(self, operation: Operation) -> OperatorWorkload:
         known = self.estimator
         if operation.windows:
             return JoinWorkload(
@@ -107,19 +107,19 @@ class Known:
         }
 
     @staticmethod
-    def restored(recorded: Mapping[str, Any]) -> Known:
+    def restored(recorded: Mapping[str, Any]) -> MeasuredSubquery:
         """What `recorded` gave."""
-        left, right = (Passed(*pair) for pair in recorded["sides"])
-        return Known(
+        left, right = (PassShare(*pair) for pair in recorded["sides"])
+        return MeasuredSubquery(
             name=recorded["name"],
             kind=recorded["kind"],
             method=recorded["method"],
             estimator=Estimator.restored(recorded["estimator"]),
             sides=(left, right),
-            edges=Passed(*recorded["edges"]),
+            edges=PassShare(*recorded["edges"]),
         )
 
-    def with_sides(self, came: tuple[int, int], went: tuple[int, ...]) -> Known:
+    def with_sides(self, came: tuple[int, int], went: tuple[int, ...]) -> MeasuredSubquery:
         """With the tuples of a batch that came to the sides of a join, and that went in."""
         if not went:
             return self
@@ -141,7 +141,7 @@ class QueryCalibration:
     batches: int
     instances: int
     slots: int | None
-    subqueries: tuple[Known, ...]
+    subqueries: tuple[MeasuredSubquery, ...]
     beside: Estimator
     facts: Mapping[str, Any]
 
@@ -165,7 +165,7 @@ class QueryCalibration:
         plain = ("fingerprint", "rows", "batches", "instances", "slots", "facts")
         return QueryCalibration(
             **{name: recorded[name] for name in plain},
-            subqueries=tuple(Known.restored(of) for of in recorded["subqueries"]),
+            subqueries=tuple(MeasuredSubquery.restored(of) for of in recorded["subqueries"]),
             beside=Estimator.restored(recorded["beside"]),
         )
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate.model.cost.calibration import Estimate
-from tidegate.model.sizing.steady import QueryModel, Steady
+from tidegate.model.sizing.steady import QueryModel, SteadyState
 
 
 @dataclass(frozen=True)
-class Choice:
+class InstanceChoice:
     """So many instances of each subquery, what follows from them, and how many times the rates
     they could keep up with."""
 
     instances: Mapping[str, int]
-    steady: Steady
+    steady: SteadyState
     limit: Estimate
 
     def meets(self, latency_s: float | None) -> bool:
@@ -39,15 +39,15 @@ class Proposal:
     be. `within` is how many times the rates the last choice has with the latency.
     """
 
-    choices: tuple[Choice, ...]
-    chosen: Choice
+    choices: tuple[InstanceChoice, ...]
+    chosen: InstanceChoice
     met: bool
     sure: bool
     within: float
 
 
 @dataclass(frozen=True)
-class Most:
+class InstanceLimit:
     """How many instances there may be: of each subquery, and of all together.
 
     With `alike` all subqueries have the same number, on the same instances.
@@ -68,16 +68,16 @@ class Most:
 
 
 def propose(
-    model: QueryModel, rates: Mapping[str, float], latency_s: float | None, most: Most
+    model: QueryModel, rates: Mapping[str, float], latency_s: float | None, most: InstanceLimit
 ) -> Proposal:
     """The fewest instances that do; where none do, those with the least latency.
 
     Begins with one of each subquery, and gives the next to where it saves most.
     """
 
-    def choice(instances: Mapping[str, int]) -> Choice:
+    def choice(instances: Mapping[str, int]) -> InstanceChoice:
         steady = model.steady(rates, instances)
-        return Choice(instances, steady, model.limit(rates, instances))
+        return InstanceChoice(instances, steady, model.limit(rates, instances))
 
     choices = [choice({subquery.name: 1 for subquery in model.subqueries})]
     while not choices[-1].surely_meets(latency_s):

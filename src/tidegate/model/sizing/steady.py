@@ -19,7 +19,7 @@ from tidegate.model.cost.sample import WorkCounts
 from tidegate.model.join.readiness import mean_ready_s
 from tidegate.model.operation import Floats
 from tidegate.model.pace import Pace
-from tidegate.model.sizing.workload import Workload
+from tidegate.model.sizing.workload import OperatorWorkload
 
 _DRAWS = np.random.default_rng(20).standard_normal((2_000, 2))
 """Errors of the two parts of a batch, in standard errors; the same in all predictions."""
@@ -38,14 +38,14 @@ class SubqueryModel:
 
     name: str
     feeds: tuple[str, ...]
-    workload: Workload
+    workload: OperatorWorkload
     estimator: Estimator
     taken: float = 1.0
     last: bool = True
 
 
 @dataclass(frozen=True)
-class Steady:
+class SteadyState:
     """What a query does at rates that last, with so many instances of each subquery.
 
     `load` is how many seconds of work a second of input makes: from 1 on, it falls behind. A batch
@@ -111,7 +111,7 @@ class QueryModel:
     slots: int | None = None
     trigger_s: float = 0.0
 
-    def steady(self, rates: Mapping[str, float], instances: Mapping[str, int]) -> Steady:
+    def steady(self, rates: Mapping[str, float], instances: Mapping[str, int]) -> SteadyState:
         """At rates of the streams in tuples a second, with instances by subquery."""
         batch = self._batch(rates, instances)
         errors = _DRAWS @ _root(batch.covariance).T * (student(batch.freedom) / student())
@@ -125,7 +125,7 @@ class QueryModel:
             scatter=batch.scatter,
         )
         settled_s = pace.settled_s
-        return Steady(
+        return SteadyState(
             load=_between(pace.load),
             batch_s=_between(pace.or_alone(settled_s, settled_s)),
             latency_s=_between(pace.latency_s(settled_s)),

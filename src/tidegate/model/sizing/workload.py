@@ -11,7 +11,7 @@ from tidegate.model.cost.sample import WorkCounts
 from tidegate.model.operation import Lookback
 
 
-class Workload(Protocol):
+class OperatorWorkload(Protocol):
     """What follows from the rates of an operator's inputs, when they have lasted for a while."""
 
     def counts(self, rates: Sequence[float]) -> WorkCounts:
