@@ -19,7 +19,7 @@ from tidegate.elastic.registry import of
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError
 from tidegate.model.cost.calibration import JoinCosts
-from tidegate.model.live.rates import Arrivals, Rates
+from tidegate.model.live.rates import ArrivalCounts, Rates
 from tidegate.model.live.subquery import LiveSubquery
 from tidegate.model.observation import InputLoad
 from tidegate.model.operation import Lookback, Operation
@@ -209,7 +209,7 @@ def test_into_its_limits_at_once_and_never_out_of_them() -> None:
 def test_rates_are_of_what_passes_filters_and_of_the_speed_of_event_times() -> None:
     rates = Rates()
     for _ in range(40):
-        came = Arrivals(1.0, (200.0, 100.0), (200.0, 100.0), (100.0, 100.0), event_s=10.0)
+        came = ArrivalCounts(1.0, (200.0, 100.0), (200.0, 100.0), (100.0, 100.0), event_s=10.0)
         rates = rates.after(came).closed((Lookback(seconds=60.0), Lookback(seconds=60.0)))
     assert rates.now == pytest.approx((100.0, 100.0), rel=0.01)
     assert rates.speed == pytest.approx(10.0, rel=0.01)
@@ -224,7 +224,7 @@ def test_long_windows_are_kept_in_few_numbers() -> None:
     window = Lookback(seconds=86_400.0)
     rates = Rates()
     for _ in range(1_000):
-        rates = rates.after(Arrivals(100.0, (5.0, 7.0), (5.0, 7.0))).closed((window, window))
+        rates = rates.after(ArrivalCounts(100.0, (5.0, 7.0), (5.0, 7.0))).closed((window, window))
     assert len(rates.chunks) <= 64
     r, s, step_s = rates.over((window, window))
     held = [float(window.contents(one, step_s)[-1]) for one in (r, s)]

@@ -14,7 +14,7 @@ from tidegate.model.join.micro_batch import Batching, CarriedVariance
 from tidegate.model.join.predict import predict
 from tidegate.model.join.trace import Trace
 from tidegate.model.operation import Lookback
-from tidegate.model.pace import Pace
+from tidegate.model.pace import BatchPace
 
 FIXED_S, RATE, SCATTER = 0.02, 500.0, 0.4
 COSTS = JoinCosts(alpha=0.0, beta=0.0, sigma=0.0, batch_s=FIXED_S, scatter=SCATTER)
@@ -39,7 +39,7 @@ def test_latency_is_longer_because_more_tuples_come_during_long_batches(load: fl
     wanted_s = drawn(load)
     alike_s = 1.5 * FIXED_S / (1 - load)
     assert wanted_s > 1.05 * alike_s, "it matters"
-    pace = Pace(FIXED_S, load, 0.0, 2 * RATE, scatter=SCATTER)
+    pace = BatchPace(FIXED_S, load, 0.0, 2 * RATE, scatter=SCATTER)
     assert pace.latency_s(pace.settled_s) == pytest.approx(wanted_s, rel=0.03)
     rates = np.full((40, 1), RATE)
     trace = Trace(np.arange(40.0), rates, rates)

@@ -17,7 +17,7 @@ from tidegate.elastic.load import RecentLoad
 from tidegate.execute.job import Job, Outcome
 from tidegate.gate.backlog import Backlog
 from tidegate.model.cost.sample import WorkCounts
-from tidegate.model.live.rates import Arrivals
+from tidegate.model.live.rates import ArrivalCounts
 from tidegate.model.observation import InstanceLoad, Observation
 from tidegate.operate.bucket_work import divided
 from tidegate.plan.physical import Subquery
@@ -155,12 +155,12 @@ class MeasuredBatch:
             sum(counts.closed if closes else counts.outputs for counts in self.counts),
         )
 
-    def came(self) -> Arrivals:
+    def came(self) -> ArrivalCounts:
         """What came in, and nothing else of it."""
         operation = self.subquery.operator.operation
         inputs = inputs_of(self.subquery, self.arriving, operation)
         sides = self._sides if operation.windows else ()
-        return Arrivals.from_inputs(self.period_s, inputs, sides, self.event_s)
+        return ArrivalCounts.from_inputs(self.period_s, inputs, sides, self.event_s)
 
     @property
     def _sides(self) -> tuple[int, int]:

@@ -33,7 +33,7 @@ _MOST_BATCHES = 10_000
 
 
 @dataclass(frozen=True)
-class Pace:
+class BatchPace:
     """Batches of a query, and how long tuples wait until they are ready.
 
     `rate` are the tuples that come to it in a second, `trigger_s` the least time between the starts
@@ -48,7 +48,7 @@ class Pace:
     trigger_s: float = 0.0
     scatter: float = 0.0
 
-    def times(self, slowdown: float) -> Pace:
+    def times(self, slowdown: float) -> BatchPace:
         """The same where everything takes so many times as long."""
         return replace(self, fixed_s=self.fixed_s * slowdown, load=self.load * slowdown)
 

@@ -28,7 +28,7 @@ _REAL_TIME = 0.2
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class ArrivalCounts:
     """What came in one batch or more: by side of a join, else all together.
 
     `tuples` arrived and `taken` were read; `passed` are those that filters let through, and
@@ -42,21 +42,21 @@ class Arrivals:
     event_s: float | None = None
 
     @staticmethod
-    def of(seen: Observation) -> Arrivals:
+    def of(seen: Observation) -> ArrivalCounts:
         """What an observation says of it; the tuples of no join are those of the first side."""
-        return Arrivals.from_inputs(seen.period_s, seen.inputs, seen.sides, seen.event_s)
+        return ArrivalCounts.from_inputs(seen.period_s, seen.inputs, seen.sides, seen.event_s)
 
     @staticmethod
     def from_inputs(
         seconds: float, inputs: Sequence[InputLoad], sides: Sequence[int], event_s: float | None
-    ) -> Arrivals:
+    ) -> ArrivalCounts:
         """The sums over all sources; of a query that has some without rates, none are known."""
         tuples, taken = [0.0, 0.0], [0.0, 0.0]
         for load in inputs:
             tuples[load.side] += math.nan if load.arrived is None else load.arrived
             taken[load.side] += load.tuples
         known = bool(inputs) and not math.isnan(sum(tuples))
-        return Arrivals(
+        return ArrivalCounts(
             seconds=seconds,
             tuples=(tuples[0], tuples[1]) if known else None,
             taken=(taken[0], taken[1]),
@@ -85,7 +85,7 @@ class Rates:
     seconds: float = 0.0
     """How long the newest interval was."""
 
-    def after(self, arrived: Arrivals) -> Rates:
+    def after(self, arrived: ArrivalCounts) -> Rates:
         """With one batch more; one of which nothing is known is left out."""
         if arrived.tuples is None or arrived.seconds <= 0:
             return self

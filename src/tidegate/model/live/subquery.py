@@ -15,10 +15,10 @@ from tidegate.model.control.outlook import outlook
 from tidegate.model.cost.estimator import Estimator
 from tidegate.model.cost.sample import WorkCounts
 from tidegate.model.join.readiness import mean_ready_s
-from tidegate.model.live.rates import Arrivals, Rates
+from tidegate.model.live.rates import ArrivalCounts, Rates
 from tidegate.model.observation import Observation
 from tidegate.model.operation import Operation, in_the_middle, longest_s
-from tidegate.model.pace import Pace
+from tidegate.model.pace import BatchPace
 
 SAMPLE_S = 0.25
 """How far batches are apart, at least, that costs are estimated from."""
@@ -71,14 +71,14 @@ class LiveWork:
 
 def pace_of(
     every: Sequence[tuple[LiveWork, int]], trigger_s: float = 0.0, *, waits: bool = True
-) -> Pace:
+) -> BatchPace:
     """The batches of a query with this work of each subquery, for so many instances of it.
 
     With `waits` tuples wait until they are ready. What is beside instances was measured with each
     of them, so the most of it counts, once.
     """
     first, _ = every[0]
-    found = Pace(
+    found = BatchPace(
         fixed_s=sum(w.fixed_s[0] for w, _ in every) + max(w.fixed_s[1] for w, _ in every),
         load=sum(w.own(n) for w, n in every) + max(w.rest for w, _ in every),
         ready_s=first.ready_s if waits else 0.0,
@@ -117,9 +117,9 @@ class LiveSubquery:
 
     def after(self, seen: Observation) -> LiveSubquery:
         """With one batch more."""
-        return self.arrived(Arrivals.of(seen)).sampled(seen)
+        return self.arrived(ArrivalCounts.of(seen)).sampled(seen)
 
-    def arrived(self, came: Arrivals) -> LiveSubquery:
+    def arrived(self, came: ArrivalCounts) -> LiveSubquery:
         """With what came in a batch, and nothing else of it."""
         unsampled_s = self.unsampled_s + came.seconds
         return replace(self, rates=self.rates.after(came), unsampled_s=unsampled_s)
@@ -239,7 +239,7 @@ class LiveSubquery:
 
         None where there is more to do: an interval is over, or it is time to look at costs.
         """
-        came = Arrivals.of(seen)
+        came = ArrivalCounts.of(seen)
         unsampled_s = recorded["unsampled_s"] + came.seconds
         now = Rates(open=tuple(recorded["open"])).after(came)
         changed = recorded["epoch"] != int(seen.mapping.epoch)

@@ -18,7 +18,7 @@ from tidegate.model.cost.fit import Fit, student
 from tidegate.model.cost.sample import WorkCounts
 from tidegate.model.join.readiness import mean_ready_s
 from tidegate.model.operation import Floats
-from tidegate.model.pace import Pace
+from tidegate.model.pace import BatchPace
 from tidegate.model.sizing.workload import OperatorWorkload
 
 _DRAWS = np.random.default_rng(20).standard_normal((2_000, 2))
@@ -116,7 +116,7 @@ class QueryModel:
         batch = self._batch(rates, instances)
         errors = _DRAWS @ _root(batch.covariance).T * (student(batch.freedom) / student())
         drawn = np.maximum(batch.costs + errors, 0.0)
-        pace = Pace(
+        pace = BatchPace(
             fixed_s=np.append(drawn[:, 0], batch.costs[0]),
             load=np.append(drawn[:, 1], batch.costs[1]),
             ready_s=self._ready_s(rates),
