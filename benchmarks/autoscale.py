@@ -24,7 +24,7 @@ import numpy.typing as npt
 from measure import HERE, write_report
 
 from tidegate.elastic.by_model import ByModel
-from tidegate.elastic.simulated import BUCKETS, simulated
+from tidegate.elastic.dry_run import BUCKETS, simulated
 from tidegate.elastic.threshold import Threshold
 from tidegate.model.control.controller import Limits, bounds
 from tidegate.model.control.saso import saso

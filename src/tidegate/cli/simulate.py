@@ -168,7 +168,7 @@ def simulate(**given: Any) -> None:
     trace = asked.experiment.trace
     instances: Any = asked.instances
     if asked.threshold is not None:
-        from tidegate.elastic.simulated import simulated
+        from tidegate.elastic.dry_run import simulated
 
         instances = simulated(asked.threshold, asked.join, trace, first=asked.instances)
     elif asked.limits is not None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MOST_LINES = 30
 _LENGTHS_S = (60, 300, 900, 3_600, 6 * 3_600, 86_400)
-_TERMS = ("in", "join", "out", "batch")
 
 
 def text(asked: SimulationRequest, predicted: Prediction, judged: Saso | None) -> str:
@@ -86,8 +85,7 @@ def stretches(asked: SimulationRequest) -> Sequence[TracePart]:
 
 def _table(asked: SimulationRequest, predicted: Prediction) -> list[str]:
     trace = asked.experiment.trace
-    terms = {name: getattr(predicted, f"latency_{name}") for name in _TERMS}
-    shown = {name: values for name, values in terms.items() if np.nansum(values) > 0}
+    shown = predicted.terms
     first = "part" if asked.experiment.parts else "from"
     rows = [
         [first, "R/s", "S/s", "comparisons/s", "done/s", "latency", *shown, "instances", "switches"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite
 from typing import Any
 
-from tidegate.elastic.policy import Decision
+from tidegate.elastic.policy import Decision, check_numbers
 from tidegate.elastic.request import Request, Scale
 from tidegate.errors import OptionError
 from tidegate.model.control.controller import (
@@ -232,22 +231,17 @@ def _short(count: float) -> str:
 
 def _check(asked: ByModel) -> None:
     where = "policy model"
-    counts = ("minimum", *(() if asked.maximum is None else ("maximum",)))
-    optional = [name for name in ("latency", "ahead") if getattr(asked, name) is not None]
-    for name in ("upper", "lower", "interval", *optional, *counts):
-        value = getattr(asked, name)
-        kinds = int if name in counts else int | float
-        if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value):
-            kind = "a whole number" if name in counts else "a number"
-            raise OptionError(where, f"{name} must be {kind}", repr(value))
+    numbers = ("upper", "lower", "interval", "latency", "ahead")
+    optional = ("latency", "ahead", "maximum")
+    check_numbers(asked, numbers, ("minimum", "maximum"), optional)
     Limits(  # has its own to say
         minimum=asked.minimum,
         maximum=asked.minimum if asked.maximum is None else asked.maximum,
         upper=asked.upper,
         lower=asked.lower,
     )
-    for name in ("interval", *optional):
-        if name != "ahead" and getattr(asked, name) <= 0:
-            raise OptionError(where, f"{name} must be above 0", f"{getattr(asked, name):g}")
+    for name, value in (("interval", asked.interval), ("latency", asked.latency)):
+        if value is not None and value <= 0:
+            raise OptionError(where, f"{name} must be above 0", f"{value:g}")
     if asked.ahead is not None and asked.ahead < 0:
         raise OptionError(where, "ahead must not be negative", f"{asked.ahead:g}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.elastic.driven import DrivenBatch
+from tidegate.elastic.dry_run import DrivenBatch
 from tidegate.elastic.policy import Policy
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.observation import InputLoad, InstanceLoad, Observation

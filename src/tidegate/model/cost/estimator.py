@@ -56,16 +56,6 @@ _FOR_BATCH, _FOR_TUPLE, _FOR_PAIR, _FOR_OUTPUT = np.eye(4)
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What a batch takes, and each tuple, pair and output in it."""
-
-    batch: Estimate
-    tuple: Estimate
-    pair: Estimate
-    output: Estimate
-
-
-@dataclass(frozen=True)
 class Estimator:
     """What the batches of one subquery have shown so far; plain data, of bounded size.
 
@@ -110,17 +100,13 @@ class Estimator:
             scatter=self.scatter,
         )
 
-    def work_costs(self) -> Parts:
-        """What an instance takes; a pair is one of those that are compared."""
-        fit = self.work_fit
-        batch, each, pair, output = (_estimate((fit, of)) for of in np.eye(4))
-        return Parts(batch, each, pair, output)
+    def work_costs(self) -> list[Estimate]:
+        """What an instance takes for a batch, a tuple, a pair that is compared, an output."""
+        return [_estimate((self.work_fit, of)) for of in np.eye(4)]
 
-    def rest_costs(self) -> Parts:
-        """What is beside instances."""
-        fit = self.rest_fit
-        batch, each, output = (_estimate((fit, of)) for of in np.eye(3))
-        return Parts(batch, each, Estimate(0.0, 0.0, 0.0), output)
+    def rest_costs(self) -> list[Estimate]:
+        """What is beside instances: for a batch, a tuple, an output."""
+        return [_estimate((self.rest_fit, of)) for of in np.eye(3)]
 
     @cached_property
     def work_fit(self) -> Fit:
@@ -240,8 +226,8 @@ class Estimator:
             "everywhere": self.everywhere,
             "batches": self.batches,
             "samples": [list(astuple(sample)) for sample in self.samples],
-            "work": _recorded(self.work),
-            "rest": _recorded(self.rest),
+            "work": self.work.recorded(),
+            "rest": self.rest.recorded(),
         }
 
     @staticmethod
@@ -255,8 +241,8 @@ class Estimator:
                 BatchSample(**dict(zip(names, values, strict=True)))
                 for values in recorded["samples"]
             ),
-            work=_restored(recorded["work"]),
-            rest=_restored(recorded["rest"]),
+            work=FitMoments.restored(recorded["work"]),
+            rest=FitMoments.restored(recorded["rest"]),
         )
 
 
@@ -272,17 +258,3 @@ def _estimate(*parts: tuple[Fit, Floats]) -> Estimate:
     reach = error * student(min(fit.freedom for fit, _ in parts))
     low, high = max(free - reach, 0.0), min(free + reach, most)
     return Estimate(value, min(low, value), max(high, value))
-
-
-def _recorded(moments: FitMoments) -> dict[str, Any]:
-    return {
-        "products": moments.products.tolist(),
-        "targets": moments.targets.tolist(),
-        "count": moments.count,
-    }
-
-
-def _restored(recorded: Mapping[str, Any]) -> FitMoments:
-    return FitMoments(
-        np.array(recorded["products"]), np.array(recorded["targets"]), recorded["count"]
-    )

@@ -19,6 +19,7 @@ an error of 100 percent, which nobody notices where the data can tell.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -69,6 +70,16 @@ class FitMoments:
         return FitMoments(
             self.products + weighted.T @ x, self.targets + weighted.T @ y, self.count + count
         )
+
+    def recorded(self) -> dict[str, Any]:
+        """As JSON has it."""
+        products, targets = self.products.tolist(), self.targets.tolist()
+        return {"products": products, "targets": targets, "count": self.count}
+
+    @staticmethod
+    def restored(of: Mapping[str, Any]) -> FitMoments:
+        """What `recorded` gave."""
+        return FitMoments(np.array(of["products"]), np.array(of["targets"]), of["count"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,14 +54,13 @@ class Course:
         return (i + part) * self.step_s
 
 
-@dataclass(frozen=True)
-class BatchRun:
+class BatchRun(NamedTuple):
     """Batches that are all like the first of them.
 
     The first starts at `start_s` and takes what arrived after `after_s` and until `until_s`. A next
-    one may start after `busy_s`, and does after `cycle_s`; there are `count` of them, which have
+    one may start after `busy_s`, and does after `cycle_s`; there are `batches` of them, which have
     `tuples` and `comparisons` together. `fixed_s` is the part of `moving_s` that a batch takes
-    however small it is. `woken` are those that start when their only tuple comes.
+    however small it is. `woken` is 1 for those that start when their only tuple comes, else 0.
     """
 
     after_s: float
@@ -74,8 +73,8 @@ class BatchRun:
     working_s: float
     busy_s: float
     cycle_s: float
-    count: int
-    woken: bool
+    batches: float
+    woken: float
 
 
 def batch_runs(
@@ -130,8 +129,8 @@ def batch_runs(
                 working_s=working_s,
                 busy_s=busy_s,
                 cycle_s=cycle_s,
-                count=count,
-                woken=woken,
+                batches=count,
+                woken=float(woken),
             )
         )
         taken_s, taken, made = last_s, tuples, comparisons

@@ -1,4 +1,4 @@
-"""Traces that are built in, by name, between the paper's figures and who wants to see them."""
+"""The rates of the papers' experiments, and of a made-up stock market, by name."""
 
 from __future__ import annotations
 
@@ -46,12 +46,24 @@ def section7() -> Experiment:
     D  sinusoids around 150 by 50, R with a period of 150 s and S of 100 s, in whole tuples
     E  R 160 and S 150; peaks as in B, of which those of R are negative (-100)
     """
-    r, s = zip(_part_a(), _part_b(), _part_c(), _part_d(), _part_e())
-    times = np.arange(5 * PART_S, dtype=np.float64)
-    trace = Trace(times, _column(r), _column(s))
-    starts = range(0, 5 * PART_S, PART_S)
+    seconds, even = np.arange(PART_S), np.full(PART_S, 140.0)
+    triangle = 100 + 100 * (1 - np.abs(2 * (seconds % 100 / 100) - 1))  # up to 200 and back
+    wave_r, wave_s = (
+        np.rint(150 + 50 * np.sin(2 * np.pi * seconds / period_s)) for period_s in (150, 100)
+    )
+    r_at, s_at = (30, 150, 225), (90, 150, 240)
+    parts = {
+        "A": (even, even),
+        "B": (_peaks(150.0, 100.0, r_at), _peaks(160.0, 80.0, s_at)),
+        "C": (triangle, 300 - triangle),
+        "D": (wave_r, wave_s),
+        "E": (_peaks(160.0, -100.0, r_at), _peaks(150.0, 80.0, s_at)),
+    }
+    r, s = (np.concatenate(rates)[:, np.newaxis] for rates in zip(*parts.values(), strict=True))
+    starts = enumerate(parts)
     return Experiment(
-        trace, tuple(TracePart(n, a, a + PART_S) for n, a in zip("ABCDE", starts, strict=True))
+        Trace(np.arange(len(r), dtype=np.float64), r, s),
+        tuple(TracePart(name, n * PART_S, (n + 1) * PART_S) for n, name in starts),
     )
 
 
@@ -107,35 +119,6 @@ EXPERIMENTS: Mapping[str, Callable[[], Experiment]] = {
 def _halves(rates: Floats) -> Trace:
     column = rates[:, np.newaxis] / 2
     return Trace(np.arange(len(rates), dtype=np.float64), column, column)
-
-
-def _column(parts: Sequence[Floats]) -> Floats:
-    return np.concatenate(parts)[:, np.newaxis]
-
-
-def _part_a() -> tuple[Floats, Floats]:
-    return np.full(PART_S, 140.0), np.full(PART_S, 140.0)
-
-
-def _part_b() -> tuple[Floats, Floats]:
-    return _peaks(150.0, 100.0, (30, 150, 225)), _peaks(160.0, 80.0, (90, 150, 240))
-
-
-def _part_c() -> tuple[Floats, Floats]:
-    position = np.arange(PART_S) % 100 / 100
-    triangle = 1 - np.abs(2 * position - 1)  # from 0 up to 1 and back
-    r = 100 + 100 * triangle
-    return r, 300 - r
-
-
-def _part_d() -> tuple[Floats, Floats]:
-    seconds = np.arange(PART_S)
-    r, s = (np.rint(150 + 50 * np.sin(2 * np.pi * seconds / period)) for period in (150, 100))
-    return r, s
-
-
-def _part_e() -> tuple[Floats, Floats]:
-    return _peaks(160.0, -100.0, (30, 150, 225)), _peaks(150.0, 80.0, (90, 150, 240))
 
 
 def _peaks(rate: float, height: float, starts: Sequence[int]) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.batch_run import BatchRun, Course, batch_runs
-from tidegate.model.join.check import above_zero, not_negative
+from tidegate.model.join.trace import above_zero, not_negative
 from tidegate.model.operation import Floats
 
 
@@ -58,7 +58,7 @@ class CarriedVariance:
 
     variance: float = 0.0
 
-    def over(self, own: float, load: float, count: int) -> tuple[float, CarriedVariance]:
+    def over(self, own: float, load: float, count: float) -> tuple[float, CarriedVariance]:
         """The mean variance of the batches before each of them, and what the last one has.
 
         `own` is the variance that each adds.
@@ -106,22 +106,21 @@ def _by_interval(course: Course, runs: list[BatchRun], costs: JoinCosts) -> Batc
     if not runs:
         none = np.full(size, np.nan)
         return BatchTimes(np.zeros(size), none, none, none)
-    start, cycle, count = (_column(runs, n) for n in ("start_s", "cycle_s", "count"))
-    moving, working = _column(runs, "moving_s"), _column(runs, "working_s")
-    weights = _column(runs, "tuples")
-    waiting = np.where(_column(runs, "woken") > 0, 0.0, start - _mean_arrival(course, runs))
+    # In the order of the fields of a BatchRun.
+    after, until, start, tuples, comparisons, _, moving, working, busy, cycle, count, woken = (
+        np.array(runs, np.float64).T
+    )
+    waiting = np.where(woken > 0, 0.0, start - _mean_arrival(course, after, until))
     # A backlog grows or shrinks from one batch to the next.
-    after, until = _column(runs, "after_s"), _column(runs, "until_s")
     waiting += np.where(until < start, (count - 1) / 2 * (cycle - (until - after)), 0.0)
     last = start + (count - 1) * cycle
-    made = _spread(start, last + moving + working, _column(runs, "comparisons"), course.edges_s)
+    made = _spread(start, last + moving + working, comparisons, course.edges_s)
     longer, larger = _scattered(runs, costs)
     waiting, moving, working = waiting + longer, moving * larger, working * larger
-    busy = last + _column(runs, "busy_s")
-    weight = _spread(start, busy, weights, course.edges_s)
+    weight = _spread(start, last + busy, tuples, course.edges_s)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = [
-            _spread(start, busy, weights * values, course.edges_s) / weight
+            _spread(start, last + busy, tuples * values, course.edges_s) / weight
             for values in (waiting, moving, working)
         ]
     return BatchTimes(made, *(np.where(weight > 0, values, np.nan) for values in means))
@@ -141,14 +140,10 @@ def _scattered(runs: list[BatchRun], costs: JoinCosts) -> tuple[Floats, Floats]:
             carried = CarriedVariance()
             continue
         load = (taken_s - run.fixed_s) / came_s
-        before, carried = carried.over((costs.scatter * taken_s) ** 2, load, run.count)
+        before, carried = carried.over((costs.scatter * taken_s) ** 2, load, run.batches)
         longer[place] = before / (2 * came_s)
         larger[place] = 1 + load * before / came_s / taken_s
     return longer, larger
-
-
-def _column(runs: list[BatchRun], name: str) -> Floats:
-    return np.array([getattr(run, name) for run in runs], np.float64)
 
 
 def _spread(starts: Floats, ends: Floats, amounts: Floats, edges: Floats) -> Floats:
@@ -159,9 +154,8 @@ def _spread(starts: Floats, ends: Floats, amounts: Floats, edges: Floats) -> Flo
     return spread
 
 
-def _mean_arrival(course: Course, runs: list[BatchRun]) -> Floats:
-    """When the tuples of the first batch of each run came, on average."""
-    after, until = _column(runs, "after_s"), _column(runs, "until_s")
+def _mean_arrival(course: Course, after: Floats, until: Floats) -> Floats:
+    """When the tuples came, on average, that arrived after one time and until another."""
     moments = np.concatenate(
         ([0.0], np.cumsum(np.diff(course.tuples) * (course.edges_s[:-1] + course.step_s / 2)))
     )

@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.model.cost.calibration import JoinCosts
-from tidegate.model.join.check import (
+from tidegate.model.join.micro_batch import Batching, batch_times
+from tidegate.model.join.readiness import input_latency
+from tidegate.model.join.trace import (
     Instances,
+    Trace,
     check_costs,
     check_quota,
     check_trace,
     instances_of,
     slowdown_of,
 )
-from tidegate.model.join.micro_batch import Batching, batch_times
-from tidegate.model.join.readiness import input_latency
-from tidegate.model.join.trace import Trace
 from tidegate.model.join.work import capacity, comparisons, done, join_latency, output_latency
 from tidegate.model.operation import Floats, Lookback, in_the_middle
 
@@ -42,6 +42,12 @@ class Prediction:
     latency_out: Floats
     latency_batch: Floats
     instances: npt.NDArray[np.int64]
+
+    @property
+    def terms(self) -> dict[str, Floats]:
+        """The terms of the latency that are not nothing, by their names."""
+        terms = {name: getattr(self, f"latency_{name}") for name in ("in", "join", "out", "batch")}
+        return {name: values for name, values in terms.items() if np.nansum(values) > 0}
 
     @property
     def latency(self) -> Floats:

@@ -1,4 +1,4 @@
-"""A policy over a made-up or recorded load, without a query: what it asks for, batch by batch."""
+"""A policy over a made-up, simulated or recorded load, without a query."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ import numpy.typing as npt
 
 from tidegate.elastic.policy import Policy
 from tidegate.elastic.request import Request
+from tidegate.model.join.simulation import Counts, JoinModel
+from tidegate.model.join.trace import Trace
 from tidegate.model.observation import InstanceLoad, Observation
 from tidegate.route.mapping import Mapping as Owners
 from tidegate.route.mapping import even
+
+BUCKETS = 1_024
+"""Of a simulated join."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,19 @@ def drive(
         for request in decision.requests:
             mapping = request.change.after(mapping, (done / period_s).tolist())
     return found
+
+
+def simulated(policy: Policy, join: JoinModel, trace: Trace, *, first: int) -> Counts:
+    """The instances of each interval, where a policy decides after each about the next.
+
+    It sees how busy instances were, each with an even share of the work, and with the part of the
+    interval that is for the join. What they have no time for waits. A switch costs nothing.
+    """
+    work_s = join.work(trace) * join.costs.comparison_s
+    share = join.quota * join.free_s(trace) / trace.step_s
+    load = (np.full(BUCKETS, one / BUCKETS) for one in work_s / share)
+    driven = drive(policy, load, instances=first, period_s=trace.step_s)
+    return np.array([one.instances for one in driven], np.int64)
 
 
 def switches(driven: Sequence[DrivenBatch]) -> int:
