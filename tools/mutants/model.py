@@ -57,7 +57,7 @@ MUTANTS = (
     Mutant(
         "tuples arrive when their batch starts",
         "model/join/micro_batch.py",
-        "0.0, start - _mean_arrival(course, runs))",
+        "0.0, start - _mean_arrival(course, after, until))",
         "0.0, 0.0 * start)",
         EVENTS,
     ),
