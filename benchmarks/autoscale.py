@@ -24,20 +24,22 @@ import numpy.typing as npt
 from measure import HERE, write_report
 
 from tidegate.elastic.by_model import ByModel
-from tidegate.elastic.simulated import BUCKETS, simulated
+from tidegate.elastic.dry_run import BUCKETS, simulated
 from tidegate.elastic.threshold import Threshold
-from tidegate.model.controller import Limits, bounds
-from tidegate.model.costs import Costs
-from tidegate.model.experiment import EXPERIMENTS, Experiment
-from tidegate.model.prediction import Prediction
-from tidegate.model.saso import saso
-from tidegate.model.simulation import Join, scaled, timeline, wanted
-from tidegate.model.window import TimeWindow
+from tidegate.model.control.controller import Limits, bounds
+from tidegate.model.control.saso import saso
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.join.experiment import EXPERIMENTS, Experiment
+from tidegate.model.join.predict import Prediction
+from tidegate.model.join.simulation import JoinModel, scaled, timeline, wanted
+from tidegate.model.operation import Lookback
 from tidegate.testing import drive_join
 
 DOCS = HERE.parent / "docs"
 WINDOW_S = 60.0
-JOIN = Join(window=TimeWindow(WINDOW_S), costs=Costs(alpha=1.2e-8, beta=1e-7, sigma=0.01))
+JOIN = JoinModel(
+    window=Lookback(seconds=WINDOW_S), costs=JoinCosts(alpha=1.2e-8, beta=1e-7, sigma=0.01)
+)
 LIMITS = Limits(maximum=36)
 LOADS = [name for name in EXPERIMENTS if name != "section7"]
 DRAWN = {"section8-2": "autoscale-phases", "trades": "autoscale-trades"}

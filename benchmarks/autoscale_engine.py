@@ -25,9 +25,9 @@ from measure import MASTER, common_arguments, give, in_child, percentiles, write
 from model_accuracy import GUESS, WARM_S, factor_for, pilot_of
 from model_run import STEP_S, Batch, held, run, shared, spread
 
-from tidegate.model.experiment import EXPERIMENTS
-from tidegate.model.trace import Trace
-from tidegate.model.window import TimeWindow
+from tidegate.model.join.experiment import EXPERIMENTS
+from tidegate.model.join.trace import Trace
+from tidegate.model.operation import Lookback
 
 SECONDS, WINDOW_S, HIGHEST = 120.0, 60.0, 1.2
 MOST = 2
@@ -40,10 +40,10 @@ SATURATED_S = 2.0
 """Tuples that wait for longer than so say that there are too few instances."""
 
 
-def trace_of(name: str, seconds: float, rate: float) -> tuple[Trace, TimeWindow]:
+def trace_of(name: str, seconds: float, rate: float) -> tuple[Trace, Lookback]:
     """An experiment in `seconds`, with so many tuples a second a side at most."""
     whole = EXPERIMENTS[name]().trace
-    window = TimeWindow(round(WINDOW_S * seconds / len(whole), 3))
+    window = Lookback(seconds=round(WINDOW_S * seconds / len(whole), 3))
     rates = held(whole.r[:, 0], seconds)
     warm = np.full(round(WARM_S / STEP_S), 0.1 * rates.mean())
     rates = np.concatenate((warm, rates)) * rate / float(whole.r.max())

@@ -29,7 +29,7 @@ from measure import HERE, write_report
 
 from tidegate.elastic.threshold import Threshold
 from tidegate.route.mapping import even
-from tidegate.testing import Driven, drive, switches
+from tidegate.testing import DrivenBatch, drive, switches
 
 Floats = npt.NDArray[np.float64]
 DOCS = HERE.parent / "docs"
@@ -115,7 +115,7 @@ def balancing(name: str, phases: Sequence[tuple[int | None, int | None]]) -> dic
     }
 
 
-def period(run: Sequence[Driven], number: int) -> Sequence[Driven]:
+def period(run: Sequence[DrivenBatch], number: int) -> Sequence[DrivenBatch]:
     return run[number * PERIOD : (number + 1) * PERIOD]
 
 
@@ -167,7 +167,7 @@ def provisioning(name: str) -> dict[str, Any]:
     }
 
 
-def ramp_report(run: Sequence[Driven], target: float) -> dict[str, Any]:
+def ramp_report(run: Sequence[DrivenBatch], target: float) -> dict[str, Any]:
     busy = [one for one in run if one.instances > 1]
     return {
         "switches_up": switches(run[: RAMP + 1]),
@@ -182,7 +182,7 @@ def ramp_report(run: Sequence[Driven], target: float) -> dict[str, Any]:
     }
 
 
-def moved(run: Sequence[Driven]) -> int:
+def moved(run: Sequence[DrivenBatch]) -> int:
     found = 0
     for one, other in pairwise(run):
         before, after = one.observed.mapping, other.observed.mapping

@@ -216,7 +216,7 @@ def child(arguments: argparse.Namespace) -> None:
 
 def modelled(runs: Mapping[int, list[dict[str, Any]]]) -> dict[str, Any]:
     """What STRETCH's model makes of one way with 1 and 2 instances, for 3, beside what was."""
-    from tidegate.model.scalability import Stages, Work, overhead_of, scales_to, stages
+    from tidegate.model.scalability import Stages, StageWork, overhead_of, scales_to, stages
 
     found = {
         n: {
@@ -225,7 +225,7 @@ def modelled(runs: Mapping[int, list[dict[str, Any]]]) -> dict[str, Any]:
         }
         for n, done in runs.items()
     }
-    work = Work(**found[1])
+    work = StageWork(**found[1])
     overhead = overhead_of(Stages(**found[2]), work, 2)
     wanted, real = stages(work, overhead, CORES), Stages(**found[CORES])
     return {

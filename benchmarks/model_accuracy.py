@@ -43,13 +43,13 @@ from measure import MASTER, RESULTS, common_arguments, give, in_child, write_rep
 from model_pictures import plots
 from model_run import STEP_S, Batch, Ran, held, run, shared, spread
 
-from tidegate.model.calibration import Calibration
-from tidegate.model.estimator import Estimator
-from tidegate.model.experiment import PART_S, section7
-from tidegate.model.micro_batch import Batching
-from tidegate.model.predict import predict
-from tidegate.model.trace import Floats, Trace
-from tidegate.model.window import TimeWindow, TupleWindow, Window
+from tidegate.model.cost.calibration import Calibration
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.join.experiment import PART_S, section7
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import predict
+from tidegate.model.join.trace import Trace
+from tidegate.model.operation import Floats, Lookback
 
 SECONDS = 60.0
 """How long the experiment is made."""
@@ -125,11 +125,11 @@ def hill(top: float, steps: int) -> Floats:
     return np.interp(np.arange(steps), edges, [0.1, *[top, 0.1] * HILLS])
 
 
-def window_of(setup: Setup, seconds: float, factor: float) -> Window:
+def window_of(setup: Setup, seconds: float, factor: float) -> Lookback:
     shorter = 5 * PART_S / seconds
     if setup.tuples:
-        return TupleWindow(round(TUPLES / shorter * factor))
-    return TimeWindow(round(WINDOW_S / shorter, 3))
+        return Lookback(rows=round(TUPLES / shorter * factor))
+    return Lookback(seconds=round(WINDOW_S / shorter, 3))
 
 
 def peak_of(costs: dict[str, float], setup: Setup, seconds: float) -> tuple[float, float]:

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.elastic.sampled import sample_of
-from tidegate.model.sample import Sample
-from tidegate.model.trace import Floats, Trace
-from tidegate.model.window import TupleWindow, Window
+from tidegate.model.cost.sample import BatchSample
+from tidegate.model.join.trace import Trace
+from tidegate.model.operation import Floats, Lookback
 
 STEP_S = 0.25
 """The steps of rates."""
@@ -35,7 +34,7 @@ class Batch:
     latency_sum_s: float
     answered: int
     after_s: float
-    sample: Sample
+    sample: BatchSample
 
     @property
     def seconds(self) -> float:
@@ -70,7 +69,7 @@ class Ran:
     @staticmethod
     def kept(file: Path) -> Ran:
         found = json.loads(file.read_text())
-        batches = [Batch(*values, Sample(*sample)) for *values, sample in found["batches"]]
+        batches = [Batch(*values, BatchSample(*sample)) for *values, sample in found["batches"]]
         return Ran(batches, [Forecasted(*f) for f in found["forecasts"]], {})
 
 
@@ -88,7 +87,7 @@ def shared(r: Floats, s: Floats, sources: int) -> Trace:
 
 def run(
     trace: Trace,
-    window: Window,
+    window: Lookback,
     work: Path,
     master: str,
     *,
@@ -105,7 +104,7 @@ def run(
     np.savetxt(file, rates, "%.6g", ",", header=",".join(["t", *names]), comments="")
     extent = (
         f"ROWS {window.rows:.0f}"
-        if isinstance(window, TupleWindow)
+        if window.rows < np.inf
         else f"RANGE {window.seconds * 1000:.0f} MILLISECONDS"
     )
     paced, session = f"pace={file}", tg.Session(master=master)
@@ -146,7 +145,7 @@ class captured:
 
     def __enter__(self) -> Ran:
         from tidegate import schedule
-        from tidegate.driver.forecast import Forecast
+        from tidegate.model.live.forecast import Forecast
         from tidegate.source.generator import Pace
 
         self._found = Ran([], [], {})
@@ -173,8 +172,8 @@ class captured:
         return self._found
 
     def __exit__(self, *_: object) -> None:
-        from tidegate.driver.forecast import Forecast
-        from tidegate.driver.observe import observed_of
+        from tidegate.model.live.forecast import Forecast
+        from tidegate.model.observation import observed_of
         from tidegate.source.generator import Pace
 
         Forecast.committed, Pace.begin = self._restore  # type: ignore[method-assign]
@@ -182,7 +181,7 @@ class captured:
         for now, measured, latency, after_s in self._raw:
             (seen,) = observed_of(measured)
             after_s += seen.between_s
-            self._found.batches.append(Batch(now - begun, *latency, after_s, sample_of(seen)))
+            self._found.batches.append(Batch(now - begun, *latency, after_s, seen.sample()))
         self._found.forecasts.extend(
             Forecasted(now - begun, s.latency_s, s.measured_s, s.throughput, s.measured)
             for now, s in self._forecasts

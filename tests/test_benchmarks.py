@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.docs.block import ROOT
-from tidegate.model.sample import Sample
+from tidegate.model.cost.sample import BatchSample
 from tidegate.testing import check_aggregate
 
 
@@ -123,7 +123,7 @@ def _made_up(setup: Any, factor: float) -> Any:
         slow = pace[int(now_s)] * np.exp(rng.normal(0, 0.1, 2))
         work_s = (0.008 + 5e-6 * count + 2.5e-9 * made) * slow[0]
         seconds = work_s + (0.017 + 1e-5 * count + 8e-10 * made) * slow[1]
-        sample = Sample(
+        sample = BatchSample(
             seconds=seconds,
             cpu_s=work_s,
             busiest_s=work_s,

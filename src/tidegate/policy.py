@@ -7,12 +7,12 @@ A policy is an object with a `name` and a method `decide`; see `Policy`. It is g
 
 from tidegate.elastic.by_model import ByModel
 from tidegate.elastic.fixed import Fixed
-from tidegate.elastic.observation import InputLoad, InstanceLoad, Observation
 from tidegate.elastic.policy import Decision, Policy
 from tidegate.elastic.registry import of
 from tidegate.elastic.request import Move, Request, Scale, Switch
 from tidegate.elastic.scripted import Scripted
 from tidegate.elastic.threshold import Threshold
+from tidegate.model.observation import InputLoad, InstanceLoad, Observation
 from tidegate.model.operation import Operation
 from tidegate.query.surface.signature import called_as
 from tidegate.route.balance import balanced

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from tidegate.cli.main import invoke
-from tidegate.model.calibration_file import QueryCalibration
-from tidegate.model.estimator import Estimator
-from tidegate.model.known import Known
-from tidegate.model.sample import Sample
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.cost.sample import BatchSample
+from tidegate.model.sizing.calibration_file import MeasuredSubquery, QueryCalibration
 
 KEYS = (
     "t window_r window_s comparisons throughput latency_in latency_join latency_out latency_batch "
@@ -212,9 +211,9 @@ def test_costs_that_were_measured(capsys: pytest.CaptureFixture[str]) -> None:
     estimator = Estimator(everywhere=True)
     for tuples, pairs in [(100, 9_000), (400, 80_000), (900, 20_000), (50, 70_000)] * 4:
         work_s = 1e-3 + 1e-6 * tuples + 2e-7 * pairs
-        sample = Sample(0.02 + work_s, work_s, work_s, tuples, pairs, pairs, pairs // 100)
+        sample = BatchSample(0.02 + work_s, work_s, work_s, tuples, pairs, pairs, pairs // 100)
         estimator = estimator.after(sample)
-    known = Known("join", "join", "scan", estimator)
+    known = MeasuredSubquery("join", "join", "scan", estimator)
     measured = QueryCalibration("f", 1_000, 16, 1, None, (known,), beside=estimator, facts={})
     Path("q.json").write_text(json.dumps(measured.recorded()))
     found = known.calibration()

@@ -12,12 +12,12 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.panel import clock_text, duration_text
 from tidegate.cli.status import Status
 from tidegate.cli.view import LiveView
-from tidegate.driver.expected import Expected
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.metrics import Held
 from tidegate.execute.executor import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
+from tidegate.model.live.expected import Expectation
 from tidegate.testing import ManualClock
 
 HIDDEN, VISIBLE = "\x1b[?25l", "\x1b[?25h"
@@ -155,7 +155,7 @@ def test_live_sources_have_a_latency_and_a_backlog(run: Run) -> None:
 def test_what_the_model_predicts_is_below_what_is_measured(
     run: Run, load: float, told: str
 ) -> None:
-    expected = Expected(load, 0.008, 0.0123, 0.0141, {})
+    expected = Expectation(load, 0.008, 0.0123, 0.0141, {})
     run.view.attend(lambda: 0, lambda: None, lambda: expected)
     run.batch(0, **LIVE)
     shown = run.lines()

@@ -11,9 +11,8 @@ from tests.driver.scene import loop_of, memory, plan_of, table
 from tidegate import expr, left, right
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
-from tidegate.elastic.observation import Observation
-from tidegate.model.operation import Operation
-from tidegate.model.window import TimeWindow, TupleWindow
+from tidegate.model.observation import Observation
+from tidegate.model.operation import Lookback, Operation
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.method import JoinOptions
@@ -75,7 +74,7 @@ def test_what_the_operator_is_and_what_reached_it_is_told(tmp_path: Path) -> Non
     seen(loop)
     clock.advance(1)
     found = seen(loop)
-    window = TimeWindow(10.0)
+    window = Lookback(seconds=10.0)
     assert found.operation == Operation("join", "scan", (window, window), (0, 1), everywhere=True)
     assert found.taken == sum(found.sides)
     assert found.sides[1] == pytest.approx(100, abs=5), "all but those that are not ready"
@@ -112,6 +111,6 @@ def test_of_sources_that_are_not_live_nobody_says_what_arrived(tmp_path: Path) -
 def test_windows_of_tuples_are_told_too() -> None:
     sql = "SELECT a.v AS x FROM s AS a [ROWS 5] JOIN s AS b [ROWS 7] ON a.k = b.k"
     operation = plan_of(sql).subqueries[0].operator.operation
-    assert operation.windows == (TupleWindow(5), TupleWindow(7))
+    assert operation.windows == (Lookback(rows=5), Lookback(rows=7))
     assert operation.method == "hash"
     assert not operation.scans

@@ -11,10 +11,10 @@ import tidegate as tg
 from tests.driver.scene import loop_of, memory, plan_of
 from tidegate import schedule
 from tidegate.driver.connection import Connection
-from tidegate.driver.expected import Expected, Outcome, Second, time_text
 from tidegate.driver.loop import Loop
 from tidegate.elastic.by_model import ByModel
-from tidegate.model.saso import Saso
+from tidegate.model.control.saso import Saso
+from tidegate.model.live.expected import Expectation, ForecastSecond, ForecastSummary, time_text
 from tidegate.plan.lower import lower
 from tidegate.query.output import Output
 from tidegate.schedule import Threads
@@ -64,12 +64,12 @@ def run_of(
     folder: Path,
     after_s: float = 0.0,
     **options: Any,
-) -> tuple[Loop, list[Expected]]:
+) -> tuple[Loop, list[Expectation]]:
     """A live stream with so many tuples in each tenth of a second, and what was expected of it.
 
     `after_s` is what batches are said to have taken after their commits before it.
     """
-    expected: list[Expected | None] = []
+    expected: list[Expectation | None] = []
     lines = [f"{n / 10},{rows * 10}" for n, rows in enumerate(tenths)]
     (folder / "rates.csv").write_text("\n".join(["t,rate", *lines]))
     stream = tg.Session(master="none").stream("generator:r?rows=1", time="ts", name="s")
@@ -171,8 +171,12 @@ def test_nothing_is_predicted_of_input_that_is_not_live(tmp_path: Path) -> None:
 
 
 def test_errors_are_medians_of_seconds() -> None:
-    past = [Second(0.1, 0.1, 50, 100), Second(0.2, 0.1, 99, 100), Second(0.11, 0.1, 101, 100)]
-    found = Outcome.of(None, past, {})
+    past = [
+        ForecastSecond(0.1, 0.1, 50, 100),
+        ForecastSecond(0.2, 0.1, 99, 100),
+        ForecastSecond(0.11, 0.1, 101, 100),
+    ]
+    found = ForecastSummary.of(None, past, {})
     assert found.errors == (pytest.approx(0.1), pytest.approx(0.01))
     assert (found.latency_s, found.seconds) == (0.11, 3)
 
@@ -194,7 +198,7 @@ def test_how_several_subqueries_were_scaled_is_said_by_name() -> None:
         overshoot=None,
         undershoot=None,
     )
-    lines = Outcome(saso={"aggregate": judged, "merge": judged}).lines()
+    lines = ForecastSummary(saso={"aggregate": judged, "merge": judged}).lines()
     assert [line.partition(":")[0] for line in lines] == [
         "scaling of aggregate",
         "scaling of merge",

@@ -14,12 +14,12 @@ import tidegate as tg
 from tests.driver.scene import COUNTS, Row, csv, drain, loop_of, opened, plan_of
 from tidegate.driver.manager import Manager, together
 from tidegate.elastic.fixed import Fixed
-from tidegate.elastic.observation import InstanceLoad, Observation
 from tidegate.elastic.policy import Decision
 from tidegate.elastic.request import Request, Scale
 from tidegate.elastic.scripted import Scripted
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError
+from tidegate.model.observation import InstanceLoad, Observation
 from tidegate.route.mapping import even
 from tidegate.sink.memory import MemorySink
 

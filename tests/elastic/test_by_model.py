@@ -14,22 +14,20 @@ import numpy as np
 import pytest
 
 from tidegate.elastic.by_model import ByModel
-from tidegate.elastic.followed import Followed
-from tidegate.elastic.observation import InputLoad
 from tidegate.elastic.policy import Policy
-from tidegate.elastic.rates import Arrived, Rates
 from tidegate.elastic.registry import of
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError
-from tidegate.model.calibration_file import QueryCalibration
-from tidegate.model.costs import Costs
-from tidegate.model.known import Known
-from tidegate.model.operation import Operation
-from tidegate.model.window import TimeWindow, TupleWindow
-from tidegate.testing import Driven, drive, drive_join, switches
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.live.rates import ArrivalCounts, Rates
+from tidegate.model.live.subquery import LiveSubquery
+from tidegate.model.observation import InputLoad
+from tidegate.model.operation import Lookback, Operation
+from tidegate.model.sizing.calibration_file import MeasuredSubquery, QueryCalibration
+from tidegate.testing import DrivenBatch, drive, drive_join, switches
 
-COSTS = Costs(alpha=3e-6, beta=6e-6, sigma=0.01, batch_s=0.004, tuple_s=2e-5)
-WINDOW = TimeWindow(10.0)
+COSTS = JoinCosts(alpha=3e-6, beta=6e-6, sigma=0.01, batch_s=0.004, tuple_s=2e-5)
+WINDOW = Lookback(seconds=10.0)
 PHASES = [(100, 100)] * 20 + [(300, 300)] * 25 + [(150, 150)] * 25
 
 
@@ -40,11 +38,11 @@ def needed(rate: float, window: float = WINDOW.seconds, upper: float = 0.8) -> i
 
 
 @cache
-def over_phases(policy: Policy) -> list[Driven]:
+def over_phases(policy: Policy) -> list[DrivenBatch]:
     return drive_join(policy, PHASES, window=WINDOW, costs=COSTS)
 
 
-def whys(driven: Sequence[Driven]) -> list[str]:
+def whys(driven: Sequence[DrivenBatch]) -> list[str]:
     return [request.why for one in driven for request in one.requests]
 
 
@@ -93,7 +91,7 @@ def test_the_reason_has_rates_work_and_bound() -> None:
 
 def test_windows_of_tuples_are_full_and_stay_so() -> None:
     rates = [(100, 100)] * 40 + [(200, 200)] * 5
-    driven = drive_join(ByModel(maximum=12), rates, window=TupleWindow(1_500), costs=COSTS)
+    driven = drive_join(ByModel(maximum=12), rates, window=Lookback(rows=1_500), costs=COSTS)
     work = 2 * 200 * 1_500 * COSTS.comparison_s
     assert driven[-1].instances == int(work / 0.8) + 1 == 3
     assert driven[38].instances == 2
@@ -110,7 +108,7 @@ def test_small_batches_are_counted_until_the_interval_is_over() -> None:
     driven = drive_join(
         ByModel(maximum=12),
         [(100, 100)] * 300 + [(300, 300)] * 300,
-        window=TimeWindow(3.0),
+        window=Lookback(seconds=3.0),
         costs=replace(COSTS, alpha=1e-5),
         period_s=0.01,
     )
@@ -211,23 +209,22 @@ def test_into_its_limits_at_once_and_never_out_of_them() -> None:
 def test_rates_are_of_what_passes_filters_and_of_the_speed_of_event_times() -> None:
     rates = Rates()
     for _ in range(40):
-        came = Arrived(1.0, (200.0, 100.0), (200.0, 100.0), (100.0, 100.0), event_s=10.0)
-        rates = rates.after(came).closed((TimeWindow(60.0), TimeWindow(60.0)))
+        came = ArrivalCounts(1.0, (200.0, 100.0), (200.0, 100.0), (100.0, 100.0), event_s=10.0)
+        rates = rates.after(came).closed((Lookback(seconds=60.0), Lookback(seconds=60.0)))
     assert rates.now == pytest.approx((100.0, 100.0), rel=0.01)
     assert rates.speed == pytest.approx(10.0, rel=0.01)
-    window = rates.in_real_time(TimeWindow(60.0))
-    assert isinstance(window, TimeWindow)
-    r, s, step_s = rates.over((TimeWindow(60.0), TimeWindow(60.0)))
+    window = Lookback(seconds=60.0).at_speed(rates.speed)
+    r, s, step_s = rates.over((Lookback(seconds=60.0), Lookback(seconds=60.0)))
     assert window.contents(r, step_s)[-1] == pytest.approx(600.0, rel=0.02)
     assert len(rates.chunks) < 20
     assert np.array_equal(r[5:].round(), s[5:].round())
 
 
 def test_long_windows_are_kept_in_few_numbers() -> None:
-    window = TimeWindow(86_400.0)
+    window = Lookback(seconds=86_400.0)
     rates = Rates()
     for _ in range(1_000):
-        rates = rates.after(Arrived(100.0, (5.0, 7.0), (5.0, 7.0))).closed((window, window))
+        rates = rates.after(ArrivalCounts(100.0, (5.0, 7.0), (5.0, 7.0))).closed((window, window))
     assert len(rates.chunks) <= 64
     r, s, step_s = rates.over((window, window))
     held = [float(window.contents(one, step_s)[-1]) for one in (r, s)]
@@ -236,10 +233,10 @@ def test_long_windows_are_kept_in_few_numbers() -> None:
 
 
 def test_with_a_calibration_it_decides_from_the_first_interval_on(tmp_path: Path) -> None:
-    followed = Followed.of(over_phases(ByModel(maximum=12))[0].observed.operation)
+    followed = LiveSubquery.of(over_phases(ByModel(maximum=12))[0].observed.operation)
     for one in over_phases(ByModel(maximum=12))[:20]:
         followed = followed.after(one.observed)
-    known = Known("join", "join", "scan", followed.estimator)
+    known = MeasuredSubquery("join", "join", "scan", followed.estimator)
     query = QueryCalibration("f", 1, 20, 1, None, (known,), beside=followed.estimator, facts={})
     file = tmp_path / "known.json"
     file.write_text(json.dumps(query.recorded()))

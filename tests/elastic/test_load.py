@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.elastic.load import HALF_LIFE_S, RecentLoad, imbalance
-from tidegate.elastic.observation import InstanceLoad, Observation
+from tidegate.model.observation import InstanceLoad, Observation
 from tidegate.route.mapping import Mapping, even, switched
 
 BUCKETS = 6

@@ -16,7 +16,7 @@ from tidegate.elastic.request import Switch
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError
 from tidegate.route.mapping import Mapping, even
-from tidegate.testing import Driven, drive, switches
+from tidegate.testing import DrivenBatch, drive, switches
 
 BUCKETS = 64
 Loads = list[npt.NDArray[np.float64]]
@@ -33,11 +33,11 @@ def ramp(most: float, batches: int) -> Loads:
     return [np.full(256, total / 256) for total in (*up, *up[::-1])]
 
 
-def reasons(driven: list[Driven]) -> list[str]:
+def reasons(driven: list[DrivenBatch]) -> list[str]:
     return [request.why for one in driven for request in one.requests]
 
 
-def off_target(driven: list[Driven], target: float) -> float:
+def off_target(driven: list[DrivenBatch], target: float) -> float:
     """How far the utilisation is from the target, on average, where it is not all one instance."""
     return float(np.mean([abs(one.utilisation - target) for one in driven if one.instances > 1]))
 

@@ -10,11 +10,11 @@ import pytest
 from tests.cost import calls
 from tests.model.traces import changing
 from tests.seed import seeds
-from tidegate.model.costs import Costs
-from tidegate.model.micro_batch import Batching
-from tidegate.model.predict import predict
-from tidegate.model.trace import Floats, Trace
-from tidegate.model.window import TimeWindow, TupleWindow
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import predict
+from tidegate.model.join.trace import Trace
+from tidegate.model.operation import Floats, Lookback
 
 TERMS = ("latency_in", "latency_join", "latency_out", "latency_batch")
 
@@ -52,9 +52,11 @@ def test_any_input(seed: int) -> None:
     drawn = Drawn(seed)
     trace = drawn.trace()
     window = drawn.rng.choice(
-        [TimeWindow(drawn.number(-2, 3, 0)), TupleWindow(drawn.number(0, 5, 0))]
+        [Lookback(seconds=drawn.number(-2, 3, 0)), Lookback(rows=drawn.number(0, 5, 0))]
     )
-    costs = Costs(*(drawn.number(*of) for of in ((-10, -4), (-10, -4), (-4, 0), (-4, 1), (-7, -2))))
+    costs = JoinCosts(
+        *(drawn.number(*of) for of in ((-10, -4), (-10, -4), (-4, 0), (-4, 1), (-7, -2)))
+    )
     found = []
     work = partial(
         predict,

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from tidegate.elastic.threshold import Threshold
-from tidegate.model.controller import Limits
-from tidegate.model.costs import Costs
-from tidegate.model.experiment import EXPERIMENTS
-from tidegate.model.saso import Saso, saso
-from tidegate.model.simulation import Join, scaled, timeline
-from tidegate.model.window import TimeWindow
+from tidegate.model.control.controller import Limits
+from tidegate.model.control.saso import Saso, saso
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.join.experiment import EXPERIMENTS
+from tidegate.model.join.simulation import JoinModel, scaled, timeline
+from tidegate.model.operation import Lookback
 from tidegate.testing import drive
 
 WINDOW_S = 60.0
-JOIN = Join(window=TimeWindow(WINDOW_S), costs=Costs(alpha=1.2e-8, beta=1e-7, sigma=0.01))
+JOIN = JoinModel(
+    window=Lookback(seconds=WINDOW_S), costs=JoinCosts(alpha=1.2e-8, beta=1e-7, sigma=0.01)
+)
 LIMITS = Limits(maximum=36)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import OptionError
-from tidegate.model.controller import Demand, Limits, Standing, bounds
+from tidegate.model.control.controller import ControllerState, Demand, Limits, bounds
 
 UNIT_S = 1e-6
 
@@ -44,7 +44,7 @@ def printed(asked: float, n: int, limits: Limits) -> int:
 def test_it_decides_as_the_paper_prints_it(work: list[float], first: int, quota: float) -> None:
     limits = Limits(maximum=12, quota=quota)
     table = bounds(UNIT_S, limits)
-    standing = Standing(first)
+    standing = ControllerState(first)
     reported = done = 0.0
     for comparisons in work:
         reported += comparisons
@@ -60,17 +60,17 @@ def test_it_decides_as_the_paper_prints_it(work: list[float], first: int, quota:
 
 def test_idle_time_is_not_saved_up() -> None:
     table = bounds(UNIT_S, Limits(maximum=4))
-    standing = Standing(4)
+    standing = ControllerState(4)
     for _ in range(100):
         standing = standing.after(Demand(0.0), table)
-    assert standing == Standing(1, 0.0)
-    assert standing.after(Demand(2e6), table) == Standing(3, 1e6)
+    assert standing == ControllerState(1, 0.0)
+    assert standing.after(Demand(2e6), table) == ControllerState(3, 1e6)
 
 
 def test_a_table_is_made_anew_where_costs_have_changed() -> None:
     limits = Limits(maximum=8)
     assert bounds(UNIT_S, limits) is bounds(UNIT_S, Limits(maximum=8))
-    standing = Standing(2)
+    standing = ControllerState(2)
     for unit_s, instances in [(1e-6, 2), (1.5e-6, 4), (4e-6, 8), (1e-6, 3)]:
         for _ in range(20):
             standing = standing.after(Demand(1.5e6), bounds(unit_s, limits))
@@ -82,21 +82,21 @@ def test_a_load_that_stays_is_decided_about_once(asked: float, n: int) -> None:
     table = bounds(UNIT_S, Limits(maximum=40))
     for expected in (None, asked):
         demand = Demand(asked, expected=expected)
-        once = Standing(n).after(demand, table).instances
-        assert Standing(once).after(demand, table).instances == once
+        once = ControllerState(n).after(demand, table).instances
+        assert ControllerState(once).after(demand, table).instances == once
 
 
 @given(asked=st.floats(0, 3e7), n=st.integers(1, 40))
 def test_looking_ahead_no_more_than_one_is_kept_that_is_not_needed(asked: float, n: int) -> None:
     table = bounds(UNIT_S, Limits(maximum=40))
-    settled = Standing(n).after(Demand(asked, expected=asked), table).instances
+    settled = ControllerState(n).after(Demand(asked, expected=asked), table).instances
     assert 0 <= settled - table.fewest(asked) <= 1
 
 
 def test_while_windows_fill_it_asks_once_for_what_will_be_needed() -> None:
     table = bounds(UNIT_S, Limits(maximum=40))
     filling = np.linspace(1e6, 20e6, 60)
-    plain, ahead = [Standing(1)], [Standing(1)]
+    plain, ahead = [ControllerState(1)], [ControllerState(1)]
     for work in filling:
         plain.append(plain[-1].after(Demand(work), table))
         ahead.append(ahead[-1].after(Demand(work, expected=20e6, settled=False), table))
@@ -110,14 +110,14 @@ def test_while_windows_fill_it_asks_once_for_what_will_be_needed() -> None:
 
 def test_what_takes_no_time_needs_one_instance() -> None:
     table = bounds(0.0, Limits(maximum=4))
-    assert Standing(3).after(Demand(1e9), table) == Standing(1, 0.0)
+    assert ControllerState(3).after(Demand(1e9), table) == ControllerState(1, 0.0)
 
 
 def test_others_may_have_asked_for_more_or_fewer_than_it_would() -> None:
     table = bounds(UNIT_S, Limits(minimum=2, maximum=4))
-    assert Standing(9).after(Demand(1.0), table).instances == 2
-    assert Standing(1).after(Demand(1.0), table).instances == 2
-    assert Standing(9).after(Demand(3e6), table).instances == 4
+    assert ControllerState(9).after(Demand(1.0), table).instances == 2
+    assert ControllerState(1).after(Demand(1.0), table).instances == 2
+    assert ControllerState(9).after(Demand(3e6), table).instances == 4
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tidegate.model.calibration import Calibration, Estimate
-from tidegate.model.estimator import KEPT, LEAST_BATCHES, Estimator
-from tidegate.model.fit import student
-from tidegate.model.sample import Sample
+from tidegate.model.cost.calibration import Calibration, Estimate
+from tidegate.model.cost.estimator import KEPT, LEAST_BATCHES, Estimator
+from tidegate.model.cost.fit import student
+from tidegate.model.cost.sample import BatchSample
 
 RUNS = 80
 """For each way to run; of so many, an interval of 95 percent may miss 10 (p = 0.003)."""
@@ -44,7 +44,7 @@ class Machine:
         comparisons: int,
         outputs: int,
         instances: int = 1,
-    ) -> Sample:
+    ) -> BatchSample:
         """One batch; now and then a pause makes one several times as long."""
         instance_s = self.instance_batch_s + self.instance_tuple_s * tuples
         instance_s += (self.alpha * comparisons + self.beta * outputs) / instances
@@ -55,7 +55,7 @@ class Machine:
             * (rng.uniform(2, 20) if rng.random() < self.far_off else 1)
             for s in (instance_s, rest_s)
         )
-        return Sample(
+        return BatchSample(
             seconds=instance_s + rest_s,
             cpu_s=instance_s * instances,
             busiest_s=instance_s,
@@ -244,9 +244,9 @@ def test_tuples_that_are_divided_cost_each_instance_its_share() -> None:
     assert found is not None
     expected = quiet.instance_tuple_s / 2 + quiet.rest_tuple_s
     assert found.tuple_s.value == pytest.approx(expected, rel=0.05)
-    parts = estimator.work_costs()
-    assert parts.tuple.value == pytest.approx(quiet.instance_tuple_s, rel=0.05)
-    assert estimator.rest_costs().batch.value == pytest.approx(quiet.rest_batch_s, rel=0.05)
+    (_, each, *_), (batch, *_) = estimator.work_costs(), estimator.rest_costs()
+    assert each.value == pytest.approx(quiet.instance_tuple_s, rel=0.05)
+    assert batch.value == pytest.approx(quiet.rest_batch_s, rel=0.05)
 
 
 def test_what_is_recorded_goes_on_as_it_was() -> None:
@@ -278,7 +278,7 @@ def test_too_few_batches_and_empty_ones_say_nothing() -> None:
 
 
 def test_the_time_of_instances_side_by_side_and_in_turn() -> None:
-    batch = Sample(seconds=1.0, cpu_s=0.6, busiest_s=0.4, tuples=1, instances=2, others_s=0.1)
+    batch = BatchSample(seconds=1.0, cpu_s=0.6, busiest_s=0.4, tuples=1, instances=2, others_s=0.1)
     assert (batch.working_s, batch.overhead_s) == (0.4, 0.5)
     in_turn = replace(batch, slots=1)
     assert in_turn.working_s == 0.6

@@ -23,12 +23,11 @@ from hypothesis import strategies as st
 from tests.model.traces import changing
 from tests.oracle import stream_join
 from tests.oracle.stream_join import PlainJoin, Seen
-from tidegate.model.costs import Costs
-from tidegate.model.micro_batch import Batching
-from tidegate.model.predict import predict
-from tidegate.model.prediction import Prediction
-from tidegate.model.trace import Trace
-from tidegate.model.window import TimeWindow, TupleWindow, Window
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import Prediction, predict
+from tidegate.model.join.trace import Trace
+from tidegate.model.operation import Lookback
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,7 +52,7 @@ class Case:
     r: Rates
     s: Rates
     step_s: float
-    window: Window
+    window: Lookback
 
     @property
     def trace(self) -> Trace:
@@ -63,14 +62,13 @@ class Case:
     def rates(self) -> list[list[list[float]]]:
         return [side.T.tolist() for side in (self.trace.r, self.trace.s)]
 
-    def join(self, costs: Costs) -> PlainJoin:
-        time = isinstance(self.window, TimeWindow)
+    def join(self, costs: JoinCosts) -> PlainJoin:
         return PlainJoin(
             costs.alpha,
             costs.beta,
             costs.sigma,
-            seconds=self.window.seconds if isinstance(self.window, TimeWindow) else math.inf,
-            rows=math.inf if time else self.window.rows,
+            seconds=self.window.seconds,
+            rows=self.window.rows,
             batch_s=costs.batch_s,
             tuple_s=costs.tuple_s,
         )
@@ -88,7 +86,7 @@ class Case:
 
     def full(self, said: Prediction) -> npt.NDArray[np.bool_]:
         """The blocks with full windows."""
-        if isinstance(self.window, TimeWindow):
+        if self.window.seconds < math.inf:
             return np.arange(BLOCKS) * BLOCK >= WINDOW
         held = np.minimum(said.window_r, said.window_s)
         full = blocks(held) >= self.window.rows
@@ -114,7 +112,9 @@ def cases(draw: st.DrawFn, most: int = 2, whole: bool | None = None) -> Case:
         sources = draw(st.integers(1, most))
         row = st.lists(rate.map(lambda n, k=sources: n / k), min_size=sources, max_size=sources)
         streams.append(draw(st.lists(row, min_size=BLOCKS, max_size=BLOCKS)))
-    window = draw(st.sampled_from([TimeWindow(WINDOW * step_s), TupleWindow(RATE * WINDOW)]))
+    window = draw(
+        st.sampled_from([Lookback(seconds=WINDOW * step_s), Lookback(rows=RATE * WINDOW)])
+    )
     return Case(*streams, step_s, window)
 
 
@@ -131,7 +131,7 @@ def check_throughput(case: Case, said: Prediction, seen: Seen) -> None:
 @few
 @given(cases())
 def test_windows_and_throughput(case: Case) -> None:
-    costs = Costs(alpha=1e-8, beta=1e-7, sigma=0.002)
+    costs = JoinCosts(alpha=1e-8, beta=1e-7, sigma=0.002)
     join = case.join(costs)
     said = predict(case.trace, case.window, costs, instances=1, deterministic=False)
     events = stream_join.arrivals(case.rates, case.step_s)
@@ -151,7 +151,7 @@ def test_latency_of_the_join(case: Case, instances: int) -> None:
     the join keeps up. A tuple has some 40 output tuples, because those at the begin of a scan are
     as late as a whole distance between two of them in the paper.
     """
-    costs = Costs(alpha=2e-9, beta=2e-8, sigma=0.016 * instances)
+    costs = JoinCosts(alpha=2e-9, beta=2e-8, sigma=0.016 * instances)
     apart = [[rate * 1.01234 for rate in row] for row in case.s]  # two that do not come together
     case = replace(case, s=apart)
     said = predict(case.trace, case.window, costs, instances=instances, deterministic=False)
@@ -168,7 +168,7 @@ def test_latency_of_the_join(case: Case, instances: int) -> None:
 @given(cases(), st.integers(1, 4))
 def test_latency_of_determinism(case: Case, instances: int) -> None:
     """Of input and output, and of their sum with the join."""
-    costs = Costs(alpha=1e-9, beta=1e-8, sigma=0.01)
+    costs = JoinCosts(alpha=1e-9, beta=1e-8, sigma=0.01)
     said = predict(case.trace, case.window, costs, instances=instances)
     seen = stream_join.run(case.rates, case.step_s, case.join(costs), instances=instances)
     some = slice(2, BLOCKS - 1)  # before, output is rare, and at the end nothing comes after it
@@ -187,7 +187,7 @@ def test_latency_of_determinism(case: Case, instances: int) -> None:
 @given(cases(whole=True))
 def test_latency_of_determinism_of_whole_rates(case: Case) -> None:
     """Their patterns are complete in each interval, so each block has the latency of its own."""
-    costs = Costs(alpha=1e-9, beta=1e-8, sigma=0.001)
+    costs = JoinCosts(alpha=1e-9, beta=1e-8, sigma=0.001)
     case = replace(case, step_s=1.0, r=_whole(case.r), s=_whole(case.s))
     said = predict(case.trace, case.window, costs, instances=1)
     seen = stream_join.run(case.rates, case.step_s, case.join(costs), instances=1)
@@ -204,7 +204,7 @@ def _whole(rates: Rates) -> Rates:
 def test_overload(case: Case, instances: int, quota: float) -> None:
     """Delays are known by whole intervals, so those that matter here are of ten or more."""
     alpha = 2.5 * case.step_s * instances * quota / COMPARISONS
-    costs = Costs(alpha=alpha, beta=alpha, sigma=0.002)
+    costs = JoinCosts(alpha=alpha, beta=alpha, sigma=0.002)
     said = predict(
         case.trace, case.window, costs, instances=instances, quota=quota, deterministic=False
     )
@@ -263,13 +263,13 @@ def _latency(case: Case, seen: Seen) -> Floats:
     return case.means(np.array(seen.done) - joined / 2, waited + joined)
 
 
-def _batch_costs(case: Case, utilisation: float, instances: int, batch_s: float) -> Costs:
+def _batch_costs(case: Case, utilisation: float, instances: int, batch_s: float) -> JoinCosts:
     alpha = utilisation * case.step_s * instances / COMPARISONS
-    return Costs(alpha, alpha, 0.002, batch_s=batch_s, tuple_s=1e-5 * case.step_s)
+    return JoinCosts(alpha, alpha, 0.002, batch_s=batch_s, tuple_s=1e-5 * case.step_s)
 
 
 def _in_batches(
-    case: Case, costs: Costs, batching: Batching, instances: int
+    case: Case, costs: JoinCosts, batching: Batching, instances: int
 ) -> tuple[Prediction, Seen]:
     said = predict(case.trace, case.window, costs, instances=instances, batch=batching)
     seen = stream_join.run_batches(

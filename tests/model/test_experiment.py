@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.model.experiment import EXPERIMENTS, section7, trades
+from tidegate.model.join.experiment import EXPERIMENTS, section7, trades
 
 
 def test_the_five_parts_of_section_7() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cost import calls
-from tidegate.model.input_latency import input_latency
+from tidegate.model.join.readiness import input_latency
 
 
 def _by_tuples(rates: list[int], strict: bool) -> float:

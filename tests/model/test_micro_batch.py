@@ -7,25 +7,24 @@ import pytest
 
 from tests.model.traces import changing, constant
 from tidegate.errors import OptionError
-from tidegate.model.costs import Costs
-from tidegate.model.micro_batch import Batching
-from tidegate.model.predict import predict
-from tidegate.model.prediction import Prediction
-from tidegate.model.trace import Trace
-from tidegate.model.window import TupleWindow
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import Prediction, predict
+from tidegate.model.join.trace import Trace
+from tidegate.model.operation import Lookback
 
 RATE = 500.0
 """Of each stream; with windows of a row, each tuple meets one other."""
 
 
-def _said(costs: Costs, batching: Batching, trace: Trace | None = None) -> Prediction:
+def _said(costs: JoinCosts, batching: Batching, trace: Trace | None = None) -> Prediction:
     trace = constant([RATE], [RATE], 30) if trace is None else trace
-    return predict(trace, TupleWindow(1), costs, instances=1, batch=batching)
+    return predict(trace, Lookback(rows=1), costs, instances=1, batch=batching)
 
 
 def test_self_paced_batches_find_their_length() -> None:
     """T = f + rho T, and a tuple waits half a batch and its own."""
-    costs = Costs(alpha=3e-4, beta=0, sigma=0, batch_s=0.02, tuple_s=2e-4)
+    costs = JoinCosts(alpha=3e-4, beta=0, sigma=0, batch_s=0.02, tuple_s=2e-4)
     said = _said(costs, Batching())
     length = 0.02 / (1 - 1000 * 5e-4)
     assert said.latency_in[-1] == pytest.approx(1 / RATE)
@@ -37,14 +36,14 @@ def test_self_paced_batches_find_their_length() -> None:
 
 
 def test_a_trigger_is_waited_for() -> None:
-    costs = Costs(alpha=1e-4, beta=0, sigma=0, batch_s=0.02, tuple_s=2e-4)
+    costs = JoinCosts(alpha=1e-4, beta=0, sigma=0, batch_s=0.02, tuple_s=2e-4)
     said = _said(costs, Batching(trigger_s=0.25))
     length = 0.02 + 3e-4 * 1000 * 0.25
     assert said.latency[-1] == pytest.approx(1 / RATE + 0.125 + length, rel=1e-3)
 
 
 def test_a_trigger_of_several_intervals_leaves_none_without_latency() -> None:
-    costs = Costs(alpha=1e-4, beta=0, sigma=0, batch_s=0.02)
+    costs = JoinCosts(alpha=1e-4, beta=0, sigma=0, batch_s=0.02)
     said = _said(costs, Batching(trigger_s=3))
     assert said.latency[6:] == pytest.approx(np.full(24, 1 / RATE + 1.5 + 0.02 + 0.3), rel=1e-3)
     assert said.throughput[9:].reshape(-1, 3).max(axis=1) == pytest.approx(
@@ -53,21 +52,21 @@ def test_a_trigger_of_several_intervals_leaves_none_without_latency() -> None:
 
 
 def test_a_trigger_that_is_too_short_changes_nothing() -> None:
-    costs = Costs(alpha=1e-4, beta=0, sigma=0, batch_s=0.02)
+    costs = JoinCosts(alpha=1e-4, beta=0, sigma=0, batch_s=0.02)
     alone, triggered = (_said(costs, Batching(seconds)) for seconds in (0.0, 0.01))
     assert triggered.latency == pytest.approx(alone.latency)
 
 
 def test_rare_tuples_have_batches_of_their_own() -> None:
-    costs = Costs(alpha=0, beta=0, sigma=0, batch_s=0.02, tuple_s=0.001)
+    costs = JoinCosts(alpha=0, beta=0, sigma=0, batch_s=0.02, tuple_s=0.001)
     said = _said(costs, Batching(), constant([4.0], [4.0], 30))
     assert said.latency_batch[-1] == pytest.approx(0.021)
     assert said.latency_in[-1] == pytest.approx(0.25)
 
 
 def test_a_quota_and_instances_change_what_comparisons_take() -> None:
-    costs = Costs(alpha=3e-4, beta=0, sigma=0, batch_s=0.02)
-    window, trace = TupleWindow(1), constant([RATE], [RATE], 30)
+    costs = JoinCosts(alpha=3e-4, beta=0, sigma=0, batch_s=0.02)
+    window, trace = Lookback(rows=1), constant([RATE], [RATE], 30)
     one = predict(trace, window, costs, instances=1, batch=Batching())
     same = predict(trace, window, costs, instances=2, quota=0.5, batch=Batching())
     more = predict(trace, window, costs, instances=2, batch=Batching())
@@ -76,29 +75,29 @@ def test_a_quota_and_instances_change_what_comparisons_take() -> None:
 
 
 def test_a_slowdown_is_as_if_everything_cost_more() -> None:
-    costs = Costs(alpha=3e-4, beta=0, sigma=0, batch_s=0.02, tuple_s=1e-4, scatter=0.3)
-    dearer = Costs(alpha=3.6e-4, beta=0, sigma=0, batch_s=0.024, tuple_s=1.2e-4, scatter=0.3)
+    costs = JoinCosts(alpha=3e-4, beta=0, sigma=0, batch_s=0.02, tuple_s=1e-4, scatter=0.3)
+    dearer = JoinCosts(alpha=3.6e-4, beta=0, sigma=0, batch_s=0.024, tuple_s=1.2e-4, scatter=0.3)
     trace = constant([RATE], [RATE], 30)
     slow = np.where(np.arange(30) < 15, 1.0, 1.2)
-    said = predict(trace, TupleWindow(1), costs, instances=1, batch=Batching(), slowdown=slow)
+    said = predict(trace, Lookback(rows=1), costs, instances=1, batch=Batching(), slowdown=slow)
     before, after = _said(costs, Batching()), _said(dearer, Batching())
     assert said.latency[:15] == pytest.approx(before.latency[:15])
     assert said.latency[20:] == pytest.approx(after.latency[20:], rel=1e-3)
     with pytest.raises(OptionError, match="slowdown: must be one number, or one for each of 30"):
-        predict(trace, TupleWindow(1), costs, instances=1, batch=Batching(), slowdown=slow[1:])
+        predict(trace, Lookback(rows=1), costs, instances=1, batch=Batching(), slowdown=slow[1:])
     with pytest.raises(OptionError, match="slowdown: must be above 0, and finite; got 0"):
-        predict(trace, TupleWindow(1), costs, instances=1, batch=Batching(), slowdown=slow * 0)
+        predict(trace, Lookback(rows=1), costs, instances=1, batch=Batching(), slowdown=slow * 0)
 
 
 @pytest.mark.parametrize("load", [0.2, 0.5, 0.8])
 def test_near_full_load_costs_that_are_a_little_off_put_latency_far_off(load: float) -> None:
     """As docs/model.md derives it: by 1 / (1 - load) times as much."""
-    costs = Costs(alpha=0, beta=0, sigma=0, batch_s=0.02, tuple_s=load / (2 * RATE))
+    costs = JoinCosts(alpha=0, beta=0, sigma=0, batch_s=0.02, tuple_s=load / (2 * RATE))
     trace, off = constant([RATE], [RATE], 60), 0.01
     alone, slower = (
         predict(
             trace,
-            TupleWindow(1),
+            Lookback(rows=1),
             costs,
             instances=1,
             deterministic=False,
@@ -112,12 +111,12 @@ def test_near_full_load_costs_that_are_a_little_off_put_latency_far_off(load: fl
 
 def test_in_overload_latency_is_as_far_off() -> None:
     """By 1 / (load - 1) times as much as costs, where batches are of so many rows."""
-    costs = Costs(alpha=0, beta=0, sigma=0, tuple_s=1.3 / (2 * RATE))
+    costs = JoinCosts(alpha=0, beta=0, sigma=0, tuple_s=1.3 / (2 * RATE))
     trace, off = constant([RATE], [RATE], 60), 0.01
     alone, slower = (
         predict(
             trace,
-            TupleWindow(1),
+            Lookback(rows=1),
             costs,
             instances=1,
             deterministic=False,
@@ -130,10 +129,10 @@ def test_in_overload_latency_is_as_far_off() -> None:
 
 
 def test_more_instances_count_from_the_next_batch_on() -> None:
-    costs = Costs(alpha=8e-4, beta=0, sigma=0, batch_s=0.02)
+    costs = JoinCosts(alpha=8e-4, beta=0, sigma=0, batch_s=0.02)
     number = np.repeat([1, 2], 15)
     said = predict(
-        constant([RATE], [RATE], 30), TupleWindow(1), costs, instances=number, batch=Batching()
+        constant([RATE], [RATE], 30), Lookback(rows=1), costs, instances=number, batch=Batching()
     )
     assert said.latency[14] == pytest.approx(1 / RATE + 1.5 * 0.02 / 0.2, rel=0.02)
     assert said.latency[-1] == pytest.approx(1 / RATE + 1.5 * 0.02 / 0.6, rel=1e-3)
@@ -141,14 +140,14 @@ def test_more_instances_count_from_the_next_batch_on() -> None:
 
 def test_overloaded_batches_of_so_many_rows_leave_a_backlog() -> None:
     """40 rows take 0.06 s: two thirds of what comes is done, and the rest waits."""
-    costs = Costs(alpha=1e-3, beta=0, sigma=0, batch_s=0.02)
+    costs = JoinCosts(alpha=1e-3, beta=0, sigma=0, batch_s=0.02)
     said = _said(costs, Batching(rows=40), constant([RATE], [RATE], 60))
     assert said.throughput[2:] == pytest.approx(np.full(58, 40 / 0.06), rel=0.01)
     assert said.latency[-1] == pytest.approx(59.5 / 3, rel=0.02)
 
 
 def test_overloaded_batches_grow_by_the_utilisation() -> None:
-    costs = Costs(alpha=2e-3, beta=0, sigma=0, batch_s=0.02)
+    costs = JoinCosts(alpha=2e-3, beta=0, sigma=0, batch_s=0.02)
     said = _said(costs, Batching(), constant([RATE], [RATE], 300))
     assert said.throughput[-1] == pytest.approx(500, rel=0.01)
     # The batch of length T that is at work has what came in T / 2 before it began.
@@ -157,7 +156,7 @@ def test_overloaded_batches_grow_by_the_utilisation() -> None:
 
 
 def test_a_silence_ends_a_run_and_begins_another() -> None:
-    costs = Costs(alpha=1e-4, beta=0, sigma=0, batch_s=0.02)
+    costs = JoinCosts(alpha=1e-4, beta=0, sigma=0, batch_s=0.02)
     rates = np.repeat([RATE, 0.0, RATE], 10)
     said = _said(costs, Batching(), changing(rates, rates))
     assert (said.throughput[10:20] == 0).sum() >= 9

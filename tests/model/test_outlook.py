@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.outlook import LASTING, outlook
-from tidegate.model.window import TimeWindow, TupleWindow
+from tidegate.model.control.outlook import LASTING, outlook
+from tidegate.model.operation import Lookback
 
 RATES = st.lists(
     st.tuples(st.integers(0, 50), st.integers(0, 50)).map(lambda p: (float(p[0]), float(p[1]))),
@@ -44,7 +44,7 @@ def test_windows_of_time(rates: list[tuple[float, float]], span: int, ahead: int
         return sum(p[0] for p in newest), sum(p[1] for p in newest)
 
     r, s = np.array(rates).T
-    seen = outlook(r, s, TimeWindow(span), ahead_s=ahead)
+    seen = outlook(r, s, Lookback(seconds=span), ahead_s=ahead)
     assert seen.expected.tolist() == pytest.approx(twin(rates, held, ahead))
 
 
@@ -54,13 +54,13 @@ def test_windows_of_tuples(rates: list[tuple[float, float]], rows: int, ahead: i
         return min(sum(p[0] for p in past), rows), min(sum(p[1] for p in past), rows)
 
     r, s = np.array(rates).T
-    seen = outlook(r, s, TupleWindow(rows), ahead_s=ahead)
+    seen = outlook(r, s, Lookback(rows=rows), ahead_s=ahead)
     assert seen.expected.tolist() == pytest.approx(twin(rates, held, ahead))
 
 
 def test_work_has_settled_when_the_windows_are_renewed() -> None:
     r = np.repeat([100.0, 300.0], 30)
-    seen = outlook(r, r, TimeWindow(10), ahead_s=5)
+    seen = outlook(r, r, Lookback(seconds=10), ahead_s=5)
     assert seen.settled.tolist() == [False] * 9 + [True] * 21 + [False] * 9 + [True] * 21
-    rows = outlook(r, r, TupleWindow(1_000), ahead_s=5)
+    rows = outlook(r, r, Lookback(rows=1_000), ahead_s=5)
     assert rows.settled.tolist() == [False] * 9 + [True] * 51

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.output_latency import output_latency
+from tidegate.model.join.work import output_latency
 
 
 @given(

@@ -8,17 +8,17 @@ import pytest
 from tests.cost import calls
 from tests.model.traces import changing, constant
 from tidegate.errors import OptionError
-from tidegate.model.costs import Costs
-from tidegate.model.micro_batch import Batching
-from tidegate.model.predict import predict
-from tidegate.model.window import TimeWindow, TupleWindow
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import predict
+from tidegate.model.operation import Lookback
 
-COSTS = Costs(alpha=2e-8, beta=1e-7, sigma=0.01)
-MINUTE, ROWS = TimeWindow(60), TupleWindow(8400)
+COSTS = JoinCosts(alpha=2e-8, beta=1e-7, sigma=0.01)
+MINUTE, ROWS = Lookback(seconds=60), Lookback(rows=8400)
 
 
 @pytest.mark.parametrize("window", [MINUTE, ROWS])
-def test_part_a_of_the_experiment(window: TimeWindow | TupleWindow) -> None:
+def test_part_a_of_the_experiment(window: Lookback) -> None:
     said = predict(constant([140.0], [140.0], 300), window, COSTS, instances=1)
     assert said.window_r[[0, 1, 59, 60, 299]].tolist() == [140, 280, 8400, 8400, 8400]
     assert said.comparisons[[0, 299]].tolist() == [39_200, 2_352_000]
@@ -54,7 +54,7 @@ def test_a_silent_source_holds_readiness_back() -> None:
 
 
 def test_a_trace_of_many_sources_costs_as_much_as_it_is_long() -> None:
-    costs = Costs(alpha=3e-7, beta=0, sigma=0.01, batch_s=0.02, tuple_s=1e-5)
+    costs = JoinCosts(alpha=3e-7, beta=0, sigma=0.01, batch_s=0.02, tuple_s=1e-5)
 
     def predicted(steps: int) -> None:
         t = np.arange(steps)
@@ -80,7 +80,7 @@ def test_a_trace_of_many_sources_costs_as_much_as_it_is_long() -> None:
             "instances: must be one number, or one for each of 3 intervals; got 2 of them.",
         ),
         (
-            {"costs": Costs(-1e-8, 0, 0)},
+            {"costs": JoinCosts(-1e-8, 0, 0)},
             "alpha: must be 0 seconds or more, and finite; got -1e-08.",
         ),
         (
@@ -99,8 +99,8 @@ def test_what_it_refuses(change: dict[str, object], message: str) -> None:
 
 def test_windows_and_batches_that_are_none() -> None:
     with pytest.raises(OptionError, match="a window of time: must be more than 0 seconds"):
-        TimeWindow(0)
+        Lookback(seconds=0)
     with pytest.raises(OptionError, match="a window of tuples: must be more than 0 rows"):
-        TupleWindow(-1)
+        Lookback(rows=-1)
     with pytest.raises(OptionError, match="the trigger of batches: must be 0 seconds or more"):
         Batching(trigger_s=-1)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from tests.model.test_steady import QUIET, TWO, join, measured
-from tidegate.model.proposal import Most, propose
-from tidegate.model.steady import QueryModel, SubqueryModel
-from tidegate.model.workload import TupleWorkload
+from tidegate.model.sizing.proposal import InstanceLimit, propose
+from tidegate.model.sizing.steady import QueryModel, SubqueryModel
+from tidegate.model.sizing.workload import TupleWorkload
 
 RATES = {"r": 900.0, "s": 900.0}
 
 
 def test_the_fewest_that_surely_do() -> None:
     model = join(measured())
-    found = propose(model, RATES, 0.05, Most(each=8, total=8))
+    found = propose(model, RATES, 0.05, InstanceLimit(each=8, total=8))
     assert found.met
     assert found.sure
     count = found.chosen.instances["join"]
@@ -22,14 +22,14 @@ def test_the_fewest_that_surely_do() -> None:
 
 
 def test_without_a_latency_it_has_to_keep_up() -> None:
-    found = propose(join(measured()), {"r": 2_000.0, "s": 2_000.0}, None, Most(8, 8))
+    found = propose(join(measured()), {"r": 2_000.0, "s": 2_000.0}, None, InstanceLimit(8, 8))
     assert found.sure
     assert found.chosen.steady.load.high < 1
     assert found.choices[-2].steady.load.high >= 1
 
 
 def test_the_best_there_is_where_none_do() -> None:
-    found = propose(join(measured()), RATES, 0.03, Most(each=2, total=8))
+    found = propose(join(measured()), RATES, 0.03, InstanceLimit(each=2, total=8))
     assert not found.met
     assert found.chosen is found.choices[-1]
     assert found.chosen.instances == {"join": 2}
@@ -40,12 +40,12 @@ def test_the_next_instance_goes_to_where_it_saves_most() -> None:
     scan = join(measured()).subqueries[0]
     light = SubqueryModel("light", ("join",), TupleWorkload(1.0), measured(QUIET))
     model = QueryModel(TWO, (scan, light), measured())
-    found = propose(model, {"r": 2_000.0, "s": 2_000.0}, 0.001, Most(each=3, total=4))
+    found = propose(model, {"r": 2_000.0, "s": 2_000.0}, 0.001, InstanceLimit(each=3, total=4))
     assert [c.instances["join"] for c in found.choices[:3]] == [1, 2, 3]
     assert sum(found.choices[-1].instances.values()) == 4
 
 
 def test_all_alike_where_they_are_the_same_instances() -> None:
     model = join(measured())
-    found = propose(model, RATES, 1e-6, Most(each=3, total=9, alike=True))
+    found = propose(model, RATES, 1e-6, InstanceLimit(each=3, total=9, alike=True))
     assert [c.instances["join"] for c in found.choices] == [1, 2, 3]

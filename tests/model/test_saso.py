@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidegate.model.saso import Timeline, changes, saso
+from tidegate.model.control.saso import Timeline, changes, saso
 
 
 def judged(instances: list[int], wanted: list[int], **more: object):

@@ -9,7 +9,7 @@ import pytest
 from tidegate.model.scalability import (
     Overhead,
     Stages,
-    Work,
+    StageWork,
     overhead_of,
     pure,
     scales_better,
@@ -19,7 +19,7 @@ from tidegate.model.scalability import (
 )
 
 INPUT_S = 1e-6
-TABLE_1 = Work(INPUT_S, 16 * INPUT_S, INPUT_S)
+TABLE_1 = StageWork(INPUT_S, 16 * INPUT_S, INPUT_S)
 
 
 def test_table_1_scales_further_by_virtual_shared_nothing() -> None:
@@ -36,8 +36,8 @@ def test_table_1_scales_further_by_virtual_shared_nothing() -> None:
 
 
 def test_it_never_scales_where_an_end_is_slower_than_the_work() -> None:
-    assert scales_to(Work(2.0, 1.0, 0.5), Overhead(0.0, 0.0)) == 0
-    assert scales_to(Work(0.5, 1.0, 0.5), Overhead(0.0, 0.0)) == 2
+    assert scales_to(StageWork(2.0, 1.0, 0.5), Overhead(0.0, 0.0)) == 0
+    assert scales_to(StageWork(0.5, 1.0, 0.5), Overhead(0.0, 0.0)) == 2
 
 
 def test_the_paper_wants_both_ends_of_the_other_to_be_slower() -> None:

@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 
 from tests.model.test_estimator import Machine
-from tidegate.elastic.settled import Batches
-from tidegate.model.costs import Costs
-from tidegate.model.estimator import Estimator
-from tidegate.model.micro_batch import Batching
-from tidegate.model.predict import predict
-from tidegate.model.scatter import Carried
-from tidegate.model.trace import Trace
-from tidegate.model.window import TupleWindow
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.join.micro_batch import Batching, CarriedVariance
+from tidegate.model.join.predict import predict
+from tidegate.model.join.trace import Trace
+from tidegate.model.operation import Lookback
+from tidegate.model.pace import BatchPace
 
 FIXED_S, RATE, SCATTER = 0.02, 500.0, 0.4
-COSTS = Costs(alpha=0.0, beta=0.0, sigma=0.0, batch_s=FIXED_S, scatter=SCATTER)
+COSTS = JoinCosts(alpha=0.0, beta=0.0, sigma=0.0, batch_s=FIXED_S, scatter=SCATTER)
 
 
 def drawn(load: float, batches: int = 20_000) -> float:
@@ -40,17 +39,17 @@ def test_latency_is_longer_because_more_tuples_come_during_long_batches(load: fl
     wanted_s = drawn(load)
     alike_s = 1.5 * FIXED_S / (1 - load)
     assert wanted_s > 1.05 * alike_s, "it matters"
-    batches = Batches(FIXED_S, load, 0.0, 2 * RATE, scatter=SCATTER)
-    assert batches.latency_s(batches.settled_s) == pytest.approx(wanted_s, rel=0.03)
+    pace = BatchPace(FIXED_S, load, 0.0, 2 * RATE, scatter=SCATTER)
+    assert pace.latency_s(pace.settled_s) == pytest.approx(wanted_s, rel=0.03)
     rates = np.full((40, 1), RATE)
     trace = Trace(np.arange(40.0), rates, rates)
     costs = replace(COSTS, tuple_s=load / (2 * RATE))
     found = predict(
-        trace, TupleWindow(1), costs, instances=1, deterministic=False, batch=Batching()
+        trace, Lookback(rows=1), costs, instances=1, deterministic=False, batch=Batching()
     )
     assert float(found.latency[-1]) == pytest.approx(wanted_s, rel=0.03)
     alone = predict(
-        trace, TupleWindow(1), costs, instances=1, deterministic=False, batch=Batching(0.5)
+        trace, Lookback(rows=1), costs, instances=1, deterministic=False, batch=Batching(0.5)
     )
     assert float(alone.latency[-1]) == pytest.approx(0.25 + FIXED_S + load * 0.5, rel=0.01), (
         "batches that start by a trigger do so however long the one before took"
@@ -58,11 +57,11 @@ def test_latency_is_longer_because_more_tuples_come_during_long_batches(load: fl
 
 
 def test_batches_that_are_alike_are_stepped_over_together() -> None:
-    one_by_one, means = Carried(0.3), []
+    one_by_one, means = CarriedVariance(0.3), []
     for _ in range(5):
         mean, one_by_one = one_by_one.over(0.1, 0.6, 1)
         means.append(mean)
-    mean, together = Carried(0.3).over(0.1, 0.6, 5)
+    mean, together = CarriedVariance(0.3).over(0.1, 0.6, 5)
     assert mean == pytest.approx(np.mean(means))
     assert together.variance == pytest.approx(one_by_one.variance)
 

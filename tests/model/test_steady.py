@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tests.model.test_estimator import Machine
-from tidegate.model.calibration import Estimate
-from tidegate.model.estimator import Estimator
-from tidegate.model.micro_batch import Batching
-from tidegate.model.predict import predict
-from tidegate.model.sample import Sample, whole
-from tidegate.model.steady import QueryModel, SubqueryModel
-from tidegate.model.trace import Trace
-from tidegate.model.window import TimeWindow
-from tidegate.model.workload import JoinWorkload, TupleWorkload
+from tidegate.model.cost.calibration import Estimate
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.cost.sample import BatchSample, whole
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import predict
+from tidegate.model.join.trace import Trace
+from tidegate.model.operation import Lookback
+from tidegate.model.sizing.steady import QueryModel, SubqueryModel
+from tidegate.model.sizing.workload import JoinWorkload, TupleWorkload
 
 SIGMA = 0.01
 QUIET = Machine(scatter=0.002, far_off=0.0)
@@ -36,7 +36,7 @@ def measured(machine: Machine = QUIET, instances: int = 2, seed: int = 1) -> Est
 
 
 def join(estimator: Estimator, window_s: float = 10) -> QueryModel:
-    windows = (TimeWindow(window_s), TimeWindow(window_s))
+    windows = (Lookback(seconds=window_s), Lookback(seconds=window_s))
     workload = JoinWorkload(windows, (0, 1), (1.0, 1.0), 1.0, SIGMA)
     return QueryModel(TWO, (SubqueryModel("join", ("r", "s"), workload, estimator),), estimator)
 
@@ -52,7 +52,7 @@ def test_it_is_the_model_of_joins_where_the_query_is_a_join(rate: float, instanc
     assert costs is not None
     found = predict(
         Trace(times, flat, flat),
-        TimeWindow(10),
+        Lookback(seconds=10),
         replace(costs.costs(), sigma=SIGMA),
         instances=instances,
         batch=Batching(),
@@ -128,7 +128,7 @@ def test_subqueries_run_in_turn_and_what_is_beside_them_counts_once() -> None:
         first_s, second_s = 0.004 + 2e-6 * tuples, 0.006 + 3e-6 * given
         seconds = 0.02 + 1e-6 * (tuples + given) + 5e-6 * out + first_s + second_s
         samples = [
-            Sample(seconds, cpu_s, cpu_s, taken, outputs=made, others_s=other_s)
+            BatchSample(seconds, cpu_s, cpu_s, taken, outputs=made, others_s=other_s)
             for cpu_s, taken, made, other_s in (
                 (first_s, tuples, given, second_s),
                 (second_s, given, out, first_s),

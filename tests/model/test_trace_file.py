@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidegate.errors import SourceError
-from tidegate.model.trace_file import read_trace
+from tidegate.model.join.trace_file import read_trace
 
 GOOD = "t,r,s\n0,1,2\n1,3,4\n2,5,6\n"
 COLUMNS = "t, r and s, or t, r1, r2, ..., s1, s2, ..."

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cost import calls
-from tidegate.model.work import capacity, done
+from tidegate.model.join.work import capacity, done
 
 AMOUNTS = st.one_of(st.just(0.0), st.floats(0.01, 10))
 

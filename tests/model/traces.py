@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.model.trace import Trace
+from tidegate.model.join.trace import Trace
 
 
 def constant(r: list[float], s: list[float], intervals: int, step_s: float = 1.0) -> Trace:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.model.sample import Sample
-from tidegate.model.workload import Counts
+from tidegate.model.cost.sample import BatchSample, WorkCounts
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import Plan
@@ -41,12 +40,12 @@ def planned(text: str, method: str = "auto") -> Plan:
     return plan_for(outputs, PLACE, PlanOptions(JoinOptions(method, "auto")))
 
 
-def a_second(samples: tuple[Sample, ...]) -> Counts:
+def a_second(samples: tuple[BatchSample, ...]) -> WorkCounts:
     """What batches did in a second of event time, when windows have filled."""
     full = [s for s in samples[len(samples) // 3 :] if s.event_s is not None]
     seconds = sum(s.event_s or 0.0 for s in full)
     sums = (sum(getattr(s, n) for s in full) for n in ("tuples", "compared", "outputs"))
-    return Counts(*(count / seconds for count in sums))
+    return WorkCounts(*(count / seconds for count in sums))
 
 
 @pytest.mark.parametrize("method", ["scan", "auto"])

@@ -11,7 +11,7 @@ from tidegate.plan.lower import lower
 from tidegate.plan.physical import SPARK, Plan
 from tidegate.query.node import StreamDef
 from tidegate.query.output import single
-from tidegate.session.sample_run import Load, sample_run
+from tidegate.session.sample_run import SampleLoad, sample_run
 from tidegate.source.uri import open_uri
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
@@ -65,9 +65,9 @@ def test_a_join_of_all_pairs_costs_more_than_a_count_of_few_rows() -> None:
 
 
 def test_the_cost_of_a_tuple() -> None:
-    assert Load("join", 4, 10).cost_us == 2.5
-    assert Load("join", 0, 10).cost_us == 0
-    assert Load("join", 4, 10).with_more(1, 5) == Load("join", 5, 15)
+    assert SampleLoad("join", 4, 10).cost_us == 2.5
+    assert SampleLoad("join", 0, 10).cost_us == 0
+    assert SampleLoad("join", 4, 10).with_more(1, 5) == SampleLoad("join", 5, 15)
 
 
 def test_what_only_spark_evaluates_cannot_be_sampled() -> None:

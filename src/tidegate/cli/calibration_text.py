@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.cli.quantity import number_text, numbers_between, seconds_between, seconds_text
-from tidegate.model.calibration import Calibration, Estimate
-from tidegate.model.calibration_file import QueryCalibration
-from tidegate.model.known import Known
+from tidegate.model.cost.calibration import Calibration, Estimate
+from tidegate.model.sizing.calibration_file import MeasuredSubquery, QueryCalibration
 from tidegate.plan.explain import many
 
 _OUTPUT = {
@@ -38,21 +37,21 @@ def calibration_lines(found: QueryCalibration) -> list[str]:
             continue
         method = f", {known.method}" if known.method else ""
         lines.append(f"{known.name}: {found.facts['windows'][known.name]}{method}")
-        rows = _instance_rows(known) if several else _rows(known, calibration)
+        rows = (_instance_rows if several else _rows)(known, calibration)
         lines += [f"  {line}" for line in [*_table(rows), *_doubts(known, calibration)]]
     if several:
-        rest = found.beside.rest_costs()
+        batch, each, output = found.beside.rest_costs()
         beside: list[Row] = [
-            ("output", rest.output, "to output a row of the query"),
-            ("tuple", rest.tuple, "to read a tuple, or to hand it on"),
-            ("batch", rest.batch, "for a batch, however small"),
+            ("output", output, "to output a row of the query"),
+            ("tuple", each, "to read a tuple, or to hand it on"),
+            ("batch", batch, "for a batch, however small"),
             ("scatter", found.beside.rest_fit.scatter, _SCATTER),
         ]
         lines += ["beside the instances:", *(f"  {line}" for line in _table(beside))]
     return lines
 
 
-def _rows(known: Known, found: Calibration) -> list[Row]:
+def _rows(known: MeasuredSubquery, found: Calibration) -> list[Row]:
     """The constants of a query that is one subquery."""
     rows: list[Row] = [
         ("beta", found.beta, _OUTPUT.get(known.kind, "to output a row")),
@@ -72,22 +71,18 @@ def _rows(known: Known, found: Calibration) -> list[Row]:
     ]
 
 
-def _instance_rows(known: Known) -> list[Row]:
+def _instance_rows(known: MeasuredSubquery, found: Calibration) -> list[Row]:
     """What its instances take, where a batch has several subqueries."""
-    parts = known.estimator.work_costs()
+    batch, each, _, output = known.estimator.work_costs()
     rows: list[Row] = [
-        ("beta", parts.output, _OUTPUT.get(known.kind, "to output a row")),
-        ("tuple", parts.tuple, "for an instance to take a tuple in"),
-        ("batch", parts.batch, "for each instance of a batch"),
+        ("beta", output, _OUTPUT.get(known.kind, "to output a row")),
+        ("tuple", each, "for an instance to take a tuple in"),
+        ("batch", batch, "for each instance of a batch"),
     ]
-    found = known.calibration()
-    if known.kind != "join" or found is None:
+    if known.kind != "join":
         return rows
-    pairs: list[Row] = [
-        ("alpha", found.alpha, "to compare a pair"),
-        ("sigma", found.sigma, "share of pairs that match"),
-    ]
-    return [pairs[0], rows[0], pairs[1], *rows[1:]]
+    alpha: Row = ("alpha", found.alpha, "to compare a pair")
+    return [alpha, rows[0], ("sigma", found.sigma, "share of pairs that match"), *rows[1:]]
 
 
 def _table(constants: Sequence[Row]) -> list[str]:
@@ -110,7 +105,7 @@ def _table(constants: Sequence[Row]) -> list[str]:
     ]
 
 
-def unseen(known: Known) -> str | None:
+def unseen(known: MeasuredSubquery) -> str | None:
     """What the rows that were run do not show of a subquery, if anything."""
     samples = known.estimator.samples
     if not samples:
@@ -122,7 +117,7 @@ def unseen(known: Known) -> str | None:
     return None
 
 
-def _doubts(known: Known, found: Calibration) -> list[str]:
+def _doubts(known: MeasuredSubquery, found: Calibration) -> list[str]:
     """What the batches could not tell."""
     doubt = unseen(known)
     if doubt is None and known.kind == "join" and not found.told_apart:

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.status import Status, Switch
-from tidegate.driver.expected import Expected
 from tidegate.driver.metrics import BatchReport, ms_text
 from tidegate.execute.executor import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
+from tidegate.model.live.expected import Expectation
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
 from tidegate.state.inspect import size_text
 
@@ -67,7 +67,7 @@ class Scene:
     windows: bool
     now: float
     at_hand: AtHand | None = None
-    expected: Expected | None = None
+    expected: Expectation | None = None
     figures: str = ""
 
 

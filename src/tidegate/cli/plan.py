@@ -9,11 +9,11 @@ import click
 
 from tidegate.cli.called import called_as
 from tidegate.cli.option import options, read_query, refuse_all
-from tidegate.cli.rate_plan import Target, for_rates
+from tidegate.cli.rate_plan import RateTarget, for_rates
 from tidegate.cli.value import Whole
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError
-from tidegate.model.calibration_file import QueryCalibration, read_calibration
+from tidegate.model.sizing.calibration_file import QueryCalibration, read_calibration
 from tidegate.plan.explain import many, table
 from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.plan.options import MAX_WINDOWS, PlanOptions
@@ -22,7 +22,7 @@ from tidegate.plan.strategy import proposed
 from tidegate.session.calibrate import calibrate, check_calibration
 from tidegate.session.place import DEFAULT_MASTER, Place
 from tidegate.session.planning import plan_for
-from tidegate.session.sample_run import DEFAULT_ROWS, Load, SampleRun, sample_run
+from tidegate.session.sample_run import DEFAULT_ROWS, SampleLoad, SampleRun, sample_run
 
 
 @click.command()
@@ -127,7 +127,7 @@ def plan(
             f"Give more, or --strategy {QUERY_CLOUD}, which has them all on the same instances.",
         )
     if rates:
-        target = Target.of(rates, latency, trigger, planned)
+        target = RateTarget.of(rates, latency, trigger, planned)
         known = _known(calibration, planned, place, sample, query)
         lines, counts = for_rates(known, planned, place, target, total, alike=one_number)
     else:
@@ -198,7 +198,7 @@ def _table(found: SampleRun) -> list[str]:
     return [*lines, *_doubts(found.loads)]
 
 
-def _doubts(loads: Sequence[Load]) -> list[str]:
+def _doubts(loads: Sequence[SampleLoad]) -> list[str]:
     """What the sample is too short to say."""
     idle = [load.subquery for load in loads if not load.tuples]
     return [f"  no tuple came to {', '.join(idle)}: a larger --sample says more"] if idle else []

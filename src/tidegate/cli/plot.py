@@ -14,12 +14,13 @@ import numpy as np
 
 from tidegate.cli.simulation_text import headline
 from tidegate.errors import OptionError
-from tidegate.model.controller import bounds
-from tidegate.model.prediction import Floats, Prediction
-from tidegate.model.simulation import wanted
+from tidegate.model.control.controller import bounds
+from tidegate.model.join.predict import Prediction
+from tidegate.model.join.simulation import wanted
+from tidegate.model.operation import Floats
 
 if TYPE_CHECKING:
-    from tidegate.cli.simulate import Asked
+    from tidegate.cli.simulate import SimulationRequest
 
 COLOURS = {
     "R": "#0072b2",
@@ -31,6 +32,9 @@ COLOURS = {
     "batch": "#e69f00",
 }
 """Told apart by those who see few colours (Okabe and Ito)."""
+
+_WANTED: dict[str, Any] = {"color": "#d55e00", "linewidth": 1, "linestyle": "--"}
+"""How that is drawn which should be, beside what is."""
 
 _WIDE = 30.0
 """Latencies that differ by more than this factor are drawn on a logarithmic scale."""
@@ -50,7 +54,7 @@ def check(option: str, name: str) -> None:
         )
 
 
-def drawn(name: str, asked: Asked, predicted: Prediction) -> bytes:
+def drawn(name: str, asked: SimulationRequest, predicted: Prediction) -> bytes:
     """The bytes of a picture in the format that the ending of its name says."""
     figure_of, canvas_of = _matplotlib("--plot")
     figure = figure_of(figsize=(11, 9.5), layout="constrained")
@@ -91,7 +95,7 @@ def _matplotlib(option: str) -> tuple[Any, Any]:
     return Figure, FigureCanvasAgg
 
 
-def _draw_rates(axes: Any, asked: Asked) -> None:
+def _draw_rates(axes: Any, asked: SimulationRequest) -> None:
     trace = asked.experiment.trace
     for name, rates, line in (("R", trace.r, "-"), ("S", trace.s, "--")):
         sources = f", {rates.shape[1]} sources" if rates.shape[1] > 1 else ""
@@ -102,53 +106,26 @@ def _draw_rates(axes: Any, asked: Asked) -> None:
     axes.legend(loc="lower right", fontsize=8, ncols=2)
 
 
-def _draw_throughput(axes: Any, asked: Asked, predicted: Prediction) -> None:
-    step_s = asked.experiment.trace.step_s
-    millions = 1e6
+def _draw_throughput(axes: Any, asked: SimulationRequest, predicted: Prediction) -> None:
+    step_s, times, millions = asked.experiment.trace.step_s, predicted.times, 1e6
     if asked.limits is not None:
         table = bounds(asked.join.costs.comparison_s, asked.limits)
         free = asked.join.free_s(asked.experiment.trace) / step_s
-        low, high = (of[predicted.instances] * free for of in (table.lower, table.upper))
-        axes.fill_between(
-            predicted.times,
-            low / millions,
-            high / millions,
-            step="post",
-            color="#0072b2",
-            alpha=0.13,
-            linewidth=0,
-            label="between the lower and the upper quota",
-        )
+        low, high = (of[predicted.instances] * free / millions for of in (table.lower, table.upper))
+        style = {"step": "post", "color": "#0072b2", "alpha": 0.13, "linewidth": 0}
+        axes.fill_between(times, low, high, label="between the lower and the upper quota", **style)
     arriving = predicted.comparisons / step_s
     if not np.allclose(arriving, predicted.throughput, rtol=1e-3):
-        axes.plot(
-            predicted.times,
-            arriving / millions,
-            color="#d55e00",
-            linewidth=1,
-            linestyle="--",
-            label="that arrive",
-        )
-    axes.plot(
-        predicted.times,
-        predicted.throughput / millions,
-        color=COLOURS["total"],
-        linewidth=1.2,
-        label="that are made",
-    )
+        axes.plot(times, arriving / millions, label="that arrive", **_WANTED)
+    made = {"color": COLOURS["total"], "linewidth": 1.2, "label": "that are made"}
+    axes.plot(times, predicted.throughput / millions, **made)
     axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1] * 1.15, 1e-9))
     axes.set_ylabel("million comparisons/s")
     axes.legend(loc="upper right", fontsize=8, ncols=3)
 
 
 def _draw_latency(axes: Any, predicted: Prediction) -> None:
-    terms = {
-        "in": predicted.latency_in,
-        "join": predicted.latency_join,
-        "out": predicted.latency_out,
-        "batch": predicted.latency_batch,
-    }
-    shown = {name: values * 1e3 for name, values in terms.items() if np.nansum(values) > 0}
+    shown = {name: values * 1e3 for name, values in predicted.terms.items()}
     total = predicted.latency * 1e3
     if len(shown) > 1:
         for name, values in shown.items():
@@ -169,27 +146,13 @@ def _is_wide(*rows: Floats) -> bool:
     return bool(len(known)) and float(np.max(known) / np.quantile(known, 0.01)) > _WIDE
 
 
-def _draw_instances(axes: Any, asked: Asked, predicted: Prediction) -> None:
+def _draw_instances(axes: Any, asked: SimulationRequest, predicted: Prediction) -> None:
+    times, there = predicted.times, {"color": COLOURS["total"], "linewidth": 1.4}
     if asked.limits is not None:
         table = bounds(asked.join.costs.comparison_s, asked.limits)
         needed = wanted(asked.join, asked.experiment.trace, table)
-        axes.step(
-            predicted.times,
-            needed,
-            where="post",
-            color="#d55e00",
-            linewidth=1,
-            linestyle="--",
-            label="needed",
-        )
-    axes.step(
-        predicted.times,
-        predicted.instances,
-        where="post",
-        color=COLOURS["total"],
-        linewidth=1.4,
-        label="there",
-    )
+        axes.step(times, needed, where="post", label="needed", **_WANTED)
+    axes.step(times, predicted.instances, where="post", label="there", **there)
     axes.set_ylim(bottom=0, top=max(float(predicted.instances.max()) * 1.3, 1.5))
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("instances")
@@ -197,19 +160,12 @@ def _draw_instances(axes: Any, asked: Asked, predicted: Prediction) -> None:
         axes.legend(loc="upper right", fontsize=8, ncols=2)
 
 
-def _mark_parts(axes: Any, asked: Asked, *, named: bool) -> None:
+def _mark_parts(axes: Any, asked: SimulationRequest, *, named: bool) -> None:
     times = asked.experiment.trace.times
     for part in asked.experiment.parts:
         if part.start_s:
             axes.axvline(times[part.start_s], color="#888888", linewidth=0.8, linestyle=":")
         if named:
             middle = times[(part.start_s + part.end_s) // 2]
-            axes.annotate(
-                f"part {part.name}",
-                (middle, 1.0),
-                xycoords=("data", "axes fraction"),
-                ha="center",
-                va="bottom",
-                fontsize=9,
-                color="#555555",
-            )
+            place = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+            axes.annotate(f"part {part.name}", (middle, 1.0), fontsize=9, color="#555555", **place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tidegate.model.calibration import Estimate
+from tidegate.model.cost.calibration import Estimate
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 

@@ -10,8 +10,8 @@ from tidegate.cli.calibration_text import unseen
 from tidegate.cli.quantity import number_text, seconds_between, seconds_text
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError, near
-from tidegate.model.calibration_file import QueryCalibration
-from tidegate.model.proposal import Choice, Most, Proposal, propose
+from tidegate.model.sizing.calibration_file import QueryCalibration
+from tidegate.model.sizing.proposal import InstanceChoice, InstanceLimit, Proposal, propose
 from tidegate.plan.explain import many, table
 from tidegate.plan.physical import Plan
 from tidegate.session.calibrate import model_of
@@ -62,7 +62,7 @@ def _rate(value: str, text: str) -> float:
 
 
 @dataclass(frozen=True)
-class Target:
+class RateTarget:
     """What is asked for: tuples a second by stream, and perhaps a mean latency.
 
     Batches start `trigger_s` seconds apart, at least.
@@ -73,7 +73,9 @@ class Target:
     trigger_s: float = 0.0
 
     @staticmethod
-    def of(rates: Sequence[str], latency: str | None, trigger: str | None, plan: Plan) -> Target:
+    def of(
+        rates: Sequence[str], latency: str | None, trigger: str | None, plan: Plan
+    ) -> RateTarget:
         """By the words of `--rate`, `--latency` and `--trigger`."""
         latency_s = None if latency is None else trigger_seconds(latency, "--latency")
         if latency_s is not None and latency_s <= 0:
@@ -81,7 +83,7 @@ class Target:
         trigger_s = 0.0 if trigger is None else trigger_seconds(trigger, "--trigger")
         if trigger_s < 0:
             raise OptionError("--trigger", "must not be negative", str(trigger))
-        return Target(rates_of(rates, plan), latency_s, trigger_s)
+        return RateTarget(rates_of(rates, plan), latency_s, trigger_s)
 
     @property
     def whole(self) -> float:
@@ -98,14 +100,14 @@ class Target:
 
 
 def for_rates(
-    known: QueryCalibration, plan: Plan, place: Place, target: Target, total: int, alike: bool
+    known: QueryCalibration, plan: Plan, place: Place, target: RateTarget, total: int, alike: bool
 ) -> tuple[list[str], list[int]]:
     """What the model says of some numbers of instances, and those to take, by subquery.
 
     There are `total` at most; with `alike` all subqueries have the same.
     """
     cores = place.cores()
-    most = Most(cores or DEFAULT_BUCKETS, total, alike)
+    most = InstanceLimit(cores or DEFAULT_BUCKETS, total, alike)
     model = replace(model_of(known, plan, cores), trigger_s=target.trigger_s)
     proposal = propose(model, target.rates, target.latency_s, most)
     lines = [target.text(), *(f"  {line}" for line in table(_rows(proposal, target.whole)))]
@@ -140,7 +142,7 @@ def _rows(proposal: Proposal, whole: float) -> list[tuple[str, ...]]:
     return rows
 
 
-def _limit(choice: Choice, whole: float) -> str:
+def _limit(choice: InstanceChoice, whole: float) -> str:
     """The tuples a second that a choice can keep up with."""
     limit = choice.limit
     low = number_text(limit.low * whole)
@@ -150,7 +152,7 @@ def _limit(choice: Choice, whole: float) -> str:
     return f"{number_text(limit.value * whole)} ({low} to {high})"
 
 
-def _answer(proposal: Proposal, target: Target, cores: int | None, total: int) -> list[str]:
+def _answer(proposal: Proposal, target: RateTarget, cores: int | None, total: int) -> list[str]:
     """The instances to take; where none do, why, and what can be had."""
     chosen, latency_s = proposal.chosen, target.latency_s
     if proposal.met:
@@ -179,7 +181,7 @@ def _answer(proposal: Proposal, target: Target, cores: int | None, total: int) -
     return [*lines, f"the best there is: {many(total, 'instance')}"]
 
 
-def _instances(choice: Choice) -> str:
+def _instances(choice: InstanceChoice) -> str:
     counts = choice.instances
     if len(set(counts)) == 1:
         return str(next(iter(counts.values())))

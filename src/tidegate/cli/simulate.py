@@ -13,16 +13,16 @@ import numpy as np
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Number, Whole
 from tidegate.errors import OptionError, QueryError, near
-from tidegate.model.calibration_file import read_calibration
-from tidegate.model.controller import LOWER, UPPER, Limits
-from tidegate.model.costs import Costs
-from tidegate.model.experiment import EXPERIMENTS, Experiment
-from tidegate.model.micro_batch import Batching
-from tidegate.model.prediction import Prediction
-from tidegate.model.saso import saso
-from tidegate.model.simulation import Join, scaled, timeline
-from tidegate.model.trace_file import read_trace
-from tidegate.model.window import TimeWindow, TupleWindow, Window
+from tidegate.model.control.controller import LOWER, UPPER, Limits
+from tidegate.model.control.saso import saso
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.join.experiment import EXPERIMENTS, Experiment
+from tidegate.model.join.micro_batch import Batching
+from tidegate.model.join.predict import Prediction
+from tidegate.model.join.simulation import JoinModel, scaled, timeline
+from tidegate.model.join.trace_file import read_trace
+from tidegate.model.operation import Lookback
+from tidegate.model.sizing.calibration_file import read_calibration
 from tidegate.query.window import duration_us
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FIXED, MODEL, THRESHOLD = "fixed", "model", "threshold"
 POLICIES = (FIXED, MODEL, THRESHOLD)
 MAXIMUM = 64
-TYPICAL = Costs(alpha=2e-8, beta=1e-6, sigma=0.01)
+TYPICAL = JoinCosts(alpha=2e-8, beta=1e-6, sigma=0.01)
 """Costs where nothing else is said."""
 
 STANDARD_OUTPUT = "-"
@@ -169,7 +169,7 @@ def simulate(**given: Any) -> None:
     trace = asked.experiment.trace
     instances: Any = asked.instances
     if asked.threshold is not None:
-        from tidegate.elastic.simulated import simulated
+        from tidegate.elastic.dry_run import simulated
 
         instances = simulated(asked.threshold, asked.join, trace, first=asked.instances)
     elif asked.limits is not None:
@@ -196,7 +196,7 @@ def simulate(**given: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SimulationRequest:
     """What a command line asks for.
 
     `limits` are those by which a policy is judged, and the controller of the model decides; None
@@ -205,14 +205,14 @@ class Asked:
 
     name: str
     experiment: Experiment
-    join: Join
+    join: JoinModel
     instances: int
     limits: Limits | None
     ahead_s: float
     threshold: Policy | None = None
 
 
-def _asked(given: dict[str, Any]) -> Asked:
+def _asked(given: dict[str, Any]) -> SimulationRequest:
     """Read all options, and refuse what cannot be before anything is computed."""
     name = _named(given["trace"], given["experiment"])
     policy = _policy(given["policy"])
@@ -234,7 +234,7 @@ def _asked(given: dict[str, Any]) -> Asked:
         experiment = Experiment(read_trace(given["trace"]), ())
     else:
         experiment = EXPERIMENTS[given["experiment"]]()
-    return Asked(name, experiment, join, given["instances"], limits, ahead_s, threshold)
+    return SimulationRequest(name, experiment, join, given["instances"], limits, ahead_s, threshold)
 
 
 def _named(trace: str | None, experiment: str | None) -> str:
@@ -257,7 +257,7 @@ def _named(trace: str | None, experiment: str | None) -> str:
     return trace
 
 
-def _join(given: dict[str, Any]) -> Join:
+def _join(given: dict[str, Any]) -> JoinModel:
     batch = given["batch"]
     for option in ("batch_cost", "tuple_cost"):
         if given[option] is not None and batch is None:
@@ -267,7 +267,7 @@ def _join(given: dict[str, Any]) -> Join:
                 "no --batch",
                 "Give their trigger, as --batch '500 ms'.",
             )
-    return Join(
+    return JoinModel(
         window=_window(given["window"]),
         costs=_costs(given),
         quota=given["quota"],
@@ -276,7 +276,7 @@ def _join(given: dict[str, Any]) -> Join:
     )
 
 
-def _costs(given: dict[str, Any]) -> Costs:
+def _costs(given: dict[str, Any]) -> JoinCosts:
     """What is given, else what was measured, else what is typical."""
     file = given["calibration"]
     option = "--calibration"
@@ -292,14 +292,14 @@ def _costs(given: dict[str, Any]) -> Costs:
     return replace(known, **{name: value for name, value in asked.items() if value is not None})
 
 
-def _window(text: str) -> Window:
+def _window(text: str) -> Lookback:
     rows = _ROWS.fullmatch(text)
     zero = OptionError("--window", "must be longer than zero", text)
     if rows is not None:
         count = int(rows[1].replace(",", "").replace("_", "") or 0)
         if not count:
             raise zero
-        return TupleWindow(count)
+        return Lookback(rows=count)
     remedy = "Write for example '60 seconds' or '8400 rows'."
     try:
         us = duration_us(text, "--window")
@@ -309,7 +309,7 @@ def _window(text: str) -> Window:
         ) from error
     if us <= 0:
         raise zero
-    return TimeWindow(us / 1e6)
+    return Lookback(seconds=us / 1e6)
 
 
 def _seconds(option: str, text: str) -> float:

@@ -9,23 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.duration import duration_text
-from tidegate.model.experiment import Part
-from tidegate.model.prediction import Prediction
-from tidegate.model.saso import Saso
-from tidegate.model.simulation import Join
-from tidegate.model.window import TupleWindow, Window
+from tidegate.model.control.saso import Saso
+from tidegate.model.join.experiment import TracePart
+from tidegate.model.join.predict import Prediction
+from tidegate.model.join.simulation import JoinModel
+from tidegate.model.operation import Floats, Lookback
 
 if TYPE_CHECKING:
-    from tidegate.cli.simulate import Asked
+    from tidegate.cli.simulate import SimulationRequest
 
-Floats = npt.NDArray[np.float64]
 
 MOST_LINES = 30
 _LENGTHS_S = (60, 300, 900, 3_600, 6 * 3_600, 86_400)
-_TERMS = ("in", "join", "out", "batch")
 
 
-def text(asked: Asked, predicted: Prediction, judged: Saso | None) -> str:
+def text(asked: SimulationRequest, predicted: Prediction, judged: Saso | None) -> str:
     """A few lines on the set-up, the table, and where work waited; of a policy, how it did."""
     lines = [headline(asked), "", *_table(asked, predicted), "", _waited(asked, predicted)]
     if judged is not None:
@@ -33,7 +31,7 @@ def text(asked: Asked, predicted: Prediction, judged: Saso | None) -> str:
     return "\n".join(lines)
 
 
-def headline(asked: Asked) -> str:
+def headline(asked: SimulationRequest) -> str:
     """What is simulated, in one line."""
     join, costs = asked.join, asked.join.costs
     kind = "deterministic" if join.deterministic else "not deterministic"
@@ -47,7 +45,7 @@ def headline(asked: Asked) -> str:
     )
 
 
-def _batches(join: Join) -> str:
+def _batches(join: JoinModel) -> str:
     """What batches cost, where they are simulated."""
     if join.batch is None:
         return ""
@@ -56,7 +54,7 @@ def _batches(join: Join) -> str:
     return f", batch {costs.batch_s:g}, tuple {costs.tuple_s:g}{vary}"
 
 
-def _policy(asked: Asked) -> str:
+def _policy(asked: SimulationRequest) -> str:
     if asked.limits is None:
         return ""
     if asked.threshold is not None:
@@ -65,13 +63,13 @@ def _policy(asked: Asked) -> str:
     return f"; policy model{ahead}"
 
 
-def window_text(window: Window) -> str:
-    if isinstance(window, TupleWindow):
+def window_text(window: Lookback) -> str:
+    if window.rows < np.inf:
         return f"windows of {window.rows:,.0f} rows"
     return f"windows of {duration_text(round(window.seconds * 1e6))}"
 
 
-def stretches(asked: Asked) -> Sequence[Part]:
+def stretches(asked: SimulationRequest) -> Sequence[TracePart]:
     """The parts of an experiment; of another trace its minutes, or longer ones of a long trace."""
     if asked.experiment.parts:
         return asked.experiment.parts
@@ -80,15 +78,14 @@ def stretches(asked: Asked) -> Sequence[Part]:
     fits = (length for length in _LENGTHS_S if seconds <= length * MOST_LINES)
     length = next(fits, _LENGTHS_S[-1])
     return [
-        Part(f"{times[start]:g} s", start, min(start + length, seconds))
+        TracePart(f"{times[start]:g} s", start, min(start + length, seconds))
         for start in range(0, seconds, length)
     ]
 
 
-def _table(asked: Asked, predicted: Prediction) -> list[str]:
+def _table(asked: SimulationRequest, predicted: Prediction) -> list[str]:
     trace = asked.experiment.trace
-    terms = {name: getattr(predicted, f"latency_{name}") for name in _TERMS}
-    shown = {name: values for name, values in terms.items() if np.nansum(values) > 0}
+    shown = predicted.terms
     first = "part" if asked.experiment.parts else "from"
     rows = [
         [first, "R/s", "S/s", "comparisons/s", "done/s", "latency", *shown, "instances", "switches"]
@@ -115,7 +112,7 @@ def _table(asked: Asked, predicted: Prediction) -> list[str]:
     ]
 
 
-def _waited(asked: Asked, predicted: Prediction) -> str:
+def _waited(asked: SimulationRequest, predicted: Prediction) -> str:
     """Where there was more work than time for it."""
     step_s = asked.experiment.trace.step_s
     left = np.cumsum(predicted.comparisons - predicted.throughput * step_s)

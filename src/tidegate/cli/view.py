@@ -13,9 +13,9 @@ from rich.live import Live
 from tidegate.cli.panel import AtHand, Result, Scene, picture
 from tidegate.cli.status import Status
 from tidegate.clock import Clock, SystemClock
-from tidegate.driver.expected import Expected
 from tidegate.driver.metrics import BatchReport
 from tidegate.execute.executor import Tasks
+from tidegate.model.live.expected import Expectation
 from tidegate.sink.excerpt import Excerpt
 
 REFRESHES_PER_SECOND = 4
@@ -55,7 +55,7 @@ class LiveView:
         self._cut = False
         self._rows: Callable[[], int] = lambda: 0
         self._tasks: Callable[[], Tasks | None] = lambda: None
-        self._expected: Callable[[], Expected | None] = lambda: None
+        self._expected: Callable[[], Expectation | None] = lambda: None
         self._figures: Callable[[], str] = str
 
     def __enter__(self) -> LiveView:
@@ -91,7 +91,7 @@ class LiveView:
         self,
         rows: Callable[[], int],
         tasks: Callable[[], Tasks | None],
-        expected: Callable[[], Expected | None] = lambda: None,
+        expected: Callable[[], Expectation | None] = lambda: None,
         figures: Callable[[], str] = str,
     ) -> None:
         """Where to ask for the rows and the tasks of the batch that runs, and what is expected.

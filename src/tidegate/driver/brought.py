@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate.elastic.observation import InputLoad
 from tidegate.execute.executor import Outcomes
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut
+from tidegate.model.observation import InputLoad
 from tidegate.model.operation import Operation
 from tidegate.plan.physical import Edge, Plan, Subquery
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from tidegate.clock import Clock
 from tidegate.driver.brought import SourceWatch
 from tidegate.driver.commit import BatchWork
-from tidegate.driver.observe import Measured, observed_of
+from tidegate.driver.observe import MeasuredBatch
 from tidegate.driver.subqueries import Subqueries
-from tidegate.elastic.observation import Observation
 from tidegate.gate.backlog import Backlog
+from tidegate.model.observation import Observation, observed_of
 
 _BUSY_S = 0.25
 """How often it is worked out, at most, how busy instances are, for those who watch."""
@@ -26,14 +26,14 @@ class LoadWatch:
         self._ended_at = math.inf
         """When the newest batch of this run ended."""
         self._waited = False
-        self._measured: list[Measured] = []
+        self._measured: list[MeasuredBatch] = []
         """What was measured in it."""
         self._sources = SourceWatch()
         self._busy: tuple[float, ...] = ()
         self._busy_at = -math.inf
 
     @property
-    def measured(self) -> Sequence[Measured]:
+    def measured(self) -> Sequence[MeasuredBatch]:
         """What was measured in the newest batch, by subquery."""
         return self._measured
 

@@ -20,7 +20,6 @@ from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
 from tidegate.driver.fan_out import FanOutWatch
 from tidegate.driver.finished import check_finished
-from tidegate.driver.forecast import Forecast
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.latency import Latency
 from tidegate.driver.load_watch import LoadWatch
@@ -32,7 +31,6 @@ from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.report import START, report_of, with_measured
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
-from tidegate.elastic.observation import Observation
 from tidegate.elastic.request import Request
 from tidegate.elastic.switchboard import Asked, Taken
 from tidegate.errors import (
@@ -45,6 +43,8 @@ from tidegate.errors import (
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.within_memory import exceeded
+from tidegate.model.live.forecast import Forecast
+from tidegate.model.observation import Observation
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from tidegate.elastic.fixed import Fixed
-from tidegate.elastic.observation import InstanceLoad, Observation
 from tidegate.elastic.policy import Decision, Policy, Remarking
 from tidegate.elastic.request import Request
 from tidegate.errors import OptionError, TidegateError
+from tidegate.model.observation import InstanceLoad, Observation
 from tidegate.model.operation import Operation
 
 _log = logging.getLogger(__name__)

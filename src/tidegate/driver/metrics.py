@@ -11,13 +11,13 @@ import numpy as np
 
 from tidegate.batch import MIN_US
 from tidegate.driver.change_log import Changes, as_dicts, lines_of
-from tidegate.driver.expected import Outcome
 from tidegate.driver.latency import RECENT_BATCHES, Latencies, Quantiles
 from tidegate.driver.side import side_lines
 from tidegate.driver.window_digest import WindowDigest
 from tidegate.elastic.load import RecentLoad
 from tidegate.gate.backlog import UNITS, Backlog
 from tidegate.gate.standing import Extent
+from tidegate.model.live.expected import ForecastSummary
 from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.manifest import Manifest
 
@@ -198,7 +198,7 @@ class Summary:
     """Gives the figures of the windows of each subquery in this run, where some were told."""
     changes: Callable[[], Changes] = dict
     """Gives what the tasks of each subquery have changed by themselves in this run."""
-    forecast: Callable[[], Outcome] = Outcome
+    forecast: Callable[[], ForecastSummary] = ForecastSummary
     """Gives what was predicted of this run, where its input is live."""
 
     def __repr__(self) -> str:

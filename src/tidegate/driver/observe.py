@@ -14,10 +14,11 @@ from typing import NamedTuple
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.driver.brought import Arriving, inputs_of
 from tidegate.elastic.load import RecentLoad
-from tidegate.elastic.observation import InstanceLoad, Observation
-from tidegate.elastic.rates import Arrived
 from tidegate.execute.job import Job, Outcome
 from tidegate.gate.backlog import Backlog
+from tidegate.model.cost.sample import WorkCounts
+from tidegate.model.live.rates import ArrivalCounts
+from tidegate.model.observation import InstanceLoad, Observation
 from tidegate.operate.bucket_work import divided
 from tidegate.plan.physical import Subquery
 from tidegate.route.mapping import Mapping
@@ -61,16 +62,8 @@ class Counts(NamedTuple):
         )
 
 
-class Due(NamedTuple):
-    """What batches cost for, as in a `Sample`: tuples, pairs that were compared, outputs."""
-
-    tuples: int
-    compared: int
-    outputs: int
-
-
 @dataclass(frozen=True)
-class Measured:
+class MeasuredBatch:
     """One batch of one subquery, as it was measured; `counts` and `work` are those of instances.
 
     `between_s` is the part of the period before it in which there was input already. `span_us` are
@@ -96,13 +89,13 @@ class Measured:
         times: tuple[float, float, float],
         arriving: Arriving,
         backlog: Backlog | None = None,
-    ) -> Measured:
+    ) -> MeasuredBatch:
         """`outcomes` are those of all its instances, in their order.
 
         `times` are its seconds, its period, and what of that was between batches.
         """
         seconds, period_s, between_s = times
-        return Measured(
+        return MeasuredBatch(
             subquery=job.subquery,
             batch=job.batch,
             seconds=seconds,
@@ -153,21 +146,21 @@ class Measured:
         return sum(counts.comparisons if joins else counts.taken for counts in self.counts)
 
     @property
-    def due(self) -> Due:
+    def due(self) -> WorkCounts:
         """What it has to be paid for."""
         closes = self.subquery.operator.operation.slide_s
-        return Due(
+        return WorkCounts(
             sum(counts.taken for counts in self.counts),
             sum(counts.compared for counts in self.counts),
             sum(counts.closed if closes else counts.outputs for counts in self.counts),
         )
 
-    def came(self) -> Arrived:
+    def came(self) -> ArrivalCounts:
         """What came in, and nothing else of it."""
         operation = self.subquery.operator.operation
         inputs = inputs_of(self.subquery, self.arriving, operation)
         sides = self._sides if operation.windows else ()
-        return Arrived.from_inputs(self.period_s, inputs, sides, self.event_s)
+        return ArrivalCounts.from_inputs(self.period_s, inputs, sides, self.event_s)
 
     @property
     def _sides(self) -> tuple[int, int]:
@@ -197,14 +190,6 @@ class Measured:
         )
 
 
-def observed_of(every: Sequence[Measured]) -> tuple[Observation, ...]:
-    """All subqueries of one batch in full, with what others took of its time."""
-    whole_s = sum(measured.busiest_s for measured in every)
-    return tuple(
-        replace(one.in_full(), others_s=max(whole_s - one.busiest_s, 0.0)) for one in every
-    )
-
-
 class LoadLog:
     """The load of a subquery over the batches of a run; calls may come from several threads.
 
@@ -213,10 +198,10 @@ class LoadLog:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._waiting: list[Measured] = []
+        self._waiting: list[MeasuredBatch] = []
         self._load: RecentLoad | None = None
 
-    def add(self, measured: Measured) -> None:
+    def add(self, measured: MeasuredBatch) -> None:
         """One more batch, which was committed."""
         with self._lock:
             self._waiting.append(measured)

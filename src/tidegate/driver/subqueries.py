@@ -12,7 +12,7 @@ from tidegate.clock import Clock, utc_now
 from tidegate.driver.brought import Arriving, Brought, given_to
 from tidegate.driver.change_log import Changes
 from tidegate.driver.handing import loaded_bytes, reach_of
-from tidegate.driver.observe import Measured
+from tidegate.driver.observe import MeasuredBatch
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
@@ -255,13 +255,13 @@ class Subqueries:
         between_s: float,
         brought: Sequence[Brought],
         backlog: Backlog | None,
-    ) -> list[Measured]:
+    ) -> list[MeasuredBatch]:
         """What was measured of the load of each in the newest batch that counts."""
         found = []
         for subquery, job, of in zip(self._all, jobs, outcomes, strict=True):
             given = given_to(subquery.subquery, self._plan, outcomes)
             arriving = Arriving(self._streams, brought, given)
-            measured = Measured.of(job, of, (seconds, period_s, between_s), arriving, backlog)
+            measured = MeasuredBatch.of(job, of, (seconds, period_s, between_s), arriving, backlog)
             subquery.load_log.add(measured)
             found.append(measured)
         return found

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.elastic.observation import Observation
+from tidegate.model.observation import Observation
 
 _PARTS = 1_000_000
 """Utilisations are remembered in millionths."""

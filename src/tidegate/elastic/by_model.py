@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite
 from typing import Any
 
-from tidegate.elastic.followed import Followed, Work
-from tidegate.elastic.observation import Observation
-from tidegate.elastic.policy import Decision
+from tidegate.elastic.policy import Decision, check_numbers
 from tidegate.elastic.request import Request, Scale
-from tidegate.elastic.settled import Part, batches_of
 from tidegate.errors import OptionError
-from tidegate.model.calibration_file import QueryCalibration, read_calibration
-from tidegate.model.controller import LOWER, UPPER, Bounds, Demand, Limits, Standing, bounds
-from tidegate.model.estimator import Estimator
+from tidegate.model.control.controller import (
+    LOWER,
+    UPPER,
+    Bounds,
+    ControllerState,
+    Demand,
+    Limits,
+    bounds,
+)
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.live.subquery import LiveSubquery, LiveWork, pace_of
+from tidegate.model.observation import Observation
 from tidegate.model.operation import Operation
+from tidegate.model.sizing.calibration_file import QueryCalibration, read_calibration
 
 _WELL_BELOW = 0.9
 """An instance goes only where latency stays below this part of what is asked for."""
@@ -31,9 +37,13 @@ class _Known:
     """A subquery at the end of an interval, and the work that waited before it."""
 
     seen: Observation
-    followed: Followed
-    work: Work
+    followed: LiveSubquery
+    work: LiveWork
     waiting: float
+
+    @property
+    def instances(self) -> int:
+        return self.seen.mapping.instances
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +89,7 @@ class ByModel:
         known, after = [], {}
         for seen in observed:
             before = memory.get(seen.subquery)
-            brief = None if before is None else Followed.skipped(before, seen, self.interval)
+            brief = None if before is None else LiveSubquery.skipped(before, seen, self.interval)
             if brief is not None:
                 after[seen.subquery] = brief
                 continue
@@ -108,23 +118,25 @@ class ByModel:
             "has. Files that are read as fast as they can be have no rate"
         )
 
-    def _followed(self, seen: Observation, before: Mapping[str, Any] | None) -> Followed:
+    def _followed(self, seen: Observation, before: Mapping[str, Any] | None) -> LiveSubquery:
         operation = seen.operation or Operation("subquery")
         if before is not None:
-            return Followed.restored(before, operation)
-        return Followed.of(operation, self._estimator(seen.subquery, operation))
+            return LiveSubquery.restored(before, operation)
+        return LiveSubquery.of(operation, self._estimator(seen.subquery, operation))
 
-    def _decided(self, one: _Known, every: Sequence[_Known]) -> tuple[Standing, Request | None]:
+    def _decided(
+        self, one: _Known, every: Sequence[_Known]
+    ) -> tuple[ControllerState, Request | None]:
         """What waits after an interval, and what is to change."""
         seen, work = one.seen, one.work
-        instances, seconds = seen.mapping.instances, one.followed.rates.seconds
+        instances, seconds = one.instances, one.followed.rates.seconds
         limits = self._limits(seen)
         demand = Demand(work.divided * seconds, work.free * seconds)
         if self.ahead != 0:
             demand = replace(demand, expected=work.expected / work.free, settled=work.settled)
         behind = self._behind(one, every)
         waiting = max(one.waiting, behind / work.counts.tuples * work.divided if behind else 0.0)
-        before, table = Standing(instances, waiting), bounds(1.0, limits)
+        before, table = ControllerState(instances, waiting), bounds(1.0, limits)
         asked, standing = before.asked(demand), before.after(demand, table)
         wanted, fewest = standing.instances, self._for_latency(one, every, limits)
         if wanted < fewest:
@@ -138,27 +150,22 @@ class ByModel:
     def _behind(self, one: _Known, every: Sequence[_Known]) -> int:
         """The tuples that wait and would not if the query kept up; for its busiest subquery."""
         rate, rows = one.work.counts.tuples, one.seen.backlog
-        busiest = max(every, key=lambda k: k.work.divided / k.seen.mapping.instances)
+        busiest = max(every, key=lambda k: k.work.divided / k.instances)
         if not rows or rate <= 0 or one is not busiest:
             return 0
-        parts = [Part(k.followed, k.work, k.seen.mapping.instances) for k in every]
-        usual_s = max(_USUAL_BATCHES * min(batches_of(parts).settled_s, 1.0), _USUAL_S)
+        settled_s = float(pace_of([(k.work, k.instances) for k in every]).settled_s)
+        usual_s = max(_USUAL_BATCHES * min(settled_s, 1.0), _USUAL_S)
         return max(round(rows - usual_s * rate), 0)
 
     def _for_latency(self, one: _Known, every: Sequence[_Known], limits: Limits) -> int:
         """The fewest instances that have the latency that is asked for; 0 where none have."""
         if self.latency is None:
             return 0
-        now = one.seen.mapping.instances
         for count in range(limits.minimum, limits.maximum + 1):
-            parts = [
-                Part(k.followed, k.work, count if k is one else k.seen.mapping.instances)
-                for k in every
-            ]
-            waits = bool(one.followed.operation.windows)
-            batches = batches_of(parts, waits=waits)
-            most_s = self.latency * (1.0 if count >= now else _WELL_BELOW)
-            if batches.latency_s(batches.settled_s) <= most_s:
+            works = [(k.work, count if k is one else k.instances) for k in every]
+            pace = pace_of(works, waits=bool(one.followed.operation.windows))
+            most_s = self.latency * (1.0 if count >= one.instances else _WELL_BELOW)
+            if pace.latency_s(pace.settled_s) <= most_s:
                 return count
         return 0
 
@@ -189,7 +196,7 @@ class ByModel:
 
 def _why(one: _Known, asked: float, table: Bounds, for_latency: int, behind: int) -> str:
     """The rates, the work that they are, and the bound that it is beyond."""
-    work, instances = one.work, one.seen.mapping.instances
+    work, instances = one.work, one.instances
     most = table.limits.maximum
     if not table.limits.minimum <= instances <= most:
         if instances < table.limits.minimum:
@@ -224,22 +231,17 @@ def _short(count: float) -> str:
 
 def _check(asked: ByModel) -> None:
     where = "policy model"
-    counts = ("minimum", *(() if asked.maximum is None else ("maximum",)))
-    optional = [name for name in ("latency", "ahead") if getattr(asked, name) is not None]
-    for name in ("upper", "lower", "interval", *optional, *counts):
-        value = getattr(asked, name)
-        kinds = int if name in counts else int | float
-        if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value):
-            kind = "a whole number" if name in counts else "a number"
-            raise OptionError(where, f"{name} must be {kind}", repr(value))
+    numbers = ("upper", "lower", "interval", "latency", "ahead")
+    optional = ("latency", "ahead", "maximum")
+    check_numbers(asked, numbers, ("minimum", "maximum"), optional)
     Limits(  # has its own to say
         minimum=asked.minimum,
         maximum=asked.minimum if asked.maximum is None else asked.maximum,
         upper=asked.upper,
         lower=asked.lower,
     )
-    for name in ("interval", *optional):
-        if name != "ahead" and getattr(asked, name) <= 0:
-            raise OptionError(where, f"{name} must be above 0", f"{getattr(asked, name):g}")
+    for name, value in (("interval", asked.interval), ("latency", asked.latency)):
+        if value is not None and value <= 0:
+            raise OptionError(where, f"{name} must be above 0", f"{value:g}")
     if asked.ahead is not None and asked.ahead < 0:
         raise OptionError(where, "ahead must not be negative", f"{asked.ahead:g}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.elastic.observation import Observation
+from tidegate.model.observation import Observation
 from tidegate.route.mapping import Mapping
 
 HALF_LIFE_S = 10.0

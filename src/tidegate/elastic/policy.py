@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
-from tidegate.elastic.observation import Observation
 from tidegate.elastic.request import Request
+from tidegate.errors import OptionError
+from tidegate.model.observation import Observation
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,20 @@ class Decision:
 
     requests: Sequence[Request] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_numbers(
+    policy: Policy, numbers: Sequence[str], counts: Sequence[str], optional: Sequence[str]
+) -> None:
+    """Refuse parameters of a policy that are no finite numbers, and counts that are not whole."""
+    for name in (*numbers, *counts):
+        value = getattr(policy, name)
+        if value is None and name in optional:
+            continue
+        kinds = int if name in counts else int | float
+        if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value):
+            kind = "a whole number" if name in counts else "a number"
+            raise OptionError(f"policy {policy.name}", f"{name} must be {kind}", repr(value))
 
 
 class Policy(Protocol):

@@ -1,24 +1,24 @@
-"""The policies that have names, between what a user writes and the policy that decides."""
+"""The policies that have names: a line for each, and how one is made of what a user writes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import fields
+from importlib import import_module
 from inspect import isfunction
 from typing import Any
 
-from tidegate.elastic.by_model import ByModel
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Policy
-from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError, UnavailableError, near
 from tidegate.named import parameters_of
 
-POLICIES: Mapping[str, Callable[..., Policy]] = {
-    "fixed": Fixed,
-    "threshold": Threshold,
-    "model": ByModel,
+POLICIES: dict[str, str] = {
+    "fixed": "tidegate.elastic.fixed:Fixed",
+    "threshold": "tidegate.elastic.threshold:Threshold",
+    "model": "tidegate.elastic.by_model:ByModel",
 }
+"""By name the class of a policy: a dataclass, whose fields are the parameters that a user gives."""
+
 LATER = ("auto",)
 """Names of policies that are not available yet."""
 
@@ -61,14 +61,16 @@ def _named(text: str, where: str) -> Policy:
         )
     if name not in POLICIES:
         raise OptionError(where, "must be a known word", name, near(name, POLICIES))
-    make = POLICIES[name]
-    known = {field.name: str(field.type) for field in fields(make)}  # type: ignore[arg-type]
+    module, _, made = POLICIES[name].partition(":")
+    make = getattr(import_module(module), made)
+    known = {field.name: str(field.type) for field in fields(make)}
     found: dict[str, Any] = {}
     for key, value in parameters_of(text, where):
         if key not in known:
             raise OptionError(where, f"{name} has no parameter of this name", key, near(key, known))
         found[key] = value if known[key].startswith("str") else _number(value, key, where)
-    return make(**found)
+    policy: Policy = make(**found)
+    return policy
 
 
 def _number(text: str, name: str, where: str) -> int | float:

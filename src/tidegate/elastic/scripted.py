@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidegate.elastic.observation import Observation
 from tidegate.elastic.policy import Decision
 from tidegate.elastic.request import Request
+from tidegate.model.observation import Observation
 
 
 @dataclass(frozen=True)

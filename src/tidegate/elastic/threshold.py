@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, isfinite
+from math import ceil
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tidegate.elastic.average import Average, remembered
-from tidegate.elastic.observation import Observation
-from tidegate.elastic.policy import Decision
+from tidegate.elastic.policy import Decision, check_numbers
 from tidegate.elastic.request import Request, Switch
 from tidegate.errors import OptionError, near
+from tidegate.model.observation import Observation
 from tidegate.route import mapping as route
 from tidegate.route.balance import balanced
 
@@ -196,13 +196,8 @@ def _steps(before: int, after: int) -> str:
 def _check(asked: Threshold) -> None:
     where = "policy threshold"
     numbers = ("upper", "target", "lower", "imbalance", "improvement", "seconds")
-    counts = ("cooldown", "batches", "minimum", *(() if asked.maximum is None else ("maximum",)))
-    for name in (*numbers, *counts):
-        value = getattr(asked, name)
-        kinds = int if name in counts else int | float
-        if isinstance(value, bool) or not isinstance(value, kinds) or not isfinite(value):
-            kind = "a whole number" if name in counts else "a number"
-            raise OptionError(where, f"{name} must be {kind}", repr(value))
+    counts = ("cooldown", "batches", "minimum", "maximum")
+    check_numbers(asked, numbers, counts, optional=("maximum",))
     if not 0 < asked.lower < asked.upper <= 1:
         raise OptionError(
             where,

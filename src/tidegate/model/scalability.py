@@ -16,7 +16,7 @@ from math import log2
 
 
 @dataclass(frozen=True)
-class Work:
+class StageWork:
     """Seconds for each tuple with one thread: the paper's `d^I`, `d^P` and `d^O`."""
 
     input_s: float
@@ -79,7 +79,7 @@ class Stages:
         return self.process_s == self.slowest_s
 
 
-def stages(work: Work, overhead: Overhead, threads: int) -> Stages:
+def stages(work: StageWork, overhead: Overhead, threads: int) -> Stages:
     """The stages with n threads, where `d^P_n = d^P / n`."""
     return Stages(
         work.input_s + overhead.hand_out_s * threads,
@@ -88,7 +88,7 @@ def stages(work: Work, overhead: Overhead, threads: int) -> Stages:
     )
 
 
-def scales_to(work: Work, overhead: Overhead) -> int:
+def scales_to(work: StageWork, overhead: Overhead) -> int:
     """The highest n so that `d^P_n` is still the slowest; 0 where it never is.
 
     Both ends grow with n and `d^P_n` falls, so that it ends.
@@ -110,7 +110,7 @@ def scales_better(one: Stages, other: Stages) -> bool:
     return within and one.process_s < min(other.input_s, other.output_s)
 
 
-def overhead_of(measured: Stages, work: Work, threads: int) -> Overhead:
+def overhead_of(measured: Stages, work: StageWork, threads: int) -> Overhead:
     """The overhead with which the model has what was measured at both ends with n threads.
 
     What was measured below the work itself is no overhead.

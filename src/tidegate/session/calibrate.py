@@ -12,14 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from tidegate.clock import utc_now
 from tidegate.driver.options import RunOptions
-from tidegate.elastic.observation import Observation
-from tidegate.elastic.sampled import sample_of
 from tidegate.errors import OptionError
-from tidegate.model.calibration_file import QueryCalibration
-from tidegate.model.estimator import Estimator
-from tidegate.model.known import Known
-from tidegate.model.sample import whole
-from tidegate.model.steady import QueryModel
+from tidegate.model.cost.estimator import Estimator
+from tidegate.model.cost.sample import whole
+from tidegate.model.observation import Observation
+from tidegate.model.sizing.calibration_file import MeasuredSubquery, QueryCalibration
+from tidegate.model.sizing.steady import QueryModel
 from tidegate.plan.physical import Edge, Plan, Subquery
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
@@ -120,7 +118,7 @@ def calibrate(
 class _Run:
     """What was measured so far; `ended` says that the input had no more rows."""
 
-    known: list[Known]
+    known: list[MeasuredSubquery]
     last: frozenset[str]
     slots: int | None
     beside: Estimator = field(default_factory=lambda: Estimator(everywhere=True))
@@ -134,7 +132,7 @@ class _Run:
         """One batch of all subqueries."""
         self.instances = max(len(seen.instances) for seen in observed)
         self.batches += 1
-        samples = [sample_of(seen, self.slots) for seen in observed]
+        samples = [seen.sample(self.slots) for seen in observed]
         made = {seen.subquery: s.outputs for seen, s in zip(observed, samples, strict=True)}
         self.beside = self.beside.after(
             whole(samples, sum(made[name] for name in made if name in self.last))
@@ -177,10 +175,10 @@ def _run(plan: Plan, place: Place, rows: int, instances: int | None) -> _Run:
     return run
 
 
-def _nothing(subquery: Subquery) -> Known:
+def _nothing(subquery: Subquery) -> MeasuredSubquery:
     operation = subquery.operator.operation
     estimator = Estimator(everywhere=operation.everywhere)
-    return Known(subquery.name, operation.kind, operation.method, estimator)
+    return MeasuredSubquery(subquery.name, operation.kind, operation.method, estimator)
 
 
 def _feeds(plan: Plan, subquery: Subquery) -> tuple[str, ...]:

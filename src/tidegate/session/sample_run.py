@@ -22,15 +22,15 @@ _WARM_ROWS = 5_000
 
 
 @dataclass(frozen=True)
-class Load:
+class SampleLoad:
     """What a subquery did in a sample: the tuples it took, and the CPU of its tasks."""
 
     subquery: str
     tuples: int
     cpu_us: int
 
-    def with_more(self, tuples: int, cpu_us: int) -> Load:
-        return Load(self.subquery, self.tuples + tuples, self.cpu_us + cpu_us)
+    def with_more(self, tuples: int, cpu_us: int) -> SampleLoad:
+        return SampleLoad(self.subquery, self.tuples + tuples, self.cpu_us + cpu_us)
 
     @property
     def cost_us(self) -> float:
@@ -44,7 +44,7 @@ class SampleRun:
 
     rows: int
     batches: int
-    loads: tuple[Load, ...]
+    loads: tuple[SampleLoad, ...]
 
 
 def sample_run(plan: Plan, rows: int = DEFAULT_ROWS) -> SampleRun:
@@ -61,7 +61,7 @@ def sample_run(plan: Plan, rows: int = DEFAULT_ROWS) -> SampleRun:
         )
     _run(plan, min(rows, _WARM_ROWS), 1)
     reports = _run(plan, rows, _BATCHES)
-    loads = {s.name: Load(s.name, 0, 0) for s in plan.subqueries}
+    loads = {s.name: SampleLoad(s.name, 0, 0) for s in plan.subqueries}
     for report in reports:
         for name, counts in zip(report.subqueries, report.instance_counts, strict=True):
             cpu_us = counts["cpu_us"] + counts["map_cpu_us"]

@@ -6,7 +6,7 @@ mergeable (`check_process`), of sinks, sources and process classes through simul
 switch: `sampled_means` has WITH ERROR estimate means, whose exact values are there anyway.
 """
 
-from tidegate.elastic.driven import Driven, drive, switches
+from tidegate.elastic.dry_run import DrivenBatch, drive, switches
 from tidegate.plan.bound import sampled_means
 from tidegate.testing.aggregate import check_aggregate
 from tidegate.testing.clock import ManualClock
@@ -33,7 +33,7 @@ __all__ = [
     "STEPS",
     "VICTIMS",
     "Change",
-    "Driven",
+    "DrivenBatch",
     "FailAtChange",
     "FullAtByte",
     "KillAt",

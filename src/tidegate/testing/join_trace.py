@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.elastic.driven import Driven
-from tidegate.elastic.observation import InputLoad, InstanceLoad, Observation
+from tidegate.elastic.dry_run import DrivenBatch
 from tidegate.elastic.policy import Policy
-from tidegate.model.costs import Costs
-from tidegate.model.operation import Operation
-from tidegate.model.window import Window
+from tidegate.model.cost.calibration import JoinCosts
+from tidegate.model.observation import InputLoad, InstanceLoad, Observation
+from tidegate.model.operation import Lookback, Operation
 from tidegate.route.mapping import Mapping as Owners
 from tidegate.route.mapping import even
 
@@ -22,14 +21,14 @@ def drive_join(
     policy: Policy,
     rates: Iterable[tuple[float, float]],
     *,
-    window: Window,
-    costs: Costs | Iterable[Costs],
+    window: Lookback,
+    costs: JoinCosts | Iterable[JoinCosts],
     instances: int = 1,
     buckets: int = 64,
     period_s: float = 1.0,
     slots: int | None = None,
     memory: Mapping[str, Any] | None = None,
-) -> list[Driven]:
+) -> list[DrivenBatch]:
     """Let a policy decide over a join of two live streams, with the rates of each batch.
 
     It compares each tuple with the window of the other stream, as the model says, and an instance
@@ -38,10 +37,10 @@ def drive_join(
     and the memory of the policy goes through JSON, as in a query.
     """
     known: Mapping[str, Any] = memory or {}
-    found: list[Driven] = []
+    found: list[DrivenBatch] = []
     mapping, waiting = even(buckets, instances), 0.0
     came: list[tuple[float, float]] = []
-    each = iter([costs] * 10**6 if isinstance(costs, Costs) else costs)
+    each = iter([costs] * 10**6 if isinstance(costs, JoinCosts) else costs)
     for batch, rate in enumerate(rates):
         came.append(rate)
         now = next(each)
@@ -52,13 +51,13 @@ def drive_join(
         seen = _seen(batch, rate, made, mapping, now, window, period_s, slots)
         decision = policy.decide((seen,), known)
         known = json.loads(json.dumps(decision.memory))
-        found.append(Driven(seen, tuple(decision.requests), waiting * now.comparison_s))
+        found.append(DrivenBatch(seen, tuple(decision.requests), waiting * now.comparison_s))
         for request in decision.requests:
             mapping = request.change.after(mapping, [1.0] * buckets)
     return found
 
 
-def _pairs(came: list[tuple[float, float]], window: Window, period_s: float) -> float:
+def _pairs(came: list[tuple[float, float]], window: Lookback, period_s: float) -> float:
     """The comparisons of the newest batch, equation 4."""
     r, s = np.array(came).T
     held_r, held_s = (float(window.contents(rates, period_s)[-1]) for rates in (r, s))
@@ -70,8 +69,8 @@ def _seen(
     rate: tuple[float, float],
     made: float,
     mapping: Owners,
-    costs: Costs,
-    window: Window,
+    costs: JoinCosts,
+    window: Lookback,
     period_s: float,
     slots: int | None,
 ) -> Observation:

@@ -17,8 +17,7 @@ from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.expression.tree import Expr
 from tidegate.memory import MEMORY
-from tidegate.model.operation import Operation
-from tidegate.model.window import TimeWindow, TupleWindow, Window
+from tidegate.model.operation import Lookback, Operation
 from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
 from tidegate.operate.join.concept import FIRST, ConceptSieve, FirstKeeper, FirstTuples
@@ -515,12 +514,12 @@ def _schema(spec: JoinSpec, side: int) -> pa.Schema:
     return pa.schema([*order, (BUCKET, pa.int32()), *spec.side(side).columns])
 
 
-def _window(extent: Extent) -> Window:
+def _window(extent: Extent) -> Lookback:
     """As the model has it."""
     if extent.range_us is not None:
-        return TimeWindow(max(extent.range_us, 1) / 1e6)  # of nothing: of one instant
+        return Lookback(seconds=max(extent.range_us, 1) / 1e6)  # of nothing: of one instant
     assert extent.rows is not None, "a window is of time or of tuples"
-    return TupleWindow(extent.rows)
+    return Lookback(rows=extent.rows)
 
 
 def _extent(extent: Extent) -> str:

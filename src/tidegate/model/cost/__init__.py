@@ -1,0 +1,1 @@
+"""What a query's work costs, estimated from its batches."""

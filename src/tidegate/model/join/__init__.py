@@ -1,0 +1,1 @@
+"""The join model of "Performance Modeling and Vertical Autoscaling of Stream Joins"."""

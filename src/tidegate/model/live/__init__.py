@@ -1,0 +1,1 @@
+"""A running query as the model follows it: rates, costs, work, and what is expected of it."""

@@ -1,0 +1,1 @@
+"""How many instances a query of any kind needs at rates that last."""
